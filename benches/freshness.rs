@@ -1,8 +1,8 @@
 //! Hits and stale answers of each lifetime, on recorded agent sessions made into a day of traffic.
 //!
 //! `cargo bench --bench freshness [-- FILE... --seed N --times N --outside N]`. Without a FILE, the
-//! sample in `docs/examples` is replayed. `callward_replay::day` says what is recorded and what is
-//! modelled. Nothing is measured by the clock: the figures of one seed are the same on every machine.
+//! sample in `docs/examples` is replayed. `docs/benchmarks/freshness.md` documents what is recorded and
+//! what is modelled. The figures of one seed are the same on every machine.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,
@@ -14,8 +14,13 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use callward_replay::day::{Freshness, Model, Traffic, evidence_grid, grid, measure};
+use callward_replay::report::{Cell, Grid, Mark, percent, share};
 use callward_replay::trace::Calls;
+
+use crate::day::{Fault, Figures, Freshness, Model, ToolEvidence, Traffic, measure};
+
+#[path = "../crates/replay/tests/replay/day/mod.rs"]
+mod day;
 
 const USAGE: &str =
     "usage: cargo bench --bench freshness -- [--seed N] [--times N] [--outside PER_HOUR] [FILE...]";
@@ -79,7 +84,7 @@ fn number<T: FromStr>(option: &str, word: Option<&str>) -> Result<T, String> {
     number.ok_or_else(|| format!("{option} needs a number, not {word:?}\n{USAGE}"))
 }
 
-fn table(file: &Path, model: &Model) -> Result<(), callward_replay::ReplayError> {
+fn table(file: &Path, model: &Model) -> Result<(), Fault> {
     let traffic = Traffic::read(Calls::open(file)?)?;
     let mut rows = Vec::new();
     for (name, freshness) in LIFETIMES {
@@ -88,15 +93,85 @@ fn table(file: &Path, model: &Model) -> Result<(), callward_replay::ReplayError>
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     println!(
         "{name}: {} calls in {} sessions, each {} times a day",
-        traffic.calls(),
-        traffic.sessions(),
+        traffic.sessions.iter().map(Vec::len).sum::<usize>(),
+        traffic.sessions.len(),
         model.times
     );
     println!("{}", grid(&rows));
     let tools = rows.iter().find(|(_, figures)| !figures.tools.is_empty());
     if let Some((_, figures)) = tools {
         println!("evidence after a day: equal weight (different of repeats) by gap");
-        println!("{}", evidence_grid(&figures.tools, TOOLS));
+        println!("{}", evidence_grid(&figures.tools));
     }
     Ok(())
+}
+
+/// Returns a row for each lifetime.
+fn grid(rows: &[(&str, Figures)]) -> Grid {
+    let mut grid = Grid::new(&[
+        "lifetime",
+        "calls",
+        "executions",
+        "hits",
+        "of calls",
+        "stale",
+        "of hits",
+        "oldest",
+    ]);
+    for (name, figures) in rows {
+        let mark = match figures.stale {
+            0 => Mark::Good,
+            _ => Mark::Bad,
+        };
+        grid.row(vec![
+            Cell::plain(name),
+            Cell::plain(figures.calls),
+            Cell::plain(figures.executions),
+            Cell::plain(figures.hits),
+            Cell::plain(percent(share(figures.hits, figures.calls))),
+            Cell::marked(figures.stale, mark),
+            Cell::plain(percent(share(figures.stale, figures.hits))),
+            Cell::plain(format_args!("{:.1} s", figures.oldest.as_secs_f64())),
+        ]);
+    }
+    grid
+}
+
+/// Returns the evidence of the tools with the most repeats: in each bucket
+/// `equal weight (different of repeats)`.
+fn evidence_grid(tools: &[ToolEvidence]) -> Grid {
+    let mut grid = Grid::new(&[
+        "tool",
+        "to 1 s",
+        "to 3 s",
+        "to 10 s",
+        "to 30 s",
+        "to 100 s",
+        "to 300 s",
+        "needed",
+        "allowed",
+        "without empty",
+        "longest alone",
+    ]);
+    let repeats = |tool: &&ToolEvidence| tool.buckets.iter().map(|sum| sum.repeats).sum::<u64>();
+    let mut tools: Vec<_> = tools.iter().filter(|tool| repeats(tool) > 0).collect();
+    tools.sort_by_key(|tool| std::cmp::Reverse(repeats(tool)));
+    for tool in tools.into_iter().take(TOOLS) {
+        let mut cells = vec![Cell::plain(&tool.name)];
+        cells.extend(tool.buckets.iter().map(|bucket| {
+            Cell::plain(format_args!(
+                "{:.0} ({} of {})",
+                bucket.equal_weight, bucket.different, bucket.repeats
+            ))
+        }));
+        cells.push(Cell::plain(format_args!(
+            "{:.0}",
+            tool.needed.unwrap_or(f64::INFINITY)
+        )));
+        for lifetime in [tool.allowed, tool.without_empty, tool.longest_alone] {
+            cells.push(Cell::plain(format_args!("{} s", lifetime.as_secs())));
+        }
+        grid.row(cells);
+    }
+    grid
 }

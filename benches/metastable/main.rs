@@ -1,29 +1,22 @@
-//! What an outage leaves behind: servers that stay busy with calls which nobody waits for any more,
-//! because every failure was answered with more calls.
+//! Metastable failure: retries that keep servers busy with abandoned calls after an outage.
 //!
-//! `cargo bench --bench metastable`, after `--` with `--json` for a line for each run, `--plot FILE`
-//! for the picture (default: `metastable.svg` in the target directory), `--seed N` for another run
-//! of chance. Nothing is measured by the clock, which is paused: a seed gives the same figures on
-//! every machine.
+//! `cargo bench --bench metastable -- [--json] [--seed N]`. The clock is paused: a seed gives the same
+//! figures on every machine.
 //!
-//! **The world.** 100 servers in 20 replica sets. A server works on four calls at once, for
-//! 100 ms on average, and the others queue; it works on calls that were given up, too. Four servers,
-//! each of another set, stand on one machine, which needs 5 ms for each attempt that arrives,
-//! whatever becomes of it. 10,000 clients call at random, 70 % of what the servers can do, whether
-//! or not earlier calls were answered, and wait between 5 and 20 s. Half of them say how long.
+//! **Servers.** 100 in 20 replica sets. Each runs four calls concurrently, 100 ms on average, and
+//! queues the others, abandoned ones included. Four servers of different sets share a machine, which
+//! needs 5 ms for each attempt. 10,000 clients send 70 % of the capacity, open loop, with deadlines
+//! of 5 to 20 s; half of them state the deadline.
 //!
-//! **What happens.** After 20 s, for 45 s: in every second set three of five servers become ten
-//! times as slow (30 of 100). Or: all servers of one set fail; three refuse connections, two accept
-//! calls and never answer. Then all is as before, but for what has piled up.
+//! **Outages.** From 20 s to 65 s. *Partial*: in every second set three of five servers are ten times
+//! as slow. *Total*: in one set three servers refuse connections and two never answer.
 //!
-//! **Who is compared.** Calls tried once; calls tried up to three times, at once; the stack of this
-//! workspace with its defaults. All choose servers by the fewest calls in flight and give up an
-//! attempt after 5 s, by the plan of the tool. Nobody has a cache.
+//! **Policies.** No retry; up to three attempts without backoff; this stack with its defaults. All
+//! choose the server with the fewest calls in flight and end an attempt after 5 s. None has a cache.
 //!
-//! **What is shown.** Of the sets that are struck: the share of calls that were answered, attempts
-//! over calls, and how long after the outage nine of ten calls are answered again, for good. Of the
-//! other sets: what the outage adds to the answer time that 99 in 100 calls do not exceed, against
-//! the same run without an outage; neighbours share a machine with what is struck.
+//! **Figures.** Affected sets: the share of answered calls, attempts per call, and the time until nine
+//! of ten calls are answered again. Other sets: the increase of the p99 against a run without an
+//! outage; neighbours share a machine with an affected server.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(
     clippy::expect_used,
@@ -32,7 +25,6 @@
     reason = "a benchmark may panic, and its numbers are small"
 )]
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -45,12 +37,11 @@ use crate::world::{Outage, Size};
 
 mod clients;
 mod figures;
-mod plot;
 mod policies;
 mod report;
 mod world;
 
-const USAGE: &str = "usage: cargo bench --bench metastable -- [--json] [--plot FILE] [--seed N]";
+const USAGE: &str = "usage: cargo bench --bench metastable -- [--json] [--seed N]";
 const SEED: u64 = 2026;
 const POLICIES: [Policy; 3] = [Policy::NoRetry, Policy::Naive, Policy::Ours];
 
@@ -59,23 +50,17 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let args = bench::args(&["--plot"], USAGE)?;
+    let args = bench::args(&[], USAGE)?;
     let found = all(bench::seed(&args, SEED, USAGE)?);
-    for figures in &found {
-        if args.json() {
-            println!(
-                "{}",
-                serde_json::to_string(figures).map_err(|fault| fault.to_string())?
-            );
-        }
-    }
     if !args.json() {
         println!("{}", report::tables(&found));
+        return Ok(());
     }
-    let file = args
-        .value("--plot")
-        .map_or_else(|| bench::beside_builds("metastable.svg"), PathBuf::from);
-    bench::write(&file, "goodput over time", &plot::svg(&SIZE, &found))
+    for figures in &found {
+        let line = serde_json::to_string(figures).map_err(|fault| fault.to_string())?;
+        println!("{line}");
+    }
+    Ok(())
 }
 
 /// Runs every policy through every outage, and through none.

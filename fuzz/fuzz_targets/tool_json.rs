@@ -1,6 +1,9 @@
 //! Bytes as a server lists them, taken the whole way from JSON to a plan.
 #![no_main]
 
+#[path = "../../crates/testkit/tests/fuzz/check.rs"]
+mod check;
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    callward_testkit::fuzz::tool_json(bytes);
+    check::tool_json(bytes);
 });

@@ -1,4 +1,4 @@
-//! The servers of `benches/balance`, fewer and for a shorter time: what the default strategy promises.
+//! Simulated servers: what the default strategy promises.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -14,13 +14,9 @@ use crate::figures::Figures;
 use crate::policies::Policy;
 use crate::world::{Scenario, Size};
 
-#[path = "../../benches/balance/drive.rs"]
 mod drive;
-#[path = "../../benches/balance/figures.rs"]
 mod figures;
-#[path = "../../benches/balance/policies.rs"]
 mod policies;
-#[path = "../../benches/balance/world.rs"]
 mod world;
 
 /// Something happens to one of ten servers after ten seconds.

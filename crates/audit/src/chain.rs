@@ -1,29 +1,29 @@
-//! What holds the lines of a log together.
+//! The hash chain over the lines of a log.
 
-use std::fmt;
-use std::io::Write as _;
+use std::fmt::{self, Write as _};
 
 use callward_core::InvalidConfig;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// A key that makes hashes nobody else can work out: whoever has it not can still cut a log at its
-/// end, but write no line of it.
+use crate::notes::Note;
+
+/// A secret key for the hashes of a log: without it, no line can be forged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AuditKey(Box<[u8]>);
 
 impl AuditKey {
-    /// The least length of a key, in bytes.
-    pub const LEAST_LEN: usize = 16;
+    /// The minimum length of a key in bytes.
+    pub const MIN_LEN: usize = 16;
 
-    /// Takes the bytes of a key, drawn at random: 32 of them are as many as count.
+    /// Creates a key from random bytes, typically 32.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] if there are fewer than [`LEAST_LEN`](Self::LEAST_LEN).
+    /// [`InvalidConfig`] if there are fewer than [`MIN_LEN`](Self::MIN_LEN).
     pub fn new(bytes: impl Into<Box<[u8]>>) -> Result<Self, InvalidConfig> {
         let bytes = bytes.into();
-        if bytes.len() < Self::LEAST_LEN {
+        if bytes.len() < Self::MIN_LEN {
             let reason = "expected 16 bytes or more, drawn at random";
             return Err(InvalidConfig::new("key", reason));
         }
@@ -37,48 +37,23 @@ impl fmt::Debug for AuditKey {
     }
 }
 
-/// A hash, as it is written: 64 lower-case hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hash([u8; Self::LEN]);
+/// The length of a hash: 64 lower-case hexadecimal digits.
+pub(crate) const HASH_LEN: usize = 64;
 
-impl Hash {
-    /// How long it is when it is written.
-    pub(crate) const LEN: usize = 64;
-    /// What stands before the first line of a log.
-    pub(crate) const NONE: Self = Self([b'0'; Self::LEN]);
-
-    fn of(digest: &[u8]) -> Self {
-        let mut hex = [b'0'; Self::LEN];
-        for (pair, byte) in hex.chunks_exact_mut(2).zip(digest) {
-            // a pair has room for two digits
-            let _ = write!(&mut pair[..], "{byte:02x}");
-        }
-        Self(hex)
-    }
-
-    /// Takes a hash as it is written; whether it is one shows when it is compared.
-    pub(crate) fn read(hex: &[u8]) -> Option<Self> {
-        hex.try_into().ok().map(Self)
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
+/// Returns the `prev` of the first line of a log.
+pub(crate) fn no_hash() -> String {
+    "0".repeat(HASH_LEN)
 }
 
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(std::str::from_utf8(&self.0).unwrap_or("not a hash"))
-    }
+fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        // writing into memory does not fail
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// How hashes are made.
+/// Computes the hashes.
 #[derive(Clone)]
 pub(crate) enum Seal {
     Plain,
@@ -93,7 +68,7 @@ impl Seal {
         keyed.map_or(Self::Plain, |mac| Self::Keyed(Box::new(mac)))
     }
 
-    /// The name in the first line of a file.
+    /// The name of the algorithm in the first line of a file.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Plain => "sha256",
@@ -101,13 +76,13 @@ impl Seal {
         }
     }
 
-    pub(crate) fn hash(&self, bytes: &[u8]) -> Hash {
+    pub(crate) fn hash(&self, bytes: &[u8]) -> String {
         match self {
-            Self::Plain => Hash::of(&Sha256::digest(bytes)),
+            Self::Plain => hex(&Sha256::digest(bytes)),
             Self::Keyed(mac) => {
                 let mut mac = Hmac::clone(mac);
                 mac.update(bytes);
-                Hash::of(&mac.finalize().into_bytes())
+                hex(&mac.finalize().into_bytes())
             }
         }
     }
@@ -119,102 +94,102 @@ impl fmt::Debug for Seal {
     }
 }
 
-/// Where the next line of a chain goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The end of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     /// The number of the next line.
     pub(crate) seq: u64,
     /// The hash of the line before.
-    pub(crate) prev: Hash,
+    pub(crate) prev: String,
 }
 
 impl Link {
-    /// The first line of a log.
-    pub(crate) const FIRST: Self = Self {
-        seq: 0,
-        prev: Hash::NONE,
-    };
+    /// The start of a log.
+    pub(crate) fn first() -> Self {
+        Self {
+            seq: 0,
+            prev: no_hash(),
+        }
+    }
 
-    /// Appends a line: `body` is the inside of an object, which may not be empty.
-    pub(crate) fn write(&mut self, out: &mut Vec<u8>, seal: &Seal, time: &str, body: &[u8]) {
-        let start = out.len();
-        // writing into memory does not fail
-        let _ = write!(out, "{{\"seq\":{},\"time\":\"{time}\",", self.seq);
-        out.extend_from_slice(body);
-        out.extend_from_slice(PREV);
-        out.extend_from_slice(self.prev.as_bytes());
-        out.push(b'"');
-        let hash = seal.hash(out.get(start..).unwrap_or_default());
-        out.extend_from_slice(HASH);
-        out.extend_from_slice(hash.as_bytes());
-        out.extend_from_slice(END);
-        out.push(b'\n');
+    /// Appends a line. `members` are those of a JSON object, without its braces.
+    pub(crate) fn write(&mut self, out: &mut Vec<u8>, seal: &Seal, time: &str, members: &str) {
+        let mut line = format!("{{\"seq\":{},\"time\":\"{time}\",{members}", self.seq);
+        line.extend([PREV, &self.prev, "\""]);
+        let hash = seal.hash(line.as_bytes());
+        line.extend([HASH, &hash, END, "\n"]);
+        out.extend_from_slice(line.as_bytes());
         self.seq += 1;
         self.prev = hash;
     }
 }
 
-/// A line, taken apart.
+/// A parsed line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
     pub(crate) seq: u64,
-    pub(crate) prev: Hash,
-    pub(crate) hash: Hash,
-    /// What the hash is made of.
-    hashed: &'a [u8],
-    /// From the time on, up to the hash of the line before.
-    pub(crate) body: &'a [u8],
+    pub(crate) time: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) prev: &'a str,
+    pub(crate) hash: &'a str,
+    /// The input of the hash.
+    hashed: &'a str,
+    text: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line apart, without the line feed at its end. Nothing if it is not one of ours, to the
-    /// byte.
-    pub(crate) fn read(line: &'a [u8]) -> Option<Self> {
-        let (rest, hash) = take_hash(line.strip_suffix(END)?)?;
-        let hashed = rest.strip_suffix(HASH)?;
-        let (rest, prev) = take_hash(hashed.strip_suffix(b"\"")?)?;
-        let rest = rest.strip_suffix(PREV)?.strip_prefix(b"{\"seq\":")?;
-        let digits = rest.iter().position(|byte| *byte == b',')?;
-        let (seq, body) = rest.split_at_checked(digits)?;
-        let seq = std::str::from_utf8(seq).ok()?.parse().ok()?;
+    /// Parses a line without its line feed. Returns `None` unless it has exactly the written form.
+    pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(line).ok()?;
+        let (hashed, hash) = take_hash(text, HASH, END)?;
+        let (rest, prev) = take_hash(hashed, PREV, "\"")?;
+        let (seq, rest) = rest.strip_prefix("{\"seq\":")?.split_once(',')?;
+        let (time, rest) = rest.strip_prefix("\"time\":\"")?.split_once('"')?;
+        let (kind, _) = rest.strip_prefix(",\"kind\":\"")?.split_once('"')?;
         Some(Self {
-            seq,
+            seq: seq.parse().ok()?,
+            time,
+            kind,
             prev,
             hash,
             hashed,
-            body: body.strip_prefix(b",")?,
+            text,
         })
     }
 
-    /// Says whether the line is as it was written.
-    pub(crate) fn is_whole(&self, seal: &Seal) -> bool {
-        seal.hash(self.hashed) == self.hash
+    /// Returns `true` if the hash matches the line.
+    pub(crate) fn is_intact(&self, seal: &Seal) -> bool {
+        seal.hash(self.hashed.as_bytes()) == self.hash
     }
 
-    /// Returns what kind of record it is, and when it was made.
-    pub(crate) fn kind(&self) -> Option<(&'a str, &'a str)> {
-        let rest = self.body.strip_prefix(b"\"time\":\"")?;
-        let (time, rest) = until_quote(rest)?;
-        let (kind, _) = until_quote(rest.strip_prefix(b",\"kind\":\"")?)?;
-        Some((kind, time))
+    /// Parses a record of the log about itself.
+    ///
+    /// # Errors
+    ///
+    /// The problem.
+    pub(crate) fn note(&self) -> Result<Note, String> {
+        serde_json::from_str(self.text).map_err(|error| format!("invalid record: {error}"))
+    }
+
+    /// Returns the end of the chain after this line.
+    pub(crate) fn link(&self) -> Link {
+        Link {
+            seq: self.seq.saturating_add(1),
+            prev: self.hash.to_owned(),
+        }
     }
 }
 
-fn take_hash(text: &[u8]) -> Option<(&[u8], Hash)> {
-    let at = text.len().checked_sub(Hash::LEN)?;
-    let (rest, hex) = text.split_at_checked(at)?;
-    Some((rest, Hash::read(hex)?))
+/// Splits `text` into what is before `name`, and the hash between `name` and `end`.
+fn take_hash<'a>(text: &'a str, name: &str, end: &str) -> Option<(&'a str, &'a str)> {
+    let rest = text.strip_suffix(end)?;
+    let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HASH_LEN)?)?;
+    Some((rest.strip_suffix(name)?, hash))
 }
 
-fn until_quote(text: &[u8]) -> Option<(&str, &[u8])> {
-    let end = text.iter().position(|byte| *byte == b'"')?;
-    let (word, rest) = text.split_at_checked(end)?;
-    Some((std::str::from_utf8(word).ok()?, rest.get(1..)?))
-}
-
-const PREV: &[u8] = b",\"prev\":\"";
-const HASH: &[u8] = b",\"hash\":\"";
-const END: &[u8] = b"\"}";
+const PREV: &str = ",\"prev\":\"";
+const HASH: &str = ",\"hash\":\"";
+const END: &str = "\"}";
 
 #[cfg(test)]
 mod tests {
@@ -224,53 +199,51 @@ mod tests {
 
     fn line(seal: &Seal) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut link = Link::FIRST;
-        link.write(&mut out, seal, TIME, b"\"kind\":\"call\",\"tool\":\"a\"");
+        let mut link = Link::first();
+        link.write(&mut out, seal, TIME, "\"kind\":\"call\",\"tool\":\"a\"");
         assert_eq!(out.pop(), Some(b'\n'));
         out
     }
 
     #[test]
-    fn a_line_is_json_and_is_read_as_it_was_written() {
+    fn a_line_is_json_and_round_trips() {
         let written = line(&Seal::Plain);
         let value: serde_json::Value = serde_json::from_slice(&written).unwrap();
         assert_eq!(value["tool"], "a");
-        let read = Line::read(&written).unwrap();
-        assert_eq!((read.seq, read.prev), (0, Hash::NONE));
-        assert_eq!(read.kind(), Some(("call", TIME)));
-        assert!(read.is_whole(&Seal::Plain));
-        assert_eq!(value["hash"], read.hash.to_string());
+        let read = Line::parse(&written).unwrap();
+        assert_eq!((read.seq, read.prev), (0, &*no_hash()));
+        assert_eq!((read.kind, read.time), ("call", TIME));
+        assert!(read.is_intact(&Seal::Plain));
+        assert_eq!(value["hash"], read.hash);
     }
 
     #[test]
-    fn the_hash_is_sha_256_of_all_that_stands_before_it() {
+    fn the_hash_covers_the_line_up_to_its_hash() {
         // FIPS 180-4, and RFC 4231, test case 2
         assert_eq!(
-            Seal::Plain.hash(b"abc").to_string(),
+            Seal::Plain.hash(b"abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
         let mac = Hmac::new_from_slice(b"Jefe").unwrap();
         assert_eq!(
-            Seal::Keyed(Box::new(mac))
-                .hash(b"what do ya want for nothing?")
-                .to_string(),
+            Seal::Keyed(Box::new(mac)).hash(b"what do ya want for nothing?"),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
         let written = line(&Seal::Plain);
-        let at = written.windows(HASH.len()).position(|w| w == HASH).unwrap();
-        let read = Line::read(&written).unwrap();
+        let at = written.len() - END.len() - HASH_LEN - HASH.len();
+        let read = Line::parse(&written).unwrap();
         assert_eq!(Seal::Plain.hash(&written[..at]), read.hash);
     }
 
     #[test]
-    fn no_byte_of_a_line_can_be_another() {
+    fn a_change_of_any_byte_is_detected() {
         let written = line(&Seal::Plain);
         for at in 0..written.len() {
             for change in [1, 0x20, 0x80] {
                 let mut edited = written.clone();
                 edited[at] ^= change;
-                let seen = Line::read(&edited).is_none_or(|line| {
-                    !line.is_whole(&Seal::Plain) || line.seq != 0 || line.prev != Hash::NONE
+                let seen = Line::parse(&edited).is_none_or(|line| {
+                    !line.is_intact(&Seal::Plain) || line.seq != 0 || line.prev != no_hash()
                 });
                 assert!(seen, "byte {at} of {}", String::from_utf8_lossy(&edited));
             }
@@ -278,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_made_with_a_key_is_whole_for_its_holder_only() {
+    fn a_keyed_line_is_intact_only_with_its_key() {
         let key = |byte| AuditKey::new(vec![byte; 32]).unwrap();
         let ours = Seal::new(Some(&key(1)));
         let written = line(&ours);
-        let read = Line::read(&written).unwrap();
-        assert!(read.is_whole(&ours));
-        assert!(!read.is_whole(&Seal::Plain));
-        assert!(!read.is_whole(&Seal::new(Some(&key(2)))));
+        let read = Line::parse(&written).unwrap();
+        assert!(read.is_intact(&ours));
+        assert!(!read.is_intact(&Seal::Plain));
+        assert!(!read.is_intact(&Seal::new(Some(&key(2)))));
         assert!(AuditKey::new([0; 15]).is_err());
         assert_eq!(format!("{:?}", key(7)), "AuditKey(..)");
     }

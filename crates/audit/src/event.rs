@@ -1,23 +1,23 @@
-//! What happened, and how it is written down.
+//! The events of a log, and their records.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use callward_core::redact::Redactor;
 use callward_core::{
-    Approval, AuditLevel, AuditRule, CallRecord, Caller, ClientInfo, ConfirmRule, Delivery, Effect,
-    ErrorKind, HedgeStatus, Inbound, SessionId, Tool, ToolCall, ToolError, ToolOutput,
-    TraceContext,
+    AuditLevel, AuditRule, CallRecord, Caller, ConfirmRule, Delivery, Effect, ErrorKind,
+    HedgeStatus, Inbound, SessionId, Tool, ToolCall, ToolError, ToolOutput, TraceContext,
 };
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::chain::Seal;
-use crate::{AuditConfig, Bodies, notes};
+use crate::{AuditConfig, Bodies};
 
-/// What is written down.
+/// An event to record.
 #[derive(Debug)]
 pub(crate) enum Event {
     Call(Box<Called>),
@@ -42,7 +42,7 @@ pub(crate) struct Called {
     pub(crate) ending: Ending,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Ending {
     Answered(ToolOutput),
@@ -51,7 +51,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Returns how much of the queue it takes beside the call itself, in bytes.
+    /// Returns the size of the result in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Answered(output) => output.body().len(),
@@ -61,7 +61,7 @@ impl Ending {
 }
 
 impl Called {
-    /// Takes a call that is about to be sent; until it ends, it counts as cancelled.
+    /// Creates the event of a call about to be sent. Until it ends, it counts as cancelled.
     pub(crate) fn new(call: &ToolCall, record: Arc<CallRecord>, at: SystemTime) -> Self {
         let plan = call.plan();
         let is_full = plan.audit.level == AuditLevel::Full;
@@ -84,140 +84,7 @@ impl Called {
             ending: Ending::Cancelled,
         }
     }
-}
 
-/// A call that named no tool there is, or could not be read.
-#[derive(Debug)]
-pub(crate) struct RefusedCall {
-    pub(crate) at: SystemTime,
-    pub(crate) tool: String,
-    pub(crate) caller: Option<Arc<Caller>>,
-    pub(crate) inbound: Option<Arc<Inbound>>,
-    pub(crate) error: ToolError,
-}
-
-/// Makes records of events.
-#[derive(Debug)]
-pub(crate) struct Scribe {
-    redactor: Redactor,
-    arguments: Bodies,
-    results: Bodies,
-    seal: Seal,
-}
-
-impl Scribe {
-    pub(crate) fn new(config: &AuditConfig) -> Self {
-        Self {
-            redactor: config.redactor.clone(),
-            arguments: config.arguments,
-            results: config.results,
-            seal: Seal::new(config.key.as_ref()),
-        }
-    }
-
-    /// Writes the inside of the record's object.
-    pub(crate) fn body(&self, event: &Event) -> Vec<u8> {
-        let object = match event {
-            Event::Call(called) if called.rule.level == AuditLevel::Full => {
-                serde_json::to_vec(&self.full(called))
-            }
-            Event::Call(called) => serde_json::to_vec(&Record::partial(called)),
-            Event::Refused(refused) => serde_json::to_vec(&self.refused(refused)),
-        };
-        // plain data always has a JSON form
-        notes::inside(object.unwrap_or_default())
-    }
-
-    fn full<'a>(&self, called: &'a Called) -> Record<'a> {
-        let record = &called.record;
-        let error = called.error();
-        let (arguments, arguments_digest) = self.content(self.arguments, &called.arguments);
-        let (result, result_digest) = match &called.ending {
-            Ending::Answered(output) => self.content(self.results, output.body()),
-            _ => (None, None),
-        };
-        let server = record.server().map(|(server, _)| server.to_string());
-        let server = server.or_else(|| error?.server().map(ToString::to_string));
-        let hedge = record.hedge();
-        Record {
-            effect: Some(called.effect.as_str()),
-            plan_reason: Some(&called.reason),
-            principal: Some(cut(called.caller.principal.as_str())),
-            session: called.caller.session.as_ref().map(|id| self.session(id)),
-            trace_id: called
-                .trace
-                .as_deref()
-                .map(|trace| format!("{:032x}", trace.trace_id())),
-            decision: Some(decision(called)),
-            confirm: Some(match called.confirm {
-                ConfirmRule::Skip => "skip",
-                _ => "ask",
-            }),
-            approval: record.approval().map(Approved::of),
-            server,
-            attempts: Some(record.started_attempts()),
-            cache: Some(record.cache().as_str()),
-            hedge: (hedge != HedgeStatus::None).then(|| hedge.as_str()),
-            error: error.map(|error| self.error(error)),
-            arguments,
-            arguments_digest,
-            result,
-            result_digest,
-            ..Record::partial(called)
-        }
-    }
-
-    fn refused<'a>(&self, refused: &'a RefusedCall) -> Record<'a> {
-        let caller = refused.caller.as_deref();
-        Record {
-            kind: "refused",
-            tool: cut(&refused.tool),
-            outcome: "refused",
-            principal: caller.map(|caller| cut(caller.principal.as_str())),
-            session: caller.and_then(|caller| Some(self.session(caller.session.as_ref()?))),
-            client: Client::of(refused.inbound.as_deref()),
-            decision: Some(Decision {
-                verdict: "refused",
-                by: refuser(&refused.error),
-            }),
-            error: Some(self.error(&refused.error)),
-            ..Record::default()
-        }
-    }
-
-    fn error(&self, error: &ToolError) -> Failure {
-        let message: String = error.message().chars().take(LONGEST_MESSAGE).collect();
-        let quoted = serde_json::to_vec(&message).unwrap_or_default();
-        Failure {
-            message: RawValue::from_string(self.redactor.redact(&quoted)).ok(),
-            ..Failure::partial(error)
-        }
-    }
-
-    fn content(&self, how: Bodies, bytes: &[u8]) -> (Option<Box<RawValue>>, Option<Digest>) {
-        let digest = |hash| {
-            let bytes = bytes.len();
-            (None, Some(Digest { bytes, hash }))
-        };
-        match how {
-            Bodies::Redacted => match RawValue::from_string(self.redactor.redact(bytes)) {
-                Ok(text) => (Some(text), None),
-                Err(_) => digest(None),
-            },
-            Bodies::Digest => digest(Some(self.seal.hash(bytes).to_string())),
-            Bodies::Omitted => digest(None),
-        }
-    }
-
-    /// A session's own name may open it: never written as it is.
-    fn session(&self, session: &SessionId) -> String {
-        let mut hash = self.seal.hash(session.as_str().as_bytes()).to_string();
-        hash.truncate(16);
-        hash
-    }
-}
-
-impl Called {
     fn error(&self) -> Option<&ToolError> {
         match &self.ending {
             Ending::Failed(error) => Some(error),
@@ -236,143 +103,202 @@ impl Called {
     }
 }
 
-/// A record, member by member in the order they are written.
-#[derive(Debug, Default, Serialize)]
-struct Record<'a> {
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<&'static str>,
-    tool: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    set: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    open_world: Option<bool>,
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<Client<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_us: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan_reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    principal: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<Decision>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confirm: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    approval: Option<Approved>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempts: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cache: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hedge: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Failure>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments_digest: Option<Digest>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result_digest: Option<Digest>,
+/// A call of an unknown tool, or one that could not be parsed.
+#[derive(Debug)]
+pub(crate) struct RefusedCall {
+    pub(crate) at: SystemTime,
+    pub(crate) tool: String,
+    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) inbound: Option<Arc<Inbound>>,
+    pub(crate) error: ToolError,
 }
 
-impl<'a> Record<'a> {
-    /// What every record of a call holds, and all that a partial one does.
-    fn partial(called: &'a Called) -> Self {
+/// The longest name in a record, in characters.
+pub(crate) const MAX_NAME: usize = 200;
+/// The longest message of an error, in characters.
+const MAX_MESSAGE: usize = 512;
+
+/// Makes the records of events.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    redactor: Redactor,
+    arguments: Bodies,
+    results: Bodies,
+    seal: Seal,
+}
+
+impl Recorder {
+    pub(crate) fn new(config: &AuditConfig) -> Self {
         Self {
-            kind: "call",
-            level: Some(called.rule.level.as_str()),
-            tool: called.tool.name().as_str().into(),
-            set: Some(called.tool.set().as_str()),
-            open_world: Some(called.rule.open_world),
-            outcome: called.outcome(),
-            client: Client::of(called.inbound.as_deref()),
-            duration_us: Some(u64::try_from(called.took.as_micros()).unwrap_or(u64::MAX)),
-            error: called.error().map(Failure::partial),
-            ..Self::default()
+            redactor: config.redactor.clone(),
+            arguments: config.arguments,
+            results: config.results,
+            seal: Seal::new(config.key.as_ref()),
+        }
+    }
+
+    /// Returns the members of the record, for [`Link::write`](crate::chain::Link::write).
+    pub(crate) fn members(&self, event: &Event) -> String {
+        match event {
+            Event::Call(called) => self.called(called),
+            Event::Refused(refused) => self.refused(refused),
+        }
+    }
+
+    fn called(&self, called: &Called) -> String {
+        let mut out = Members::new("call");
+        out.put("level", called.rule.level.as_str());
+        out.put("tool", called.tool.name().as_str());
+        out.put("set", called.tool.set().as_str());
+        out.put("open_world", called.rule.open_world);
+        out.put("outcome", called.outcome());
+        out.client(called.inbound.as_deref());
+        let took = u64::try_from(called.took.as_micros()).unwrap_or(u64::MAX);
+        out.put("duration_us", took);
+        if called.rule.level == AuditLevel::Full {
+            self.full(called, &mut out);
+        } else if let Some(error) = called.error() {
+            let delivery = error.delivery().as_str();
+            out.put(
+                "error",
+                json!({"kind": error.kind().as_str(), "delivery": delivery}),
+            );
+        }
+        out.0
+    }
+
+    fn full(&self, called: &Called, out: &mut Members) {
+        let (record, error) = (&called.record, called.error());
+        out.put("effect", called.effect.as_str());
+        out.put("plan_reason", &called.reason);
+        out.put("principal", cut(called.caller.principal.as_str()));
+        let session = called.caller.session.as_ref();
+        out.maybe("session", session.map(|id| self.session(id)));
+        let trace = called.trace.as_deref();
+        out.maybe(
+            "trace_id",
+            trace.map(|trace| format!("{:032x}", trace.trace_id())),
+        );
+        let by = error.and_then(refuser);
+        let by = by.or_else(|| record.was_guarded().then_some("loop_guard"));
+        match by {
+            Some(by) => out.put("decision", json!({"verdict": "refused", "by": by})),
+            None => out.put("decision", json!({"verdict": "allowed"})),
+        }
+        out.put(
+            "confirm",
+            match called.confirm {
+                ConfirmRule::Skip => "skip",
+                _ => "ask",
+            },
+        );
+        let server = record.server().map(|(server, _)| server.to_string());
+        let server = server.or_else(|| error?.server().map(ToString::to_string));
+        out.maybe("server", server);
+        out.put("attempts", record.started_attempts());
+        out.put("cache", record.cache().as_str());
+        let hedge = record.hedge();
+        if hedge != HedgeStatus::None {
+            out.put("hedge", hedge.as_str());
+        }
+        if let Some(error) = error {
+            self.error(error, out);
+        }
+        self.content("arguments", self.arguments, &called.arguments, out);
+        if let Ending::Answered(output) = &called.ending {
+            self.content("result", self.results, output.body(), out);
+        }
+    }
+
+    fn refused(&self, refused: &RefusedCall) -> String {
+        let mut out = Members::new("refused");
+        out.put("tool", cut(&refused.tool));
+        out.put("outcome", "refused");
+        out.client(refused.inbound.as_deref());
+        if let Some(caller) = refused.caller.as_deref() {
+            out.put("principal", cut(caller.principal.as_str()));
+            let session = caller.session.as_ref();
+            out.maybe("session", session.map(|id| self.session(id)));
+        }
+        let by = refuser(&refused.error);
+        out.put("decision", json!({"verdict": "refused", "by": by}));
+        self.error(&refused.error, &mut out);
+        out.0
+    }
+
+    fn error(&self, error: &ToolError, out: &mut Members) {
+        let message: String = error.message().chars().take(MAX_MESSAGE).collect();
+        let message = self.redactor.redact(json!(message).to_string().as_bytes());
+        out.put(
+            "error",
+            json!({
+                "kind": error.kind().as_str(),
+                "delivery": error.delivery().as_str(),
+                "message": RawValue::from_string(message).ok(),
+            }),
+        );
+    }
+
+    /// Adds the arguments or the result: redacted, or as a digest.
+    fn content(&self, name: &str, bodies: Bodies, bytes: &[u8], out: &mut Members) {
+        let mut digest = json!({"bytes": bytes.len()});
+        match bodies {
+            Bodies::Redacted => {
+                if let Ok(text) = RawValue::from_string(self.redactor.redact(bytes)) {
+                    return out.put(name, text);
+                }
+            }
+            Bodies::Digest => digest["hash"] = json!(self.seal.hash(bytes)),
+            Bodies::Omitted => {}
+        }
+        out.put(&format!("{name}_digest"), digest);
+    }
+
+    /// A session id may be a secret: only its hash is recorded.
+    fn session(&self, session: &SessionId) -> String {
+        let mut hash = self.seal.hash(session.as_str().as_bytes());
+        hash.truncate(16);
+        hash
+    }
+}
+
+/// The members of a JSON object, in order.
+struct Members(String);
+
+impl Members {
+    fn new(kind: &str) -> Self {
+        Self(format!("\"kind\":\"{kind}\""))
+    }
+
+    fn put(&mut self, name: &str, value: impl Serialize) {
+        if let Ok(value) = serde_json::to_string(&value) {
+            // writing into memory does not fail
+            let _ = write!(self.0, ",\"{name}\":{value}");
+        }
+    }
+
+    fn maybe(&mut self, name: &str, value: Option<impl Serialize>) {
+        if let Some(value) = value {
+            self.put(name, value);
+        }
+    }
+
+    /// Adds the client: its own statement of name and version, and its address.
+    fn client(&mut self, inbound: Option<&Inbound>) {
+        let Some(inbound) = inbound else { return };
+        let mut client = serde_json::Map::new();
+        if let Some(info) = inbound.client_info.as_deref() {
+            client.insert("name".into(), json!(info.name()));
+            client.extend(info.version().map(|text| ("version".into(), json!(text))));
+        }
+        client.extend(inbound.client.map(|from| ("address".into(), json!(from))));
+        if !client.is_empty() {
+            self.put("client", client);
         }
     }
 }
 
-/// The client that sent the request. Name and version are what it states itself, cut to a bounded
-/// length when they were read.
-#[derive(Debug, Serialize)]
-struct Client<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<SocketAddr>,
-}
-
-impl<'a> Client<'a> {
-    fn of(inbound: Option<&'a Inbound>) -> Option<Self> {
-        let inbound = inbound?;
-        let info = inbound.client_info.as_deref();
-        (info.is_some() || inbound.client.is_some()).then(|| Self {
-            name: info.map(ClientInfo::name),
-            version: info.and_then(ClientInfo::version),
-            address: inbound.client,
-        })
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Failure {
-    kind: &'static str,
-    delivery: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Box<RawValue>>,
-}
-
-impl Failure {
-    fn partial(error: &ToolError) -> Self {
-        Self {
-            kind: error.kind().as_str(),
-            delivery: error.delivery().as_str(),
-            message: None,
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Digest {
-    bytes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hash: Option<String>,
-}
-
-/// Whether the call was let through, and who refused it if it was not.
-#[derive(Debug, Serialize)]
-struct Decision {
-    verdict: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'static str>,
-}
-
-fn decision(called: &Called) -> Decision {
-    let by = called.error().and_then(refuser);
-    let by = by.or_else(|| called.record.was_guarded().then_some("loop_guard"));
-    Decision {
-        verdict: if by.is_some() { "refused" } else { "allowed" },
-        by,
-    }
-}
-
-/// Returns what kept a call from being sent; nothing for one that was, or may have been.
+/// Returns the layer that refused the call; `None` if it was sent, or may have been.
 fn refuser(error: &ToolError) -> Option<&'static str> {
     if error.delivery() != Delivery::NotSent {
         return None;
@@ -385,36 +311,15 @@ fn refuser(error: &ToolError) -> Option<&'static str> {
         ErrorKind::RateLimited => Some("rate_limit"),
         ErrorKind::Unauthorized => Some("guard"),
         ErrorKind::UnknownTool => Some("catalogue"),
-        // nobody refused it: it did not get there
+        // a failure on the way, not a refusal
         ErrorKind::ConnectFailed | ErrorKind::ConnectionLost | ErrorKind::Cancelled => None,
         _ => Some("runtime"),
     }
 }
 
-/// What a person said to a call.
-#[derive(Debug, Serialize)]
-struct Approved {
-    verdict: &'static str,
-    by: String,
-}
-
-impl Approved {
-    fn of(approval: &Approval) -> Self {
-        Self {
-            verdict: approval.verdict.as_str(),
-            by: cut(&approval.by).into_owned(),
-        }
-    }
-}
-
-/// Names are told in at most this many characters.
-const LONGEST_NAME: usize = 200;
-/// Messages of errors too.
-const LONGEST_MESSAGE: usize = 512;
-
-/// What clients sent may be long.
+/// Limits the length of a name that a client sent.
 fn cut(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(LONGEST_NAME) {
+    match text.char_indices().nth(MAX_NAME) {
         None => text.into(),
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
     }

@@ -1,4 +1,4 @@
-//! The future of a call that may leave a record.
+//! The response future.
 
 use std::fmt;
 use std::future::Future;
@@ -14,7 +14,7 @@ type Answer = Result<ToolOutput, ToolError>;
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pin_project! {
-    /// The answer of an [`Audit`](crate::Audit).
+    /// The response future of [`Audit`](crate::Audit).
     pub struct AuditFuture<S: ToolService> {
         #[pin]
         stage: Stage<S, S::Future>,
@@ -24,19 +24,19 @@ pin_project! {
 pin_project! {
     #[project = StageProj]
     enum Stage<S, F> {
-        // leaves no record
+        // no record
         Passed { #[pin] answer: F },
-        // waits for room before it is sent
-        Waiting { room: Boxed<(Result<(), ToolError>, Box<Watch>)>, then: Option<Box<Held<S>>> },
-        // the answer is dropped first: what its end writes into the record is still seen
+        // waits for permits before the call is sent
+        Waiting { permit: Boxed<(Result<(), ToolError>, Box<Watch>)>, then: Option<Box<Held<S>>> },
+        // dropped in this order: the inner future still updates the record
         Running { #[pin] answer: F, watch: Option<Box<Watch>> },
-        // waits until its record is where it belongs
+        // waits for its record
         Kept { after: Boxed<()>, answer: Option<Answer> },
         Refused { error: Option<ToolError> },
     }
 }
 
-/// What is sent once there is room.
+/// The call that waits, and the service.
 struct Held<S> {
     inner: S,
     call: ToolCall,
@@ -59,13 +59,13 @@ impl<S: ToolService> AuditFuture<S> {
     }
 
     pub(crate) fn waiting(inner: S, call: ToolCall, mut watch: Box<Watch>) -> Self {
-        let room = Box::pin(async move {
-            let room = watch.wait().await;
-            (room, watch)
+        let permit = Box::pin(async move {
+            let permit = watch.wait().await;
+            (permit, watch)
         });
         Self {
             stage: Stage::Waiting {
-                room,
+                permit,
                 then: Some(Box::new(Held { inner, call })),
             },
         }
@@ -73,7 +73,7 @@ impl<S: ToolService> AuditFuture<S> {
 
     pub(crate) fn refused(error: ToolError, watch: Box<Watch>) -> Self {
         let answer = Err(error);
-        // a log that cannot be written keeps the record of the refusal as long as it can
+        // the refusal is recorded without waiting
         let _after: Option<After> = watch.end(&answer);
         Self {
             stage: Stage::Refused {
@@ -96,17 +96,15 @@ impl<S: ToolService> Future for AuditFuture<S> {
 }
 
 impl<S: ToolService> AuditFuture<S> {
-    /// Polls a call that leaves a record. Apart from [`poll`](Future::poll), so that what most calls do
-    /// is short.
-    #[inline(never)]
+    /// Polls a call that leaves a record.
     fn poll_watched(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         loop {
             let mut stage = self.as_mut().project().stage;
             let next = match stage.as_mut().project() {
                 StageProj::Passed { answer } => return answer.poll(cx),
-                StageProj::Waiting { room, then } => {
-                    let (room, watch) = ready!(room.as_mut().poll(cx));
-                    match (room, then.take()) {
+                StageProj::Waiting { permit, then } => {
+                    let (permit, watch) = ready!(permit.as_mut().poll(cx));
+                    match (permit, then.take()) {
                         (Ok(()), Some(held)) => {
                             let Held { mut inner, call } = *held;
                             Stage::Running {

@@ -4,20 +4,20 @@ use tower_layer::Layer;
 
 use crate::{Audit, AuditLog};
 
-/// Puts an [`Audit`] around a service.
+/// Wraps a service in [`Audit`].
 #[derive(Debug, Clone, Default)]
 pub struct AuditLayer {
     log: Option<AuditLog>,
 }
 
 impl AuditLayer {
-    /// Writes into this log.
+    /// Creates a layer that records into `log`.
     #[must_use]
     pub const fn new(log: AuditLog) -> Self {
         Self { log: Some(log) }
     }
 
-    /// Makes a layer that passes every call, and costs a look at an empty pointer.
+    /// Creates a layer that records nothing.
     #[must_use]
     pub const fn off() -> Self {
         Self { log: None }

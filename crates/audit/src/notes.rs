@@ -1,4 +1,4 @@
-//! What a log says of itself, between the records of calls.
+//! The records of a log about itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,58 +10,34 @@ pub(crate) enum Note {
     File {
         format: String,
         version: u32,
-        /// Names the log: the same in all its files.
+        /// The random name of the log, the same in all its files.
         log: String,
-        /// Counts the files of a log from 1.
+        /// The number of the file, from 1.
         file: u64,
         hash_with: String,
     },
-    /// A process began to write.
+    /// A process opened the log.
     Opened { version: String },
-    /// A process ended in good order.
+    /// A process closed the log.
     Closed {},
-    /// The line before broke off, because the process or the machine stopped while it was written.
-    Repair {
-        torn_bytes: u64,
-        torn_sha256: String,
-    },
-    /// Something was wrong with the log when a process began to write.
-    Fault { found: String },
-    /// So many calls have no record, because the file could not be written for a while.
+    /// Calls without a record, because the file could not be written.
     Lost { records: u64 },
-    /// So many refusals of calls to tools that do not exist have no record, because there were too many.
+    /// Refusals of unknown tools without a record, because of their rate.
     Suppressed { records: u64 },
-    /// Files before this one are removed, as the settings ask.
+    /// The files before `oldest` are deleted as configured.
     Retention { oldest: u64 },
 }
 
-/// What the first line of a file says it is.
+/// The format in the first line of a file.
 pub(crate) const FORMAT: &str = "callward-audit";
 /// The version of the format.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 impl Note {
-    pub(crate) fn file(log: &str, file: u64, hash_with: &str) -> Self {
-        Self::File {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            log: log.to_owned(),
-            file,
-            hash_with: hash_with.to_owned(),
-        }
+    /// Returns the members of the record.
+    pub(crate) fn members(&self) -> String {
+        let mut object = serde_json::to_string(self).unwrap_or_default();
+        object.pop();
+        object.split_off(1)
     }
-
-    /// Writes the inside of the record's object.
-    pub(crate) fn body(&self) -> Vec<u8> {
-        inside(serde_json::to_vec(self).unwrap_or_default())
-    }
-}
-
-/// Takes the braces of an object away.
-pub(crate) fn inside(mut object: Vec<u8>) -> Vec<u8> {
-    object.pop();
-    if !object.is_empty() {
-        object.remove(0);
-    }
-    object
 }

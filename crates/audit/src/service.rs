@@ -9,7 +9,7 @@ use crate::future::AuditFuture;
 use crate::watch::Watch;
 use crate::{AuditLog, watch};
 
-/// Writes down calls as their plans ask.
+/// Records calls as their plans demand.
 #[derive(Debug, Clone)]
 pub struct Audit<S> {
     inner: S,
@@ -22,19 +22,19 @@ impl<S> Audit<S> {
     }
 }
 
-/// How a call begins.
+/// The start of a call.
 enum Begun {
-    /// It leaves no record.
+    /// No record.
     Pass(ToolCall),
     Admit(ToolCall, Box<Watch>),
     Refuse(ToolError, Box<Watch>),
-    /// There has to be room for its record first.
+    /// The queue is full.
     Wait(ToolCall, Box<Watch>),
 }
 
 impl<S: ToolService> Audit<S> {
-    /// Calls as [`Service::call`] does, by whoever shares the service with others. `send` hands the call
-    /// to what is inside, which must be ready, and so must be its clones.
+    /// Like [`Service::call`], for a shared service. `send` passes the call to the inner service, which
+    /// must be ready, like its clones.
     #[inline]
     pub fn call_ref(
         &self,

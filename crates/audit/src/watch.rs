@@ -1,4 +1,4 @@
-//! A call that will leave a record.
+//! A call that leaves a record.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use tokio::time::Instant;
 use crate::event::{Called, Ending};
 use crate::{AuditLog, time};
 
-/// Watches a call to its end. Dropped before [`end`](Self::end), it was cancelled, and the record
-/// says so.
+/// Follows a call to its end. Dropped before [`end`](Self::end), it records a cancelled call.
 #[derive(Debug)]
 pub(crate) struct Watch {
     log: AuditLog,
@@ -18,27 +17,27 @@ pub(crate) struct Watch {
     began: Instant,
     deadline: Option<Instant>,
     weight: u32,
-    place: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Whether a call may be sent.
+/// The admission of a call.
 #[derive(Debug)]
 pub(crate) enum Entry {
     Admit,
     Refuse(ToolError),
-    /// There is no room for its record.
+    /// The queue is full.
     Wait,
 }
 
-/// So many bytes of arguments or result take one more place.
-const BYTES_A_PLACE: usize = 16 << 10;
+/// Bytes of arguments or result per additional permit.
+const BYTES_PER_PERMIT: usize = 16 << 10;
 
-fn places(bytes: usize) -> u32 {
-    u32::try_from(bytes / BYTES_A_PLACE).unwrap_or(u32::MAX)
+fn permits(bytes: usize) -> u32 {
+    u32::try_from(bytes / BYTES_PER_PERMIT).unwrap_or(u32::MAX)
 }
 
 impl Watch {
-    /// Begins to watch, and gives the call a [`CallRecord`] if it has none.
+    /// Begins to follow a call, and adds a [`CallRecord`] if it has none.
     pub(crate) fn begin(log: AuditLog, call: ToolCall) -> (ToolCall, Box<Self>) {
         let (call, record) = match call.record().cloned() {
             Some(record) => (call, record),
@@ -52,23 +51,23 @@ impl Watch {
             called: Some(Box::new(Called::new(&call, record, time::now()))),
             began: Instant::now(),
             deadline: call.deadline().map(Instant::from_std),
-            weight: places(call.arguments().len()).saturating_add(1),
-            place: None,
+            weight: permits(call.arguments().len()).saturating_add(1),
+            permit: None,
         };
         (call, Box::new(watch))
     }
 
-    /// Decides whether the call may be sent, and takes its place if there is one.
+    /// Decides whether the call may be sent, and takes a permit if one is available.
     pub(crate) fn enter(&mut self) -> Entry {
         if let Err(error) = self.admit() {
             return Entry::Refuse(error);
         }
         if !self.log.blocks() {
-            // its place is taken when it ends: there may be one by then
+            // a permit is taken at the end of the call
             return Entry::Admit;
         }
-        self.place = self.log.try_place(self.weight);
-        match self.place {
+        self.permit = self.log.try_permits(self.weight);
+        match self.permit {
             Some(_) => Entry::Admit,
             None => Entry::Wait,
         }
@@ -79,23 +78,23 @@ impl Watch {
         called.map_or(Ok(()), |called| self.log.admit(called.rule))
     }
 
-    /// Waits until there is room for the record.
+    /// Waits for permits.
     ///
     /// # Errors
     ///
-    /// If the deadline passes, or the log could not be written meanwhile.
+    /// If the deadline passes, or the log cannot be written.
     pub(crate) async fn wait(&mut self) -> Result<(), ToolError> {
-        let place = self.log.place(self.weight);
-        self.place = match self.deadline {
-            None => place.await,
-            Some(deadline) => tokio::time::timeout_at(deadline, place)
+        let permit = self.log.permits(self.weight);
+        self.permit = match self.deadline {
+            None => permit.await,
+            Some(deadline) => tokio::time::timeout_at(deadline, permit)
                 .await
-                .map_err(|_| AuditLog::no_room())?,
+                .map_err(|_| AuditLog::queue_full())?,
         };
         self.admit()
     }
 
-    /// Hands the record over. What is returned has to be waited for before the call is answered.
+    /// Queues the record. The answer waits for the returned step.
     pub(crate) fn end(
         mut self: Box<Self>,
         result: &Result<ToolOutput, ToolError>,
@@ -104,41 +103,39 @@ impl Watch {
             Ok(output) => Ending::Answered(output.clone()),
             Err(error) => Ending::Failed(error.clone()),
         };
-        let more = places(ending.bytes());
+        let more = permits(ending.bytes());
         if let Some(called) = &mut self.called {
             called.ending = ending;
             called.at = time::now();
             called.took = self.began.elapsed();
         }
         if self.log.blocks() && more > 0 && !self.grow(more) {
-            return Some(After::Room { watch: self, more });
+            return Some(After::Permits { watch: self, more });
         }
-        self.hand_over(more)
+        self.queue(more)
     }
 
-    /// Takes more places for a large result, if there are so many.
+    /// Takes more permits for a large result. Returns `true` if they are available.
     fn grow(&mut self, more: u32) -> bool {
-        let room = self.log.try_place(more);
-        let fits = room.is_some();
-        self.take(room);
-        fits
-    }
-
-    fn take(&mut self, room: Option<OwnedSemaphorePermit>) {
-        match (&mut self.place, room) {
-            (Some(place), Some(room)) => place.merge(room),
-            (place @ None, room) => *place = room,
-            (Some(_), None) => {}
+        let Some(more) = self.log.try_permits(more) else {
+            return false;
+        };
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            permit @ None => *permit = Some(more),
         }
+        true
     }
 
-    fn hand_over(&mut self, more: u32) -> Option<After> {
+    fn queue(&mut self, more: u32) -> Option<After> {
         let called = self.called.take()?;
-        if self.place.is_none() {
-            // of a call that did not wait: one that is refused, or any where none waits
-            self.place = self.log.try_place(self.weight.saturating_add(more));
+        if self.permit.is_none() {
+            // a refused call, or one of a log that never blocks
+            self.permit = self.log.try_permits(self.weight.saturating_add(more));
         }
-        self.log.send(called, self.place.take()).map(After::Written)
+        self.log
+            .send(called, self.permit.take())
+            .map(After::Written)
     }
 }
 
@@ -149,19 +146,19 @@ impl Drop for Watch {
         };
         called.took = self.began.elapsed();
         called.at = time::now();
-        let place = self.place.take();
-        let place = place.or_else(|| self.log.try_place(self.weight));
-        // nobody is there to be answered
-        let _: Option<oneshot::Receiver<()>> = self.log.send(called, place);
+        let permit = self.permit.take();
+        let permit = permit.or_else(|| self.log.try_permits(self.weight));
+        // no answer waits
+        let _: Option<oneshot::Receiver<()>> = self.log.send(called, permit);
     }
 }
 
-/// What has to be waited for before a call is answered.
+/// A step before a call is answered.
 #[derive(Debug)]
 pub(crate) enum After {
-    /// Room for a large result.
-    Room { watch: Box<Watch>, more: u32 },
-    /// The record.
+    /// Permits for a large result.
+    Permits { watch: Box<Watch>, more: u32 },
+    /// The write of the record.
     Written(oneshot::Receiver<()>),
 }
 
@@ -169,20 +166,19 @@ impl After {
     pub(crate) async fn done(self) {
         let written = match self {
             Self::Written(written) => Some(written),
-            Self::Room { mut watch, more } => {
-                // a place that is held could wait for itself: a result may be as large as the queue
-                let held = watch.place.take();
-                drop(held);
+            Self::Permits { mut watch, more } => {
+                // releases the permits first: the result may need the whole queue
+                drop(watch.permit.take());
                 let all = watch.weight.saturating_add(more);
-                watch.place = watch.log.place(all).await;
-                match watch.hand_over(0) {
+                watch.permit = watch.log.permits(all).await;
+                match watch.queue(0) {
                     Some(Self::Written(written)) => Some(written),
                     _ => None,
                 }
             }
         };
         if let Some(written) = written {
-            // a log that cannot be written is told by other means: the call is over
+            // an error here means that the log failed, and the call is over
             let _ = written.await;
         }
     }

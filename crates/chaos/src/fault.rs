@@ -1,73 +1,70 @@
-//! What can go wrong with one call, at every point of its way.
+//! The faults of one call.
 
 use std::time::Duration;
 
 use callward_core::ErrorKind;
 use fastrand::Rng;
 
-/// What goes wrong with one call.
-///
-/// A call is *executed* when all of its request was received and its tool took effect. Each fault
-/// says whether and when that happens; what the caller sees of it is another matter.
+/// The fault of one call. A call is *executed* when its complete request was received and its tool
+/// took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// Answered with an error.
     Answer {
-        /// What is answered.
+        /// The error.
         refusal: Refusal,
-        /// Whether the call is executed before. A 503 can follow the effect.
+        /// Whether the call is executed before.
         runs: bool,
     },
-    /// The whole server dies at this call, with all others it has. It is back after a while.
+    /// The server crashes at this call, with all others in flight, and restarts later.
     Crash {
         /// Whether the call is executed before.
         runs: bool,
-        /// How long no connection can be made.
+        /// How long the server is down.
         down: Duration,
     },
-    /// Executed, and answered in single bytes with pauses between them.
+    /// Executed, and answered byte by byte.
     Drip {
-        /// How long the answer takes in all.
+        /// The time of the whole answer.
         within: Duration,
     },
-    /// Received, and never answered. The connection stays.
+    /// Received, and never answered. The connection stays open.
     Hang {
         /// Whether the call is executed.
         runs: bool,
     },
-    /// The connection breaks at once; the request was received all the same, and is executed later,
-    /// when the caller has long given up.
+    /// The connection breaks at once, but the request was received and is executed later.
     LandLate {
-        /// How much later.
+        /// The delay of the execution.
         after: Duration,
         /// How the connection ends.
         broken: Break,
     },
     /// Executed, and the connection breaks within the answer.
     LoseReply {
-        /// How many bytes of the answer are sent.
+        /// The number of sent bytes.
         sent: usize,
         /// How the connection ends.
         broken: Break,
     },
     /// The connection breaks within the request: it is not executed.
     LoseRequest {
-        /// How many bytes of the request are read.
+        /// The number of read bytes.
         read: usize,
         /// How the connection ends.
         broken: Break,
     },
-    /// No connection can be made: nothing was sent, nothing is executed.
+    /// The connection is refused: nothing is sent or executed.
     Refuse,
-    /// Answered as a failure of the tool itself: `isError`.
+    /// Answered with `isError`.
     Report {
         /// Whether the call is executed before.
         runs: bool,
     },
     /// Executed and answered, but late.
     Slow {
-        /// How long until it is executed; as long again until it is answered.
+        /// The time until it is executed, and from then until it is answered.
         by: Duration,
     },
 }
@@ -76,24 +73,24 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "TCP knows two ways")]
 pub enum Break {
-    /// In good order, though too soon.
+    /// With an orderly close.
     Close,
     /// With a reset.
     Reset,
 }
 
-/// An error that a server answers with.
+/// An error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// A JSON-RPC code if negative, an HTTP status otherwise.
     pub code: i64,
-    /// When to come back. Only HTTP can say it.
+    /// The `Retry-After` of HTTP.
     pub retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    /// States an error without a time to come back.
+    /// Creates an error without `Retry-After`.
     #[must_use]
     pub const fn new(code: i64) -> Self {
         Self {
@@ -102,14 +99,14 @@ impl Refusal {
         }
     }
 
-    /// Adds when to come back.
+    /// Adds `Retry-After`.
     #[must_use]
     pub const fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// Returns the kind of failure a client makes of it.
+    /// Returns the kind of error that a client derives from it.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self.code {
@@ -122,8 +119,7 @@ impl Refusal {
 }
 
 impl Fault {
-    /// Says whether the call is executed, now or later. A server that dies meanwhile, or that hears
-    /// of a cancellation in time, may still prevent it.
+    /// Returns `true` if the call is executed, now or later, unless the server crashes before.
     #[must_use]
     pub const fn runs(&self) -> bool {
         match self {
@@ -139,7 +135,7 @@ impl Fault {
         }
     }
 
-    /// Says whether the fault is one of the way to the server, not of the server.
+    /// Returns `true` if the fault is one of the connection, not of the server.
     #[must_use]
     pub const fn is_transport(&self) -> bool {
         matches!(
@@ -152,7 +148,7 @@ impl Fault {
         )
     }
 
-    /// Returns the word used in tables and counts.
+    /// Returns the name.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -169,7 +165,7 @@ impl Fault {
         }
     }
 
-    /// Makes its times so many times shorter.
+    /// Divides its times.
     pub(crate) fn hastened(mut self, times: u32) -> Self {
         match &mut self {
             Self::Answer { refusal, .. } => {
@@ -188,7 +184,7 @@ impl Fault {
         self
     }
 
-    /// Draws each figure anew, between nothing and what it is here, and each choice evenly.
+    /// Draws each number between zero and its value here, and each choice evenly.
     pub(crate) fn drawn(self, rng: &mut Rng) -> Self {
         match self {
             Self::Answer { refusal, .. } => Self::Answer {

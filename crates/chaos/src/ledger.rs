@@ -1,4 +1,4 @@
-//! What was executed, and how often.
+//! The counts of executions.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -9,10 +9,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-/// What servers executed, by the identity of the call: the number that the caller put into its
-/// arguments, as `"call"`. Nothing that a runtime adds or changes on the way plays a part.
+/// The executions of each call, by the number in its arguments (`"call"`).
 ///
-/// Clones share it, so that servers of one replica set count together.
+/// Clones share the counts, so that servers of one replica set count together.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger(Arc<Inner>);
 
@@ -22,27 +21,26 @@ struct Inner {
     file: Option<Mutex<File>>,
 }
 
-/// What became of one call at the servers.
+/// The counts of one call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Count {
-    /// How often somebody tried to send it, also to a server that was not there.
+    /// Attempts to send it, including those to a server that is down.
     pub tried: u64,
-    /// How often a server got to see it, in whole or in part.
+    /// How often a server received it, in whole or in part.
     pub seen: u64,
-    /// How often its effect took place.
+    /// How often it took effect.
     pub executions: u64,
 }
 
 impl Ledger {
-    /// Begins an empty one, in memory.
+    /// Creates an empty ledger in memory.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins one that also writes each entry down at once, behind what is there: it outlives the
-    /// process, however that ends.
+    /// Creates a ledger that also appends each entry to a file, so that it outlives the process.
     ///
     /// # Errors
     ///
@@ -57,11 +55,11 @@ impl Ledger {
         })))
     }
 
-    /// Reads what was written down in all of these together; nothing, where there is no file.
+    /// Reads the sum of several files; a missing file is empty.
     ///
     /// # Errors
     ///
-    /// If there is one, and it cannot be read.
+    /// If a file cannot be read.
     pub fn read(paths: &[impl AsRef<Path>]) -> io::Result<Self> {
         let mut counts = HashMap::new();
         for path in paths {
@@ -82,7 +80,7 @@ impl Ledger {
         for line in text.lines() {
             let (word, call) = line.split_once(' ').unwrap_or_default();
             let Ok(call) = call.parse() else {
-                let text = format!("{}: {line:?} is no entry", path.display());
+                let text = format!("{}: {line:?} is not an entry", path.display());
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             };
             let count = counts.entry(call).or_default();
@@ -95,7 +93,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Returns what became of one call.
+    /// Returns the counts of one call.
     #[must_use]
     pub fn of(&self, call: u64) -> Count {
         self.0.counts.lock().get(&call).copied().unwrap_or_default()
@@ -112,7 +110,7 @@ impl Ledger {
         }
     }
 
-    /// Counts that somebody tried to send a call; returns how often that was by now.
+    /// Counts an attempt to send a call, and returns the number of attempts.
     pub(crate) fn try_send(&self, call: u64) -> u64 {
         self.write(TRIED, call);
         let mut counts = self.0.counts.lock();
@@ -121,20 +119,19 @@ impl Ledger {
         count.tried
     }
 
-    /// Counts that a server got to see a call.
+    /// Counts that a server received a call.
     pub(crate) fn see(&self, call: u64) {
         self.write(SEEN, call);
         self.0.counts.lock().entry(call).or_default().seen += 1;
     }
 
-    /// Counts that a call's effect took place.
+    /// Counts an execution.
     pub(crate) fn execute(&self, call: u64) {
         self.write(RAN, call);
         self.0.counts.lock().entry(call).or_default().executions += 1;
     }
 
-    /// Writes an entry down in one piece. An entry that is lost would hide a duplicate, so then there
-    /// is no going on.
+    /// Writes an entry at once. A lost entry would hide a duplicate, so a failure aborts.
     fn write(&self, word: &str, call: u64) {
         let Some(file) = &self.0.file else { return };
         let entry = format!("{word} {call}\n");
@@ -144,8 +141,9 @@ impl Ledger {
     }
 }
 
-/// Returns the identity that the caller gave a call; nothing, if it gave none.
-pub(crate) fn identity(arguments: &[u8]) -> Option<u64> {
+/// Returns the identity in the arguments of a call.
+#[must_use]
+pub fn identity(arguments: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Arguments {
         call: u64,
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_count_together_and_each_call_for_itself() {
+    fn clones_share_the_counts() {
         let ledger = Ledger::new();
         let other = ledger.clone();
         ledger.see(1);
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_down_is_read_again_and_gone_on_with() {
+    fn a_ledger_in_a_file_is_read_and_continued() {
         let path = std::env::temp_dir().join(format!("callward-ledger-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         Ledger::in_file(&path).unwrap().execute(7);
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_identity_is_what_the_caller_put_into_the_arguments() {
+    fn the_identity_comes_from_the_arguments() {
         assert_eq!(identity(br#"{"a":1,"call":17}"#), Some(17));
         assert_eq!(identity(b"{}"), None);
         assert_eq!(identity(b"[]"), None);

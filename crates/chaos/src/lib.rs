@@ -1,16 +1,12 @@
-//! Tool servers that fail as they are told to, and count what they ran.
+//! Tool servers that fail by a script or a seed, and count their executions.
 //!
-//! That a call is never executed twice can only be seen at the server. So these servers count the
-//! executions of each call, by an identity that the caller puts into the arguments (`"call": 17`):
-//! whatever a runtime does on the way, repeats or hides, the [`Ledger`] knows what happened.
+//! Only the server can see that a call is never executed twice. These servers count the executions
+//! of each call in a [`Ledger`], by an identity in its arguments (`"call": 17`). [`Chaos`] decides
+//! which [`Fault`] a call meets: before the connection, within the request, between the effect and
+//! the answer, within the answer, or after the client has given up.
 //!
-//! [`Chaos`] says which [`Fault`] meets which call: a script, or a draw from a seed that is the same
-//! each time. Faults stand at every point of an exchange: before the connection, within the request,
-//! between the effect and the answer, within the answer, and after the caller has given up.
-//!
-//! The same chaos comes in two forms: [`ChaosServer`], in memory and on tokio's clock, for as many
-//! calls as one likes; and, for what only sockets and pipes can do, [`http`] and [`pipe`]. A [`peer`]
-//! answers with any bytes, for what no server should do.
+//! [`ChaosServer`] is such a server in memory, on tokio's clock; [`Engine`] drives servers with
+//! other transports.
 //!
 //! ```
 //! use serde_json::json;
@@ -26,27 +22,21 @@
 //! let server = ChaosServer::new("bank".parse()?, vec![pay], chaos, ledger.clone());
 //! let stack = Stack::builder().server(Server::new(server)).build().await?;
 //!
-//! let told = stack.call("bank.pay", json!({"call": 17})).await.unwrap_err();
-//! assert_eq!(told.kind(), callward::ErrorKind::OutcomeUnknown);
+//! let error = stack.call("bank.pay", json!({"call": 17})).await.unwrap_err();
+//! assert_eq!(error.kind(), callward::ErrorKind::OutcomeUnknown);
 //! assert_eq!(ledger.of(17).executions, 1);
 //! # Ok(())
 //! # }
 //! ```
 
-mod events;
-mod exchange;
+mod engine;
 mod fault;
-pub mod http;
 mod ledger;
 mod memory;
-pub mod peer;
-mod pending;
-pub mod pipe;
 mod plan;
-mod protocol;
 
+pub use engine::{Engine, Running, Turn};
 pub use fault::{Break, Fault, Refusal};
-pub use ledger::{Count, Ledger};
+pub use ledger::{Count, Ledger, identity};
 pub use memory::ChaosServer;
 pub use plan::Chaos;
-pub use protocol::Era;

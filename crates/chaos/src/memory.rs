@@ -1,8 +1,8 @@
-//! A server without sockets, on tokio's clock: on a paused one, millions of calls.
+//! A server without sockets, on tokio's clock. On a paused clock it takes millions of calls.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use callward_core::{
@@ -13,85 +13,68 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
-use crate::events::Events;
 use crate::ledger::identity;
-use crate::pending::Pending;
-use crate::{Chaos, Fault, Ledger, Refusal};
+use crate::{Chaos, Engine, Fault, Ledger, Refusal};
 
-/// A server and the way to it, with faults at every point. It states the delivery of what fails as a
-/// client does that has only its end of the connection.
+/// A server and the connection to it, with faults at every point. Errors state the delivery that a
+/// client would know at its end of the connection.
 ///
-/// What it has received it carries out, also when the caller has gone: no cancellation arrives in
-/// time. Clones are the same server.
+/// A received call is executed even if the caller cancels it. Clones are the same server.
 #[derive(Clone)]
 pub struct ChaosServer(Arc<Inner>);
 
 struct Inner {
     id: ServerId,
     tools: Vec<ToolDefinition>,
-    chaos: Chaos,
-    ledger: Ledger,
-    nth: AtomicU64,
+    engine: Engine,
     down: AtomicBool,
-    /// Which of its lives the server lives. Who waits for an answer waits for its end too.
+    /// The number of crashes. A waiting caller also waits for the next one.
     life: watch::Sender<u64>,
-    pending: Pending,
     listeners: Mutex<Vec<mpsc::UnboundedSender<ServerEvent>>>,
 }
 
 impl ChaosServer {
-    /// Starts a server with these tools. Must be called within a runtime whose clock it can use.
+    /// Starts a server with these tools. Must be called within a runtime.
     #[must_use]
     pub fn new(id: ServerId, tools: Vec<ToolDefinition>, chaos: Chaos, ledger: Ledger) -> Self {
         Self(Arc::new(Inner {
             id,
             tools,
-            chaos,
-            ledger,
-            nth: AtomicU64::new(0),
+            engine: Engine::new(chaos, ledger),
             down: AtomicBool::new(false),
             life: watch::Sender::new(0),
-            pending: Pending::new(),
             listeners: Mutex::new(Vec::new()),
         }))
     }
 
-    /// Waits until all has happened that was received, also what lands late.
+    /// Waits until every received call has been executed, including late ones.
     pub async fn settled(&self) {
-        self.0.pending.settled().await;
+        self.0.engine.settled().await;
     }
 }
 
 impl Inner {
     async fn exchange(self: Arc<Self>, call: ToolCall) -> Result<ToolOutput, ToolError> {
-        let nth = self.nth.fetch_add(1, Ordering::Relaxed);
-        // a call without an identity is like no other
-        let call = identity(call.arguments()).unwrap_or(ANONYMOUS | nth);
-        let tried = self.ledger.try_send(call);
-        if self.down.load(Ordering::Relaxed) {
+        let turn = self.engine.turn(identity(call.arguments()));
+        if self.down.load(Ordering::Relaxed) || turn.fault == Some(Fault::Refuse) {
             return Err(refused());
         }
-        let fault = self.chaos.meets(nth, call, tried);
-        if fault == Some(Fault::Refuse) {
-            return Err(refused());
-        }
-        self.ledger.see(call);
-        let pause = self.chaos.pause(call, tried);
-        match fault {
-            None => self.work(call, pause, pause, Ok(done(call))).await,
-            Some(Fault::Slow { by }) => self.work(call, by, by, Ok(done(call))).await,
-            Some(Fault::Drip { within }) => self.work(call, pause, within, Ok(done(call))).await,
+        self.engine.see(turn.call);
+        let after = match turn.fault {
+            None | Some(Fault::Slow { .. }) => turn.pause,
+            Some(Fault::Drip { within }) => within,
             Some(Fault::LandLate { after, .. }) => {
-                self.later(after, move |server| server.ledger.execute(call));
-                Err(lost("the connection was lost"))
+                self.engine.execute_later(turn.call, after);
+                return Err(lost("the connection was lost"));
             }
             Some(fault) => {
                 if fault.runs() {
-                    self.ledger.execute(call);
+                    self.engine.execute(turn.call);
                 }
-                self.end(fault).await
+                return self.end(fault).await;
             }
-        }
+        };
+        self.work(turn.call, turn.pause, after).await
     }
 
     /// Ends an exchange whose call was executed, or never will be.
@@ -100,48 +83,47 @@ impl Inner {
             Fault::Answer { refusal, .. } => Err(answered(refusal)),
             Fault::Report { .. } => Ok(ToolOutput::error_text("the tool failed")),
             Fault::Hang { .. } => {
-                // only the server's death ends it
+                // only a crash ends it
                 let mut life = self.life.subscribe();
                 let _ = life.changed().await;
                 Err(died())
             }
             Fault::Crash { down, .. } => {
                 self.crash(down);
-                Err(lost("the server died of this call"))
+                Err(lost("the server crashed at this call"))
             }
             Fault::LoseRequest { .. } => Err(lost("the connection was lost within the request")),
             _ => Err(lost("the connection was lost within the answer")),
         }
     }
 
-    /// Carries out a call and answers it, whether or not the caller waits for it; only the server's
-    /// death prevents what has not happened by then.
+    /// Executes a call and answers it, even if the caller is gone. Only a crash prevents it.
     async fn work(
         self: Arc<Self>,
         call: u64,
         before: Duration,
         after: Duration,
-        answer: Result<ToolOutput, ToolError>,
     ) -> Result<ToolOutput, ToolError> {
         let mut life = self.life.subscribe();
         if before.is_zero() {
-            self.ledger.execute(call);
+            self.engine.execute(call);
         } else {
-            let (tell, told) = oneshot::channel();
-            let born = *life.borrow();
-            self.later(before, move |server| {
+            let (sender, executed) = oneshot::channel();
+            let (born, server) = (*life.borrow(), self.clone());
+            self.engine.later(before, move || {
                 if *server.life.borrow() == born {
-                    server.ledger.execute(call);
-                    // nobody may be waiting any more
-                    let _ = tell.send(());
+                    server.engine.execute(call);
+                    // the caller may be gone
+                    let _ = sender.send(());
                 }
             });
             tokio::select! {
                 biased;
                 _ = life.changed() => return Err(died()),
-                executed = told => executed.map_err(|_| died())?,
+                executed = executed => executed.map_err(|_| died())?,
             }
         }
+        let answer = Ok(ToolOutput::text(format!("did {call}")));
         if after.is_zero() {
             return answer;
         }
@@ -152,26 +134,21 @@ impl Inner {
         }
     }
 
-    /// Does something after a while, on nobody's behalf.
-    fn later(self: &Arc<Self>, after: Duration, act: impl FnOnce(&Self) + Send + 'static) {
-        let server = self.clone();
-        self.pending.later(after, move || act(&server));
-    }
-
-    /// Dies, and comes back.
+    /// Crashes, and restarts later.
     fn crash(self: &Arc<Self>, down: Duration) {
         if self.down.swap(true, Ordering::Relaxed) {
             return;
         }
         self.life.send_modify(|life| *life += 1);
-        self.tell(&ServerEvent::Down("the server died".to_owned()));
-        self.later(down, |server| {
+        self.emit(&ServerEvent::Down("the server crashed".to_owned()));
+        let server = self.clone();
+        self.engine.later(down, move || {
             server.down.store(false, Ordering::Relaxed);
-            server.tell(&ServerEvent::Up);
+            server.emit(&ServerEvent::Up);
         });
     }
 
-    fn tell(&self, event: &ServerEvent) {
+    fn emit(&self, event: &ServerEvent) {
         self.listeners
             .lock()
             .retain(|listener| listener.send(event.clone()).is_ok());
@@ -202,13 +179,15 @@ impl ToolServer for ChaosServer {
     }
 
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
-        let (sender, events) = Events::channel();
+        let (sender, mut events) = mpsc::unbounded_channel();
         if !self.0.down.load(Ordering::Relaxed) {
-            // whoever listens from now on has to hear it too; the other end is in our hands
+            // a new listener learns the current state; the receiver is still here
             let _ = sender.send(ServerEvent::Up);
         }
         self.0.listeners.lock().push(sender);
-        Some(Box::pin(events))
+        Some(Box::pin(futures_util::stream::poll_fn(move |cx| {
+            events.poll_recv(cx)
+        })))
     }
 }
 
@@ -216,13 +195,9 @@ impl fmt::Debug for ChaosServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChaosServer")
             .field("id", &self.0.id)
-            .field("chaos", &self.0.chaos)
+            .field("engine", &self.0.engine)
             .finish_non_exhaustive()
     }
-}
-
-fn done(call: u64) -> ToolOutput {
-    ToolOutput::text(format!("did {call}"))
 }
 
 fn refused() -> ToolError {
@@ -235,7 +210,7 @@ fn lost(text: &'static str) -> ToolError {
 }
 
 fn died() -> ToolError {
-    lost("the server died before it answered")
+    lost("the server crashed before it answered")
 }
 
 fn answered(refusal: Refusal) -> ToolError {
@@ -246,6 +221,3 @@ fn answered(refusal: Refusal) -> ToolError {
         None => error,
     }
 }
-
-/// The identities of calls that have none.
-const ANONYMOUS: u64 = 1 << 63;

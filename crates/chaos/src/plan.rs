@@ -1,4 +1,4 @@
-//! Which fault meets which call: a script, or a draw from a seed.
+//! The choice of faults: a script, or draws from a seed.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use fastrand::Rng;
 
 use crate::{Break, Fault, Refusal};
 
-/// Which fault meets which call.
+/// Chooses the fault of each call.
 ///
-/// A pure function of the seed, the call's identity and how often it was tried before: the order in
-/// which calls arrive changes nothing, and the same seed fails the same calls.
+/// With a seed, it is a function of the seed, the identity of the call and the number of its attempts;
+/// the order of calls does not matter.
 ///
 /// ```
 /// use callward_chaos::{Chaos, Fault};
@@ -38,14 +38,13 @@ struct Drawn {
 }
 
 impl Chaos {
-    /// Nothing goes wrong.
+    /// No faults.
     #[must_use]
     pub const fn calm() -> Self {
         Self::script(Vec::new())
     }
 
-    /// The n-th call that a server sees meets the n-th of these, whatever call it is; behind the
-    /// last one it begins again.
+    /// The n-th call at a server meets the n-th of these faults. The script repeats.
     #[must_use]
     pub const fn script(faults: Vec<Option<Fault>>) -> Self {
         Self {
@@ -54,7 +53,7 @@ impl Chaos {
         }
     }
 
-    /// Begins with nothing that could go wrong: see [`with`](Self::with).
+    /// No faults yet: see [`with`](Self::with).
     #[must_use]
     pub const fn seeded(seed: u64) -> Self {
         Self {
@@ -67,7 +66,7 @@ impl Chaos {
         }
     }
 
-    /// Every fault there is, on three calls of ten.
+    /// Every kind of fault, on three calls of ten.
     #[must_use]
     pub fn everything(seed: u64) -> Self {
         let answer = |refusal| Fault::Answer {
@@ -93,8 +92,8 @@ impl Chaos {
             .with(2, Fault::Drip { within: 2 * MINUTE })
     }
 
-    /// Faults of the way to the server alone, on three calls of ten: no connection, requests and
-    /// answers lost at any byte, requests that land late, and now and then the death of a server.
+    /// Faults of the connection, on three calls of ten: refused connections, requests and answers lost
+    /// at any byte, late executions, and rare crashes.
     #[must_use]
     pub fn transport(seed: u64) -> Self {
         let broken = Break::Close;
@@ -114,8 +113,7 @@ impl Chaos {
             .with(1, crash)
     }
 
-    /// Sets how many calls of a thousand meet a fault. Default: 300. A script is a script: it stays
-    /// as it is.
+    /// Sets how many calls of a thousand meet a fault. Default: 300. Ignored by a script.
     #[must_use]
     pub fn with_share(mut self, per_mille: u32) -> Self {
         if let Kind::Drawn(drawn) = &mut self.kind {
@@ -124,8 +122,8 @@ impl Chaos {
         self
     }
 
-    /// Adds a fault that is drawn as often as its weight says, among the weights of all. Its figures
-    /// are the most that is drawn, its choices are drawn too. A script stays as it is.
+    /// Adds a fault with a weight. Its numbers are maxima, and its choices are drawn. Ignored by a
+    /// script.
     #[must_use]
     pub fn with(mut self, weight: u32, fault: Fault) -> Self {
         if let Kind::Drawn(drawn) = &mut self.kind {
@@ -134,16 +132,15 @@ impl Chaos {
         self
     }
 
-    /// Sets how long a call may take that nothing happens to: drawn evenly up to this, half of it before
-    /// the call is executed. Default: no time at all.
+    /// Sets the maximum latency of a call without a fault, half of it before the execution. Default:
+    /// none.
     #[must_use]
     pub const fn with_latency(mut self, most: Duration) -> Self {
         self.latency = most;
         self
     }
 
-    /// Makes all times so many times shorter, those that servers ask for included: minutes are for a
-    /// paused clock.
+    /// Divides all times, including `Retry-After`, for a clock that is not paused.
     #[must_use]
     pub fn hastened(mut self, times: u32) -> Self {
         let faults: &mut dyn Iterator<Item = &mut Fault> = match &mut self.kind {
@@ -157,7 +154,7 @@ impl Chaos {
         self
     }
 
-    /// Returns what meets a call that is tried for the `tried`-th time, counted from 1.
+    /// Returns the fault of the `tried`-th attempt of a call, counted from 1.
     #[must_use]
     pub fn fault(&self, call: u64, tried: u64) -> Option<Fault> {
         match &self.kind {
@@ -166,7 +163,7 @@ impl Chaos {
         }
     }
 
-    /// Returns what meets the `nth` call of a server, counted from 0, which is this one.
+    /// Returns the fault of the `nth` call of a server, counted from 0.
     pub(crate) fn meets(&self, nth: u64, call: u64, tried: u64) -> Option<Fault> {
         match &self.kind {
             Kind::Drawn(drawn) => drawn.draw(call, tried),
@@ -180,20 +177,20 @@ impl Chaos {
         }
     }
 
-    /// Returns how long a call takes before it is executed, and as long again until it is answered.
+    /// Returns the time until a call is executed, and from then until it is answered.
     pub(crate) fn pause(&self, call: u64, tried: u64) -> Duration {
         let most = u64::try_from((self.latency / 2).as_micros()).unwrap_or(u64::MAX);
         if most == 0 {
             return Duration::ZERO;
         }
-        let mut rng = Rng::with_seed(scatter(call ^ scatter(tried)));
+        let mut rng = Rng::with_seed(mix(call ^ mix(tried)));
         Duration::from_micros(rng.u64(0..=most))
     }
 
-    /// Returns what meets the `nth` exchange before it is known which call it is, where that
-    /// matters: no connection, or a break within the request.
+    /// Returns the fault of the `nth` exchange before its call is known: a refused connection, or a
+    /// break within the request.
     pub(crate) fn before(&self, nth: u64) -> Option<Fault> {
-        // no call has this identity, so that the draw is one of its own
+        // no call has this identity
         let fault = self.meets(nth, u64::MAX, nth)?;
         matches!(fault, Fault::Refuse | Fault::LoseRequest { .. }).then_some(fault)
     }
@@ -201,7 +198,7 @@ impl Chaos {
 
 impl Drawn {
     fn draw(&self, call: u64, tried: u64) -> Option<Fault> {
-        let key = scatter(scatter(scatter(self.seed) ^ call) ^ tried);
+        let key = mix(mix(mix(self.seed) ^ call) ^ tried);
         let mut rng = Rng::with_seed(key);
         if rng.u32(0..1000) >= self.per_mille {
             return None;
@@ -221,8 +218,8 @@ impl Drawn {
     }
 }
 
-/// Sends neighbouring numbers far apart (the finisher of SplitMix64).
-const fn scatter(number: u64) -> u64 {
+/// The finalizer of SplitMix64.
+const fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -238,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_fails_the_same_calls_and_another_others() {
+    fn the_same_seed_gives_the_same_faults() {
         let of = |seed| {
             let chaos = Chaos::everything(seed);
             (0..200)
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_calls_fail_as_was_said_and_each_fault_comes_up() {
+    fn the_share_of_faults_holds_and_each_kind_occurs() {
         let chaos = Chaos::everything(1);
         let mut kinds = BTreeMap::new();
         for call in 0..10_000 {
@@ -265,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_draws_anew() {
+    fn a_retry_draws_again() {
         let chaos = Chaos::everything(1).with_share(500);
         assert!((0..100).any(|call| chaos.fault(call, 1) != chaos.fault(call, 2)));
     }
 
     #[test]
-    fn a_script_is_followed_and_begins_again() {
+    fn a_script_repeats() {
         let chaos = Chaos::script(vec![Some(Fault::Refuse), None]);
         let met: Vec<_> = (0..4).map(|nth| chaos.meets(nth, 9, 1)).collect();
         assert_eq!(met, [Some(Fault::Refuse), None, Some(Fault::Refuse), None]);

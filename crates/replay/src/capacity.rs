@@ -1,4 +1,4 @@
-//! How much a cache may keep.
+//! The capacity of a cache.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-/// How much a cache may keep: entries, whatever their size, or bytes.
+/// The capacity of a cache, in entries of any size or in bytes.
 ///
 /// ```
 /// use callward_replay::Capacity;
@@ -16,11 +16,11 @@ use serde::Serialize;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(tag = "unit", content = "capacity", rename_all = "snake_case")]
-#[expect(clippy::exhaustive_enums, reason = "things are counted or weighed")]
+#[expect(clippy::exhaustive_enums, reason = "there are two units")]
 pub enum Capacity {
-    /// So many entries, each counted as one.
+    /// A number of entries.
     Entries(u64),
-    /// So many bytes, what is kept about an entry included.
+    /// A number of bytes, including the bookkeeping of each entry.
     Bytes(u64),
 }
 
@@ -34,7 +34,7 @@ impl Capacity {
     }
 }
 
-/// A text that is no capacity.
+/// An invalid capacity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a number of entries, such as 1000, or of bytes with its unit, such as 64MiB")]
 #[non_exhaustive]
@@ -47,7 +47,7 @@ impl FromStr for Capacity {
         if let Ok(entries) = text.parse() {
             return Ok(Self::Entries(entries));
         }
-        // without a unit it would be a number of entries with something wrong about it
+        // a text without a unit is an invalid number of entries
         let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
         match text.parse::<ByteSize>() {
             Ok(bytes) if has_unit => Ok(Self::Bytes(bytes.as_u64())),
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_number_counts_and_a_unit_weighs() {
+    fn parses_entries_and_bytes() {
         for (text, want) in [
             ("0", Some(Capacity::Entries(0))),
             ("128", Some(Capacity::Entries(128))),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_number_and_unit() {
+    fn displays_and_serializes_with_its_unit() {
         assert_eq!(Capacity::Bytes(65_536).to_string(), "64.0 KiB");
         let json = serde_json::to_string(&Capacity::Entries(7)).unwrap();
         assert_eq!(json, r#"{"unit":"entries","capacity":7}"#);

@@ -1,56 +1,70 @@
-//! One recording through several policies, at several capacities.
+//! One recording of keys through several policies, at several capacities.
 
+use std::fmt;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use serde::Serialize;
 
 use crate::ours::Charge;
-use crate::report::share;
+use crate::report::{Cell, Grid, Mark, points, share};
 use crate::{Capacity, KeyTrace, Policy, ReplayError};
 
-/// What one policy made of a recording at one capacity.
+/// The result of one policy at one capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct KeyFigures {
     /// The policy.
     pub policy: Policy,
-    /// How much it was allowed to keep.
+    /// The capacity.
     #[serde(flatten)]
     pub capacity: Capacity,
-    /// How many requests there were.
+    /// The number of requests.
     pub requests: u64,
-    /// How many of them were answered from what was kept.
+    /// The number of requests that found their key.
     pub hits: u64,
     /// The share of hits, from 0 to 1.
     pub hit_rate: f64,
-    /// The most that was kept at any time, in the unit of the capacity.
+    /// The maximum that was kept at any time, in the unit of the capacity.
     pub most_kept: u64,
 }
 
-/// What several policies made of a recording.
+/// The results of several policies on one recording.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// How many requests there were.
+    /// The number of requests.
     pub requests: u64,
-    /// For how many different keys.
+    /// The number of distinct keys.
     pub distinct: u64,
-    /// One for each policy at each capacity it applies to: by capacity, then as the policies were
-    /// given.
+    /// One for each policy at each capacity it applies to: by capacity, then in the order of the
+    /// given policies.
     pub figures: Vec<KeyFigures>,
 }
 
-/// Requests between two signs of life.
-const STEP: usize = 1 << 16;
+/// The difference of our hit rate to that of another policy, over several capacities.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Gap {
+    /// The mean difference; above zero, ours has more hits.
+    pub mean: f64,
+    /// The least difference.
+    pub worst: f64,
+    /// The capacity of the least difference.
+    #[serde(rename = "at")]
+    pub capacity: Capacity,
+}
+
+/// Requests between two reports of progress.
+const STEP: u64 = 1 << 16;
 
 impl Comparison {
-    /// Replays a recording through each policy at each capacity, on all processors. `progress` is
-    /// told how many requests are done, and of how many in all.
+    /// Replays a recording through each policy at each capacity, on all processors. `progress`
+    /// receives the number of finished requests and of all requests.
     ///
-    /// In bytes, an entry is charged what our cache charges for it: its size and what is kept about
-    /// it. A policy that does not [apply](Policy::applies) to a capacity is left out there.
+    /// With a capacity in bytes an entry counts as much as in our cache: its size and the
+    /// bookkeeping. A policy that does not [apply](Policy::applies) to a capacity is skipped there.
     ///
     /// ```
     /// use callward_replay::{Capacity, Comparison, KeyTrace, Policy};
@@ -86,20 +100,39 @@ impl Comparison {
             .collect();
         let all = trace.requests().saturating_mul(jobs.len() as u64);
         let done = AtomicU64::new(0);
-        let step = |requests: u64| {
-            let done = done.fetch_add(requests, Ordering::Relaxed) + requests;
-            progress(done, all);
-        };
+        let step = |requests| progress(done.fetch_add(requests, Ordering::Relaxed) + requests, all);
+        let workers = thread::available_parallelism().map_or(1, NonZero::get);
+        let results = thread::scope(|scope| {
+            // the workers take turns, so that each has policies of all kinds
+            let workers: Vec<_> = (0..workers)
+                .map(|worker| {
+                    let jobs = jobs.iter().skip(worker).step_by(workers);
+                    scope.spawn(|| {
+                        jobs.map(|job| replay(trace, *job, &step))
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            let mut results: Vec<_> = workers
+                .into_iter()
+                .map(|worker| match worker.join() {
+                    Ok(results) => results.into_iter(),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+                .collect();
+            let workers = results.len();
+            (0..jobs.len())
+                .filter_map(|job| results.get_mut(job % workers)?.next())
+                .collect::<Result<Vec<_>, _>>()
+        })?;
         Ok(Self {
             requests: trace.requests(),
             distinct: trace.distinct(),
-            figures: on_all_processors(&jobs, |(policy, capacity)| {
-                replay(trace, *policy, *capacity, &step)
-            })?,
+            figures: results,
         })
     }
 
-    /// Returns what one policy made of it at one capacity.
+    /// Returns the result of one policy at one capacity.
     #[must_use]
     pub fn find(&self, policy: Policy, capacity: Capacity) -> Option<&KeyFigures> {
         let mut figures = self.figures.iter();
@@ -114,44 +147,95 @@ impl Comparison {
         capacities
     }
 
-    /// Returns the policies, in order.
-    #[must_use]
-    pub fn policies(&self) -> Vec<Policy> {
-        let mut policies = Vec::new();
-        for found in &self.figures {
-            if !policies.contains(&found.policy) {
-                policies.push(found.policy);
-            }
-        }
-        policies
+    fn policies(&self) -> Vec<Policy> {
+        let has = |policy: &Policy| self.figures.iter().any(|found| found.policy == *policy);
+        Policy::ALL.into_iter().filter(has).collect()
     }
 
-    /// Returns by how much the hit rate of our cache is above another policy's, at each capacity
-    /// both were tried at.
+    /// Returns the difference of our hit rate to another policy's at one capacity.
+    fn difference(&self, other: Policy, capacity: Capacity) -> Option<f64> {
+        let ours = self.find(Policy::Callward, capacity)?;
+        Some(ours.hit_rate - self.find(other, capacity)?.hit_rate)
+    }
+
+    /// Compares our cache with another policy over all capacities that both have results for.
     #[must_use]
-    pub fn against(&self, other: Policy) -> Vec<(Capacity, f64)> {
-        let difference = |capacity| {
-            let ours = self.find(Policy::Callward, capacity)?;
-            let other = self.find(other, capacity)?;
-            Some((capacity, ours.hit_rate - other.hit_rate))
-        };
-        self.capacities()
+    #[expect(clippy::cast_precision_loss, reason = "there are a few capacities")]
+    pub fn gap(&self, other: Policy) -> Option<Gap> {
+        let capacities = self.capacities().into_iter();
+        let differences: Vec<_> = capacities
+            .filter_map(|capacity| Some((capacity, self.difference(other, capacity)?)))
+            .collect();
+        let sum: f64 = differences.iter().map(|(_, difference)| difference).sum();
+        let lower = |one: &&(_, f64), two: &&(_, f64)| one.1.total_cmp(&two.1);
+        let (capacity, worst) = *differences.iter().min_by(lower)?;
+        Some(Gap {
+            mean: sum / differences.len() as f64,
+            worst,
+            capacity,
+        })
+    }
+
+    /// Returns a row for each capacity: the hit rate of each policy in per cent, and the
+    /// differences of ours to LRU and to the optimum in points.
+    #[must_use]
+    pub fn grid(&self) -> Grid {
+        let policies = self.policies();
+        let gaps: Vec<_> = [(Policy::Lru, "to lru"), (Policy::Belady, "to belady")]
             .into_iter()
-            .filter_map(difference)
-            .collect()
+            .filter(|(policy, _)| self.gap(*policy).is_some())
+            .collect();
+        let mut headings = vec!["capacity"];
+        headings.extend(policies.iter().map(|policy| policy.as_str()));
+        headings.extend(gaps.iter().map(|(_, heading)| *heading));
+        let mut grid = Grid::new(&headings);
+        for capacity in self.capacities() {
+            let mut row = vec![Cell::plain(capacity)];
+            row.extend(policies.iter().map(|policy| {
+                let rate = self.find(*policy, capacity).map(|found| found.hit_rate);
+                Cell::plain(rate.map_or_else(String::new, |rate| format!("{:.2}", rate * 100.0)))
+            }));
+            row.extend(gaps.iter().map(|(policy, _)| {
+                self.difference(*policy, capacity).map_or_else(
+                    || Cell::plain(""),
+                    |difference| Cell::marked(points(difference), mark(*policy, difference)),
+                )
+            }));
+            grid.row(row);
+        }
+        grid
+    }
+}
+
+/// Only the optimum may be above ours.
+fn mark(other: Policy, difference: f64) -> Mark {
+    match other {
+        Policy::Belady => Mark::Plain,
+        _ if difference < -0.01 => Mark::Bad,
+        _ if difference < 0.0 => Mark::Doubtful,
+        _ => Mark::Good,
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mean, worst) = (points(self.mean), points(self.worst));
+        write!(
+            f,
+            "{mean} points on average, {worst} at worst (capacity {})",
+            self.capacity
+        )
     }
 }
 
 fn replay(
     trace: &KeyTrace,
-    policy: Policy,
-    capacity: Capacity,
+    (policy, capacity): (Policy, Capacity),
     step: &dyn Fn(u64),
 ) -> Result<KeyFigures, ReplayError> {
     let mut simulator = policy.build(capacity, trace)?;
-    let charge = Charge::ask()?;
-    let (mut hits, mut most_kept) = (0, 0);
-    let mut since = 0;
+    let charge = Charge::measure()?;
+    let (mut hits, mut most_kept, mut since) = (0, 0, 0);
     for (key, size) in trace.iter() {
         let size = match capacity {
             Capacity::Entries(_) => 1,
@@ -161,11 +245,10 @@ fn replay(
         most_kept = most_kept.max(simulator.weight());
         since += 1;
         if since == STEP {
-            step(since as u64);
-            since = 0;
+            step(std::mem::take(&mut since));
         }
     }
-    step(since as u64);
+    step(since);
     Ok(KeyFigures {
         policy,
         capacity,
@@ -176,36 +259,45 @@ fn replay(
     })
 }
 
-/// Does all jobs, and returns what came of them in their order.
-fn on_all_processors<J: Sync, R: Send>(
-    jobs: &[J],
-    work: impl Fn(&J) -> Result<R, ReplayError> + Sync,
-) -> Result<Vec<R>, ReplayError> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut done = Vec::new();
-        loop {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(place) else {
-                return done;
-            };
-            done.push((place, work(job)));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The hit rates of LRU, ours and the optimum: at capacity 1, then at 3.
+    fn found(hit_rates: [f64; 6]) -> Comparison {
+        let trace = KeyTrace::from_keys(["a", "b", "a"]);
+        let capacities = [Capacity::Entries(1), Capacity::Entries(3)];
+        let policies = [Policy::Lru, Policy::Callward, Policy::Belady];
+        let mut found = Comparison::of(&trace, &capacities, &policies, &|_, _| ()).unwrap();
+        for (figures, hit_rate) in found.figures.iter_mut().zip(hit_rates) {
+            figures.hit_rate = hit_rate;
         }
-    };
-    let workers = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut done: Vec<_> = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers.min(jobs.len()))
-            .map(|_| scope.spawn(worker))
-            .collect();
-        let mut done = worker();
-        for other in others {
-            match other.join() {
-                Ok(its) => done.extend(its),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_unstable_by_key(|(place, _)| *place);
-    done.into_iter().map(|(_, result)| result).collect()
+        found
+    }
+
+    #[test]
+    fn a_row_has_the_hit_rates_and_the_differences() {
+        let grid = found([0.5, 0.52, 0.9, 0.8, 0.77, 0.9]).grid();
+        assert_eq!(
+            grid.to_string(),
+            "\
+capacity  lru    callward  belady  to lru  to belady
+1         50.00  52.00     90.00   +2.00   -38.00
+3         80.00  77.00     90.00   -3.00   -13.00
+"
+        );
+        let marks: Vec<_> = grid.rows().iter().map(|row| row[4].mark).collect();
+        assert_eq!(marks, [Mark::Good, Mark::Bad]);
+    }
+
+    #[test]
+    fn the_gap_is_the_mean_and_the_worst_difference() {
+        let found = found([0.5, 0.52, 0.9, 0.8, 0.77, 0.9]);
+        let gap = found.gap(Policy::Lru).unwrap();
+        assert_eq!(
+            gap.to_string(),
+            "-0.50 points on average, -3.00 at worst (capacity 3)"
+        );
+        assert_eq!(found.gap(Policy::Fifo), None);
+    }
 }

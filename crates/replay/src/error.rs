@@ -2,39 +2,39 @@
 
 use crate::Capacity;
 
-/// Why a recording cannot be replayed. Says which file, and which line of it.
+/// Why a recording cannot be replayed: names the file and the line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// The file cannot be opened.
     #[error("{file}: {source}")]
     Open {
-        /// The file, as it was named.
+        /// The file, as given.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The file cannot be read on, or cannot be unpacked.
+    /// The file cannot be read or decompressed.
     #[error("{file}:{line}: {source}")]
     Read {
-        /// The file, as it was named.
+        /// The file, as given.
         file: String,
-        /// The line that could not be read, counted from 1.
+        /// The line that cannot be read, counted from 1.
         line: u64,
-        /// What the system says, or the decoder.
+        /// The error of the system or the decoder.
         source: std::io::Error,
     },
-    /// A line is not what it should be.
+    /// A line is invalid.
     #[error("{file}:{line}: {problem}")]
     Line {
-        /// The file, as it was named.
+        /// The file, as given.
         file: String,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it, and what is expected.
+        /// The problem, and what is expected.
         problem: String,
     },
-    /// A capacity in bytes says nothing about keys without sizes.
+    /// A capacity in bytes needs keys with sizes.
     #[error(
         "a capacity of {0} is in bytes, but the recorded keys have no sizes: give a number of entries"
     )]

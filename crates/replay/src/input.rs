@@ -1,4 +1,4 @@
-//! Reading recordings line by line, packed or not.
+//! Reads recordings line by line, compressed or not.
 
 use std::fmt;
 use std::fs::File;
@@ -9,8 +9,8 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::ReplayError;
 
-/// The lines of a recording, one at a time: of a file, or of standard input if it is called `-`.
-/// What begins like gzip is unpacked, whatever it is called.
+/// The lines of a file, or of standard input for `-`. Data with a gzip header is decompressed,
+/// whatever the name of the file.
 ///
 /// ```no_run
 /// use callward_replay::Lines;
@@ -27,12 +27,12 @@ pub struct Lines {
     longest: usize,
     line: Vec<u8>,
     number: u64,
-    /// The line that was read last is longer than allowed, and not read to its end.
+    /// The last line is too long and was not read to its end.
     cut: bool,
 }
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// What editors of some systems put before the first line.
+/// A UTF-8 byte order mark.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 const BUFFER: usize = 1 << 16;
 
@@ -54,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// Reads from elsewhere; `name` stands in errors.
+    /// Reads from a reader; errors mention `name`.
     ///
     /// # Errors
     ///
@@ -87,12 +87,13 @@ impl Lines {
         })
     }
 
-    /// Returns the next line without its end (`\n` or `\r\n`), or nothing after the last. A byte order
-    /// mark before the first one is no part of it. After a line that is too long comes the next one.
+    /// Returns the next line without its end (`\n` or `\r\n`), or `None` after the last. A byte order
+    /// mark before the first line is skipped. A line that is too long is an error, and the next
+    /// call returns the line after it.
     ///
     /// # Errors
     ///
-    /// [`ReplayError::Read`] if the file cannot be read or unpacked, [`ReplayError::Line`] if the
+    /// [`ReplayError::Read`] if the file cannot be read or decompressed, [`ReplayError::Line`] if the
     /// line is too long.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReplayError> {
         if let Err(source) = self.read_line() {
@@ -121,12 +122,12 @@ impl Lines {
 
     fn read_line(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.cut) {
-            // what is left of the line before is no line
+            // skip the rest of the line before
             self.reader.skip_until(b'\n')?;
         }
         self.line.clear();
         self.number += 1;
-        // one more than allowed, a line end of two bytes, and a mark before all
+        // one byte too many, a line end of two bytes, and a byte order mark
         let limit = (self.longest as u64).saturating_add(3 + BOM.len() as u64);
         let read = self
             .reader
@@ -137,7 +138,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Makes an error of what is wrong with the line that was read last.
+    /// Returns an error about the last line.
     #[must_use]
     pub fn fault(&self, problem: impl fmt::Display) -> ReplayError {
         ReplayError::Line {
@@ -145,12 +146,6 @@ impl Lines {
             line: self.number,
             problem: problem.to_string(),
         }
-    }
-
-    /// Returns how the file was named.
-    #[must_use]
-    pub fn file(&self) -> &str {
-        &self.file
     }
 }
 
@@ -188,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_packed_or_not() {
+    fn lines_are_the_same_compressed_or_not() {
         for text in ["", "a", "a\n", "a\nb", "a\r\n\nb\n"] {
             let plain = all(text.into(), 10).unwrap();
             let want: Vec<_> = text.lines().map(str::to_owned).collect();
@@ -198,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn packed_pieces_one_after_another_are_one_file() {
+    fn concatenated_gzip_members_are_one_file() {
         let both = [packed(b"a\nb"), packed(b"c\nd\n")].concat();
         assert_eq!(all(both, 10).unwrap(), ["a", "bc", "d"]);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_named() {
+    fn a_line_over_the_limit_is_an_error_with_its_number() {
         assert_eq!(all("1234567890\r\n".into(), 10).unwrap(), ["1234567890"]);
         for ending in ["", "\n", "\r\n", "and more than the buffer takes"] {
             let error = all(format!("a\n12345678901{ending}").into(), 10).unwrap_err();
@@ -213,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_off_is_an_error_and_no_end() {
+    fn truncated_gzip_is_an_error() {
         let mut bytes = packed(&b"a\n".repeat(100));
         bytes.truncate(bytes.len() - 9);
         let error = all(bytes, 10).unwrap_err();
@@ -221,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named() {
+    fn the_error_for_a_missing_file_names_it() {
         let error = Lines::open("/no/such/file".as_ref(), 10).unwrap_err();
         assert!(error.to_string().starts_with("/no/such/file: "), "{error}");
     }

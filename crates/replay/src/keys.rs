@@ -1,19 +1,15 @@
-//! Recorded keys: what was asked for, one after another, and nothing about it but its size.
+//! Recorded keys: a sequence of requests with nothing known of each but its size.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::Path;
-use std::str;
-
-use callward_core::FingerprintKey;
 
 use crate::{Capacity, Lines, ReplayError};
 
-/// Recorded requests: which key each was for, and how large what it got.
+/// Recorded requests: the key of each, and optionally its size.
 ///
-/// A line is a key, or a key and a size in bytes, with white space between them. A key is any text
-/// without white space. A size of 4 GiB or more counts as 4 GiB. Either each line has a size or none has; empty lines are skipped. Keys are
-/// numbered in the order they first appear: which they were is not kept, only which are the same.
+/// A line is a key, or a key and a size in bytes, separated by white space. Either every line has
+/// a size or none has; a size of 4 GiB or more counts as 4 GiB. Empty lines are skipped. Keys are
+/// numbered in the order of their first appearance.
 ///
 /// ```
 /// use callward_replay::KeyTrace;
@@ -29,29 +25,27 @@ pub struct KeyTrace {
     distinct: u32,
 }
 
-/// A key is a name or an address and no document.
-const LONGEST_LINE: usize = 1 << 16;
+/// A longer line is not a key.
+const MAX_LINE: usize = 1 << 16;
 
 impl KeyTrace {
-    /// Reads a file, packed with gzip or not; `-` is standard input.
+    /// Reads a file, compressed with gzip or not; `-` is standard input.
     ///
     /// # Errors
     ///
-    /// [`ReplayError`] if the file cannot be read, and at the first line that is none of a key
-    /// recording.
+    /// [`ReplayError`] if the file cannot be read, and at the first invalid line.
     pub fn read(path: &Path) -> Result<Self, ReplayError> {
-        Self::from_lines(Lines::open(path, LONGEST_LINE)?)
+        Self::from_lines(Lines::open(path, MAX_LINE)?)
     }
 
     /// Reads lines.
     ///
     /// # Errors
     ///
-    /// [`ReplayError`] at the first line that is none of a key recording.
+    /// [`ReplayError`] at the first invalid line.
     pub fn from_lines(mut lines: Lines) -> Result<Self, ReplayError> {
         let mut numbers = Numbers::default();
-        let mut keys = Vec::new();
-        let mut sizes = Vec::new();
+        let (mut keys, mut sizes) = (Vec::new(), Vec::new());
         while let Some(line) = lines.next_line()? {
             let mut words = line
                 .split(u8::is_ascii_whitespace)
@@ -61,7 +55,7 @@ impl KeyTrace {
             let problem = if words.next().is_some() {
                 Some("more than a key and a size")
             } else if size == Some(None) {
-                Some("what follows the key is no size: expected a whole number of bytes")
+                Some("the size is not a whole number of bytes")
             } else if size.is_some() && sizes.len() < keys.len() {
                 Some("a size, but the lines before have none")
             } else if size.is_none() && !sizes.is_empty() {
@@ -77,30 +71,30 @@ impl KeyTrace {
             sizes.extend(size.flatten());
         }
         Ok(Self {
-            distinct: numbers.next,
+            distinct: numbers.distinct(),
             sizes: (!sizes.is_empty()).then_some(sizes),
             keys,
         })
     }
 
-    /// Takes keys from memory; none has a size. Keys beyond the first 4 billion are left out.
+    /// Takes keys from memory, without sizes. Keys beyond the first 4 billion are skipped.
     pub fn from_keys<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Self {
         let mut numbers = Numbers::default();
         let numbered = keys.into_iter().filter_map(|key| numbers.of(key.as_ref()));
         Self {
             keys: numbered.collect(),
             sizes: None,
-            distinct: numbers.next,
+            distinct: numbers.distinct(),
         }
     }
 
-    /// Returns how many requests there are.
+    /// Returns the number of requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// Returns how many different keys there are.
+    /// Returns the number of distinct keys.
     #[must_use]
     pub fn distinct(&self) -> u64 {
         u64::from(self.distinct)
@@ -112,7 +106,7 @@ impl KeyTrace {
         &self.keys
     }
 
-    /// Says whether the requests have sizes.
+    /// Returns `true` if the requests have sizes.
     #[must_use]
     pub fn is_sized(&self) -> bool {
         self.sizes.is_some()
@@ -121,28 +115,28 @@ impl KeyTrace {
     /// Returns the mean size in bytes; 0 without sizes.
     #[must_use]
     pub fn mean_size(&self) -> u32 {
-        let sizes = self.sizes.as_deref().unwrap_or_default();
-        let sum: u64 = sizes.iter().copied().map(u64::from).sum();
-        let mean = sum.checked_div(sizes.len() as u64).unwrap_or(0);
+        let sum: u64 = self.sizes().iter().copied().map(u64::from).sum();
+        let mean = sum.checked_div(self.sizes().len() as u64).unwrap_or(0);
         u32::try_from(mean).unwrap_or(u32::MAX)
     }
 
     /// Returns the largest size in bytes; 0 without sizes.
     #[must_use]
     pub fn largest(&self) -> u32 {
-        let sizes = self.sizes.as_deref().unwrap_or_default();
-        sizes.iter().copied().max().unwrap_or(0)
+        self.sizes().iter().copied().max().unwrap_or(0)
     }
 
     /// Returns the requests as key and size in bytes; the size is 0 where none is recorded.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let sizes = self.sizes.as_deref().unwrap_or_default();
-        let sizes = sizes.iter().copied().chain(std::iter::repeat(0));
+        let sizes = self.sizes().iter().copied().chain(std::iter::repeat(0));
         self.keys.iter().copied().zip(sizes)
     }
 
-    /// Returns capacities from very small to half of everything, each a round number: what a plot
-    /// of hit rate over capacity is read at. Empty if nothing was requested.
+    fn sizes(&self) -> &[u32] {
+        self.sizes.as_deref().unwrap_or_default()
+    }
+
+    /// Returns round capacities from very small to half of all keys. Empty if there are no requests.
     #[must_use]
     pub fn capacities(&self) -> Vec<Capacity> {
         let distinct = self.distinct();
@@ -160,53 +154,36 @@ impl KeyTrace {
     }
 }
 
-/// Reads a size. One of 4 GiB or more is as large as sizes get here.
+/// Parses a size; one of 4 GiB or more becomes the largest.
 fn parse_size(word: &[u8]) -> Option<u32> {
-    let digits = str::from_utf8(word).ok()?;
-    let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let digits = std::str::from_utf8(word).ok()?;
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u32::MAX))
 }
 
 /// Rounds down to two digits.
 fn round(number: u64) -> u64 {
-    let mut unit = 1;
-    while number / unit >= 100 {
-        unit *= 10;
-    }
+    let unit = 10_u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(1));
     number / unit * unit
 }
 
-/// Gives each key a number. Of a key only 128 bits are kept: they tell more keys apart than anyone
-/// records, and take the same room whatever the key.
-#[derive(Debug)]
-struct Numbers {
-    known: HashMap<u128, u32>,
-    secret: FingerprintKey,
-    next: u32,
-}
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Self {
-            known: HashMap::new(),
-            secret: FingerprintKey::new(0, 0),
-            next: 0,
-        }
-    }
-}
+/// Numbers keys in the order of their first appearance.
+#[derive(Debug, Default)]
+struct Numbers(HashMap<Box<[u8]>, u32>);
 
 impl Numbers {
-    /// Returns the number of a key, or nothing if the numbers are used up.
+    /// Returns the number of a key, or `None` if no number is free.
     fn of(&mut self, key: &[u8]) -> Option<u32> {
-        match self.known.entry(self.secret.bytes(key).as_u128()) {
-            Entry::Occupied(known) => Some(*known.get()),
-            Entry::Vacant(free) => {
-                let number = self.next;
-                // the last number stands for "no key" in the simulators
-                self.next = number.checked_add(1)?;
-                Some(*free.insert(number))
-            }
+        if let Some(known) = self.0.get(key) {
+            return Some(*known);
         }
+        let number = u32::try_from(self.0.len()).ok()?;
+        self.0.insert(key.into(), number);
+        Some(number)
+    }
+
+    fn distinct(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 }
 
@@ -218,11 +195,11 @@ mod tests {
 
     fn read(text: &str) -> Result<KeyTrace, ReplayError> {
         let bytes = Cursor::new(text.as_bytes().to_vec());
-        KeyTrace::from_lines(Lines::from_reader("x.keys", bytes, LONGEST_LINE)?)
+        KeyTrace::from_lines(Lines::from_reader("x.keys", bytes, MAX_LINE)?)
     }
 
     #[test]
-    fn keys_are_any_words_and_are_numbered_as_they_come() {
+    fn keys_are_numbered_in_order_of_appearance() {
         let trace = read("GET:/a?b=1\n\n42\r\nGET:/a?b=1\nž\n").unwrap();
         assert_eq!(trace.keys(), [0, 1, 0, 2]);
         assert_eq!(trace.distinct(), 3);
@@ -234,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_key() {
+    fn a_byte_order_mark_is_skipped() {
         let trace = read("\u{feff}a\r\na\r\n").unwrap();
         assert_eq!(trace.keys(), [0, 0]);
     }
@@ -249,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_another_kind_is_named_and_not_skipped() {
+    fn an_invalid_line_is_an_error_with_its_number() {
         for (text, want) in [
-            ("a\nb c\n", "x.keys:2: what follows the key is no size"),
-            ("a 1\nb -1\n", "x.keys:2: what follows the key is no size"),
-            ("a 1.5\n", "x.keys:1: what follows the key is no size"),
+            ("a\nb c\n", "x.keys:2: the size is not a whole number"),
+            ("a 1\nb -1\n", "x.keys:2: the size is not a whole number"),
+            ("a 1.5\n", "x.keys:1: the size is not a whole number"),
             ("a 1 2\n", "x.keys:1: more than a key and a size"),
             ("a 1\n\nb\n", "x.keys:3: no size, but the lines before"),
             ("a\nb 1\n", "x.keys:2: a size, but the lines before"),
@@ -264,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_recording_too() {
+    fn an_empty_recording_is_valid() {
         let trace = read("\n \n").unwrap();
         assert_eq!((trace.requests(), trace.distinct()), (0, 0));
         assert_eq!(trace.capacities(), []);
     }
 
     #[test]
-    fn capacities_are_round_and_rise() {
+    fn default_capacities_are_round_and_ascending() {
         let numbers = |distinct: u32| -> Vec<u64> {
             let trace = KeyTrace {
                 distinct,

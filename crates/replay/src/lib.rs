@@ -1,43 +1,35 @@
-//! Replays recorded traffic through the cache, and through policies to compare it with.
+//! Replays recorded traffic through the cache layer and through simulators of other policies.
 //!
-//! Two kinds of recordings are read. *Keys* ([`KeyTrace`]) are bare requests, one key a line: they say
-//! how well a bounded cache chooses what to keep. *Calls* ([`trace`], [`calls`]) are tool calls with their arguments and
-//! what came back: they say whether what was kept was still right.
+//! Two kinds of recordings exist. *Keys* ([`KeyTrace`]) are bare requests, one key a line: they
+//! show how well a bounded cache chooses what to keep. *Calls* ([`trace`], [`calls`]) are tool
+//! calls with their arguments and a digest of each result: they also show whether a cached answer
+//! was still right.
 //!
-//! What is measured as `callward` is the cache layer itself, the one that stands in a stack, over a
-//! service that answers at once and on a clock that stands still. Everything it is compared with is
-//! a small simulator without any state but its own: same recording in, same figures out.
+//! The policy `callward` is the cache layer itself, over a service that answers at once and on a
+//! paused clock. All other policies are simulators. The same recording gives the same figures.
 //!
-//! Nothing here prints. What was found is a [`report::Grid`], for people, and serialises, for
-//! machines.
+//! Nothing here prints: figures are a [`report::Grid`] for people, and serialize for programs.
+//!
+//! # Errors
+//!
+//! [`ReplayError`] names the file and the line.
 
 pub mod calls;
 mod capacity;
 mod compare;
-pub mod day;
 mod error;
 mod input;
 mod keys;
-mod made;
-mod mix;
 mod ours;
-mod plot;
 pub mod policies;
 mod policy;
-mod random;
 pub mod report;
-mod table;
 pub mod trace;
-mod workload;
 
 pub use capacity::{Capacity, InvalidCapacity};
-pub use compare::{Comparison, KeyFigures};
+pub use compare::{Comparison, Gap, KeyFigures};
 pub use error::ReplayError;
 pub use input::Lines;
 pub use keys::KeyTrace;
-pub use mix::{Mix, MixFigures};
 pub use ours::Ours;
-pub use plot::Plot;
 pub use policy::{Policy, UnknownPolicy};
-pub use table::Gap;
-pub use workload::Workload;

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::ours::Charge;
-use crate::policies::{Belady, Fifo, Lfu, Lru, NoCache, S3Fifo, Simulator, Unbounded, WTinyLfu};
+use crate::policies::{Belady, Lfu, Queued, S3Fifo, Simulator, WTinyLfu};
 use crate::{Capacity, KeyTrace, Ours, ReplayError};
 
-/// What decides which keys are kept.
+/// Decides which keys a cache keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Policy {
@@ -21,20 +21,20 @@ pub enum Policy {
     Lru,
     /// Least frequently used.
     Lfu,
-    /// Three queues, first in first out.
+    /// Three FIFO queues.
     S3Fifo,
-    /// A window before a gate that lets in what is asked for more often.
+    /// A window, and admission by frequency.
     WTinyLfu,
     /// The cache of this project.
     Callward,
-    /// The optimum, by looking ahead. For entries of one size only.
+    /// The optimum, with knowledge of the future. For entries of one size only.
     Belady,
-    /// A cache that only time empties, which recorded keys have none of: no bound.
+    /// A cache that evicts by time only. Recorded keys have no times, so it evicts nothing.
     Ttl,
 }
 
 impl Policy {
-    /// All of them, in the order they are shown.
+    /// All policies, in display order.
     pub const ALL: [Self; 9] = [
         Self::None,
         Self::Fifo,
@@ -63,14 +63,13 @@ impl Policy {
         }
     }
 
-    /// Says whether the policy means anything under a capacity. The optimum by looking ahead is one
-    /// for entries of one size; with sizes, finding it is a problem nobody solves in time.
+    /// Returns `true` if the policy is defined for a capacity. Belady's optimum needs entries of one
+    /// size: with sizes, finding it is NP-hard.
     #[must_use]
     pub fn applies(self, capacity: Capacity) -> bool {
         !matches!((self, capacity), (Self::Belady, Capacity::Bytes(_)))
     }
 
-    /// Builds the policy for a recording.
     pub(crate) fn build(
         self,
         capacity: Capacity,
@@ -78,28 +77,26 @@ impl Policy {
     ) -> Result<Box<dyn Simulator>, ReplayError> {
         let amount = capacity.amount();
         Ok(match self {
-            Self::None => Box::new(NoCache::new()),
-            Self::Fifo => Box::new(Fifo::new(amount)),
-            Self::Lru => Box::new(Lru::new(amount)),
+            Self::None => Box::new(Queued::fifo(0)),
+            Self::Fifo => Box::new(Queued::fifo(amount)),
+            Self::Lru => Box::new(Queued::lru(amount)),
             Self::Lfu => Box::new(Lfu::new(amount)),
             Self::S3Fifo => Box::new(S3Fifo::new(amount)),
-            Self::WTinyLfu => Box::new(WTinyLfu::new(amount, entries(capacity, trace)?)),
+            Self::WTinyLfu => {
+                let entries = match capacity {
+                    Capacity::Entries(entries) => entries,
+                    Capacity::Bytes(bytes) => bytes / Charge::measure()?.of(trace.mean_size()),
+                };
+                Box::new(WTinyLfu::new(amount, entries))
+            }
             Self::Callward => Box::new(Ours::new(capacity, trace.largest())?),
             Self::Belady => Box::new(Belady::new(amount, trace.keys())),
-            Self::Ttl => Box::new(Unbounded::new()),
+            Self::Ttl => Box::new(Queued::fifo(u64::MAX)),
         })
     }
 }
 
-/// Returns how many entries of a recording have room, about.
-fn entries(capacity: Capacity, trace: &KeyTrace) -> Result<u64, ReplayError> {
-    Ok(match capacity {
-        Capacity::Entries(entries) => entries,
-        Capacity::Bytes(bytes) => bytes / Charge::ask()?.of(trace.mean_size()),
-    })
-}
-
-/// A name that no policy has.
+/// An unknown name of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of {}", Policy::ALL.map(Policy::as_str).join(", "))]
 #[non_exhaustive]
@@ -132,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_a_name_of_its_own_and_is_found_by_it() {
+    fn names_round_trip_and_an_error_lists_them() {
         for policy in Policy::ALL {
             assert_eq!(policy.as_str().parse(), Ok(policy));
         }

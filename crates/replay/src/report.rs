@@ -1,33 +1,33 @@
-//! What was found, as rows under headings: for a terminal, a log or a benchmark.
+//! Figures as a table.
 
 use std::fmt;
 
-/// Rows under headings. [`Display`](fmt::Display) writes it as aligned plain text; a terminal may
-/// colour the cells by their [`Mark`] instead.
+/// A table. [`Display`](fmt::Display) writes aligned plain text; a terminal may colour each cell by
+/// its [`Mark`].
 #[derive(Debug, Clone, Default)]
 pub struct Grid {
     headings: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// One cell: its text, and how it should strike the eye.
+/// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cell {
-    /// What it says.
+    /// The text.
     pub text: String,
-    /// How good the news is.
+    /// How good the figure is.
     pub mark: Mark,
 }
 
-/// How good the news of a cell is.
+/// How good the figure of a cell is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Mark {
-    /// Neither.
+    /// Neutral.
     #[default]
     Plain,
-    /// As it should be.
+    /// As expected.
     Good,
     /// Worth a look.
     Doubtful,
@@ -36,7 +36,7 @@ pub enum Mark {
 }
 
 impl Grid {
-    /// Starts a grid under these headings.
+    /// Creates a table with these headings and no rows.
     #[must_use]
     pub fn new(headings: &[&'static str]) -> Self {
         Self {
@@ -64,13 +64,13 @@ impl Grid {
 }
 
 impl Cell {
-    /// Makes a cell that does not stand out.
+    /// Creates a cell with [`Mark::Plain`].
     #[must_use]
     pub fn plain(text: impl fmt::Display) -> Self {
         Self::marked(text, Mark::Plain)
     }
 
-    /// Makes a cell that stands out as `mark` says.
+    /// Creates a cell with a mark.
     #[must_use]
     pub fn marked(text: impl fmt::Display, mark: Mark) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Cell {
 }
 
 impl fmt::Display for Grid {
-    /// Columns stand under each other, two spaces apart, and no line ends in a space.
+    /// Columns are aligned, two spaces apart; no line ends in a space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let heads = || self.headings.iter().copied();
         let width = |column: usize, heading: &str| {
@@ -111,19 +111,19 @@ fn line<'a>(texts: impl Iterator<Item = &'a str>, widths: &[usize]) -> String {
     line
 }
 
-/// Writes a share as a percentage with two decimals, such as `41.27 %`.
+/// Formats a share as a percentage with two decimals, such as `41.27 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// Writes the difference of two shares in percentage points with its sign, such as `+0.31`.
+/// Formats the difference of two shares in percentage points, such as `+0.31`.
 #[must_use]
 pub fn points(difference: f64) -> String {
     format!("{:+.2}", difference * 100.0)
 }
 
-/// Returns `part` of `whole` as a share; 0 of nothing is 0.
+/// Returns `part / whole`; 0 if `whole` is 0.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_under_each_other() {
+    fn columns_are_aligned() {
         let mut grid = Grid::new(&["policy", "hits"]);
         grid.row(vec![Cell::plain("a_long_name"), Cell::plain(1)]);
         grid.row(vec![Cell::plain("b"), Cell::marked("none", Mark::Bad)]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_written_with_two_decimals() {
+    fn shares_have_two_decimals() {
         assert_eq!(percent(share(1, 3)), "33.33 %");
         assert_eq!(percent(share(0, 0)), "0.00 %");
         assert_eq!(points(0.5 - 0.4969), "+0.31");

@@ -1,156 +1,83 @@
-//! Recorded calls as a file: one JSON object a line, in the order of the calls of each session.
+//! Recorded calls: one JSON object per line, in the order of the calls of each session.
 //!
-//! | member | what | absent or `null` |
-//! | --- | --- | --- |
-//! | `tool` | the tool's name; the only member that must be there | an error |
-//! | `args` | the arguments, any JSON | `{}` |
-//! | `trace` | the recording the call is of | all calls without one are one recording |
-//! | `session` | the conversation the call is of, a text or a number; so is `trace` | all calls of the trace are one session |
-//! | `seq` | the call's place in its session, for people: the order of the lines counts | |
-//! | `layer` | calls of a session with the same number were made at once | made after the one before |
-//! | `result_sha1` | SHA-1 of the result, 40 hexadecimal digits | what came back is unknown |
-//! | `result_bytes` | how long the result was | 1024 |
-//! | `error` | whether the call failed; such a result is never kept | it did not |
-//! | `write` | whether the call may have changed something | concluded from the name |
-//! | `effect` | `read_only`, `idempotent`, `mutating` or `destructive` | what `write` says |
-//! | `idempotent` | whether a second identical call changes nothing more | it may |
-//! | `ttl_ms` | how long the result may be kept; 0: not at all | what the effect allows |
-//! | `delivery` | how far a call got that had no answer: `not_sent`, `unknown` or `answered` | it was answered |
-//! | `at_ms` | when the call began, in milliseconds since the recording did | the clock stands still |
-//! | `duration_ms` | how long it took | unknown |
-//! | `cache` | what a cache did while recording: `hit`, `joined` or `stale` means that no server worked | it ran |
-//! | `set` | the replica set whose state the call reads or writes | the session has a world of its own |
-//! | `principal` | on whose behalf the call was made | the session is one |
-//!
-//! Other members are ignored. A member twice, or one of the wrong type, makes a bad line.
-
-mod digest;
-mod member;
-mod reader;
+//! `docs/replay.md` documents all members. `tool` is required; `null` is the same as an absent
+//! member; unknown members are ignored. A duplicate member or one of the wrong type makes the line
+//! invalid: [`Calls`] returns an error with its number and continues with the next line.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
 
 use callward_core::{Delivery, Effect, ToolName};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-pub use self::digest::{InvalidDigest, ResultDigest};
-pub use self::reader::Calls;
+use crate::{Lines, ReplayError};
 
 /// One recorded call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordedCall {
-    /// The recording the call is of.
-    #[serde(default, deserialize_with = "member::trace")]
+    /// The recording that the call belongs to.
+    #[serde(default, deserialize_with = "name")]
     pub trace: String,
-    /// The conversation the call is of.
-    #[serde(default, deserialize_with = "member::session")]
+    /// The conversation that the call belongs to.
+    #[serde(default, deserialize_with = "name")]
     pub session: String,
-    /// The call's place in its session.
-    #[serde(
-        default,
-        deserialize_with = "member::seq",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// The number of the call in its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
     /// The tool.
-    #[serde(deserialize_with = "member::tool")]
     pub tool: ToolName,
     /// The arguments; `None` stands for `{}`.
-    #[serde(default)]
     pub args: Option<Box<RawValue>>,
-    /// What came back, as a digest.
-    #[serde(default, deserialize_with = "member::result_sha1")]
-    pub result_sha1: Option<ResultDigest>,
-    /// How many bytes came back.
-    #[serde(default, deserialize_with = "member::result_bytes")]
+    /// The SHA-1 of the result, as 40 lower-case hexadecimal digits.
+    #[serde(default, deserialize_with = "sha1")]
+    pub result_sha1: Option<String>,
+    /// The length of the result in bytes.
     pub result_bytes: Option<u64>,
-    /// Whether the call failed.
-    #[serde(default, deserialize_with = "member::error")]
+    /// `true` if the call failed.
+    #[serde(default, deserialize_with = "flag")]
     pub error: bool,
-    /// Whether the call may have changed something.
-    #[serde(
-        default,
-        deserialize_with = "member::write",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// `true` if the call may have changed something.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<bool>,
-    /// What the call may have done to the world.
-    #[serde(
-        default,
-        deserialize_with = "member::effect",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// The effect of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
-    /// Whether a second identical call changes nothing more.
-    #[serde(
-        default,
-        deserialize_with = "member::idempotent",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// `true` if a second identical call has no further effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
     /// How long the result may be kept, in milliseconds; 0: not at all.
-    #[serde(
-        default,
-        deserialize_with = "member::ttl_ms",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// How far a call got that had no answer.
-    #[serde(
-        default,
-        deserialize_with = "member::delivery",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// The delivery of a call without an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
-    /// Calls of a session with the same number were made at once.
-    #[serde(
-        default,
-        deserialize_with = "member::layer",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// Calls of a session with the same number were concurrent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<u64>,
     /// When the call began.
-    #[serde(
-        default,
-        deserialize_with = "member::at_ms",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<Millis>,
     /// How long it took.
-    #[serde(
-        default,
-        deserialize_with = "member::duration_ms",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<Millis>,
-    /// What a cache did with the call while it was recorded.
-    #[serde(
-        default,
-        deserialize_with = "member::cache",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// The cache status of the call while it was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cow<'static, str>>,
     /// The replica set whose state the call reads or writes.
-    #[serde(
-        default,
-        deserialize_with = "member::set",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// On whose behalf the call was made.
-    #[serde(
-        default,
-        deserialize_with = "member::principal",
-        skip_serializing_if = "Option::is_none"
-    )]
+    /// The principal of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
 }
 
 impl RecordedCall {
-    /// Starts with a call of this tool of which nothing else is known.
+    /// Creates a call of a tool; all other members are absent.
     #[must_use]
     pub const fn new(tool: ToolName) -> Self {
         Self {
@@ -176,30 +103,27 @@ impl RecordedCall {
         }
     }
 
-    /// Reads one line.
+    /// Parses one line.
     ///
     /// # Errors
     ///
-    /// [`BadLine`] names the member that is wrong.
-    pub fn from_line(line: &[u8]) -> Result<Self, BadLine> {
+    /// The problem, and its column.
+    pub fn from_line(line: &[u8]) -> Result<Self, serde_json::Error> {
         if !line.trim_ascii_start().starts_with(b"{") {
-            // serde would read a list into a struct
-            return Err(BadLine("is no JSON object".into()));
+            // serde would accept an array
+            return Err(serde_json::Error::custom("not a JSON object"));
         }
-        let call: Self = serde_json::from_slice(line).map_err(|error| BadLine::of(line, &error))?;
-        let contradiction = match (call.write, call.effect) {
+        let call: Self = serde_json::from_slice(line)?;
+        match (call.write, call.effect) {
             (Some(write), Some(effect)) if write != effect.is_write() => {
-                Some(format!("`write` is {write}, but `effect` is \"{effect}\""))
+                let text = format!("`write` is {write}, but `effect` is \"{effect}\"");
+                Err(serde_json::Error::custom(text))
             }
-            _ => None,
-        };
-        match contradiction {
-            Some(reason) => Err(BadLine(reason)),
-            None => Ok(call),
+            _ => Ok(call),
         }
     }
 
-    /// Appends the call as one line, line end included.
+    /// Appends the call as one line, including the line end.
     ///
     /// # Errors
     ///
@@ -208,7 +132,7 @@ impl RecordedCall {
         let start = into.len();
         serde_json::to_writer(&mut *into, self)?;
         for byte in into.iter_mut().skip(start) {
-            // arguments stay as they are spelt, and a line end is white space in JSON
+            // raw arguments may have line ends, which are white space in JSON
             if matches!(byte, b'\n' | b'\r') {
                 *byte = b' ';
             }
@@ -223,7 +147,7 @@ impl RecordedCall {
         self.args.as_ref().map_or("{}", |args| args.get())
     }
 
-    /// Returns what the record says of the call's effect; `None` if it says nothing.
+    /// Returns the recorded effect, or `None` if the line has no label.
     #[must_use]
     pub fn labelled(&self) -> Option<Effect> {
         match (self.effect, self.write, self.idempotent) {
@@ -236,48 +160,47 @@ impl RecordedCall {
         }
     }
 
-    /// Says whether a server worked for the call, as far as the record tells.
+    /// Returns `true` unless the line records that a cache answered the call.
     #[must_use]
     pub fn ran(&self) -> bool {
         !matches!(self.cache.as_deref(), Some("hit" | "joined" | "stale"))
     }
 }
 
-/// A number of milliseconds, with a fraction: not negative, and finite.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+/// A time in milliseconds: not negative, with a fraction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Millis(f64);
 
+/// The longest time: the sum of two never overflows a clock.
+const MAX_MILLIS: f64 = 10.0 * 365.0 * 24.0 * 3600.0 * 1e3;
+
 impl Millis {
-    /// Takes a duration, to the microsecond.
+    /// Converts a duration, to the microsecond.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
         reason = "microseconds of centuries are below 2^53"
     )]
-    pub const fn of(duration: std::time::Duration) -> Self {
+    pub const fn of(duration: Duration) -> Self {
         Self(duration.as_micros() as f64 / 1e3)
     }
 
-    /// Returns the duration; what no clock can say is the longest that one can.
+    /// Returns the duration, at most ten years.
     #[must_use]
-    pub fn duration(self) -> std::time::Duration {
-        std::time::Duration::try_from_secs_f64(self.0 / 1e3)
-            .map_or(LONGEST, |span| span.min(LONGEST))
+    pub fn duration(self) -> Duration {
+        Duration::try_from_secs_f64(self.0.min(MAX_MILLIS) / 1e3).unwrap_or_default()
     }
 }
-
-/// No recording is longer: adding two of these to a clock never overflows.
-const LONGEST: std::time::Duration = std::time::Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl TryFrom<f64> for Millis {
     type Error = String;
 
     fn try_from(millis: f64) -> Result<Self, String> {
-        if millis.is_finite() && millis >= 0.0 {
+        if millis >= 0.0 {
             Ok(Self(millis))
         } else {
-            Err(format!("{millis} is no time: expected a number from 0 up"))
+            Err(format!("{millis} is negative: expected a time"))
         }
     }
 }
@@ -288,31 +211,105 @@ impl From<Millis> for f64 {
     }
 }
 
-/// A line that is no recorded call, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadLine(String);
+/// Accepts a string, a number or `null`.
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a string or a number")]
+    enum Name {
+        Text(String),
+        Number(serde_json::Number),
+    }
+    Ok(match Option::deserialize(from)? {
+        None => String::new(),
+        Some(Name::Text(text)) => text,
+        Some(Name::Number(number)) => number.to_string(),
+    })
+}
 
-impl BadLine {
-    fn of(line: &[u8], error: &serde_json::Error) -> Self {
-        if let Err(error) = std::str::from_utf8(line) {
-            return Self(format!("is no UTF-8: {error}"));
+fn sha1<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    if let Some(text) = &text
+        && (text.len() != 40 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    {
+        let text = format!("{text:?} is not a SHA-1: expected 40 hexadecimal digits");
+        return Err(D::Error::custom(text));
+    }
+    Ok(text.map(|text| text.to_ascii_lowercase()))
+}
+
+fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
+
+/// Reads the calls of a recording line by line. Blank lines are skipped.
+///
+/// Reading continues after an invalid line, and ends after a read error.
+#[derive(Debug)]
+pub struct Calls {
+    lines: Lines,
+    is_broken: bool,
+}
+
+/// Data without line ends is not a recording.
+const MAX_LINE: usize = 64 << 20;
+
+impl Calls {
+    /// Opens a recording, compressed or not; `-` is standard input.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Open`] if the file cannot be opened or its first bytes cannot be read.
+    pub fn open(path: &Path) -> Result<Self, ReplayError> {
+        Ok(Self::of(Lines::open(path, MAX_LINE)?))
+    }
+
+    /// Reads from a reader; errors mention `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Open`] if the first bytes cannot be read.
+    pub fn from_reader(name: &str, reader: impl Read + 'static) -> Result<Self, ReplayError> {
+        Ok(Self::of(Lines::from_reader(name, reader, MAX_LINE)?))
+    }
+
+    const fn of(lines: Lines) -> Self {
+        Self {
+            lines,
+            is_broken: false,
         }
-        // the parser counts lines of what it was given, and that is always one
-        let said = error
-            .to_string()
-            .replace(" at line 1 column ", " at column ");
-        Self(if error.is_data() {
-            said
-        } else {
-            format!("is no JSON object: {said}")
-        })
+    }
+
+    fn advance(&mut self) -> Result<Option<RecordedCall>, ReplayError> {
+        loop {
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
+            };
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let read = RecordedCall::from_line(line.trim_ascii());
+            return read.map(Some).map_err(|error| {
+                // the parser only ever sees one line
+                let text = error.to_string();
+                self.lines
+                    .fault(text.replace(" at line 1 column", " at column"))
+            });
+        }
     }
 }
 
-impl fmt::Display for BadLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+impl Iterator for Calls {
+    type Item = Result<RecordedCall, ReplayError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_broken {
+            return None;
+        }
+        let next = self.advance();
+        self.is_broken = matches!(&next, Err(error) if !matches!(error, ReplayError::Line { .. }));
+        next.transpose()
     }
 }
 
-impl std::error::Error for BadLine {}
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
-//! The command lines of this crate's programs: `--json`, options with a value, and one file.
+//! Command lines of the binaries and benches: `--json`, options with a value, and one file.
 
-/// A command line, taken apart.
+/// A parsed command line.
 #[derive(Debug, Default)]
 pub struct Args {
     json: bool,
@@ -9,11 +9,11 @@ pub struct Args {
 }
 
 impl Args {
-    /// Takes a command line apart. `options` are those that take a value.
+    /// Parses a command line. `options` take a value.
     ///
     /// # Errors
     ///
-    /// What is not understood, and `usage`.
+    /// The problem, and `usage`.
     pub fn parse(
         mut args: impl Iterator<Item = String>,
         options: &[&str],
@@ -29,7 +29,7 @@ impl Args {
                     .ok_or_else(|| format!("{arg} needs a value\n{usage}"))?;
                 parsed.values.push((arg, value));
             } else if arg.starts_with("--") || parsed.file.is_some() {
-                return Err(format!("{arg:?} is not understood\n{usage}"));
+                return Err(format!("{arg:?} is not an option\n{usage}"));
             } else {
                 parsed.file = Some(arg);
             }
@@ -37,7 +37,7 @@ impl Args {
         Ok(parsed)
     }
 
-    /// Says whether the answer goes to a program.
+    /// Returns `true` with `--json`.
     #[must_use]
     pub const fn json(&self) -> bool {
         self.json
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_before_or_after_the_file() {
+    fn options_are_before_or_after_the_file() {
         for line in ["--json --rules a f", "f --rules a --json"] {
             let args = parse(line).unwrap();
             assert!(args.json());
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn an_error_names_the_word() {
         for (line, named) in [("--jsn", "--jsn"), ("a b", "\"b\""), ("--rules", "--rules")] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(named) && error.contains("usage"), "{error}");

@@ -1,4 +1,4 @@
-//! A service that costs nothing, for measuring what stands around it.
+//! A service without cost, to measure the layers around it.
 
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use callward_core::{ToolCall, ToolError, ToolOutput};
 use tower_service::Service;
 
-/// Answers every call at once with the same output, and counts nothing.
+/// Answers every call immediately with the same output.
 #[derive(Debug, Clone)]
 pub struct AtOnce(ToolOutput);
 

@@ -1,13 +1,12 @@
-//! What the benches that simulate share: their command line, their progress, where their pictures go.
-#![expect(clippy::print_stderr, reason = "a benchmark tells how far it is")]
+//! Command line and progress of simulating benches.
+#![expect(clippy::print_stderr, reason = "a benchmark shows its progress")]
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::args::Args;
 
-/// Turns what `run` found into the end of a program: a fault is told, and the exit code is 2.
+/// Runs a bench. An error is printed, with the exit code 2.
 pub fn main(run: impl FnOnce() -> Result<(), String>) -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
@@ -22,31 +21,31 @@ pub fn main(run: impl FnOnce() -> Result<(), String>) -> ExitCode {
 ///
 /// # Errors
 ///
-/// What is not understood, and `usage`.
+/// The problem, and `usage`.
 pub fn args(options: &[&str], usage: &str) -> Result<Args, String> {
     // cargo itself passes `--bench`
     let words = std::env::args().skip(1).filter(|word| word != "--bench");
     let options: Vec<_> = options.iter().copied().chain(["--seed"]).collect();
     let args = Args::parse(words, &options, usage)?;
     match args.file() {
-        Some(word) => Err(format!("{word:?} is not understood\n{usage}")),
+        Some(word) => Err(format!("{word:?} is not an option\n{usage}")),
         None => Ok(args),
     }
 }
 
-/// Returns what `--seed` says, or `default`.
+/// Returns the value of `--seed`, or `default`.
 ///
 /// # Errors
 ///
-/// What is no whole number, and `usage`.
+/// The invalid number, and `usage`.
 pub fn seed(args: &Args, default: u64, usage: &str) -> Result<u64, String> {
     args.value("--seed").map_or(Ok(default), |seed| {
         seed.parse()
-            .map_err(|_| format!("--seed {seed:?} is no whole number\n{usage}"))
+            .map_err(|_| format!("--seed {seed:?} is not a whole number\n{usage}"))
     })
 }
 
-/// Shows on a terminal which share of the work is done; 1 ends the line.
+/// Shows the finished share of the work on a terminal; 1 ends the line.
 pub fn progress(share: f64) {
     if !std::io::stderr().is_terminal() {
         return;
@@ -56,27 +55,6 @@ pub fn progress(share: f64) {
     if share >= 1.0 {
         eprintln!();
     }
-    // what cannot be shown is not missed
+    // a failure does no harm
     let _ = std::io::stderr().flush();
-}
-
-/// Names a file beside the other things that cargo makes.
-#[must_use]
-pub fn beside_builds(name: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    target
-        .map_or_else(|| "target".into(), PathBuf::from)
-        .join(name)
-}
-
-/// Writes a picture, and tells where it is.
-///
-/// # Errors
-///
-/// The file, and why it cannot be written.
-pub fn write(file: &Path, what: &str, content: &str) -> Result<(), String> {
-    let written = std::fs::write(file, content);
-    written.map_err(|fault| format!("{}: {fault}", file.display()))?;
-    eprintln!("{what}: {}", file.display());
-    Ok(())
 }

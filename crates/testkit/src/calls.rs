@@ -1,11 +1,11 @@
-//! Calls of every kind: the tools that chaos servers list, and what is meant by calling them.
+//! The tools of chaos servers, and calls of every kind.
 
 use callward_core::{Annotations, ArgumentRule, Condition, ToolDefinition, When};
 use serde_json::{Value, json};
 
 use crate::truth::Sort;
 
-/// Tools to call, and what a call of each is like.
+/// Tools to call, and the kind of each call.
 pub const KINDS: [(&str, Sort); 8] = [
     ("pay", Sort::Unsafe),
     ("send", Sort::Unsafe),
@@ -27,7 +27,7 @@ pub fn tools() -> Vec<ToolDefinition> {
         ToolDefinition::from_json(raw.to_string()).unwrap()
     };
     vec![
-        // nothing is said of it
+        // no annotations
         tool("pay", json!({})),
         tool("send", json!({"destructiveHint": false})),
         tool(
@@ -43,13 +43,13 @@ pub fn tools() -> Vec<ToolDefinition> {
     ]
 }
 
-/// Writes the arguments of a call; those of `tabs` decide what it is.
+/// Returns the arguments of a call; those of `tabs` decide its kind.
 #[must_use]
 pub fn arguments(tool: &str, sort: Sort, call: u64) -> String {
     match (tool, sort) {
         (_, Sort::Shared) => json!({"of": call % 7}).to_string(),
         ("tabs", Sort::Repeatable) => json!({"call": call, "action": "list"}).to_string(),
-        // who reads the first `action` or the last, or any spelling of it, reads something else
+        // parsers differ on duplicate members and on case
         ("tabs", _) => match call % 3 {
             0 => format!(r#"{{"call":{call},"action":"close"}}"#),
             1 => format!(r#"{{"call":{call},"action":"list","Action":"close"}}"#),
@@ -59,7 +59,7 @@ pub fn arguments(tool: &str, sort: Sort, call: u64) -> String {
     }
 }
 
-/// What the operator says of `tabs`: it reads where `action` is `list`.
+/// The operator's rule for `tabs`: it only reads if `action` is `list`.
 #[must_use]
 pub fn tabs_that_read() -> ArgumentRule {
     let lists = When::argument("action", Condition::equals("list")).unwrap();

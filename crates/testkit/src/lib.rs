@@ -1,13 +1,13 @@
-//! Scripted servers, contract probes and small builders for Callward's own tests. Never published.
+//! Test support. Never published.
 //!
-//! [`tool`] builds a [`Tool`](callward_core::Tool) with exactly the hints a test needs, [`MockService`]
-//! answers its calls as the test says and counts what it saw, and [`contract`] checks what every
-//! layer must keep. Two programs judge the rules: `score` measures inference on labelled tools
-//! ([`mod@score`]), `parity` compares our answers with NeuroLink's ([`parity`]). What must hold of
-//! any listed tool is checked by [`fuzz`]. Servers that fail at every point of an exchange, and
-//! count what they ran, are [`chaos`]; [`truth`] holds what callers were told against that. Servers of a
-//! simulation are made of a [`WorkQueue`], and its benches share [`mod@bench`] and [`chart`]; others measure in several
-//! [`processes`]. Tables of documents are held to the code by [`page`].
+//! - [`tool`] and [`call`] build tools and calls, [`MockService`] and [`MockServer`] answer them by
+//!   a script, and [`contract`] checks what every layer must keep.
+//! - [`chaos`] and [`hostile`] are servers that fail at any point of an exchange and count their
+//!   executions; [`truth`] compares these counts with the answers that callers got.
+//! - [`mod@score`] measures inference on labelled tools, and [`parity`] compares our answers with
+//!   those of NeuroLink; both have a binary.
+//! - [`WorkQueue`] is the base of simulated servers; [`mod@bench`] and [`processes`] support benches.
+//! - [`page`] compares the tables of documents with the code.
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -18,11 +18,10 @@ pub mod args;
 mod at_once;
 pub mod bench;
 pub mod calls;
-pub mod chart;
 #[cfg(feature = "collector")]
 pub mod collector;
 pub mod contract;
-pub mod fuzz;
+pub mod hostile;
 mod mock;
 pub mod page;
 pub mod parity;

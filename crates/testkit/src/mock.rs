@@ -1,4 +1,4 @@
-//! A service that answers as the test says, and counts what it saw.
+//! A scripted service that counts its calls.
 
 use std::fmt;
 use std::future::Future;
@@ -12,13 +12,12 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
-/// What a [`MockService`] answers to its n-th call, counted from 1.
+/// The answer of a [`MockService`] to its n-th call, counted from 1.
 type Script =
     dyn Fn(ToolCall, usize) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A service that answers as the test says, and counts what it saw. Clones share everything but
-/// readiness: like a real limiter, each clone must be polled ready before each call, and a call
-/// without that panics.
+/// A scripted service that counts its calls. Clones share everything except readiness: each clone must
+/// be polled ready before each call, and a call without that panics.
 #[derive(Clone)]
 pub struct MockService {
     shared: Arc<Shared>,
@@ -29,9 +28,9 @@ pub struct MockService {
 #[derive(Debug, Default)]
 struct Ready {
     is: bool,
-    /// How often it was polled and was not ready.
+    /// Polls that were pending.
     waited: usize,
-    /// How often it is polled in vain before each call.
+    /// Pending polls before each call.
     needs: usize,
     never: Option<ToolError>,
 }
@@ -76,21 +75,21 @@ impl MockService {
         }
     }
 
-    /// Is ready only after this many polls, anew before each call and in each clone.
+    /// Is ready only after this many polls before each call.
     #[must_use]
     pub fn ready_after(mut self, polls: usize) -> Self {
         self.ready.needs = polls;
         self
     }
 
-    /// Is never ready: says so with this error.
+    /// Is never ready, with this error.
     #[must_use]
     pub fn never_ready(mut self, error: ToolError) -> Self {
         self.ready.never = Some(error);
         self
     }
 
-    /// Answers every call with its own number as text: two executions never answer alike.
+    /// Answers every call with its number, so that no two answers are equal.
     #[must_use]
     pub fn counting() -> Self {
         Self::new(|_, n| std::future::ready(Ok(ToolOutput::text(n.to_string()))))
@@ -105,7 +104,7 @@ impl MockService {
         })
     }
 
-    /// Answers calls only when the returned gate lets them, with their own number as text.
+    /// Answers calls when the returned gate opens, with their number.
     #[must_use]
     pub fn gated() -> (Self, Gate) {
         let gate = Gate(Arc::new(Semaphore::new(0)));
@@ -120,37 +119,37 @@ impl MockService {
         (service, gate)
     }
 
-    /// How many calls were started.
+    /// Returns the number of started calls.
     #[must_use]
     pub fn started(&self) -> usize {
         self.shared.started.load(Ordering::SeqCst)
     }
 
-    /// How many calls came to their end, well or not.
+    /// Returns the number of finished calls.
     #[must_use]
     pub fn finished(&self) -> usize {
         self.shared.finished.load(Ordering::SeqCst)
     }
 
-    /// How many calls were dropped before their end.
+    /// Returns the number of calls that were dropped before their end.
     #[must_use]
     pub fn cancelled(&self) -> usize {
         self.started() - self.finished() - self.running()
     }
 
-    /// How many calls run right now.
+    /// Returns the number of calls in flight.
     #[must_use]
     pub fn running(&self) -> usize {
         self.shared.running.load(Ordering::SeqCst)
     }
 
-    /// How many calls ran at once, at most.
+    /// Returns the maximum number of concurrent calls.
     #[must_use]
     pub fn peak(&self) -> usize {
         self.shared.peak.load(Ordering::SeqCst)
     }
 
-    /// The calls as they arrived.
+    /// Returns the calls in order of arrival.
     #[must_use]
     pub fn seen(&self) -> Vec<ToolCall> {
         self.shared.seen.lock().clone()
@@ -202,7 +201,7 @@ impl Service<ToolCall> for MockService {
     }
 }
 
-/// The answer of a [`MockService`].
+/// The response future of [`MockService`].
 pub struct MockFuture {
     answer: BoxFuture<'static, Result<ToolOutput, ToolError>>,
     running: Running,
@@ -234,12 +233,12 @@ impl Drop for Running {
     }
 }
 
-/// Lets the calls of [`MockService::gated`] end.
+/// Ends the calls of [`MockService::gated`].
 #[derive(Debug, Clone)]
 pub struct Gate(Arc<Semaphore>);
 
 impl Gate {
-    /// Lets `n` calls end, running or yet to come.
+    /// Lets `n` calls end, current or future ones.
     pub fn open(&self, n: usize) {
         self.0.add_permits(n);
     }

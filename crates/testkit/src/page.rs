@@ -1,12 +1,12 @@
-//! Tables of a document that are made from the code.
+//! Tables in documents that are generated from the code.
 //!
-//! Each stands between `<!-- table: NAME -->` and `<!-- end -->`. A test makes them anew and compares;
-//! with `CALLWARD_WRITE_PAGES=1` it writes them instead.
+//! Each is between `<!-- table: NAME -->` and `<!-- end -->`. A test compares them; with
+//! `CALLWARD_WRITE_PAGES=1` it writes them instead.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Makes a table of these columns and rows.
+/// Formats a table.
 #[must_use]
 pub fn table<R: AsRef<[String]>>(columns: &[&str], rows: impl IntoIterator<Item = R>) -> String {
     let mut text = format!(
@@ -17,20 +17,20 @@ pub fn table<R: AsRef<[String]>>(columns: &[&str], rows: impl IntoIterator<Item 
     for row in rows {
         let row = row.as_ref();
         assert_eq!(row.len(), columns.len(), "{row:?}");
-        // what stands in a cell must not end it
+        // a pipe would end the cell
         let cells: Vec<_> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
-        // a cell without a text has no second space
+        // an empty cell is one space
         let line = format!("| {} |", cells.join(" | ")).replace("|  |", "| |");
         writeln!(text, "{}", line.replace("|  |", "| |")).unwrap();
     }
     text
 }
 
-/// Checks that the page's tables whose names begin so are these, in any order, to the letter.
+/// Checks that the tables of a page with this prefix are exactly these, in any order.
 ///
 /// # Panics
 ///
-/// If one is missing on either side, or says something else.
+/// If a table differs, or is missing on either side.
 pub fn holds(page: &Path, prefix: &str, made: &[(&str, String)]) {
     let mut text = std::fs::read_to_string(page).unwrap();
     let mut there: Vec<String> = text

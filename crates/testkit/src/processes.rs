@@ -1,26 +1,25 @@
-//! What the benches share that measure in several processes, one after the other.
+//! Measurements in several processes, one after another.
 //!
-//! Which pages of memory a process gets is chance, and so is which of them meet in one place of the
-//! processor's caches: over what just fits into those, the same program takes half as long again in one
-//! process as in another. Rounds of one process all have the same luck.
-#![expect(clippy::print_stderr, reason = "a benchmark tells how far it is")]
+//! The memory pages of a process are random, and so are their conflicts in the processor's caches: the
+//! same program may take half as long again in another process.
+#![expect(clippy::print_stderr, reason = "a benchmark shows its progress")]
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Says to a process how many rounds it is to do: it measures, and prints lines of JSON.
+/// The option of a measuring process: its number of rounds. It prints lines of JSON.
 pub const ROUNDS: &str = "--rounds-here";
 
-/// Processes to share rounds between.
+/// The number of processes.
 const PROCESSES: usize = 16;
 
-/// Has this program do so many rounds, shared between processes that are told `words` too. `take` is
-/// given each line that they print, and returns `None` if it cannot read it.
+/// Runs this program for a number of rounds, in several processes with the arguments `words`. `take`
+/// receives each printed line, and returns `None` if it is invalid.
 ///
 /// # Errors
 ///
-/// What became of a process, or what it printed that nobody can read.
+/// The failure of a process, or its invalid line.
 pub fn ask(
     rounds: usize,
     words: &[&str],
@@ -29,9 +28,9 @@ pub fn ask(
     let processes = PROCESSES.min(rounds);
     for number in 0..processes {
         eprintln!("process {} of {processes} {}", number + 1, words.join(" "));
-        // the first ones do what cannot be shared evenly
+        // the first processes do the remainder
         let here = rounds / processes + usize::from(number < rounds % processes);
-        for line in told(&here.to_string(), words)?.lines() {
+        for line in output_of(&here.to_string(), words)?.lines() {
             let read = serde_json::from_str(line).ok();
             read.and_then(&mut take)
                 .ok_or_else(|| format!("a measuring process answered {line:?}"))?;
@@ -40,7 +39,7 @@ pub fn ask(
     Ok(())
 }
 
-fn told(rounds: &str, words: &[&str]) -> Result<String, String> {
+fn output_of(rounds: &str, words: &[&str]) -> Result<String, String> {
     let done = Command::new(this_program()?)
         .args(["--bench", ROUNDS, rounds])
         .args(words)
@@ -54,12 +53,12 @@ fn told(rounds: &str, words: &[&str]) -> Result<String, String> {
     String::from_utf8(done.stdout).map_err(|fault| fault.to_string())
 }
 
-/// Counts the instructions of this program under `valgrind`, when it is told `words`: the same on a busy
-/// machine. With `inside`, only those of the functions whose names fit this pattern.
+/// Counts the instructions of this program with the arguments `words` under `valgrind`, independent of
+/// other load. With `inside`, only those of matching functions.
 ///
 /// # Errors
 ///
-/// What `valgrind` said instead of a count.
+/// The output of `valgrind` without a count.
 pub fn instructions(inside: Option<&str>, words: &[&str]) -> Result<u64, String> {
     let done = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -70,13 +69,13 @@ pub fn instructions(inside: Option<&str>, words: &[&str]) -> Result<u64, String>
         .stdin(Stdio::null())
         .output()
         .map_err(|fault| format!("valgrind: {fault}"))?;
-    let told = String::from_utf8_lossy(&done.stderr);
-    let collected = told
+    let output = String::from_utf8_lossy(&done.stderr);
+    let collected = output
         .lines()
         .find_map(|line| line.split_once("Collected : "));
     collected
         .and_then(|(_, count)| count.trim().parse().ok())
-        .ok_or_else(|| format!("valgrind counted nothing:\n{told}"))
+        .ok_or_else(|| format!("valgrind counted nothing:\n{output}"))
 }
 
 fn this_program() -> Result<std::path::PathBuf, String> {

@@ -1,4 +1,4 @@
-//! A scripted [`ToolServer`], for what stands above the leaves.
+//! A scripted [`ToolServer`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use tower::ServiceExt;
 
 use crate::MockService;
 
-/// What becomes of a ping.
+/// The result of a ping.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Ping {
-    /// It is answered, or fails.
+    /// An answer or an error.
     Answered(Result<(), ToolError>),
-    /// Whoever waits for it panics.
+    /// A panic.
     Panics,
-    /// It is never answered.
+    /// No answer.
     Silence,
 }
 
-/// A server whose tools, answers and events the test sets.
+/// A server with scripted tools, answers and events.
 pub struct MockServer {
     id: ServerId,
     tools: Mutex<Result<Vec<Value>, ToolError>>,
@@ -38,7 +38,7 @@ pub struct MockServer {
 }
 
 impl MockServer {
-    /// Starts a server with these tools, given as `tools/list` would list them.
+    /// Creates a server with these tools, in the form of `tools/list`.
     #[must_use]
     pub fn new(id: &str, tools: Vec<Value>, service: MockService) -> Arc<Self> {
         Arc::new(Self {
@@ -51,23 +51,23 @@ impl MockServer {
         })
     }
 
-    /// Does so at each ping from now on. Default: it is answered.
+    /// Sets the result of pings. Default: an answer.
     pub fn set_ping(&self, ping: Ping) {
         *self.ping.lock() = ping;
     }
 
-    /// How many pings it got.
+    /// Returns the number of pings.
     #[must_use]
     pub fn pings(&self) -> usize {
         self.pings.load(Ordering::SeqCst)
     }
 
-    /// Lists these tools, or fails to, from now on.
+    /// Sets the result of listing.
     pub fn set_tools(&self, tools: Result<Vec<Value>, ToolError>) {
         *self.tools.lock() = tools;
     }
 
-    /// Tells everyone who listens.
+    /// Sends an event to all listeners.
     pub fn emit(&self, event: &ServerEvent) {
         self.listeners
             .lock()

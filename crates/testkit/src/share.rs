@@ -1,4 +1,4 @@
-//! The share of an attempt that is ended by it, or not, as a test says.
+//! A scripted time share of an attempt.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callward_core::{Share, TimeShare};
 
-/// Makes a share of this length. `ends`: whether the attempt ends when it is over.
+/// Creates a share of this length. With `ends`, the attempt ends when it is over.
 #[must_use]
 pub fn share(time: Duration, ends: bool) -> Share {
     Share::new(Arc::new(Fixed {

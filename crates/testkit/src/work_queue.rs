@@ -1,13 +1,13 @@
-//! What simulated servers are made of: so many workers and one line before them.
+//! The base of simulated servers: workers with one queue.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-/// So many workers and one line before them, first come, first served.
+/// Workers with one FIFO queue.
 ///
-/// All moments are counted from the same one, whichever the simulation likes. When a call ends is
-/// known as soon as it comes, so nothing has to be driven.
+/// All times count from one moment of the simulation. The end of a call is known at its arrival, so
+/// nothing needs to be driven.
 #[derive(Debug, Clone)]
 pub struct WorkQueue {
     /// When each worker is free.
@@ -17,7 +17,7 @@ pub struct WorkQueue {
 }
 
 impl WorkQueue {
-    /// Starts with nothing to do.
+    /// Creates an idle queue.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self {
@@ -26,13 +26,13 @@ impl WorkQueue {
         }
     }
 
-    /// Returns how many workers there are.
+    /// Returns the number of workers.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Returns how many calls wait for a worker.
+    /// Returns the number of waiting calls.
     pub fn waiting(&mut self, now: Duration) -> usize {
         while self.begin.front().is_some_and(|begin| *begin <= now) {
             self.begin.pop_front();
@@ -40,14 +40,14 @@ impl WorkQueue {
         self.begin.len()
     }
 
-    /// Returns when work on a call would begin that comes now.
+    /// Returns when a call that arrives now would begin.
     #[must_use]
     pub fn begins(&self, now: Duration) -> Duration {
         let free = self.workers.peek().map_or(Duration::MAX, |free| free.0);
         free.max(now)
     }
 
-    /// Takes a call, and returns when it is done. `work` says what it takes if it begins then.
+    /// Adds a call, and returns its end. `work` returns its duration, given its start.
     pub fn push(&mut self, now: Duration, work: impl FnOnce(Duration) -> Duration) -> Duration {
         let begin = self.begins(now);
         self.workers.pop();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_beyond_the_workers_wait_for_the_first_that_is_free() {
+    fn calls_beyond_the_workers_wait_for_the_first_free_one() {
         let mut queue = WorkQueue::new(2);
         let ends = [3, 5, 1, 1].map(|work| queue.push(secs(0), |_| secs(work)));
         assert_eq!(ends, [3, 5, 4, 5].map(secs));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_takes_may_depend_on_when_it_begins() {
+    fn the_duration_may_depend_on_the_start() {
         let mut queue = WorkQueue::new(1);
         queue.push(secs(0), |_| secs(3));
         let end = queue.push(secs(1), |begin| begin * 2);

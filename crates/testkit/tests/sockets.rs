@@ -14,8 +14,9 @@ use callward::breaker::BreakerConfig;
 use callward::{Server, Stack};
 use callward_mcp::upstream::{Target, Upstream};
 use callward_testkit::calls;
-use callward_testkit::chaos::http::HttpServer;
-use callward_testkit::chaos::{Chaos, Era, Ledger};
+use callward_testkit::chaos::{Chaos, Ledger};
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::http::HttpServer;
 use callward_testkit::truth::{Sort, Tally, Told, judge};
 
 /// How long a run may take before it counts as hanging.

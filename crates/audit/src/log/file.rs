@@ -1,97 +1,107 @@
-//! One log on the disk: the file that is written, the closed ones beside it, the head.
+//! One log on disk: the active file and the closed ones.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use crate::chain::{Link, Seal};
-use crate::notes::Note;
+use crate::chain::{Line, Link, Seal};
+use crate::notes::{FORMAT, Note, VERSION};
 use crate::{AuditConfig, Fsync, time};
 
-use super::end::End;
-use super::head::{Head, private};
 use super::paths::{Paths, folder};
 
-/// A log that is written. Nobody else writes it as long as this is there.
+/// A log open for writing. A lock file excludes other processes.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     paths: Paths,
     seal: Seal,
     file: File,
-    /// Held for its lock.
     _lock: File,
-    /// Names the log in all its files.
-    log: String,
-    number: u64,
-    link: Link,
-    began: SystemTime,
-    /// Up to here the file is good.
+    end: End,
+    /// The length of the file up to the last complete write.
     len: u64,
-    /// What was written did not end where it should: what is half there is still to be taken away.
+    /// A write failed in the middle, and the file is still to be truncated to `len`.
     is_torn: bool,
     /// Lines that are not written yet.
     buffer: Vec<u8>,
-    /// What the head is to say and does not yet.
-    is_ahead: bool,
-    /// The folder has a file that it may forget if the machine stops.
+    is_unsynced: bool,
+    /// The folder entry of the file may not be on disk yet.
     is_new: bool,
-    limits: Limits,
+    config: AuditConfig,
     #[cfg(test)]
     pub(crate) fails: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
+/// The end of the log.
 #[derive(Debug)]
-struct Limits {
-    max_bytes: u64,
-    max_age: Option<Duration>,
-    keep_files: Option<u64>,
-    /// Whether what is written is ever brought to the disk.
-    to_disk: bool,
+struct End {
+    /// The random name of the log.
+    log: String,
+    /// The number of the file.
+    number: u64,
+    link: Link,
+    /// When the file was begun.
+    began: SystemTime,
 }
 
 impl LogFile {
-    /// Goes on where the log ends, or begins one. What is wrong with the end is written into it.
+    /// Opens a log, or creates it. An active file that ends in a partial line, because a process was
+    /// killed, is closed as it is; the chain continues in the next file.
     ///
     /// # Errors
     ///
-    /// If it cannot be written, is written by somebody else, or was made with another key.
+    /// If the log cannot be written, is locked by another process, or has another key.
     pub(crate) fn open(path: &Path, config: &AuditConfig) -> io::Result<Self> {
         let paths = Paths::new(path);
         let seal = Seal::new(config.key.as_ref());
         std::fs::create_dir_all(folder(path))?;
         let lock = lock(&paths.lock)?;
-        let end = End::find(&paths, &seal)?;
-        let file = private(OpenOptions::new().read(true).append(true).create(true)).open(path)?;
+        let mut end = None;
+        if paths.active.exists() {
+            let (found, is_torn) = last_of(&paths.active, &seal)?;
+            end = found;
+            if let Some(end) = end.as_ref().filter(|_| is_torn) {
+                close(&paths, end.number)?;
+            }
+        }
+        let is_new = end.is_none() || !paths.active.exists();
+        if end.is_none()
+            && let Some((_, closed)) = paths.all_closed()?.pop()
+        {
+            end = last_of(&closed, &seal)?.0;
+            if end.is_none() {
+                return Err(invalid(format!("{} is not an audit log", closed.display())));
+            }
+        }
+        let mut options = OpenOptions::new();
+        let file = private(options.read(true).append(true).create(true)).open(path)?;
+        if is_new {
+            // drops the beginning of a first line
+            file.set_len(0)?;
+        }
         let mut log = Self {
+            len: file.metadata()?.len(),
             file,
             _lock: lock,
-            log: end.log,
-            number: end.number,
-            link: end.link,
-            began: end.began,
-            len: end.len,
+            end: end.unwrap_or_else(|| End {
+                log: random_name(),
+                number: 0,
+                link: Link::first(),
+                began: time::now(),
+            }),
             is_torn: false,
             buffer: Vec::new(),
-            is_ahead: true,
-            is_new: end.len == 0,
-            limits: Limits {
-                max_bytes: config.max_bytes,
-                max_age: config.max_age,
-                keep_files: config.keep_files,
-                to_disk: config.fsync != Fsync::Never,
-            },
+            is_unsynced: true,
+            is_new,
+            config: config.clone(),
             paths,
             seal,
             #[cfg(test)]
             fails: std::sync::Arc::default(),
         };
-        if end.len == 0 {
+        if is_new {
             log.begin();
-        }
-        log.buffer.extend_from_slice(&end.line_feed);
-        for note in end.notes {
-            log.note(&note);
         }
         log.note(&Note::Opened {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -101,84 +111,83 @@ impl LogFile {
         Ok(log)
     }
 
-    /// Writes the first line of a new file.
+    /// Adds the first line of a new file.
     fn begin(&mut self) {
-        let now = time::now();
-        self.number += 1;
-        self.began = now;
-        let note = Note::file(&self.log, self.number, self.seal.name());
-        self.push(&note.body(), now);
+        self.end.number += 1;
+        self.end.began = time::now();
+        self.note(&Note::File {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            log: self.end.log.clone(),
+            file: self.end.number,
+            hash_with: self.seal.name().to_owned(),
+        });
     }
 
     /// Adds a record of the log about itself.
     pub(crate) fn note(&mut self, note: &Note) {
-        self.push(&note.body(), time::now());
+        self.push(&note.members(), time::now());
     }
 
-    /// Adds a record: the inside of its object.
-    pub(crate) fn push(&mut self, body: &[u8], at: SystemTime) {
-        self.link
-            .write(&mut self.buffer, &self.seal, &time::text(at), body);
+    /// Adds a record with these members.
+    pub(crate) fn push(&mut self, members: &str, at: SystemTime) {
+        let link = &mut self.end.link;
+        link.write(&mut self.buffer, &self.seal, &time::text(at), members);
     }
 
-    /// Returns how many bytes wait to be written.
+    /// Returns the number of buffered bytes.
     pub(crate) fn waiting(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Begins the next file if this one is full, or old.
+    /// Begins the next file if this one has reached its maximum size or age.
     ///
     /// # Errors
     ///
-    /// If a file cannot be written, removed or renamed: all goes on in the one there is.
+    /// If a file cannot be written, renamed or deleted; the current file stays in use.
     pub(crate) fn rotate_if_due(&mut self, now: SystemTime) -> io::Result<()> {
         let len = self.len + self.buffer.len() as u64;
-        let age = now.duration_since(self.began).unwrap_or_default();
-        if len < self.limits.max_bytes && self.limits.max_age.is_none_or(|most| age < most) {
+        let age = now.duration_since(self.end.began).unwrap_or_default();
+        if len < self.config.max_bytes && self.config.max_age.is_none_or(|max| age < max) {
             return Ok(());
         }
         self.flush()?;
         self.sync()?;
-        let closed = self.paths.closed(self.number);
-        if !closed.exists() {
-            std::fs::rename(&self.paths.active, closed)?;
-        } else if self.paths.active.exists() {
-            let text = format!("{} is in the way", closed.display());
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-        }
+        close(&self.paths, self.end.number)?;
         let mut options = OpenOptions::new();
-        self.file =
-            private(options.read(true).append(true).create_new(true)).open(&self.paths.active)?;
+        let options = private(options.read(true).append(true).create_new(true));
+        self.file = options.open(&self.paths.active)?;
         self.len = 0;
         self.is_new = true;
         self.begin();
-        let gone = self.outlived()?;
-        if let Some(oldest) = gone.last().map(|(number, _)| number + 1) {
-            // told before it is done: a file that is gone without a word was taken
+        let expired = self.expired()?;
+        if let Some(oldest) = expired.last().map(|(number, _)| number + 1) {
+            // recorded before the deletion: a file missing without a record was taken away
             self.note(&Note::Retention { oldest });
         }
         self.flush()?;
         self.sync()?;
-        gone.into_iter()
+        expired
+            .into_iter()
             .try_for_each(|(_, path)| std::fs::remove_file(path))
     }
 
-    /// Returns the closed files that are no longer kept, oldest first.
-    fn outlived(&self) -> io::Result<Vec<(u64, std::path::PathBuf)>> {
-        let Some(keep) = self.limits.keep_files else {
+    /// Returns the closed files beyond the configured number, oldest first.
+    fn expired(&self) -> io::Result<Vec<(u64, PathBuf)>> {
+        let Some(keep) = self.config.keep_files else {
             return Ok(Vec::new());
         };
-        let oldest = self.number.saturating_sub(keep);
+        let oldest = self.end.number.saturating_sub(keep);
         let mut closed = self.paths.all_closed()?;
         closed.retain(|(number, _)| *number < oldest);
         Ok(closed)
     }
 
-    /// Writes what waits. What cannot be written waits on.
+    /// Writes the buffer. On failure it stays in memory.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -192,40 +201,33 @@ impl LogFile {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "no space"));
         }
         if let Err(error) = self.file.write_all(&self.buffer) {
-            // what is half there would spoil what comes after it
+            // a partial line would break the chain
             self.is_torn = self.file.set_len(self.len).is_err();
             return Err(error);
         }
         self.len += self.buffer.len() as u64;
         self.buffer.clear();
-        self.is_ahead = true;
+        self.is_unsynced = true;
         Ok(())
     }
 
-    /// Brings what was written to the disk, if that is asked for, and says in the head where the log
-    /// ends. Never the other way round: a head that knows more than the log looks like a cut.
+    /// Syncs what was written to disk, unless [`Fsync::Never`] is configured.
     ///
     /// # Errors
     ///
-    /// If either cannot be written.
+    /// If the sync fails.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
-        if !self.is_ahead || !self.buffer.is_empty() {
-            return Ok(());
-        }
-        if self.limits.to_disk {
+        if self.is_unsynced && self.config.fsync != Fsync::Never {
             self.file.sync_data()?;
             if std::mem::take(&mut self.is_new) {
                 sync_folder(folder(&self.paths.active));
             }
         }
-        if let Some(head) = Head::new(&self.log, self.number, self.link, &self.seal) {
-            head.write(&self.paths.head, self.limits.to_disk)?;
-        }
-        self.is_ahead = false;
+        self.is_unsynced = false;
         Ok(())
     }
 
-    /// Says in the log that it ends in good order.
+    /// Adds the closing record.
     ///
     /// # Errors
     ///
@@ -237,15 +239,72 @@ impl LogFile {
     }
 }
 
-/// A new name is on the disk only when its folder is. Not every file system can be told so; those that
-/// cannot do it by themselves, or not at all.
-fn sync_folder(folder: &Path) {
-    if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
-        tracing::debug!(%error, "the folder of the audit log is not brought to the disk");
+/// Gives the active file its number.
+fn close(paths: &Paths, number: u64) -> io::Result<()> {
+    let closed = paths.closed(number);
+    if !paths.active.exists() {
+        // renamed before, and the next file could not be created
+        return Ok(());
+    }
+    if closed.exists() {
+        let text = format!("{} already exists", closed.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+    }
+    std::fs::rename(&paths.active, closed)
+}
+
+/// Reads where a file ends, and whether it ends in anything but a complete record. Returns no end
+/// if the file has no complete line.
+fn last_of(path: &Path, seal: &Seal) -> io::Result<(Option<End>, bool)> {
+    let mut lines = BufReader::new(File::open(path)?);
+    let (mut line, mut end, mut is_torn) = (Vec::new(), None, false);
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            return Ok((end, is_torn));
+        }
+        let parsed = line.strip_suffix(b"\n").and_then(Line::parse);
+        is_torn = parsed.is_none();
+        match (parsed, &mut end) {
+            (Some(line), Some(End { link, .. })) => *link = line.link(),
+            (Some(line), end @ None) => *end = Some(first_of(line, seal)?),
+            (None, None) if line.ends_with(b"\n") => {
+                return Err(invalid("the first line is not that of an audit log".into()));
+            }
+            (None, _) => {}
+        }
     }
 }
 
-/// Two processes that wrote one log would break its chain.
+/// Reads the first line of a file.
+fn first_of(line: Line<'_>, seal: &Seal) -> io::Result<End> {
+    if !line.is_intact(seal) {
+        return Err(invalid("it was edited, or has another key".into()));
+    }
+    let Ok(Note::File { log, file, .. }) = line.note() else {
+        return Err(invalid("the first line is not that of an audit log".into()));
+    };
+    Ok(End {
+        log,
+        number: file,
+        link: line.link(),
+        began: humantime::parse_rfc3339(line.time).unwrap_or_else(|_| time::now()),
+    })
+}
+
+fn invalid(what: String) -> io::Error {
+    let text = format!("{what}; choose another path, or move the file away");
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// Syncs a folder entry. Some file systems cannot, or need not.
+fn sync_folder(folder: &Path) {
+    if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
+        tracing::debug!(%error, "the folder of the audit log is not synced");
+    }
+}
+
+/// Takes the lock: two writers would break the chain.
 fn lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let lock = private(options.write(true).create(true).truncate(false)).open(path)?;
@@ -253,8 +312,28 @@ fn lock(path: &Path) -> io::Result<File> {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => Err(io::Error::new(
             io::ErrorKind::ResourceBusy,
-            "another process writes this log; give each process a path of its own",
+            "another process writes this log; give each process its own path",
         )),
         Err(std::fs::TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Makes a new file readable by its owner only.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+
+        options.mode(0o600);
+    }
+    options
+}
+
+/// Returns a random name of 32 digits.
+fn random_name() -> String {
+    use std::hash::{BuildHasher, RandomState};
+
+    // std seeds each state from the system's random source
+    let word = || RandomState::new().hash_one(0_u8);
+    format!("{:016x}{:016x}", word(), word())
 }

@@ -1,8 +1,6 @@
-//! The log as calls see it: a place in a queue, and a thread behind it.
+//! The handle of a log: a bounded queue in front of a writer thread.
 
-mod end;
 mod file;
-mod head;
 mod paths;
 mod unwritten;
 mod writer;
@@ -21,25 +19,24 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use crate::event::{Called, Event, RefusedCall};
+use crate::event::{Called, Event, MAX_NAME, RefusedCall};
 use crate::{AuditConfig, AuditStats, OnFailure, OnFull, time};
 
-pub(crate) use self::head::Head;
 pub(crate) use self::paths::{Paths, number_in};
 
 use self::file::LogFile;
 use self::unwritten::{Bound, Unwritten};
 use self::writer::{Logs, Message};
 
-/// A log that is written by a thread of its own. Cloning copies a pointer.
+/// A log with its own writer thread. Clones share it.
 ///
-/// [`close`](Self::close) it before the process ends: what still waits is written then.
+/// Call [`close`](Self::close) before the process ends: it writes the queued records.
 #[derive(Clone)]
 pub struct AuditLog(pub(crate) Arc<Shared>);
 
 pub(crate) struct Shared {
     to_writer: Mutex<Option<Sender<Message>>>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     capacity: u32,
     on_full: OnFull,
     on_failure: OnFailure,
@@ -47,10 +44,10 @@ pub(crate) struct Shared {
     path: PathBuf,
     open_world_path: PathBuf,
     pub(crate) counts: Arc<Counts>,
-    flood: Mutex<Flood>,
+    refusals: Mutex<RefusalRate>,
 }
 
-/// What became of records, counted.
+/// Counters of records.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) unwritten: Mutex<Unwritten>,
@@ -60,15 +57,15 @@ pub(crate) struct Counts {
     waited: AtomicU64,
     refused_calls: AtomicU64,
     pub(crate) suppressed: AtomicU64,
-    /// Of those, how many the log does not tell of yet.
-    pub(crate) untold: AtomicU64,
+    /// Suppressed refusals that the log does not state yet.
+    pub(crate) unstated: AtomicU64,
     /// A file cannot be written.
     pub(crate) is_failing: AtomicBool,
     pub(crate) why: Mutex<String>,
 }
 
-/// How many refusals were written lately.
-struct Flood {
+/// The rate of refusals.
+struct RefusalRate {
     since: Instant,
     records: u32,
 }
@@ -77,13 +74,13 @@ struct Flood {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A setting makes no sense.
+    /// A setting is invalid.
     Config(InvalidConfig),
     /// A file cannot be read or written.
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -91,7 +88,7 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config(_) => f.write_str("the settings of the audit log make no sense"),
+            Self::Config(_) => f.write_str("the settings of the audit log are invalid"),
             Self::Io { path, .. } => {
                 write!(f, "the audit log {} cannot be written", path.display())
             }
@@ -109,16 +106,16 @@ impl std::error::Error for OpenError {
 }
 
 impl AuditLog {
-    /// So many refusals of calls that name no tool are written in a second; the log says how many
-    /// more there were. Anybody can make such calls, as fast as they like.
-    pub const MOST_REFUSALS: u32 = 50;
+    /// The maximum number of recorded refusals of unknown tools per second: any client can cause
+    /// them at any rate. The log states how many more there were.
+    pub const MAX_REFUSALS: u32 = 50;
 
-    /// Opens the files, or begins them, and starts the thread that writes.
+    /// Opens or creates the files, and starts the writer thread.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if a setting makes no sense, or a file cannot be written, is written by another
-    /// process, or was made with another key.
+    /// [`OpenError`] if a setting is invalid, or a file cannot be written, is locked by another
+    /// process, or has another key.
     pub fn open(config: &AuditConfig) -> Result<Self, OpenError> {
         config.validate().map_err(OpenError::Config)?;
         let open = |path: &PathBuf| {
@@ -146,14 +143,14 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Makes a log without a thread that writes.
+    /// Creates a log without its writer thread.
     fn queue(config: &AuditConfig) -> (Self, std::sync::mpsc::Receiver<Message>) {
         let (to_writer, messages) = std::sync::mpsc::channel();
-        // the settings were checked
+        // the settings are valid
         let capacity = u32::try_from(config.queue).unwrap_or(u32::MAX);
         let log = Self(Arc::new(Shared {
             to_writer: Mutex::new(Some(to_writer)),
-            places: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
+            permits: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
             capacity,
             on_full: config.on_full,
             on_failure: config.on_failure,
@@ -161,7 +158,7 @@ impl AuditLog {
             path: config.path.clone(),
             open_world_path: config.open_world_path.clone(),
             counts: Arc::default(),
-            flood: Mutex::new(Flood {
+            refusals: Mutex::new(RefusalRate {
                 since: Instant::now(),
                 records: 0,
             }),
@@ -169,9 +166,10 @@ impl AuditLog {
         (log, messages)
     }
 
-    /// Writes down a call that became none: it named no tool there is, or could not be read.
-    /// `inbound` says which client sent it, where that is known. Never waits: where there is no room the record is dropped and counted, and of a flood
-    /// [`MOST_REFUSALS`](Self::MOST_REFUSALS) a second are written.
+    /// Records the refusal of a call that names an unknown tool or cannot be parsed.
+    ///
+    /// Never waits: with a full queue the record is dropped and counted, and at most
+    /// [`MAX_REFUSALS`](Self::MAX_REFUSALS) per second are written.
     pub fn note_refused(
         &self,
         tool: &str,
@@ -183,8 +181,8 @@ impl AuditLog {
         if !shared.admits_refusal() {
             return;
         }
-        // as much as a record shows, and a character that says there is more
-        let tool = tool.chars().take(LONGEST_TOLD).collect();
+        // one character more than a record shows, so that it marks the cut
+        let tool = tool.chars().take(MAX_NAME + 1).collect();
         let event = Event::Refused(Box::new(RefusedCall {
             at: time::now(),
             tool,
@@ -192,13 +190,13 @@ impl AuditLog {
             inbound: inbound.cloned(),
             error: error.clone(),
         }));
-        match self.try_place(1) {
-            Some(place) => drop(shared.send(event, place)),
+        match self.try_permits(1) {
+            Some(permit) => drop(shared.send(event, permit)),
             None => shared.drop_one(),
         }
     }
 
-    /// Returns what became of records so far.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> AuditStats {
         let counts = &self.0.counts;
@@ -220,43 +218,43 @@ impl AuditLog {
         [&self.0.path, &self.0.open_world_path]
     }
 
-    /// Waits until all that happened up to now is written, and brought to the disk if it ever is.
+    /// Waits until all queued records are written, and synced if syncing is configured.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        self.0.tell(Message::Flush(done));
-        // a writer that is gone has written what it could
+        self.0.post(Message::Flush(done));
+        // a writer that ended has written all it could
         let _ = written.await;
     }
 
-    /// Writes what still waits, says in the log that it ends in good order, and lets it go. Calls
-    /// that come after it find no log: they are refused or go on as if it could not be written.
+    /// Writes the queued records and the closing record, and ends the writer. Later calls behave as
+    /// if the log could not be written.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        self.0.tell(Message::End(done));
+        self.0.post(Message::End(done));
         self.0.to_writer.lock().take();
-        self.0.places.close();
+        self.0.permits.close();
         let _ = closed.await;
     }
 
-    /// Says whether a call waits for a place before it is sent.
+    /// Returns `true` if calls wait for a permit before they are sent.
     pub(crate) fn blocks(&self) -> bool {
         self.0.on_full == OnFull::Block
     }
 
-    /// Takes places if there are so many.
-    pub(crate) fn try_place(&self, places: u32) -> Option<OwnedSemaphorePermit> {
-        let places = places.min(self.0.capacity);
-        self.0.places.clone().try_acquire_many_owned(places).ok()
+    /// Takes permits if they are available.
+    pub(crate) fn try_permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
+        let count = count.min(self.0.capacity);
+        self.0.permits.clone().try_acquire_many_owned(count).ok()
     }
 
-    /// Waits for places; nothing if the log is closed.
-    pub(crate) async fn place(&self, places: u32) -> Option<OwnedSemaphorePermit> {
+    /// Waits for permits; `None` if the log is closed.
+    pub(crate) async fn permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
         self.0.counts.waited.fetch_add(1, Ordering::Relaxed);
-        let places = places.min(self.0.capacity);
-        self.0.places.clone().acquire_many_owned(places).await.ok()
+        let count = count.min(self.0.capacity);
+        self.0.permits.clone().acquire_many_owned(count).await.ok()
     }
 
-    /// Says whether a call may be sent whose record may not be written.
+    /// Checks whether a call may be sent although its record may not be written.
     pub(crate) fn admit(&self, rule: AuditRule) -> Result<(), ToolError> {
         if !self.0.counts.is_failing.load(Ordering::Relaxed) {
             return Ok(());
@@ -270,51 +268,55 @@ impl AuditLog {
             ErrorKind::Internal,
             Delivery::NotSent,
             format!(
-                "the call has to leave an audit record, and the log cannot be written: {why}; it is \
-                 tried again each second"
+                "the call needs an audit record, and the log cannot be written: {why}; writing is \
+                 retried each second"
             ),
         ))
     }
 
-    /// Hands over a call that ended, or drops it where it has no place. What is returned is waited for
-    /// by who is answered.
+    /// Queues the record of a call, or drops it without a permit. The answer waits for the returned
+    /// receiver.
     pub(crate) fn send(
         &self,
         called: Box<Called>,
-        place: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
     ) -> Option<oneshot::Receiver<()>> {
-        if let Some(place) = place {
-            return self.0.send(Event::Call(called), place);
+        if let Some(permit) = permit {
+            return self.0.send(Event::Call(called), permit);
         }
         self.0.drop_one();
         None
     }
 
-    /// Says that a call waited for room until its deadline.
-    pub(crate) fn no_room() -> ToolError {
+    /// The error of a call that waited for a permit until its deadline.
+    pub(crate) fn queue_full() -> ToolError {
         ToolError::new(
             ErrorKind::DeadlineExceeded,
             Delivery::NotSent,
-            "the call has to leave an audit record, and the log had no room for it until the deadline",
+            "the call needs an audit record, and the queue of the log was full until the deadline",
         )
     }
 }
 
 impl Shared {
-    fn tell(&self, message: Message) {
+    fn post(&self, message: Message) {
         if let Some(to_writer) = &*self.to_writer.lock() {
-            // a writer that is gone drops the message, and whoever waits is told by that
+            // without a writer the message is dropped, which ends the wait for it
             let _ = to_writer.send(message);
         }
     }
 
-    fn send(&self, event: Event, place: OwnedSemaphorePermit) -> Option<oneshot::Receiver<()>> {
+    fn send(&self, event: Event, permit: OwnedSemaphorePermit) -> Option<oneshot::Receiver<()>> {
         let to_writer = self.to_writer.lock();
-        // held until the record counts: the writer may be faster
+        // held until the record is counted: the writer may be faster
         let mut unwritten = self.counts.unwritten.lock();
         let waits = unwritten.reaches(self.bound);
         let (done, written) = waits.then(oneshot::channel).unzip();
-        let message = Message::Event { event, place, done };
+        let message = Message::Event {
+            event,
+            permit,
+            done,
+        };
         let sent = to_writer
             .as_ref()
             .is_some_and(|to_writer| to_writer.send(message).is_ok());
@@ -330,20 +332,20 @@ impl Shared {
     }
 
     fn admits_refusal(&self) -> bool {
-        let mut flood = self.flood.lock();
+        let mut rate = self.refusals.lock();
         let now = Instant::now();
-        if now.duration_since(flood.since).as_secs() >= 1 {
-            *flood = Flood {
+        if now.duration_since(rate.since).as_secs() >= 1 {
+            *rate = RefusalRate {
                 since: now,
                 records: 0,
             };
         }
-        flood.records = flood.records.saturating_add(1);
-        if flood.records <= AuditLog::MOST_REFUSALS {
+        rate.records = rate.records.saturating_add(1);
+        if rate.records <= AuditLog::MAX_REFUSALS {
             return true;
         }
         self.counts.suppressed.fetch_add(1, Ordering::Relaxed);
-        self.counts.untold.fetch_add(1, Ordering::Relaxed);
+        self.counts.unstated.fetch_add(1, Ordering::Relaxed);
         false
     }
 }
@@ -357,9 +359,6 @@ impl fmt::Debug for AuditLog {
             .finish_non_exhaustive()
     }
 }
-
-/// A name that nobody offers is kept in so many characters.
-const LONGEST_TOLD: usize = 201;
 
 #[cfg(test)]
 mod tests;

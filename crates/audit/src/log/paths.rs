@@ -1,15 +1,13 @@
-//! The files of a log, by name.
+//! The names of the files of a log.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the files of a log are: `audit.jsonl` is written, `audit.000001.jsonl` and so on are closed,
-/// and `audit.jsonl.head` says where the log ends.
+/// The files of a log: the active `audit.jsonl`, and the closed `audit.000001.jsonl` and so on.
 #[derive(Debug, Clone)]
 pub(crate) struct Paths {
     pub(crate) active: PathBuf,
-    pub(crate) head: PathBuf,
     pub(crate) lock: PathBuf,
     stem: OsString,
     extension: Option<OsString>,
@@ -18,7 +16,6 @@ pub(crate) struct Paths {
 impl Paths {
     pub(crate) fn new(active: &Path) -> Self {
         Self {
-            head: beside(active, ".head"),
             lock: beside(active, ".lock"),
             stem: active.file_stem().unwrap_or_default().to_owned(),
             extension: active.extension().map(OsStr::to_owned),
@@ -26,7 +23,7 @@ impl Paths {
         }
     }
 
-    /// Returns what a file is called once it is closed.
+    /// Returns the path of a closed file.
     pub(crate) fn closed(&self, number: u64) -> PathBuf {
         let mut name = self.stem.clone();
         name.push(format!(".{number:06}"));
@@ -37,7 +34,7 @@ impl Paths {
         self.active.with_file_name(name)
     }
 
-    /// Returns the closed files that are there, by number.
+    /// Returns the existing closed files, by number.
     ///
     /// # Errors
     ///
@@ -70,11 +67,11 @@ impl Paths {
     }
 }
 
-/// Returns the number of a closed file by its whole name, whatever log it is of.
+/// Returns the number of a closed file of any log.
 pub(crate) fn number_in(path: &Path) -> Option<u64> {
     let stem = Path::new(path.file_stem()?);
     let number = stem.extension().and_then(closed_number);
-    // a log without an extension has its number in the place of one
+    // the number of a log without an extension is in its place
     number.or_else(|| path.extension().and_then(closed_number))
 }
 
@@ -84,7 +81,7 @@ fn closed_number(text: &OsStr) -> Option<u64> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Returns the folder a file is in.
+/// Returns the folder of a file.
 pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -103,12 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_a_log_are_found_among_those_of_others() {
+    fn closed_files_are_found_among_others() {
         let folder = tempfile::tempdir().unwrap();
         let paths = Paths::new(&folder.path().join("audit.jsonl"));
         for name in [
             "audit.jsonl",
-            "audit.jsonl.head",
             "audit.000010.jsonl",
             "audit.000002.jsonl",
             "audit.1000000.jsonl",
@@ -128,11 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_an_extension_has_closed_files_too() {
+    fn a_log_without_an_extension_has_closed_files() {
         let paths = Paths::new(Path::new("/tmp/audit"));
         assert_eq!(paths.closed(7), Path::new("/tmp/audit.000007"));
         assert_eq!(paths.number_of(OsStr::new("audit.000007")), Some(7));
         assert_eq!(number_in(&paths.closed(7)), Some(7));
-        assert_eq!(paths.head, Path::new("/tmp/audit.head"));
     }
 }

@@ -1,4 +1,4 @@
-//! A queue that nobody empties, and a file that cannot be written.
+//! A queue without a writer, and a file that cannot be written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ fn stuck(on_full: OnFull) -> (AuditLog, Receiver<Message>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_calls_wait_none_is_sent_that_has_no_room_and_none_is_lost() {
+async fn with_on_full_block_calls_wait_and_no_record_is_dropped() {
     let (log, messages) = stuck(OnFull::Block);
     let (service, server) = service(&log);
     let tasks: Vec<_> = (0..10)
@@ -41,7 +41,7 @@ async fn where_calls_wait_none_is_sent_that_has_no_room_and_none_is_lost() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(server.started(), 4);
     assert_eq!(log.stats().waited, 6);
-    // as the writer does: one is written, its place is free
+    // as the writer does: a written record releases its permit
     let mut written = 0;
     while let Ok(message) = messages.try_recv() {
         drop(message);
@@ -56,7 +56,7 @@ async fn where_calls_wait_none_is_sent_that_has_no_room_and_none_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_calls_do_not_wait_what_has_no_room_is_dropped_and_counted() {
+async fn with_on_full_drop_records_are_dropped_and_counted() {
     let (log, messages) = stuck(OnFull::Drop);
     let (service, server) = service(&log);
     for _ in 0..10 {
@@ -69,7 +69,7 @@ async fn where_calls_do_not_wait_what_has_no_room_is_dropped_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_waits_for_room_until_its_deadline_and_is_not_sent() {
+async fn a_call_waits_for_the_queue_until_its_deadline() {
     let (log, _messages) = stuck(OnFull::Block);
     let (service, server) = service(&log);
     for _ in 0..4 {
@@ -85,7 +85,7 @@ async fn a_call_waits_for_room_until_its_deadline_and_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_given_up_while_it_waits_was_not_sent_and_takes_no_place() {
+async fn a_call_cancelled_in_the_queue_is_not_sent_and_holds_no_permit() {
     let (log, messages) = stuck(OnFull::Block);
     let (service, server) = service(&log);
     for _ in 0..4 {
@@ -104,7 +104,7 @@ async fn a_call_that_is_given_up_while_it_waits_was_not_sent_and_takes_no_place(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_larger_than_the_queue_waits_for_all_of_it_and_passes() {
+async fn a_result_larger_than_the_queue_takes_all_permits() {
     let (log, messages) = stuck(OnFull::Block);
     let large = ToolOutput::text("x".repeat(1 << 20));
     let server = MockService::sequence(vec![Ok(large)]);
@@ -112,13 +112,13 @@ async fn a_result_larger_than_the_queue_waits_for_all_of_it_and_passes() {
     let answer = tokio::spawn(service.oneshot(restricted()));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(answer.is_finished());
-    assert!(log.try_place(1).is_none());
+    assert!(log.try_permits(1).is_none());
     drop(messages.try_recv().unwrap());
-    assert!(log.try_place(4).is_some());
+    assert!(log.try_permits(4).is_some());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_waits_for_the_disk_where_that_is_asked_for() {
+async fn with_fsync_every_record_an_answer_waits_for_the_disk() {
     let config = AuditConfig::new("nowhere").with_fsync(Fsync::EveryRecord);
     let (log, messages) = AuditLog::queue(&config);
     let (service, server) = service(&log);
@@ -130,19 +130,19 @@ async fn an_answer_waits_for_the_disk_where_that_is_asked_for() {
         done: Some(done), ..
     }) = messages.try_recv()
     else {
-        panic!("a record that somebody waits for expected")
+        panic!("expected a record with a waiting answer")
     };
     done.send(()).unwrap();
     answer.await.unwrap().unwrap();
 }
 
-/// Does what the writer does once the system has a record.
+/// Acts as the writer after a write.
 fn write_one(log: &AuditLog, messages: &Receiver<Message>) {
     drop(messages.try_recv().unwrap());
     log.0.counts.unwritten.lock().written(1);
 }
 
-/// Makes calls one after the other; returns how many were answered before the first that was not.
+/// Sends calls in sequence; returns how many were answered before the first that waits.
 async fn answered(service: &crate::Audit<MockService>, calls: usize) -> usize {
     for made in 0..calls {
         let call = tokio::spawn(service.clone().oneshot(restricted()));
@@ -155,13 +155,13 @@ async fn answered(service: &crate::Audit<MockService>, calls: usize) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_wait_while_a_thousand_records_are_not_written() {
+async fn answers_wait_while_1000_records_are_unwritten() {
     let (log, messages) = AuditLog::queue(&AuditConfig::new("nowhere"));
     let (service, server) = service(&log);
     assert_eq!(answered(&service, 2000).await, 1000);
     let late = tokio::spawn(service.clone().oneshot(restricted()));
     tokio::task::yield_now().await;
-    // both were made, and their records are in the queue: only the answers wait
+    // both calls ended, and their records are queued: only the answers wait
     assert_eq!(server.finished(), 1002);
     for _ in 0..1002 {
         assert!(!late.is_finished());
@@ -194,7 +194,7 @@ async fn answers_wait_while_a_record_is_unwritten_for_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_calls_do_not_wait_for_room_no_answer_waits_for_the_writer() {
+async fn with_on_full_drop_no_answer_waits_for_the_writer() {
     let config = AuditConfig::new("nowhere").with_on_full(OnFull::Drop);
     let (log, messages) = AuditLog::queue(&config);
     let (service, _server) = service(&log);
@@ -204,7 +204,7 @@ async fn where_calls_do_not_wait_for_room_no_answer_waits_for_the_writer() {
     assert_eq!(messages.try_iter().count(), 2001);
 }
 
-/// A log whose disk can be taken away.
+/// A log whose disk can fail.
 fn failing(config: &AuditConfig) -> (AuditLog, Arc<AtomicBool>) {
     let main = LogFile::open(&config.path, config).unwrap();
     let fails = main.fails.clone();
@@ -219,14 +219,14 @@ fn failing(config: &AuditConfig) -> (AuditLog, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn while_a_file_cannot_be_written_no_call_is_sent_that_needs_a_full_record() {
+async fn fail_closed_refuses_calls_that_need_a_full_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     let config = AuditConfig::new(&path).with_open_world_path(&path);
     let (log, fails) = failing(&config);
     let (service, server) = service(&log);
     fails.store(true, Ordering::Relaxed);
-    // it shows with the first record that cannot be written
+    // the first record that cannot be written shows it
     service.clone().oneshot(restricted()).await.unwrap();
     log.flush().await;
     assert!(log.stats().is_failing);
@@ -246,15 +246,15 @@ async fn while_a_file_cannot_be_written_no_call_is_sent_that_needs_a_full_record
     assert!(!log.stats().is_failing);
     service.oneshot(restricted()).await.unwrap();
     log.close().await;
-    // nothing is missing: what could not be written waited
-    let report = verify(&[path], None, &mut |_| {}).unwrap().remove(0);
+    // nothing is missing: the records were buffered
+    let report = verify(&[path], None).unwrap().remove(0);
     assert!(report.is_whole(), "{report:?}");
     assert_eq!((report.calls, report.lost), (4, 0));
     assert_eq!(log.stats().failed, 0);
 }
 
 #[tokio::test]
-async fn where_calls_go_on_what_cannot_be_kept_is_counted_and_told() {
+async fn fail_open_counts_lost_records_and_states_them() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
     let config = AuditConfig::new(&path)
@@ -277,7 +277,7 @@ async fn where_calls_go_on_what_cannot_be_kept_is_counted_and_told() {
     fails.store(false, Ordering::Relaxed);
     log.flush().await;
     log.close().await;
-    let report = verify(&[path], None, &mut |_| {}).unwrap().remove(0);
+    let report = verify(&[path], None).unwrap().remove(0);
     assert!(report.is_whole(), "{report:?}");
     assert_eq!((report.calls, report.lost), (100 - lost, lost));
     assert_eq!(log.stats().written, 100 - lost);

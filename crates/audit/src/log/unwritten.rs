@@ -1,4 +1,4 @@
-//! Records that are not written yet, and when the answer of a call waits for them.
+//! Unwritten records, and when an answer waits for them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,18 +7,17 @@ use tokio::time::Instant;
 
 use crate::{AuditConfig, Fsync, OnFull};
 
-/// When each of them was handed to the writer, the oldest first. A record counts as written once the
-/// system has it: from then on it outlives this process. Each holds a place, so there are no more of
-/// them than places.
+/// When each unwritten record was queued, the oldest first. A record is written once the system has
+/// it: from then on it outlives the process. Each holds a permit, which bounds their number.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten(VecDeque<Instant>);
 
-/// What may be unwritten when a call is answered.
+/// The limit on unwritten records at an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bound {
-    /// Fewer records than this,
+    /// Answers wait from this many records on,
     records: usize,
-    /// and none that is so old.
+    /// or if one is this old.
     age: Duration,
 }
 
@@ -28,12 +27,12 @@ impl Unwritten {
         self.0.len() >= bound.records || oldest.is_some_and(|age| age >= bound.age)
     }
 
-    /// Adds a record that is handed over now.
+    /// Adds a record that is queued now.
     pub(super) fn add(&mut self) {
         self.0.push_back(Instant::now());
     }
 
-    /// Notes that so many of the oldest are written.
+    /// Removes the oldest records, which are written.
     pub(super) fn written(&mut self, records: usize) {
         self.0.drain(..records.min(self.0.len()));
     }
@@ -42,18 +41,18 @@ impl Unwritten {
 impl Bound {
     pub(super) fn of(config: &AuditConfig) -> Self {
         let (records, age) = match (config.fsync, config.on_full) {
-            // each answer waits
-            (Fsync::EveryRecord, _) => (0, LONGEST),
-            // none does
+            // every answer waits
+            (Fsync::EveryRecord, _) => (0, MAX_AGE),
+            // no answer waits
             (_, OnFull::Drop) => (usize::MAX, Duration::MAX),
-            (Fsync::Interval(time), OnFull::Block) => (MOST, time.min(LONGEST)),
-            (Fsync::Never, OnFull::Block) => (MOST, LONGEST),
+            (Fsync::Interval(time), OnFull::Block) => (MAX_RECORDS, time.min(MAX_AGE)),
+            (Fsync::Never, OnFull::Block) => (MAX_RECORDS, MAX_AGE),
         };
         Self { records, age }
     }
 }
 
-/// A process that is killed loses so many answered calls at most,
-const MOST: usize = 1000;
-/// and those of this time.
-const LONGEST: Duration = Duration::from_secs(1);
+/// A killed process loses at most this many records of answered calls,
+const MAX_RECORDS: usize = 1000;
+/// and at most those of this time.
+const MAX_AGE: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The thread that writes.
+//! The writer thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -7,39 +7,39 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use crate::event::{Event, Scribe};
+use crate::event::{Event, Recorder};
 use crate::notes::Note;
 use crate::{AuditConfig, Fsync, time};
 
 use super::Counts;
 use super::file::LogFile;
 
-/// What the writer is sent.
+/// A message to the writer.
 #[derive(Debug)]
 pub(crate) enum Message {
     Event {
         event: Event,
         /// Held until the record is written.
-        place: OwnedSemaphorePermit,
-        /// Told when the record is written, or on the disk if each is brought there at once.
+        permit: OwnedSemaphorePermit,
+        /// Notified when the record is written, or synced with [`Fsync::EveryRecord`].
         done: Option<oneshot::Sender<()>>,
     },
     Flush(oneshot::Sender<()>),
     End(oneshot::Sender<()>),
 }
 
-/// The files that are written.
+/// The open files.
 #[derive(Debug)]
 pub(crate) struct Logs {
     pub(crate) main: LogFile,
-    /// The one for open-world calls, if it is another.
+    /// The file for open-world calls, if separate.
     pub(crate) open_world: Option<LogFile>,
 }
 
 impl Logs {
     fn of(&mut self, event: &Event) -> &mut LogFile {
         match (event, &mut self.open_world) {
-            (Event::Call(called), Some(apart)) if called.rule.open_world => apart,
+            (Event::Call(called), Some(separate)) if called.rule.open_world => separate,
             _ => &mut self.main,
         }
     }
@@ -48,33 +48,32 @@ impl Logs {
         &mut self,
         mut act: impl FnMut(&mut LogFile) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
-        // the second is tried whatever becomes of the first
+        // both are tried, even if the first fails
         let main = act(&mut self.main);
         let open_world = self.open_world.as_mut().map_or(Ok(()), act);
         main.and(open_world)
     }
 
     fn waiting(&self) -> usize {
-        let apart = self.open_world.as_ref().map_or(0, LogFile::waiting);
-        self.main.waiting() + apart
+        let separate = self.open_world.as_ref().map_or(0, LogFile::waiting);
+        self.main.waiting() + separate
     }
 }
 
-/// So much is written at once.
-const MUCH: usize = 1 << 20;
-/// While a file cannot be written, so much is kept to be written later, in bytes of all files.
-const MOST_KEPT: usize = 4 << 20;
-/// So long is waited for a first record at a time.
+/// The size of one write in bytes.
+const MAX_WRITE: usize = 1 << 20;
+/// The limit on buffered bytes while a file cannot be written.
+const MAX_BUFFERED: usize = 4 << 20;
+/// The longest wait for a message.
 const IDLE: Duration = Duration::from_secs(3600);
-/// So often a file that cannot be written is tried again, and a head is written that nobody asked to
-/// be on the disk.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The time between two attempts to write a file that fails.
+const RETRY: Duration = Duration::from_secs(1);
 
-/// Writes what is sent, until told to end or nobody is left to send.
+/// Writes records until the log is closed or dropped.
 pub(crate) fn run(messages: &Receiver<Message>, logs: Logs, config: &AuditConfig, counts: &Counts) {
     let mut writer = Writer {
         logs,
-        scribe: Scribe::new(config),
+        recorder: Recorder::new(config),
         fsync: config.fsync,
         counts,
         batch: Batch::default(),
@@ -88,25 +87,29 @@ pub(crate) fn run(messages: &Receiver<Message>, logs: Logs, config: &AuditConfig
                 let mut next = Some(first);
                 while let Some(message) = next {
                     match message {
-                        Message::Event { event, place, done } => {
-                            writer.batch.places.push(place);
+                        Message::Event {
+                            event,
+                            permit,
+                            done,
+                        } => {
+                            writer.batch.permits.push(permit);
                             writer.add(&event, done);
                         }
                         Message::Flush(done) => {
                             writer.write();
                             writer.sync();
-                            // whoever waited may be gone
+                            // the receiver may be dropped
                             let _ = done.send(());
                         }
                         Message::End(done) => {
                             writer.close();
-                            // who is told may open the log again at once
+                            // the receiver may reopen the log at once
                             drop(writer);
                             let _ = done.send(());
                             return;
                         }
                     }
-                    next = match writer.logs.waiting() < MUCH {
+                    next = match writer.logs.waiting() < MAX_WRITE {
                         true => messages.try_recv().ok(),
                         false => None,
                     };
@@ -122,25 +125,25 @@ pub(crate) fn run(messages: &Receiver<Message>, logs: Logs, config: &AuditConfig
     }
 }
 
-/// Records that are being written together.
+/// Records that are written together.
 #[derive(Debug, Default)]
 struct Batch {
     records: u64,
-    places: Vec<OwnedSemaphorePermit>,
+    permits: Vec<OwnedSemaphorePermit>,
     done: Vec<oneshot::Sender<()>>,
 }
 
 struct Writer<'a> {
     logs: Logs,
-    scribe: Scribe,
+    recorder: Recorder,
     fsync: Fsync,
     counts: &'a Counts,
     batch: Batch,
-    /// When what was written is to be brought to the disk at the latest.
+    /// When the next sync is due.
     sync_at: Option<Instant>,
-    /// When the next file is tried again, after it could not be begun.
+    /// When a failed rotation is retried.
     rotate_at: Option<Instant>,
-    /// Records that were given up, and that the log does not tell of yet.
+    /// Dropped records that the log does not state yet.
     lost: u64,
 }
 
@@ -150,13 +153,13 @@ impl Writer<'_> {
     }
 
     fn add(&mut self, event: &Event, done: Option<oneshot::Sender<()>>) {
-        if self.is_failing() && self.logs.waiting() >= MOST_KEPT {
+        if self.is_failing() && self.logs.waiting() >= MAX_BUFFERED {
             self.lost += 1;
             self.counts.failed.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        self.tell_suppressed();
-        let body = self.scribe.body(event);
+        self.note_suppressed();
+        let members = self.recorder.members(event);
         let at = match event {
             Event::Call(called) => called.at,
             Event::Refused(refused) => refused.at,
@@ -165,26 +168,26 @@ impl Writer<'_> {
         if self.rotate_at.is_none_or(|at| at <= Instant::now()) {
             self.rotate_at = match log.rotate_if_due(time::now()) {
                 Ok(()) => None,
-                // all goes on in the file there is; if that cannot be written either, it will show
+                // the current file stays in use
                 Err(error) => {
-                    tracing::error!(%error, "the next file of the audit log cannot be begun");
-                    Instant::now().checked_add(AGAIN)
+                    tracing::error!(%error, "the audit log cannot be rotated");
+                    Instant::now().checked_add(RETRY)
                 }
             };
         }
-        log.push(&body, at);
+        log.push(&members, at);
         self.batch.records += 1;
         self.batch.done.extend(done);
     }
 
-    fn tell_suppressed(&mut self) {
-        if self.counts.untold.load(Ordering::Relaxed) > 0 {
-            let records = self.counts.untold.swap(0, Ordering::Relaxed);
+    fn note_suppressed(&mut self) {
+        if self.counts.unstated.load(Ordering::Relaxed) > 0 {
+            let records = self.counts.unstated.swap(0, Ordering::Relaxed);
             self.logs.main.note(&Note::Suppressed { records });
         }
     }
 
-    /// Writes what waits. What cannot be written waits on, in memory; nobody waits for it.
+    /// Writes the buffers. On failure they stay in memory, and no answer waits for them.
     fn write(&mut self) {
         if self.logs.waiting() == 0 && !self.is_failing() {
             return;
@@ -204,10 +207,10 @@ impl Writer<'_> {
             }
             Err(error) => fails(self.counts, &error),
         }
-        // a place is one in memory: records that cannot be written would stop every call
-        let written = self.batch.places.len();
+        // released on failure too, or all calls would stop
+        let written = self.batch.permits.len();
         self.counts.unwritten.lock().written(written);
-        self.batch.places.clear();
+        self.batch.permits.clear();
         if self.fsync != Fsync::EveryRecord || self.is_failing() {
             self.batch.done.clear();
         }
@@ -228,13 +231,13 @@ impl Writer<'_> {
             Ok(()) => {
                 self.sync_at = None;
                 for done in self.batch.done.drain(..) {
-                    // whoever waited may be gone
+                    // the receiver may be dropped
                     let _ = done.send(());
                 }
             }
             Err(error) => {
                 fails(self.counts, &error);
-                self.sync_at = Some(Instant::now() + AGAIN);
+                self.sync_at = Some(Instant::now() + RETRY);
                 self.batch.done.clear();
             }
         }
@@ -243,7 +246,7 @@ impl Writer<'_> {
     fn sync_after(&self) -> Duration {
         match self.fsync {
             Fsync::Interval(time) => time,
-            Fsync::EveryRecord | Fsync::Never => AGAIN,
+            Fsync::EveryRecord | Fsync::Never => RETRY,
         }
     }
 
@@ -253,14 +256,14 @@ impl Writer<'_> {
 
     fn patience(&self) -> Duration {
         if self.is_failing() {
-            return AGAIN;
+            return RETRY;
         }
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         self.sync_at.map_or(IDLE, until)
     }
 
     fn close(&mut self) {
-        self.tell_suppressed();
+        self.note_suppressed();
         self.write();
         if let Err(error) = self.logs.each(LogFile::close) {
             fails(self.counts, &error);
@@ -272,10 +275,10 @@ impl Writer<'_> {
     }
 }
 
-/// From here on calls are told. Said once for each time that it begins.
+/// Records a failure, and logs the first one in a row.
 fn fails(counts: &Counts, error: &std::io::Error) {
     *counts.why.lock() = error.to_string();
     if !counts.is_failing.swap(true, Ordering::Relaxed) {
-        tracing::error!(%error, "the audit log cannot be written; tried again each second");
+        tracing::error!(%error, "the audit log cannot be written; retried each second");
     }
 }

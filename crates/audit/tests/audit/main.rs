@@ -1,4 +1,4 @@
-//! What the layer writes down, and what reading it back finds.
+//! The records of the layer, and their verification.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,7 +6,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
-mod bench;
+mod bed;
 mod crash;
 mod records;
 mod rotation;

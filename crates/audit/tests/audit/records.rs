@@ -1,17 +1,17 @@
-//! Which calls leave which record.
+//! The record of each call.
 
 use std::sync::Arc;
 
 use callward_audit::{AuditLog, Bodies};
 use callward_core::{
-    Approval, ApprovalVerdict, CacheStatus, CallRecord, Caller, ClientInfo, Delivery, ErrorKind,
-    Inbound, Principal, ServerId, SessionId, ToolError, ToolOutput, TraceContext, Transport,
+    CacheStatus, CallRecord, Caller, ClientInfo, Delivery, ErrorKind, Inbound, Principal, ServerId,
+    SessionId, ToolError, ToolOutput, TraceContext, Transport,
 };
 use callward_testkit::{MockService, call};
 use serde_json::json;
 use tower::ServiceExt;
 
-use crate::bench::{Bench, answering, audited, internal, public, reaching_out, restricted};
+use crate::bed::{Bed, answering, audited, internal, public, reaching_out, restricted};
 
 fn ada() -> Arc<Caller> {
     let caller = Caller::new(Principal::new("ada"));
@@ -19,15 +19,14 @@ fn ada() -> Arc<Caller> {
 }
 
 #[tokio::test]
-async fn a_restricted_call_leaves_everything_and_no_secret() {
-    let bench = Bench::new();
-    let log = bench.open();
+async fn a_restricted_call_has_a_full_redacted_record() {
+    let bed = Bed::new();
+    let log = bed.open();
     let server = MockService::new(|call, _| async move {
         let record = call.record().unwrap();
         record.set_cache(CacheStatus::Miss);
         record.start_attempt();
         record.set_server(ServerId::new("eu-1").unwrap(), "in turn");
-        record.set_approval(Approval::new(ApprovalVerdict::Approve, "grace"));
         Ok(ToolOutput::json(&json!({"balance": 7, "api_key": "k3y"})).unwrap())
     });
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -40,7 +39,7 @@ async fn a_restricted_call_leaves_everything_and_no_secret() {
     audited(&log, server).oneshot(asked).await.unwrap();
     log.close().await;
 
-    let [record] = &bench.records("call")[..] else {
+    let [record] = &bed.records("call")[..] else {
         panic!("one record expected")
     };
     for (key, value) in [
@@ -54,7 +53,6 @@ async fn a_restricted_call_leaves_everything_and_no_secret() {
         ("trace_id", json!("0af7651916cd43dd8448eb211c80319c")),
         ("decision", json!({"verdict": "allowed"})),
         ("confirm", json!("skip")),
-        ("approval", json!({"verdict": "approved", "by": "grace"})),
         ("server", json!("eu-1")),
         ("attempts", json!(1)),
         ("cache", json!("miss")),
@@ -63,7 +61,7 @@ async fn a_restricted_call_leaves_everything_and_no_secret() {
         assert_eq!(record[key], value, "{key} of {record}");
     }
     assert_eq!(record["result"]["structuredContent"]["balance"], 7);
-    let text = std::fs::read_to_string(&bench.path).unwrap();
+    let text = std::fs::read_to_string(&bed.path).unwrap();
     for secret in ["hunter2", "k3y", "s3ss10n"] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
@@ -72,16 +70,16 @@ async fn a_restricted_call_leaves_everything_and_no_secret() {
 }
 
 #[tokio::test]
-async fn an_internal_call_leaves_tool_and_time_and_a_public_one_nothing() {
-    let bench = Bench::new();
-    let log = bench.open();
+async fn an_internal_call_has_a_partial_record_and_a_public_one_none() {
+    let bed = Bed::new();
+    let log = bed.open();
     for tool in [internal("look"), public("see")] {
         let service = audited(&log, answering());
         let asked = call(&tool, json!({"what": "this"})).with_caller(ada());
         service.oneshot(asked).await.unwrap();
     }
     log.close().await;
-    let [record] = &bench.records("call")[..] else {
+    let [record] = &bed.records("call")[..] else {
         panic!("one record expected")
     };
     let members: Vec<_> = record
@@ -112,9 +110,9 @@ async fn an_internal_call_leaves_tool_and_time_and_a_public_one_nothing() {
 }
 
 #[tokio::test]
-async fn every_record_names_the_client_and_where_it_called_from() {
-    let bench = Bench::new();
-    let log = bench.open();
+async fn every_record_names_the_client_and_its_address() {
+    let bed = Bed::new();
+    let log = bed.open();
     let info = r#"{"name":"a \u001b[31m name","version":"1.2"}"#;
     let mut inbound = Inbound::new(Transport::Tcp);
     inbound.client_info = ClientInfo::from_json(info.as_bytes()).map(Arc::new);
@@ -133,35 +131,35 @@ async fn every_record_names_the_client_and_where_it_called_from() {
 
     let client =
         json!({"name": "a \u{1b}[31m name", "version": "1.2", "address": "127.0.0.1:4321"});
-    let calls = bench.records("call");
-    for record in [&calls[0], &calls[1], &bench.records("refused")[0]] {
+    let calls = bed.records("call");
+    for record in [&calls[0], &calls[1], &bed.records("refused")[0]] {
         assert_eq!(record["client"], client, "{record}");
     }
     assert!(calls[2].get("client").is_none(), "{}", calls[2]);
 }
 
 #[tokio::test]
-async fn calls_that_reach_outside_stand_in_a_file_of_their_own_unless_there_is_one_file() {
-    let bench = Bench::new();
+async fn open_world_calls_have_their_own_file_unless_the_paths_are_equal() {
+    let bed = Bed::new();
     for one_file in [false, true] {
         let config = match one_file {
-            false => bench.config(),
-            true => bench.config().with_open_world_path(&bench.path),
+            false => bed.config(),
+            true => bed.config().with_open_world_path(&bed.path),
         };
         let log = AuditLog::open(&config).unwrap();
         let asked = call(&reaching_out("tweet"), json!({}));
         audited(&log, answering()).oneshot(asked).await.unwrap();
         log.close().await;
-        assert_eq!(bench.records("call").len(), usize::from(one_file));
-        assert_eq!(bench.open_world().len(), 1);
+        assert_eq!(bed.records("call").len(), usize::from(one_file));
+        assert_eq!(bed.open_world().len(), 1);
     }
-    assert_eq!(bench.open_world()[0]["open_world"], true);
+    assert_eq!(bed.open_world()[0]["open_world"], true);
 }
 
 #[tokio::test]
-async fn refused_failed_and_cancelled_calls_leave_a_record_too() {
-    let bench = Bench::new();
-    let log = bench.open();
+async fn refused_failed_and_cancelled_calls_have_records() {
+    let bed = Bed::new();
+    let log = bed.open();
     let tool = restricted("pay");
     for (kind, delivery, outcome, by) in [
         (
@@ -192,7 +190,7 @@ async fn refused_failed_and_cancelled_calls_leave_a_record_too() {
         let asked = call(&tool, json!({}));
         audited(&log, server).oneshot(asked).await.unwrap_err();
         log.flush().await;
-        let records = bench.records("call");
+        let records = bed.records("call");
         let record = records.last().unwrap();
         assert_eq!(record["outcome"], outcome, "{record}");
         assert_eq!(record["error"]["kind"], kind.as_str());
@@ -210,7 +208,7 @@ async fn refused_failed_and_cancelled_calls_leave_a_record_too() {
     assert!(futures_poll(&mut running).await.is_none());
     drop(running);
     log.close().await;
-    let records = bench.records("call");
+    let records = bed.records("call");
     let outcomes: Vec<_> = records
         .iter()
         .rev()
@@ -218,7 +216,7 @@ async fn refused_failed_and_cancelled_calls_leave_a_record_too() {
         .map(|r| &r["outcome"])
         .collect();
     assert_eq!(outcomes, ["cancelled", "tool_error"]);
-    assert!(bench.report().is_whole());
+    assert!(bed.report().is_whole());
 }
 
 /// Polls once.
@@ -231,15 +229,15 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
 }
 
 #[tokio::test]
-async fn arguments_and_results_can_be_hashed_or_left_out() {
+async fn arguments_and_results_can_be_digests_or_omitted() {
     for (bodies, has_hash) in [(Bodies::Digest, true), (Bodies::Omitted, false)] {
-        let bench = Bench::new();
-        let config = bench.config().with_arguments(bodies).with_results(bodies);
+        let bed = Bed::new();
+        let config = bed.config().with_arguments(bodies).with_results(bodies);
         let log = AuditLog::open(&config).unwrap();
         let asked = call(&restricted("pay"), json!({"to": "bob"}));
         audited(&log, answering()).oneshot(asked).await.unwrap();
         log.close().await;
-        let record = bench.records("call").remove(0);
+        let record = bed.records("call").remove(0);
         assert!(record["arguments"].is_null() && record["result"].is_null());
         assert_eq!(record["arguments_digest"]["bytes"], r#"{"to":"bob"}"#.len());
         assert_eq!(record["arguments_digest"]["hash"].is_string(), has_hash);
@@ -249,34 +247,31 @@ async fn arguments_and_results_can_be_hashed_or_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_to_no_tool_leaves_a_record_that_is_cut_and_of_a_flood_some() {
-    let bench = Bench::new();
-    let log = bench.open();
+async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
+    let bed = Bed::new();
+    let log = bed.open();
     let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
     let long = "x".repeat(10_000);
     for _ in 0..60 {
         log.note_refused(&long, Some(&ada()), None, &error);
     }
     log.close().await;
-    let records = bench.records("refused");
+    let records = bed.records("refused");
     assert_eq!(records.len(), 50);
     assert_eq!(records[0]["principal"], "ada");
     assert_eq!(records[0]["error"]["kind"], "unknown_tool");
     assert_eq!(records[0]["tool"].as_str().unwrap().chars().count(), 201);
-    // the writer tells what it has heard of whenever it writes
-    let told = bench.records("suppressed");
-    let told = told.iter().map(|note| note["records"].as_u64().unwrap());
-    assert_eq!(told.sum::<u64>(), 10);
-    assert_eq!(
-        (bench.report().suppressed, log.stats().suppressed),
-        (10, 10)
-    );
+    // the writer states them with each write
+    let notes = bed.records("suppressed");
+    let counts = notes.iter().map(|note| note["records"].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), 10);
+    assert_eq!((bed.report().suppressed, log.stats().suppressed), (10, 10));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_restricted_call_has_a_record_however_many_come_at_once() {
-    let bench = Bench::new();
-    let log = AuditLog::open(&bench.config().with_queue(8)).unwrap();
+async fn concurrent_restricted_calls_all_have_records() {
+    let bed = Bed::new();
+    let log = AuditLog::open(&bed.config().with_queue(8)).unwrap();
     let (restricted, public) = (restricted("pay"), public("see"));
     let tasks: Vec<_> = (0..32)
         .map(|task| {
@@ -299,27 +294,27 @@ async fn every_restricted_call_has_a_record_however_many_come_at_once() {
         task.await.unwrap();
     }
     log.close().await;
-    let mut ids: Vec<_> = bench
+    let mut ids: Vec<_> = bed
         .records("call")
         .iter()
         .map(|record| record["arguments"]["id"].as_u64().unwrap())
         .collect();
     ids.sort_unstable();
     assert_eq!(ids, (0..1600).collect::<Vec<_>>());
-    let report = bench.report();
+    let report = bed.report();
     assert!(report.is_whole(), "{report:?}");
     let stats = log.stats();
     assert_eq!((stats.written, stats.dropped, stats.failed), (1600, 0, 0));
 }
 
 #[tokio::test]
-async fn a_record_that_layers_outside_gave_is_used() {
-    let bench = Bench::new();
-    let log = bench.open();
+async fn the_call_record_of_an_outer_layer_is_used() {
+    let bed = Bed::new();
+    let log = bed.open();
     let record = Arc::new(CallRecord::new());
     record.set_cache(CacheStatus::Hit);
     let asked = call(&restricted("pay"), json!({})).with_record(record);
     audited(&log, answering()).oneshot(asked).await.unwrap();
     log.close().await;
-    assert_eq!(bench.records("call")[0]["cache"], "hit");
+    assert_eq!(bed.records("call")[0]["cache"], "hit");
 }

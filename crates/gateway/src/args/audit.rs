@@ -19,12 +19,12 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Say whether logs are all there and as they were written
+    /// Detect changes of logs
     #[command(after_help = "\
-The path of a log stands for all its files: the closed ones beside it (audit.000001.jsonl and on) and
-its head (audit.jsonl.head). Paths of closed files are read by themselves, in the order given.
+The path of a log stands for all its files, including the closed ones (audit.000001.jsonl and so on).
+The path of a closed file stands for this file alone.
 
-Exit codes: 0 every log is whole, 1 something is wrong with one, or it cannot be read.")]
+Exit codes: 0 every log is whole, 1 a log has a fault or cannot be read.")]
     Verify(Verify),
     /// Show the records of a log, oldest first
     Show(Show),

@@ -56,7 +56,7 @@ wrong command line.
 
 Examples:
   callward replay --keys requests.keys.gz
-  callward replay --keys requests.keys --capacity 128,512 --capacity 4096 --plot hits.svg
+  callward replay --keys requests.keys --capacity 128,512 --capacity 4096
   cut -d' ' -f7 access.log | callward replay --keys - --policy lru,callward --json
   callward serve --config callward.toml --record calls.jsonl.gz
   callward replay --calls calls.jsonl.gz"
@@ -75,9 +75,6 @@ pub(crate) struct Replay {
     /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
-    /// Draw hit rate over capacity into this file, as SVG
-    #[arg(long, value_name = "FILE", requires = "keys")]
-    pub(crate) plot: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) recorded: ReplayCalls,
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use callward::core::{FingerprintKey, OutputStatus, ToolName};
 use callward::{Effect, ToolCall, ToolOutput};
-use callward_replay::trace::{Millis, RecordedCall, ResultDigest};
+use callward_replay::trace::{Millis, RecordedCall};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use sha1::{Digest, Sha1};
@@ -111,8 +111,9 @@ fn short(hash: u128) -> String {
     format!("{:016x}", hash >> 64)
 }
 
-fn digest(output: &ToolOutput) -> ResultDigest {
-    ResultDigest::new(Sha1::digest(output.body()).into())
+fn digest(output: &ToolOutput) -> String {
+    let digest = Sha1::digest(output.body());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// How long the result may be kept; nothing for what never is.

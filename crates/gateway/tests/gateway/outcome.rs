@@ -1,8 +1,9 @@
 //! What a caller is told of a call whose answer never came: over a real socket that breaks.
 
 use callward::ToolDefinition;
-use callward_chaos::http::HttpServer;
-use callward_chaos::{Break, Chaos, Era, Fault, Ledger};
+use callward_chaos::{Break, Chaos, Fault, Ledger};
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::http::HttpServer;
 use serde_json::{Value, json};
 
 use crate::scripted::Script;

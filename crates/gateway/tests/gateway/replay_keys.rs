@@ -117,27 +117,9 @@ async fn sizes_count_where_the_capacity_is_in_bytes() {
 }
 
 #[tokio::test]
-async fn a_plot_is_written_where_it_was_asked_for() {
-    let directory = tempfile::tempdir().unwrap();
-    let plot = directory.path().join("hits.svg");
-    replayed(&["--capacity", "2,4", "--plot", plot.to_str().unwrap()]).await;
-    let svg = std::fs::read_to_string(&plot).unwrap();
-    assert!(svg.starts_with("<svg "), "{svg}");
-    assert!(svg.contains(">w-tinylfu</text>"), "{svg}");
-
-    let nowhere = directory.path().join("no/hits.svg");
-    let args = ["replay", "--keys", "-", "--plot", nowhere.to_str().unwrap()];
-    let done = fed(&args, KEYS.as_bytes()).await;
-    assert_eq!(done.status.code(), Some(1));
-    assert!(text(&done.stderr).contains("no/hits.svg"), "{done:?}");
-    // told before the work, not after it
-    assert_eq!(text(&done.stdout), "");
-}
-
-#[tokio::test]
-async fn what_is_no_recording_is_named_with_its_line() {
+async fn an_invalid_recording_is_an_error_with_its_line() {
     for (keys, args, code, want) in [
-        ("a\nb c\n", &[][..], 1, "standard input:2: what follows"),
+        ("a\nb c\n", &[][..], 1, "standard input:2: the size is not"),
         ("a\n", &["--capacity", "1MiB"], 2, "have no sizes"),
         ("a 1\n", &["--capacity", "1,1MiB"], 2, "all in bytes"),
         (

@@ -1,4 +1,4 @@
-//! A server that answers one call as it was recorded.
+//! A server that gives the recorded answer of one call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,33 +12,38 @@ use tower_service::Service;
 
 use super::tally::{Facts, Kept};
 
-/// A server that answers one call as it was recorded, and knows whether it was asked.
+/// Gives the recorded answer of one call, and knows whether it was called.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded(Arc<Answer>);
 
 #[derive(Debug)]
 struct Answer {
     facts: Facts,
-    /// How far the call got, if it had no answer.
+    /// The delivery, if the call had no answer.
     lost: Option<Delivery>,
     takes: Duration,
-    /// How large the result is made; a larger one is cut.
-    longest: u64,
+    /// The maximum length of the result; a longer one is cut.
+    max_length: u64,
     asked: AtomicBool,
 }
 
 impl Recorded {
-    pub(crate) fn new(facts: Facts, lost: Option<Delivery>, takes: Duration, longest: u64) -> Self {
+    pub(crate) fn new(
+        facts: Facts,
+        lost: Option<Delivery>,
+        takes: Duration,
+        max_length: u64,
+    ) -> Self {
         Self(Arc::new(Answer {
             facts,
             lost,
             takes,
-            longest,
+            max_length,
             asked: AtomicBool::new(false),
         }))
     }
 
-    /// Says whether the call came through to the server.
+    /// Returns `true` if the call reached the server.
     pub(crate) fn was_asked(&self) -> bool {
         self.0.asked.load(Ordering::Relaxed)
     }
@@ -53,7 +58,7 @@ impl Answer {
         if self.facts.error {
             return Ok(ToolOutput::error_text("recorded as a failure"));
         }
-        Ok(ToolOutput::text(write(&self.facts, self.longest)))
+        Ok(ToolOutput::text(write(&self.facts, self.max_length)))
     }
 }
 
@@ -71,7 +76,7 @@ impl Service<ToolCall> for Recorded {
         answer.asked.store(true, Ordering::Relaxed);
         Box::pin(async move {
             if answer.takes.is_zero() {
-                // calls made at once must all be on their way before the first one ends
+                // concurrent calls must all begin before the first one ends
                 yield_now().await;
             } else {
                 sleep(answer.takes).await;
@@ -81,48 +86,39 @@ impl Service<ToolCall> for Recorded {
     }
 }
 
-/// Between the parts of what a result says of itself.
-const BETWEEN: char = ' ';
-
-/// Makes a result that says what it is, as long as the recorded one if that is long enough.
-fn write(facts: &Facts, longest: u64) -> String {
-    let digest = facts.digest.map(|digest| digest.to_string());
+/// Makes a result that names its digest and cost, padded to the recorded length.
+fn write(facts: &Facts, max_length: u64) -> String {
+    let digest = facts.digest.map(|digest| format!("{digest:x}"));
     let cost = facts.cost.map(|cost| cost.as_nanos().to_string());
-    let mut text = format!(
-        "{}{BETWEEN}{}{BETWEEN}",
-        digest.unwrap_or_default(),
-        cost.unwrap_or_default()
-    );
+    let (digest, cost) = (digest.unwrap_or_default(), cost.unwrap_or_default());
+    let mut text = format!("{digest} {cost} ");
     let around = ToolOutput::text("").body().len() + text.len();
-    let bytes = usize::try_from(facts.bytes.min(longest)).unwrap_or(usize::MAX);
+    let bytes = usize::try_from(facts.bytes.min(max_length)).unwrap_or(usize::MAX);
     text.extend(std::iter::repeat_n('.', bytes.saturating_sub(around)));
     text
 }
 
-/// Reads whose result it is.
+/// Reads the digest and the cost from a result.
 pub(crate) fn read(output: &ToolOutput) -> Kept {
     let text = output.to_text();
-    let mut parts = text.split(BETWEEN);
+    let (digest, rest) = text.split_once(' ').unwrap_or_default();
+    let (nanos, _) = rest.split_once(' ').unwrap_or_default();
     Kept {
-        digest: parts.next().and_then(|digest| digest.parse().ok()),
-        cost: parts
-            .next()
-            .and_then(|nanos| nanos.parse().ok())
-            .map(Duration::from_nanos),
+        digest: u128::from_str_radix(digest, 16).ok(),
+        cost: nanos.parse().ok().map(Duration::from_nanos),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::ResultDigest;
 
     #[test]
-    fn a_result_says_whose_it_is_and_is_as_long_as_recorded() {
+    fn a_result_names_its_call_and_has_the_recorded_length() {
         let facts = Facts {
             key: 1,
             bytes: 1_000,
-            digest: Some(ResultDigest::new([7; 20])),
+            digest: Some(7 << 100),
             error: false,
             answered: true,
             write: false,

@@ -1,4 +1,4 @@
-//! What our cache is compared with: each sees one call after the other.
+//! The policies that our cache is compared with. Each sees one call after another.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,23 +6,21 @@ use std::time::Duration;
 use super::Options;
 use super::tally::{Did, Facts, Figures, Kept, Tally};
 use crate::Capacity;
-use crate::policies::{Fifo, Lfu, Lru, S3Fifo, Simulator, WTinyLfu};
+use crate::policies::{Lfu, Queued, S3Fifo, Simulator, WTinyLfu};
 
 /// One call as a policy sees it.
 pub(crate) struct Seen<'a> {
     pub(crate) facts: &'a Facts,
     pub(crate) world: u128,
-    /// The plan says that the call may change something.
+    /// The plan has an effect.
     pub(crate) writes: bool,
     pub(crate) now: Duration,
-    /// The number of the key, from 0.
-    pub(crate) number: Option<u32>,
-    /// What the result weighs.
+    /// The size of the result as our cache weighs it.
     pub(crate) weight: u64,
 }
 
 impl Seen<'_> {
-    /// What would be kept of the call; nothing of a failure.
+    /// Returns the result to store; `None` for a failure.
     fn result(&self) -> Option<Kept> {
         (!self.facts.error && self.facts.answered).then_some(Kept {
             digest: self.facts.digest,
@@ -34,107 +32,71 @@ impl Seen<'_> {
 trait Policy {
     fn see(&mut self, call: &Seen<'_>) -> Did;
 
-    /// Returns what is kept, in bytes.
+    /// Returns the bytes of all kept results.
     fn bytes(&self) -> u64;
 }
 
-/// All policies ours is compared with, each with its figures.
+/// All compared policies, each with its figures.
 pub(crate) struct Compared {
     policies: Vec<(Tally, Box<dyn Policy>)>,
-    numbers: HashMap<u128, u32>,
-    capacity: Capacity,
+    counts_entries: bool,
 }
+
+/// Assumed size of an entry, for a policy that needs the number of entries.
+const TYPICAL_BYTES: u64 = 1_536;
 
 impl Compared {
     pub(crate) fn new(options: &Options) -> Self {
-        let (room, ttl) = (options.capacity.amount(), options.ttl);
-        let entries = match options.capacity {
-            Capacity::Entries(entries) => entries,
-            Capacity::Bytes(bytes) => bytes / USUAL_BYTES,
+        let (capacity, ttl) = (options.capacity.amount(), options.ttl);
+        let (entries, counts_entries) = match options.capacity {
+            Capacity::Entries(entries) => (entries, true),
+            Capacity::Bytes(bytes) => (bytes / TYPICAL_BYTES, false),
         };
         let policies: [(&'static str, Box<dyn Policy>); 8] = [
-            ("no cache", Box::new(NoCache)),
-            ("flush on any write", Box::new(FlushOnWrite::new(ttl))),
-            ("blind, TTL", Box::new(Ttl::new(ttl))),
-            ("blind, LRU", Box::new(Bounded::new(Lru::new(room)))),
-            ("blind, FIFO", Box::new(Bounded::new(Fifo::new(room)))),
-            ("blind, LFU", Box::new(Bounded::new(Lfu::new(room)))),
-            ("blind, S3-FIFO", Box::new(Bounded::new(S3Fifo::new(room)))),
+            ("no cache", bounded(Queued::fifo(0))),
+            ("flush on any write", Box::new(Expiring::new(ttl, true))),
+            ("blind, TTL", Box::new(Expiring::new(ttl, false))),
+            ("blind, LRU", bounded(Queued::lru(capacity))),
+            ("blind, FIFO", bounded(Queued::fifo(capacity))),
+            ("blind, LFU", bounded(Lfu::new(capacity))),
+            ("blind, S3-FIFO", bounded(S3Fifo::new(capacity))),
             (
                 "blind, W-TinyLFU",
-                Box::new(Bounded::new(WTinyLfu::new(room, entries))),
+                bounded(WTinyLfu::new(capacity, entries)),
             ),
         ];
         let tally = |name| Tally::new(name, options.assumed_duration);
         Self {
-            policies: policies
-                .into_iter()
-                .map(|(name, policy)| (tally(name), policy))
-                .collect(),
-            numbers: HashMap::new(),
-            capacity: options.capacity,
+            policies: policies.map(|(name, policy)| (tally(name), policy)).into(),
+            counts_entries,
         }
     }
 
-    /// Shows all of them one call. `weight` is what the result weighs in our own cache.
-    pub(crate) fn see(
-        &mut self,
-        facts: &Facts,
-        world: u128,
-        writes: bool,
-        now: Duration,
-        weight: u64,
-    ) {
-        let next = u32::try_from(self.numbers.len()).ok();
-        let number = match self.numbers.get(&facts.key) {
-            Some(number) => Some(*number),
-            None => next.inspect(|next| {
-                self.numbers.insert(facts.key, *next);
-            }),
-        };
-        let call = Seen {
-            facts,
-            world,
-            writes,
-            now,
-            number,
-            weight: match self.capacity {
-                Capacity::Entries(_) => 1,
-                Capacity::Bytes(_) => weight,
-            },
-        };
+    /// Shows one call to all policies.
+    pub(crate) fn see(&mut self, mut call: Seen<'_>) {
+        if self.counts_entries {
+            call.weight = 1;
+        }
         for (tally, policy) in &mut self.policies {
-            tally.count(facts, policy.see(&call));
+            tally.count(call.facts, policy.see(&call));
         }
     }
 
     pub(crate) fn end(self) -> Vec<Figures> {
-        self.policies
-            .into_iter()
+        let policies = self.policies.into_iter();
+        policies
             .map(|(tally, policy)| tally.end(policy.bytes()))
             .collect()
     }
 }
 
-/// What an entry is taken to weigh where a policy must guess how many there will be.
-const USUAL_BYTES: u64 = 1_536;
-
-/// Runs every call.
-struct NoCache;
-
-impl Policy for NoCache {
-    fn see(&mut self, _: &Seen<'_>) -> Did {
-        Did::Ran
-    }
-
-    fn bytes(&self) -> u64 {
-        0
-    }
+/// Keeps every success for a time, without a bound. With `flushes`, it distinguishes writes: each
+/// drops all results of its world.
+struct Expiring {
+    worlds: HashMap<u128, HashMap<u128, Entry>>,
+    ttl: Duration,
+    flushes: bool,
 }
-
-/// Results by key, each with an end.
-#[derive(Default)]
-struct Entries(HashMap<u128, Entry>);
 
 struct Entry {
     kept: Kept,
@@ -142,132 +104,75 @@ struct Entry {
     weight: u64,
 }
 
-impl Entries {
-    fn see(&mut self, call: &Seen<'_>, ttl: Duration) -> Did {
-        let key = call.facts.key;
-        if let Some(entry) = self.0.get(&key)
-            && call.now < entry.ends
-        {
-            return Did::Hit(entry.kept);
+impl Expiring {
+    fn new(ttl: Duration, flushes: bool) -> Self {
+        Self {
+            worlds: HashMap::new(),
+            ttl,
+            flushes,
         }
-        match call.result() {
-            Some(kept) => {
+    }
+}
+
+impl Policy for Expiring {
+    fn see(&mut self, call: &Seen<'_>) -> Did {
+        if self.flushes && call.writes {
+            self.worlds.remove(&call.world);
+            return Did::Ran;
+        }
+        let entries = self.worlds.entry(call.world).or_default();
+        let key = call.facts.key;
+        match (entries.get(&key), call.result()) {
+            (Some(entry), _) if call.now < entry.ends => return Did::Hit(entry.kept),
+            (_, Some(kept)) => {
                 let entry = Entry {
                     kept,
-                    ends: call.now.saturating_add(ttl),
+                    ends: call.now.saturating_add(self.ttl),
                     weight: call.weight,
                 };
-                self.0.insert(key, entry);
+                entries.insert(key, entry);
             }
-            None => {
-                self.0.remove(&key);
-            }
+            (_, None) => drop(entries.remove(&key)),
         }
         Did::Ran
     }
 
     fn bytes(&self) -> u64 {
-        self.0.values().map(|entry| entry.weight).sum()
+        let entries = self.worlds.values().flat_map(HashMap::values);
+        entries.map(|entry| entry.weight).sum()
     }
 }
 
-/// Knows reads from writes, and forgets all of a world when anything is written to it.
-struct FlushOnWrite {
-    worlds: HashMap<u128, Entries>,
-    ttl: Duration,
-}
-
-impl FlushOnWrite {
-    fn new(ttl: Duration) -> Self {
-        Self {
-            worlds: HashMap::new(),
-            ttl,
-        }
-    }
-}
-
-impl Policy for FlushOnWrite {
-    fn see(&mut self, call: &Seen<'_>) -> Did {
-        if call.writes {
-            self.worlds.remove(&call.world);
-            return Did::Ran;
-        }
-        self.worlds
-            .entry(call.world)
-            .or_default()
-            .see(call, self.ttl)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.worlds.values().map(Entries::bytes).sum()
-    }
-}
-
-/// Keeps every success for a time, whatever the tool does.
-struct Ttl {
-    entries: Entries,
-    ttl: Duration,
-}
-
-impl Ttl {
-    fn new(ttl: Duration) -> Self {
-        Self {
-            entries: Entries::default(),
-            ttl,
-        }
-    }
-}
-
-impl Policy for Ttl {
-    fn see(&mut self, call: &Seen<'_>) -> Did {
-        self.entries.see(call, self.ttl)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.entries.bytes()
-    }
-}
-
-/// Keeps as many successes as there is room for, whatever the tool does.
+/// Keeps successes up to a capacity, whatever the tool does.
 struct Bounded<S> {
     simulator: S,
-    /// By the key's number: whose result was stored last.
-    results: Vec<Option<Kept>>,
+    /// The number of each key, and the result that was stored last.
+    results: HashMap<u128, (u32, Option<Kept>)>,
 }
 
-impl<S> Bounded<S> {
-    const fn new(simulator: S) -> Self {
-        Self {
-            simulator,
-            results: Vec::new(),
-        }
-    }
+fn bounded<S: Simulator + 'static>(simulator: S) -> Box<dyn Policy> {
+    Box::new(Bounded {
+        simulator,
+        results: HashMap::new(),
+    })
 }
 
 impl<S: Simulator> Policy for Bounded<S> {
     fn see(&mut self, call: &Seen<'_>) -> Did {
-        let Some(number) = call.number else {
-            return Did::Ran;
-        };
-        let at = number as usize;
-        if self.results.len() <= at {
-            self.results.resize(at + 1, None);
-        }
-        let Some(slot) = self.results.get_mut(at) else {
-            return Did::Ran;
-        };
+        let next = u32::try_from(self.results.len()).unwrap_or(u32::MAX);
+        let stored = self.results.entry(call.facts.key).or_insert((next, None));
         let result = call.result();
-        if slot.is_none() && result.is_none() {
-            // never kept, and not kept now: a simulator stores what it is asked for
+        if stored.1.is_none() && result.is_none() {
+            // a simulator stores every key that it sees, and a failure is not stored
             return Did::Ran;
         }
-        // a failure in the place of what was thrown out takes room until the key is asked for again
-        if self.simulator.access(number, call.weight)
-            && let Some(kept) = *slot
+        // after a failure, the entry of an evicted result stays until the next request
+        if self.simulator.access(stored.0, call.weight)
+            && let Some(kept) = stored.1
         {
             return Did::Hit(kept);
         }
-        *slot = result;
+        stored.1 = result;
         Did::Ran
     }
 

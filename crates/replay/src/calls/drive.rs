@@ -1,7 +1,7 @@
-//! Sending recorded calls through the cache layer, each when it was made.
+//! Sends recorded calls through the cache layer at their recorded times.
 //!
-//! Calls of a session follow each other, but for those of one layer, which run at once. Where the
-//! record has times, calls begin at their times, and overlap as they did.
+//! Calls of a session run one after another, except those of one layer, which run concurrently.
+//! Where times are recorded, calls begin at their times and overlap as recorded.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use callward_cache::{CacheConfig, CacheLayer, MokaStore};
-use callward_core::{CacheStatus, CallRecord, Caller, Tool, ToolCall};
+use callward_core::{CacheStatus, CallRecord, Caller, Principal, Tool, ToolCall};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
 use tower::{Layer, ServiceExt};
@@ -19,11 +19,9 @@ use tower::{Layer, ServiceExt};
 use super::Options;
 use super::answer::{self, Recorded};
 use super::order::Timed;
-use super::place::Place;
 use super::tally::{Did, Facts, Figures, Tally};
-use super::tools::principal;
 
-/// A call on its way, and what is to be known of it when it ends.
+/// A call in flight.
 type Running = Pin<Box<dyn Future<Output = Ended>>>;
 
 struct Ended {
@@ -33,20 +31,20 @@ struct Ended {
     did: Did,
 }
 
-/// A call on its way, as those after it see it.
+/// A call in flight, as later calls see it.
 #[derive(Debug, Clone, Copy)]
-struct Ahead {
+struct InFlight {
     id: u64,
     session: u128,
     layer: Option<u64>,
-    /// When it ended in the record.
+    /// The recorded end.
     ends: Option<Duration>,
 }
 
-/// One world's cache. All keep their results in one store, under secrets of their own.
+/// The cache of one world. All worlds share one store, with separate keys.
 struct World {
     layer: CacheLayer,
-    /// The number of the call that was made last.
+    /// The number of the last call.
     used: u64,
 }
 
@@ -56,58 +54,58 @@ pub(crate) struct Driver {
     store: MokaStore,
     worlds: HashMap<u128, World>,
     running: FuturesUnordered<Running>,
-    ahead: HashMap<u128, Vec<Ahead>>,
+    in_flight: HashMap<u128, Vec<InFlight>>,
     tally: Tally,
     started: Instant,
     gap: Duration,
-    longest: u64,
+    max_result: u64,
     sent: u64,
 }
 
-/// So many calls may be on their way at once; with more, the next one waits.
-const AT_ONCE: usize = 4_096;
+/// The limit on concurrent calls.
+const MAX_IN_FLIGHT: usize = 4_096;
 
-/// So many worlds are remembered; of those used longest ago, the results are forgotten.
-const WORLDS: usize = 512;
+/// The limit on worlds; beyond it, the least recently used ones lose their results.
+const MAX_WORLDS: usize = 512;
 
-/// A recorded call takes no longer.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The limit on the duration of a call.
+const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
-/// The clock goes no further: what takes time then, takes none.
+/// The clock stops here: later calls take no time.
 const END_OF_TIME: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl Driver {
-    /// Starts with empty caches. `longest` is how long a result is made at most.
-    pub(crate) fn new(options: &Options, config: CacheConfig, longest: u64) -> Self {
+    /// Starts with empty caches. `max_result` limits the length of results.
+    pub(crate) fn new(options: &Options, config: CacheConfig, max_result: u64) -> Self {
         Self {
             store: MokaStore::new(&config),
             config,
             worlds: HashMap::new(),
             running: FuturesUnordered::new(),
-            ahead: HashMap::new(),
+            in_flight: HashMap::new(),
             tally: Tally::new("callward", options.assumed_duration),
             started: Instant::now(),
             gap: options.gap,
-            longest,
+            max_result,
             sent: 0,
         }
     }
 
-    /// Returns how late it is.
+    /// Returns the time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Waits until it is the call's turn.
+    /// Waits until the call may begin.
     pub(crate) async fn await_turn(&mut self, timed: &Timed) {
-        if self.worlds.len() >= WORLDS && !self.worlds.contains_key(&timed.place.world) {
+        if self.worlds.len() >= MAX_WORLDS && !self.worlds.contains_key(&timed.place.world) {
             self.forget_half().await;
         }
         if let Some(at) = timed.at {
             self.run_until(at).await;
         }
         let alone = !self.is_layer_of(timed);
-        while self.must_wait(timed) || self.running.len() >= AT_ONCE {
+        while self.must_wait(timed) || self.running.len() >= MAX_IN_FLIGHT {
             self.end_next().await;
         }
         if timed.at.is_none() && alone && !self.gap.is_zero() && self.now() < END_OF_TIME {
@@ -123,10 +121,11 @@ impl Driver {
         self.sent += 1;
         let (id, world) = (self.sent, place.world);
         let takes = self.takes(timed);
-        let server = Recorded::new(facts, call.delivery, takes, self.longest);
+        let server = Recorded::new(facts, call.delivery, takes, self.max_result);
+        let principal = Principal::new(format!("{:032x}", place.principal));
         let record = Arc::new(CallRecord::new());
         let prepared = ToolCall::new(tool, call.arguments().to_owned())
-            .with_caller(Arc::new(Caller::new(principal(place))))
+            .with_caller(Arc::new(Caller::new(principal)))
             .with_record(record.clone());
         let answered = self.cache(world).layer(server.clone()).oneshot(prepared);
         let mut running: Running = Box::pin(async move {
@@ -148,14 +147,14 @@ impl Driver {
                 did,
             }
         });
-        // begun now, so that calls begin in their order
+        // poll once, so that calls begin in order
         let begun = poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx))).await;
         if let Poll::Ready(ended) = begun {
             self.tally.count(&ended.facts, ended.did);
             return;
         }
         self.running.push(running);
-        self.ahead.entry(world).or_default().push(Ahead {
+        self.in_flight.entry(world).or_default().push(InFlight {
             id,
             session: place.session,
             layer: call.layer,
@@ -163,7 +162,7 @@ impl Driver {
         });
     }
 
-    /// Lets all calls end and returns the figures.
+    /// Waits for all calls and returns the figures.
     pub(crate) async fn end(mut self) -> Figures {
         while !self.running.is_empty() {
             self.end_next().await;
@@ -183,41 +182,41 @@ impl Driver {
         &known.layer
     }
 
-    /// Forgets the worlds used longest ago. Lets all calls end before, so that none is cut off.
+    /// Drops the least recently used half of the worlds, after all calls have ended.
     async fn forget_half(&mut self) {
         while !self.running.is_empty() {
             self.end_next().await;
         }
         let mut used: Vec<u64> = self.worlds.values().map(|world| world.used).collect();
-        let (_, middle, _) = used.select_nth_unstable(WORLDS / 2);
+        let (_, middle, _) = used.select_nth_unstable(MAX_WORLDS / 2);
         let middle = *middle;
         self.worlds.retain(|_, world| world.used >= middle);
     }
 
-    /// How long the server is to take: as long as it did, if it worked at all.
+    /// Returns the time that the server takes for a call.
     fn takes(&self, timed: &Timed) -> Duration {
         match timed.call.duration_ms {
-            Some(duration) if self.now() < END_OF_TIME => duration.duration().min(LONGEST),
+            Some(duration) if self.now() < END_OF_TIME => duration.duration().min(MAX_DURATION),
             _ => Duration::ZERO,
         }
     }
 
     fn is_layer_of(&self, timed: &Timed) -> bool {
-        let running = self.ahead.get(&timed.place.world);
-        running.is_some_and(|ahead| ahead.iter().any(|one| one.is_made_with(timed)))
+        let running = self.in_flight.get(&timed.place.world);
+        running.is_some_and(|in_flight| in_flight.iter().any(|one| one.is_concurrent_with(timed)))
     }
 
-    /// Says whether a call of the same world must end before this one begins.
+    /// Returns `true` while a call of the same world must end before this one begins.
     fn must_wait(&self, timed: &Timed) -> bool {
-        let overlaps = |one: &Ahead| match (timed.at, one.ends) {
+        let overlaps = |one: &InFlight| match (timed.at, one.ends) {
             (Some(at), Some(ends)) => at < ends,
             _ => false,
         };
-        let running = self.ahead.get(&timed.place.world);
-        running.is_some_and(|ahead| {
-            ahead
+        let running = self.in_flight.get(&timed.place.world);
+        running.is_some_and(|in_flight| {
+            in_flight
                 .iter()
-                .any(|one| !one.is_made_with(timed) && !overlaps(one))
+                .any(|one| !one.is_concurrent_with(timed) && !overlaps(one))
         })
     }
 
@@ -241,31 +240,20 @@ impl Driver {
 
     fn note(&mut self, ended: &Ended) {
         self.tally.count(&ended.facts, ended.did);
-        if let Some(ahead) = self.ahead.get_mut(&ended.world) {
-            ahead.retain(|one| one.id != ended.id);
-            if ahead.is_empty() {
-                self.ahead.remove(&ended.world);
+        if let Some(in_flight) = self.in_flight.get_mut(&ended.world) {
+            in_flight.retain(|one| one.id != ended.id);
+            if in_flight.is_empty() {
+                self.in_flight.remove(&ended.world);
             }
         }
     }
 }
 
-impl Ahead {
-    /// Says whether a call was made at once with this one.
-    fn is_made_with(&self, timed: &Timed) -> bool {
+impl InFlight {
+    /// Returns `true` if both calls are of one layer.
+    fn is_concurrent_with(&self, timed: &Timed) -> bool {
         self.layer.is_some()
             && self.layer == timed.call.layer
             && self.session == timed.place.session
-    }
-}
-
-/// Says which calls of a world repeat the last write to it.
-#[derive(Debug, Default)]
-pub(crate) struct LastWrites(HashMap<u128, u128>);
-
-impl LastWrites {
-    /// Says whether the write repeats the last one, and takes it for the last.
-    pub(crate) fn is_repeated(&mut self, place: &Place) -> bool {
-        self.0.insert(place.world, place.key) == Some(place.key)
     }
 }

@@ -1,8 +1,7 @@
-//! Replaying recorded calls: what each policy would have answered, and whether that was right.
+//! Replays recorded calls: which answers each policy would have given, and whether they were right.
 //!
-//! Ours is the cache layer itself, on a clock that goes as fast as there is nothing to wait for,
-//! over a server that answers as recorded. What it is compared with sees the same calls in the same
-//! order, one after the other.
+//! Ours is the cache layer itself, on a paused clock, over a server that gives the recorded
+//! answers. The other policies see the same calls in the same order, one after another.
 
 mod answer;
 mod blind;
@@ -14,7 +13,7 @@ mod report;
 mod tally;
 mod tools;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use callward_cache::CacheConfig;
 use callward_core::Effect;
@@ -23,37 +22,41 @@ pub use self::options::{HintSource, Options, Sessions};
 pub use self::report::Replayed;
 pub use self::tally::Figures;
 
-use self::blind::Compared;
-use self::drive::{Driver, LastWrites};
+use self::blind::{Compared, Seen};
+use self::drive::Driver;
 use self::order::{InOrder, Timed};
 use self::tally::Facts;
-pub(crate) use self::tools::Tools;
-use crate::ours::Charge;
-use crate::trace::RecordedCall;
+use self::tools::Tools;
+pub(crate) use self::tools::labelled_tool;
+use crate::ours::{Charge, paused};
+use crate::trace::{Millis, RecordedCall};
 use crate::{Capacity, ReplayError};
 
-/// Who is told how a replay goes.
+/// Receives the progress of a replay.
 pub trait Watch {
-    /// So many calls are replayed.
+    /// `calls` calls are replayed.
     fn replayed(&mut self, calls: u64) {
         let _ = calls;
     }
 
-    /// A line cannot be used, and is left out.
+    /// A line is invalid and was skipped.
     fn left_out(&mut self, error: &ReplayError) {
         let _ = error;
     }
 }
 
-/// Tells nobody.
+/// Ignores the progress.
 impl Watch for () {}
 
-/// What a result is taken to be long whose length was not recorded.
+/// The assumed length of a result without a recorded one.
 const UNKNOWN_BYTES: u64 = 1_024;
+
+/// The length of a result that has no padding.
+const MIN_RESULT: u32 = 100;
 
 /// Replays recorded calls through all policies.
 ///
-/// Runs on a runtime of its own whose clock is paused, so it must not be called from within one.
+/// Must not be called within a runtime: it runs on its own, with a paused clock.
 ///
 /// ```
 /// use callward_replay::calls::{self, Options};
@@ -72,17 +75,14 @@ const UNKNOWN_BYTES: u64 = 1_024;
 ///
 /// # Errors
 ///
-/// [`ReplayError::Cache`] if there is no runtime to be had. A bad line is told to `watch` and counted.
+/// [`ReplayError::Cache`] if the runtime or the cache cannot be built. An invalid line is reported
+/// to `watch` and counted.
 pub fn replay(
     calls: impl IntoIterator<Item = Result<RecordedCall, ReplayError>>,
     options: &Options,
     watch: &mut dyn Watch,
 ) -> Result<Replayed, ReplayError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(ReplayError::cache)?;
+    let runtime = paused()?;
     let size = Size::of(options)?;
     Ok(runtime.block_on(run(calls.into_iter(), options, &size, watch)))
 }
@@ -94,39 +94,47 @@ async fn run(
     watch: &mut dyn Watch,
 ) -> Replayed {
     let config = tools::with_scopes(size.config.clone(), &options.scopes);
-    let mut driver = Driver::new(options, config, size.longest);
+    let mut driver = Driver::new(options, config, size.max_result);
     let mut compared = Compared::new(options);
     let mut tools = Tools::new(options);
-    let mut last_writes = LastWrites::default();
+    // the key of the last write to each world
+    let mut last_writes = HashMap::new();
     let mut sessions = HashSet::new();
     let (mut replayed, mut left_out) = (0, 0);
 
     for next in InOrder::new(calls, options.sessions) {
-        let timed = match next {
-            Ok(timed) => timed,
+        let found = next.and_then(|timed| {
+            let tool = tools.of(&timed.call).map_err(ReplayError::cache)?;
+            Ok((timed, tool))
+        });
+        let (timed, tool) = match found {
+            Ok(found) => found,
             Err(error) => {
                 left_out += 1;
                 watch.left_out(&error);
                 continue;
             }
         };
-        let tool = match tools.of(&timed.call) {
-            Ok(tool) => tool,
-            Err(error) => {
-                left_out += 1;
-                watch.left_out(&ReplayError::cache(error));
-                continue;
-            }
-        };
-        sessions.insert(timed.place.session);
+        let place = &timed.place;
+        sessions.insert(place.session);
         let effect = tool.plan().effect;
-        let declared = options
-            .is_listed(timed.call.tool.as_str())
-            .then_some(effect);
-        let facts = facts(&timed, effect, declared, &mut last_writes);
+        let mut facts = facts(&timed, effect);
+        let is_idempotent = timed.call.labelled() == Some(Effect::Idempotent)
+            || (effect == Effect::Idempotent && options.is_listed(timed.call.tool.as_str()));
+        if facts.write {
+            let last = last_writes.insert(place.world, place.key);
+            facts.repeats = last == Some(place.key) && is_idempotent;
+        }
         driver.await_turn(&timed).await;
-        let (world, now) = (timed.place.world, driver.now());
-        compared.see(&facts, world, effect.is_write(), now, size.weight(&facts));
+        compared.see(Seen {
+            facts: &facts,
+            world: place.world,
+            writes: effect.is_write(),
+            now: driver.now(),
+            weight: size
+                .charge
+                .of(u32::try_from(facts.bytes).unwrap_or(u32::MAX)),
+        });
         driver.send(&timed, tool, facts).await;
         replayed += 1;
         watch.replayed(replayed);
@@ -140,69 +148,53 @@ async fn run(
     }
 }
 
-/// What the record says of a call. Where it does not say whether the call is a write, the plan does.
-fn facts(
-    timed: &Timed,
-    effect: Effect,
-    declared: Option<Effect>,
-    last_writes: &mut LastWrites,
-) -> Facts {
+/// Returns the recorded facts of a call. Without a label, the effect of the plan counts.
+fn facts(timed: &Timed, effect: Effect) -> Facts {
     let Timed { call, place, .. } = timed;
-    let labelled = call.labelled();
-    let write = labelled.unwrap_or(effect).is_write();
-    let has_no_further_effect =
-        labelled == Some(Effect::Idempotent) || declared == Some(Effect::Idempotent);
+    let digest = call.result_sha1.as_deref().and_then(|sha1| sha1.get(8..));
     Facts {
         key: place.key,
         bytes: call.result_bytes.unwrap_or(UNKNOWN_BYTES),
-        digest: call.result_sha1,
+        digest: digest.and_then(|digits| u128::from_str_radix(digits, 16).ok()),
         error: call.error || call.delivery.is_some(),
         answered: call.delivery.is_none(),
-        write,
-        repeats: write && last_writes.is_repeated(place) && has_no_further_effect,
+        write: call.labelled().unwrap_or(effect).is_write(),
+        repeats: false,
         cost: call
             .duration_ms
             .filter(|_| call.ran())
-            .map(crate::trace::Millis::duration),
+            .map(Millis::duration),
     }
 }
 
-/// How much may be kept, and what a result weighs.
+/// The capacity, and the weight of results.
 struct Size {
     config: CacheConfig,
-    /// How long a result is made at most.
-    longest: u64,
+    /// The maximum length of a made result.
+    max_result: u64,
     charge: Charge,
 }
 
 impl Size {
     fn of(options: &Options) -> Result<Self, ReplayError> {
         let mut config = options.cache.clone();
-        let charge = Charge::ask()?;
-        let longest = match options.capacity {
+        let charge = Charge::measure()?;
+        let max_result = match options.capacity {
             Capacity::Bytes(bytes) => {
                 config.max_bytes = bytes;
-                // the first length that is not kept
+                // the smallest result that is not stored
                 config.max_item_bytes.saturating_add(1)
             }
             Capacity::Entries(entries) => {
-                // results that say no more than whose they are; all weigh about the same
-                config.max_bytes = entries.saturating_mul(charge.of(SHORTEST));
+                // results without padding all have about the same weight
+                config.max_bytes = entries.saturating_mul(charge.of(MIN_RESULT));
                 0
             }
         };
         Ok(Self {
             config,
-            longest,
+            max_result,
             charge,
         })
     }
-
-    fn weight(&self, facts: &Facts) -> u64 {
-        self.charge
-            .of(u32::try_from(facts.bytes).unwrap_or(u32::MAX))
-    }
 }
-
-/// How long a result is that says no more than whose it is.
-const SHORTEST: u32 = 100;

@@ -1,4 +1,4 @@
-//! How recorded calls are replayed.
+//! Settings of a replay.
 
 use std::time::Duration;
 
@@ -7,43 +7,41 @@ use callward_core::{Profile, ToolDefinition, ToolName};
 
 use crate::Capacity;
 
-/// How recorded calls are replayed.
+/// Settings of a replay.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where the plans come from. Default: the record.
+    /// The source of the plans. Default: the recording.
     pub hints: HintSource,
-    /// Which sessions meet. Default: none.
+    /// Which sessions share state. Default: none.
     pub sessions: Sessions,
-    /// Tools as their servers list them; they come before the record's labels. Default: none.
+    /// Listed tools; they override the labels of the recording. Default: none.
     pub tools: Vec<ToolDefinition>,
-    /// Which state single tools read and write, within their world: for our cache. Default: each
-    /// touches all of it.
+    /// The scopes of single tools, for our cache. Default: each tool touches its whole world.
     pub scopes: Vec<(ToolName, ToolScopes)>,
     /// The table from hints to plans. Default: standard.
     pub profile: Profile,
-    /// The cache's own settings, but for its capacity. Default: the cache's.
+    /// The settings of the cache, except its capacity. Default: those of the cache.
     pub cache: CacheConfig,
-    /// How long the policies it is compared with keep a result. Default: as long as ours keeps a
-    /// read.
+    /// The lifetime of results in the compared policies. Default: that of a read in our cache.
     pub ttl: Duration,
-    /// How much all bounded policies may keep, ours among them. Default: 64 MiB.
+    /// The capacity of all bounded policies, including ours. Default: 64 MiB.
     pub capacity: Capacity,
-    /// What a call of unknown duration would have cost. It is counted as saved, but moves no clock.
-    /// Default: 100 ms.
+    /// The saved time for a call of unknown duration. The clock does not advance by it. Default:
+    /// 100 ms.
     pub assumed_duration: Duration,
-    /// The time between two calls of a session whose times are not recorded. Default: none.
+    /// The time between two calls of a session without recorded times. Default: none.
     pub gap: Duration,
 }
 
-/// Where the plans of the calls come from.
+/// The source of the plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum HintSource {
-    /// What the record says of the call; where it says nothing, from the tool's name.
+    /// The labels of the recording; the tool's name where there is none.
     #[default]
     Recorded,
-    /// The tool's name alone, by the standard rules.
+    /// The tool's name alone, with the standard rules.
     Inferred,
 }
 
@@ -51,15 +49,15 @@ pub enum HintSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Sessions {
-    /// Each session is a world of its own, unless the record names the state it works on.
+    /// Each session has its own state, unless the recording names a replica set.
     #[default]
     Apart,
-    /// All sessions of a trace work on the same state, for the same principal.
+    /// All sessions of a trace share one state and one principal.
     Shared,
 }
 
 impl Options {
-    /// Says whether the tool is among those given.
+    /// Returns `true` if the tool is listed.
     pub(crate) fn is_listed(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name().as_str() == name)
     }

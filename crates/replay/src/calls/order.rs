@@ -1,8 +1,8 @@
-//! Bringing calls into the order they began in.
+//! Sorts calls by the time they began.
 //!
-//! A line is written when a call ends, so that the lines of calls that overlapped stand in another
-//! order than the calls began. Where times are recorded, a bounded number of lines is read ahead and
-//! sorted by them; without times, the order of the lines counts.
+//! A line is written when a call ends, so lines of concurrent calls are out of order. Where times
+//! are recorded, a bounded number of lines is read ahead and sorted; without times, the order of
+//! the lines counts.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,33 +13,33 @@ use super::place::Place;
 use crate::ReplayError;
 use crate::trace::RecordedCall;
 
-/// A call, and when it begins.
+/// A call and its start time.
 #[derive(Debug)]
 pub(crate) struct Timed {
     pub(crate) call: RecordedCall,
     pub(crate) place: Place,
-    /// After the replay's start; `None` if the record has no time.
+    /// Since the start of the replay; `None` if no time is recorded.
     pub(crate) at: Option<Duration>,
     turn: (Duration, u64),
 }
 
-/// How many lines are read ahead.
+/// The number of lines that are read ahead.
 const AHEAD: usize = 1_024;
 
-/// A clock that counts from elsewhere (the time of day, say) starts at most this long before the
-/// first call seen of it: calls that began earlier may stand on later lines.
+/// A clock may count from any moment, such as the epoch. It starts at most this long before its
+/// first line: later lines may have calls that began earlier.
 const LEAD: Duration = Duration::from_secs(600);
 
-/// Nothing is later: a clock can always say it.
+/// The latest time, so that no clock overflows.
 const LATEST: Duration = Duration::from_secs(50 * 365 * 24 * 3600);
 
-/// Calls in the order they began in.
+/// Calls in the order of their start.
 #[derive(Debug)]
 pub(crate) struct InOrder<I> {
     lines: I,
     sessions: Sessions,
     ahead: BinaryHeap<Timed>,
-    /// For each recorded clock, what it said first (less the lead), and when that is for us.
+    /// For each recorded clock, its first time less the lead, and the same moment in the replay.
     clocks: HashMap<u128, (Duration, Duration)>,
     latest: Duration,
     read: u64,
@@ -96,7 +96,7 @@ impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> Iterator for InOrder
     }
 }
 
-// A heap gives the greatest first: the one whose turn is earliest.
+// a heap pops the greatest: the call whose turn is earliest
 impl Ord for Timed {
     fn cmp(&self, other: &Self) -> Ordering {
         other.turn.cmp(&self.turn)
@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn without_times_the_lines_stay_as_they_are() {
+    fn without_times_the_order_of_the_lines_counts() {
         let lines = [r#"{"tool":"b"}"#, r#"{"tool":"a"}"#, r#"{"tool":"c"}"#];
         let want = [("b", None), ("a", None), ("c", None)];
         assert_eq!(order(&lines), owned(&want));
     }
 
     #[test]
-    fn with_times_calls_come_as_they_began() {
+    fn with_times_calls_are_sorted_by_their_start() {
         let lines = [
             r#"{"tool":"short","set":"s","session":"1","at_ms":2000}"#,
             r#"{"tool":"long","set":"s","session":"2","at_ms":1000}"#,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_apart_have_clocks_of_their_own_one_after_another() {
+    fn separate_sessions_have_separate_clocks_in_sequence() {
         let lines = [
             r#"{"tool":"a","session":"1","at_ms":0}"#,
             r#"{"tool":"b","session":"1","at_ms":9000}"#,

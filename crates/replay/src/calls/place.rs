@@ -10,11 +10,11 @@ use crate::trace::RecordedCall;
 pub(crate) struct Place {
     /// The state that calls read and write.
     pub(crate) world: u128,
-    /// On whose behalf; meaningful within the world.
+    /// The principal; meaningful within the world.
     pub(crate) principal: u128,
-    /// The conversation, one call after another.
+    /// The conversation.
     pub(crate) session: u128,
-    /// Whose times of beginning can be compared.
+    /// Calls with the same clock have comparable times.
     pub(crate) clock: u128,
     /// World, principal, tool and arguments.
     pub(crate) key: u128,
@@ -22,7 +22,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn of(call: &RecordedCall, sessions: Sessions) -> Self {
-        // a digest of a digest would be as good for anybody: nothing here is secret
+        // nothing here is secret
         let hash = FingerprintKey::fixed();
         let text = |text: &str| hash.bytes(text.as_bytes()).as_u128();
         let trace = text(&call.trace);
@@ -42,7 +42,7 @@ impl Place {
             (None, Sessions::Apart) => session,
         };
         let raw = call.arguments().as_bytes();
-        // arguments without a structural digest are told apart by how they are spelt
+        // arguments without a structural hash are compared as text
         let arguments = hash.json(raw).unwrap_or_else(|_| hash.bytes(raw)).as_u128();
         let key = [world, principal, text(call.tool.as_str()), arguments];
         Self {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_apart_unless_told_otherwise() {
+    fn sessions_are_apart_by_default() {
         let one = r#"{"session":"1","tool":"a","args":{"x":1,"y":2}}"#;
         let same = r#"{"session":"1","tool":"a","args":{"y":2, "x":1}}"#;
         let other = r#"{"session":"2","tool":"a","args":{"x":1,"y":2}}"#;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_set_is_the_world_of_all_its_sessions() {
+    fn sessions_of_a_named_set_share_a_world() {
         let of = |session: &str, principal: &str| {
             let line = format!(
                 r#"{{"session":"{session}","set":"s","principal":"{principal}","tool":"a"}}"#

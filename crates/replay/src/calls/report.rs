@@ -1,4 +1,4 @@
-//! What a replay of calls found, for people and for machines.
+//! The result of a replay of calls.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde::Serialize;
 use super::Figures;
 use crate::report::{Cell, Grid, Mark, percent};
 
-/// What a replay of calls found.
+/// The result of a replay of calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Replayed {
-    /// How many calls were replayed.
+    /// The number of calls.
     pub calls: u64,
-    /// Of how many sessions.
+    /// The number of sessions.
     pub sessions: u64,
-    /// How many lines could not be used.
+    /// The number of invalid lines.
     pub left_out: u64,
-    /// The policies, ours first.
+    /// The figures of each policy, ours first.
     pub policies: Vec<Figures>,
 }
 
 impl Replayed {
-    /// Returns the figures of our own cache.
+    /// Returns the figures of our cache.
     ///
     /// # Panics
     ///
@@ -39,7 +39,7 @@ impl Replayed {
         self.policies.iter().find(|figures| figures.policy == name)
     }
 
-    /// Puts the policies side by side.
+    /// Returns a row for each policy.
     #[must_use]
     pub fn grid(&self) -> Grid {
         let mut grid = Grid::new(&[
@@ -91,7 +91,7 @@ fn wrong(count: u64) -> Cell {
     Cell::marked(count, if count == 0 { Mark::Good } else { Mark::Bad })
 }
 
-/// Writes a time that people can compare.
+/// Formats a time.
 fn span(millis: f64) -> String {
     let seconds = Duration::try_from_secs_f64(millis / 1e3)
         .unwrap_or(Duration::MAX)

@@ -1,81 +1,81 @@
-//! Judging one policy, call by call.
+//! The figures of one policy, call by call.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::report::share;
-use crate::trace::ResultDigest;
 
-/// What the record says of one call: all that an answer is judged by.
+/// The recorded facts of one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) key: u128,
-    /// How many bytes came back.
+    /// The length of the result.
     pub(crate) bytes: u64,
-    pub(crate) digest: Option<ResultDigest>,
+    /// The last 128 bits of the SHA-1 of the result.
+    pub(crate) digest: Option<u128>,
     pub(crate) error: bool,
-    /// The call had an answer, be it a failure.
+    /// The call was answered, perhaps with a failure.
     pub(crate) answered: bool,
     pub(crate) write: bool,
-    /// The call repeats the last write to its world, and that has no further effect.
+    /// The call repeats the last write to its world, without further effect.
     pub(crate) repeats: bool,
-    /// What the server took, if it worked for the call and that is known.
+    /// The time that the server took, if known and the server ran the call.
     pub(crate) cost: Option<Duration>,
 }
 
-/// Of whom a policy has an answer.
+/// The call whose result a policy kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kept {
-    pub(crate) digest: Option<ResultDigest>,
+    pub(crate) digest: Option<u128>,
     pub(crate) cost: Option<Duration>,
 }
 
-/// What a policy did with a call.
+/// The decision of a policy on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Did {
-    /// Let it run.
+    /// The call ran.
     Ran,
-    /// Answered it with what it had.
+    /// A stored result answered it.
     Hit(Kept),
-    /// Answered it together with one that was running.
+    /// The result of a call in flight answered it.
     Joined(Kept),
 }
 
-/// What one policy did, in figures.
+/// The figures of one policy.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
     /// The policy.
     pub policy: &'static str,
-    /// How many calls were replayed.
+    /// The number of calls.
     pub calls: u64,
-    /// How many of them are reads.
+    /// The number of reads among them.
     pub reads: u64,
-    /// Answered with what was kept.
+    /// Calls answered with a stored result.
     pub hits: u64,
-    /// Answered with the result of an identical call that was running.
+    /// Calls answered with the result of an identical call in flight.
     pub joined: u64,
     /// Hits and joined, as a share of all calls.
     pub hit_rate: f64,
     /// Hits and joined among the reads, as a share of the reads.
     pub read_hit_rate: f64,
-    /// Answered with something else than the recorded result; `None` if no answer could be compared.
+    /// Answers that differ from the recorded result; `None` if no answer could be compared.
     pub stale: Option<u64>,
-    /// Answered with what could not be compared: one of the two results was not recorded.
+    /// Answers that could not be compared, because one of the two results is unknown.
     pub not_compared: u64,
-    /// Writes that were answered without being run, though running them would have had an effect.
+    /// Writes that were answered without running, though they would have had an effect.
     pub writes_swallowed: u64,
-    /// Writes that were answered without being run, and only repeated the last one, which their tool
-    /// says has no further effect.
+    /// Writes that were answered without running and only repeated the last one, by a tool that is
+    /// idempotent.
     pub repeats_answered: u64,
-    /// What the servers would have worked for the calls that were answered without them.
+    /// The time that servers would have taken for the answered calls, in milliseconds.
     pub saved_ms: f64,
-    /// What is kept at the end.
+    /// The bytes kept at the end.
     pub bytes: u64,
 }
 
-/// The figures of one policy, under way.
+/// Counts the figures of one policy.
 #[derive(Debug)]
 pub(crate) struct Tally {
     figures: Figures,
@@ -87,7 +87,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Starts with nothing. A call whose duration nobody knows is worth `assumed`.
+    /// Starts at zero. A call of unknown duration counts as `assumed`.
     pub(crate) const fn new(policy: &'static str, assumed: Duration) -> Self {
         Self {
             figures: Figures {
@@ -146,7 +146,7 @@ impl Tally {
         self.saved = self.saved.saturating_add(cost);
     }
 
-    /// Returns the figures. `bytes` is what is kept at the end.
+    /// Returns the figures.
     pub(crate) fn end(mut self, bytes: u64) -> Figures {
         let figures = &mut self.figures;
         let answered = figures.hits + figures.joined;
@@ -159,11 +159,11 @@ impl Tally {
     }
 }
 
-/// Says whether an answer is another than the recorded one; `None` if that is not known.
+/// Returns `true` if an answer differs from the recorded one; `None` if that is unknown.
 fn differs(call: &Facts, kept: Kept) -> Option<bool> {
     match (call.digest, kept.digest) {
         (Some(recorded), Some(given)) => Some(recorded != given),
-        // only successes are kept, and the record has a failure in its place
+        // only successes are stored, and a failure is recorded
         _ if call.error && call.answered => Some(true),
         _ => None,
     }
@@ -179,7 +179,7 @@ mod tests {
         Facts {
             key: 0,
             bytes: 0,
-            digest: digest.map(|byte| ResultDigest::new([byte; 20])),
+            digest: digest.map(u128::from),
             error: false,
             answered: true,
             write,
@@ -190,7 +190,7 @@ mod tests {
 
     fn kept(digest: Option<u8>) -> Kept {
         Kept {
-            digest: digest.map(|byte| ResultDigest::new([byte; 20])),
+            digest: digest.map(u128::from),
             cost: None,
         }
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_stale_if_it_differs_and_unknown_if_nobody_can_tell() {
+    fn a_different_answer_is_stale_and_an_unrecorded_one_unknown() {
         let read = facts(false, Some(1));
         let failed = Facts {
             error: true,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_is_answered_is_swallowed_unless_it_only_repeats() {
+    fn an_answered_write_is_swallowed_unless_it_only_repeats() {
         let write = facts(true, None);
         let repeat = Facts {
             repeats: true,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_is_what_the_call_took_or_the_one_before_or_what_is_assumed() {
+    fn saved_time_is_that_of_the_call_or_the_stored_one_or_assumed() {
         let ms = |millis| Some(Duration::from_millis(millis));
         let known = Facts {
             cost: ms(7),

@@ -1,4 +1,4 @@
-//! From a recorded call to the tool a gateway would have made of it.
+//! The tools that a gateway would have made of recorded calls.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,15 +8,14 @@ use callward_cache::{CacheConfig, ToolScopes};
 use callward_core::infer::{Inference, Listed};
 use callward_core::{
     Annotations, CacheRule, CallPlan, Effect, Hints, Inferred, InvalidDefinition, Judgement,
-    Principal, Profile, ReplicaSetId, Resolved, RuleSet, Source, Subject, Tool, ToolDefinition,
-    ToolName, Trust, judge,
+    Profile, ReplicaSetId, Resolved, RuleSet, Source, Subject, Tool, ToolDefinition, ToolName,
+    Trust, judge,
 };
 
-use super::place::Place;
 use super::{HintSource, Options};
 use crate::trace::RecordedCall;
 
-/// The tools that were met so far.
+/// The tools seen so far.
 #[derive(Debug)]
 pub(crate) struct Tools {
     hints: HintSource,
@@ -25,21 +24,13 @@ pub(crate) struct Tools {
     made: HashMap<Kind, Arc<Tool>>,
 }
 
-/// What tells tools apart. A tool whose labels change from call to call is several.
+/// The identity of a tool. A tool whose labels vary from call to call is several tools.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Kind {
     name: String,
     effect: Option<Effect>,
     ttl_ms: Option<u64>,
 }
-
-struct Judged {
-    resolved: Resolved,
-    plan: CallPlan,
-}
-
-/// So many tools are remembered. Each can be made again, and would be the same.
-const REMEMBERED: usize = 4_096;
 
 impl Tools {
     pub(crate) fn new(options: &Options) -> Self {
@@ -55,106 +46,109 @@ impl Tools {
     ///
     /// # Errors
     ///
-    /// [`InvalidDefinition`] if there can be no tool of this name.
+    /// [`InvalidDefinition`] if the name is not valid for a tool.
     pub(crate) fn of(&mut self, call: &RecordedCall) -> Result<Arc<Tool>, InvalidDefinition> {
         if let Some(listed) = self.listed.get(call.tool.as_str()) {
             return Ok(listed.clone());
         }
-        let by_record = self.hints == HintSource::Recorded;
+        let is_recorded = self.hints == HintSource::Recorded;
         let kind = Kind {
             name: call.tool.as_str().to_owned(),
-            effect: call.labelled().filter(|_| by_record),
-            ttl_ms: call.ttl_ms.filter(|_| by_record),
+            effect: call.labelled().filter(|_| is_recorded),
+            ttl_ms: call.ttl_ms.filter(|_| is_recorded),
         };
         if let Some(made) = self.made.get(&kind) {
             return Ok(made.clone());
         }
         let made = Arc::new(self.make(&kind)?);
-        if self.made.len() >= REMEMBERED {
-            self.made.clear();
-        }
         self.made.insert(kind, made.clone());
         Ok(made)
     }
 
     fn make(&self, kind: &Kind) -> Result<Tool, InvalidDefinition> {
-        let definition = serde_json::json!({
-            "name": kind.name,
-            "inputSchema": { "type": "object" },
-        });
-        let mut judged = match kind.effect {
-            Some(effect) => {
-                let resolved = Resolved::from_single(hints_of(effect), Source::Declared);
-                let plan = CallPlan::derive(&resolved, &self.profile);
-                Judged { resolved, plan }
-            }
+        let tool = match kind.effect {
+            Some(effect) => labelled_tool(&kind.name, effect, &self.profile)?,
             None => {
                 let inferred = RuleSet::Standard.infer(&Subject::new(&kind.name));
-                judged(&inferred, &Annotations::default(), &self.profile)
+                let silent = Annotations::default();
+                judged(definition(&kind.name)?, &inferred, &silent, &self.profile)
             }
         };
-        if let Some(ttl) = kind.ttl_ms {
-            judged.plan.cache = kept_for(judged.plan.cache, Duration::from_millis(ttl));
-        }
-        let definition = ToolDefinition::from_json(definition.to_string())?;
-        Ok(tool(definition, judged))
+        let Some(ttl) = kind.ttl_ms else {
+            return Ok(tool);
+        };
+        let mut plan = CallPlan::clone(tool.plan());
+        plan.cache = with_ttl(plan.cache, Duration::from_millis(ttl));
+        let resolved = tool.resolved().clone();
+        Ok(Tool::new(set(), definition(&kind.name)?, resolved, plan))
     }
 }
 
-fn tool(definition: ToolDefinition, judged: Judged) -> Tool {
-    Tool::new(set(), definition, judged.resolved, judged.plan)
+fn definition(name: &str) -> Result<ToolDefinition, InvalidDefinition> {
+    let raw = serde_json::json!({ "name": name, "inputSchema": { "type": "object" } });
+    ToolDefinition::from_json(raw.to_string())
 }
 
-/// Judges listed tools as one server's.
-fn listed(options: &Options) -> HashMap<String, Arc<Tool>> {
-    let declared: Vec<_> = options
-        .tools
-        .iter()
-        .map(ToolDefinition::annotations)
-        .collect();
-    let siblings: Vec<_> = options
-        .tools
-        .iter()
-        .zip(&declared)
-        .map(|(tool, declared)| {
-            let mut subject = Subject::new(tool.name().as_str());
-            subject.title = tool.title();
-            subject.description = tool.description();
-            subject.input_schema = tool.input_schema();
-            Listed::new(subject, declared)
-        })
-        .collect();
-    let inferred = Inference::new(RuleSet::Standard).infer_all(&siblings);
-    options
-        .tools
-        .iter()
-        .zip(inferred)
-        .map(|(listed, inferred)| {
-            let judged = judged(&inferred, listed.annotations(), &options.profile);
-            let name = listed.name().as_str().to_owned();
-            (name, Arc::new(tool(listed.clone(), judged)))
-        })
-        .collect()
-}
-
-fn judged(inferred: &Inferred, declared: &Annotations, profile: &Profile) -> Judged {
-    let hints = Hints::new(inferred, declared, Trust::Standard);
-    let Judgement { resolved, plan, .. } = judge(&hints, profile);
-    Judged { resolved, plan }
-}
-
-fn hints_of(effect: Effect) -> Annotations {
+/// Makes a tool that declares an effect.
+pub(crate) fn labelled_tool(
+    name: &str,
+    effect: Effect,
+    profile: &Profile,
+) -> Result<Tool, InvalidDefinition> {
     let hints = Annotations::default();
-    match effect {
+    let hints = match effect {
         Effect::ReadOnly => hints.with_read_only(true),
         Effect::Idempotent => hints.with_idempotent(true).with_destructive(false),
         Effect::Mutating => hints.with_read_only(false).with_destructive(false),
         Effect::Destructive => hints.with_destructive(true),
-    }
+    };
+    let resolved = Resolved::from_single(hints, Source::Declared);
+    let plan = CallPlan::derive(&resolved, profile);
+    Ok(Tool::new(set(), definition(name)?, resolved, plan))
 }
 
-/// Gives a rule another lifetime; without one, nothing is kept.
-const fn kept_for(rule: CacheRule, ttl: Duration) -> CacheRule {
+/// Makes the listed tools, inferred together as those of one server.
+fn listed(options: &Options) -> HashMap<String, Arc<Tool>> {
+    let tools = &options.tools;
+    let siblings: Vec<_> = tools
+        .iter()
+        .map(|tool| {
+            let mut subject = Subject::new(tool.name().as_str());
+            subject.title = tool.title();
+            subject.description = tool.description();
+            subject.input_schema = tool.input_schema();
+            Listed::new(subject, tool.annotations())
+        })
+        .collect();
+    let inferred = Inference::new(RuleSet::Standard).infer_all(&siblings);
+    tools
+        .iter()
+        .zip(inferred)
+        .map(|(tool, inferred)| {
+            let made = judged(
+                tool.clone(),
+                &inferred,
+                tool.annotations(),
+                &options.profile,
+            );
+            (tool.name().as_str().to_owned(), Arc::new(made))
+        })
+        .collect()
+}
+
+fn judged(
+    definition: ToolDefinition,
+    inferred: &Inferred,
+    declared: &Annotations,
+    profile: &Profile,
+) -> Tool {
+    let hints = Hints::new(inferred, declared, Trust::Standard);
+    let Judgement { resolved, plan, .. } = judge(&hints, profile);
+    Tool::new(set(), definition, resolved, plan)
+}
+
+/// Sets the lifetime of a rule; 0 stores nothing.
+const fn with_ttl(rule: CacheRule, ttl: Duration) -> CacheRule {
     match rule {
         CacheRule::Store { .. } if ttl.is_zero() => CacheRule::Bypass,
         CacheRule::Store { lifetime, .. } => CacheRule::Store { ttl, lifetime },
@@ -165,12 +159,12 @@ const fn kept_for(rule: CacheRule, ttl: Duration) -> CacheRule {
 }
 
 /// Returns the one replica set of each world.
-#[expect(clippy::expect_used, reason = "a fixed name, and a test makes it")]
+#[expect(clippy::expect_used, reason = "a constant name, covered by tests")]
 fn set() -> ReplicaSetId {
-    ReplicaSetId::new("world").expect("`world` is a name")
+    ReplicaSetId::new("world").expect("`world` is a valid name")
 }
 
-/// Adds what is said about the scopes of tools.
+/// Adds the scopes of tools.
 pub(crate) fn with_scopes(
     mut config: CacheConfig,
     scopes: &[(ToolName, ToolScopes)],
@@ -179,9 +173,4 @@ pub(crate) fn with_scopes(
         config.scopes = config.scopes.with(set(), tool.clone(), scopes.clone());
     }
     config
-}
-
-/// Names the principal of a call.
-pub(crate) fn principal(place: &Place) -> Principal {
-    Principal::new(format!("{:032x}", place.principal))
 }

@@ -1,23 +1,21 @@
-//! The optimum, by looking ahead.
+//! The optimum, with knowledge of the future.
 
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::Simulator;
-use super::queue::PerKey;
 
-/// Belady's optimum, MIN: what is asked for again last makes room. Every miss is stored.
+/// Belady's optimum, MIN: evicts the key whose next request is last. Stores every miss.
 ///
-/// No policy that stores every miss has more hits, if all entries weigh the same. With sizes it is
-/// only a rule of thumb; so it counts entries and takes no size.
+/// No policy that stores every miss has more hits if all entries have one size. With sizes it is
+/// only a heuristic; therefore it counts entries and ignores sizes.
 #[derive(Debug)]
 pub struct Belady {
-    /// When the key of each request is asked for next.
+    /// The time of the next request for the key of each request.
     next: Vec<u32>,
-    /// Next use and key of what is kept. What was used since stands in it twice: the older one is
-    /// below all that are true, and never comes up.
+    /// Next use and key of each entry. A key used since has an older pair here too, which is below
+    /// all valid pairs and never comes up.
     order: BinaryHeap<(u32, u32)>,
-    kept: PerKey<bool>,
-    count: u64,
+    kept: HashSet<u32>,
     capacity: u64,
     now: usize,
 }
@@ -25,27 +23,21 @@ pub struct Belady {
 const NEVER: u32 = u32::MAX;
 
 impl Belady {
-    /// Keeps `capacity` entries. The requests to come are `keys`, in this order.
+    /// Keeps `capacity` entries. `keys` are the requests to come, in order.
     #[must_use]
     pub fn new(capacity: u64, keys: &[u32]) -> Self {
-        let mut seen = PerKey::<Option<u32>>::default();
-        let mut next: Vec<u32> = keys
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(at, key)| {
-                let next = seen.get(*key).unwrap_or(NEVER);
-                // past four billion requests all are equally far away
-                seen.set(*key, Some(u32::try_from(at).unwrap_or(NEVER)));
-                next
-            })
-            .collect();
+        let mut seen = HashMap::new();
+        let mut next = Vec::with_capacity(keys.len());
+        for (at, key) in keys.iter().enumerate().rev() {
+            // requests beyond four billion count as equally far away
+            let at = u32::try_from(at).unwrap_or(NEVER);
+            next.push(seen.insert(*key, at).unwrap_or(NEVER));
+        }
         next.reverse();
         Self {
             next,
             order: BinaryHeap::new(),
-            kept: PerKey::default(),
-            count: 0,
+            kept: HashSet::new(),
             capacity,
             now: 0,
         }
@@ -56,24 +48,23 @@ impl Simulator for Belady {
     fn access(&mut self, key: u32, _: u64) -> bool {
         let next = self.next.get(self.now).copied().unwrap_or(NEVER);
         self.now += 1;
-        let hit = self.kept.get(key);
-        if !hit && self.capacity > 0 {
-            if self.count == self.capacity {
-                if let Some((_, farthest)) = self.order.pop() {
-                    self.kept.set(farthest, false);
-                }
-            } else {
-                self.count += 1;
+        let hit = self.kept.contains(&key);
+        if self.capacity == 0 {
+            return hit;
+        }
+        if !hit {
+            if self.weight() == self.capacity
+                && let Some((_, farthest)) = self.order.pop()
+            {
+                self.kept.remove(&farthest);
             }
-            self.kept.set(key, true);
+            self.kept.insert(key);
         }
-        if self.capacity > 0 {
-            self.order.push((next, key));
-        }
+        self.order.push((next, key));
         hit
     }
 
     fn weight(&self) -> u64 {
-        self.count
+        self.kept.len() as u64
     }
 }

@@ -1,24 +1,22 @@
 //! Least frequently used.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::Simulator;
-use super::queue::PerKey;
 
-/// Least frequently used: what was asked for least often since it was stored makes room, among
-/// equals what was asked for longest ago. What was dropped starts from one again.
+/// Least frequently used: evicts the key with the fewest requests since it was stored, and among
+/// equals the least recently used one. An evicted key starts again from one.
 #[derive(Debug)]
 pub struct Lfu {
     /// Uses, the time of the last one, and the key.
     order: BTreeSet<(u64, u64, u32)>,
-    kept: PerKey<Kept>,
+    kept: HashMap<u32, Kept>,
     weight: u64,
     capacity: u64,
     now: u64,
 }
 
-/// No uses: not kept.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Kept {
     uses: u64,
     last: u64,
@@ -26,27 +24,27 @@ struct Kept {
 }
 
 impl Lfu {
-    /// Keeps what weighs `capacity` in all.
+    /// Keeps keys of `capacity` in all.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
         Self {
             order: BTreeSet::new(),
-            kept: PerKey::default(),
+            kept: HashMap::new(),
             weight: 0,
             capacity,
             now: 0,
         }
     }
 
-    fn keep(&mut self, key: u32, kept: Kept) {
-        self.order.insert((kept.uses, kept.last, key));
-        self.kept.set(key, kept);
+    fn keep(&mut self, key: u32, uses: u64, size: u64) {
+        let last = self.now;
+        self.order.insert((uses, last, key));
+        self.kept.insert(key, Kept { uses, last, size });
     }
 
     fn evict(&mut self) {
         if let Some((_, _, key)) = self.order.pop_first() {
-            self.weight -= self.kept.get(key).size;
-            self.kept.set(key, Kept::default());
+            self.weight -= self.kept.remove(&key).map_or(0, |kept| kept.size);
         }
     }
 }
@@ -54,21 +52,17 @@ impl Lfu {
 impl Simulator for Lfu {
     fn access(&mut self, key: u32, size: u64) -> bool {
         self.now += 1;
-        let last = self.now;
-        let kept = self.kept.get(key);
-        if kept.uses > 0 {
-            self.order.remove(&(kept.uses, kept.last, key));
-            let uses = kept.uses + 1;
-            self.keep(key, Kept { uses, last, ..kept });
+        if let Some(Kept { uses, last, size }) = self.kept.get(&key).copied() {
+            self.order.remove(&(uses, last, key));
+            self.keep(key, uses + 1, size);
             return true;
         }
-        if let Some(room) = self.capacity.checked_sub(size) {
-            while self.weight > room {
+        if let Some(limit) = self.capacity.checked_sub(size) {
+            while self.weight > limit {
                 self.evict();
             }
             self.weight += size;
-            let uses = 1;
-            self.keep(key, Kept { uses, last, size });
+            self.keep(key, 1, size);
         }
         false
     }

@@ -1,33 +1,31 @@
-//! How often keys were asked for lately, in little memory.
+//! Request frequencies in little memory.
 
-/// A count-min sketch of four rows that forgets: how often keys were asked for lately, never
-/// guessed too low by anything but the forgetting.
+/// A count-min sketch of four rows with aging. An estimate is never too low, except by aging.
 ///
-/// Counts end at 15. After ten times as many requests as there are entries, all are halved.
+/// Counters stop at 15. After ten times as many requests as entries, all counters are halved.
 #[derive(Debug)]
 pub(crate) struct Sketch {
-    rows: [Vec<u8>; ROWS],
+    rows: [Vec<u8>; 4],
     mask: u64,
     counted: u64,
     sample: u64,
 }
 
-const ROWS: usize = 4;
-const MOST: u8 = 15;
-/// Counters in each row for one entry: with fewer, keys that were never asked for again look used.
+const MAX_COUNT: u8 = 15;
+/// Counters in each row for one entry: fewer make new keys look used.
 const WIDTH: u64 = 4;
 const SAMPLE: u64 = 10;
 /// A sketch for more entries is no larger than this one: 4 × 64 MiB.
-const MOST_ENTRIES: u64 = 1 << 24;
+const MAX_ENTRIES: u64 = 1 << 24;
 
 impl Sketch {
-    /// Counts for a cache of so many entries.
+    /// Counts for a cache of `entries` entries.
     pub(crate) fn new(entries: u64) -> Self {
-        let entries = entries.clamp(8, MOST_ENTRIES);
+        let entries = entries.clamp(8, MAX_ENTRIES);
         let width = (entries * WIDTH).next_power_of_two();
-        let row = || vec![0; usize::try_from(width).unwrap_or(usize::MAX)];
+        let row = vec![0; usize::try_from(width).unwrap_or(usize::MAX)];
         Self {
-            rows: [row(), row(), row(), row()],
+            rows: std::array::from_fn(|_| row.clone()),
             mask: width - 1,
             counted: 0,
             sample: entries * SAMPLE,
@@ -36,54 +34,39 @@ impl Sketch {
 
     /// Counts a request.
     pub(crate) fn count(&mut self, key: u32) {
-        let mask = self.mask;
         let mut grew = false;
-        for (row, place) in self.rows.iter_mut().zip(places(key, mask)) {
-            if let Some(counter) = row.get_mut(place)
-                && *counter < MOST
-            {
+        for (row, place) in self.rows.iter_mut().zip(places(key, self.mask)) {
+            if let Some(counter) = row.get_mut(place).filter(|count| **count < MAX_COUNT) {
                 *counter += 1;
                 grew = true;
             }
         }
-        if grew {
-            self.counted += 1;
-            if self.counted >= self.sample {
-                self.halve();
+        self.counted += u64::from(grew);
+        if self.counted >= self.sample {
+            for counter in self.rows.iter_mut().flatten() {
+                *counter /= 2;
             }
+            self.counted /= 2;
         }
     }
 
-    /// Returns how often a key was counted lately, or a little more.
+    /// Estimates how often a key was counted lately.
     pub(crate) fn frequency(&self, key: u32) -> u8 {
         let rows = self.rows.iter().zip(places(key, self.mask));
         let counters = rows.filter_map(|(row, place)| row.get(place));
         counters.min().copied().unwrap_or(0)
     }
-
-    fn halve(&mut self) {
-        for counter in self.rows.iter_mut().flatten() {
-            *counter /= 2;
-        }
-        self.counted /= 2;
-    }
 }
 
-/// Where a key is counted, row by row.
+/// Returns the counter of a key in each row.
 fn places(key: u32, mask: u64) -> impl Iterator<Item = usize> {
-    // keys are 0, 1, 2…: neighbours must not meet in every row
     (1..).map(move |row: u64| {
-        let mixed = mix(u64::from(key) ^ (row << 32)) & mask;
-        usize::try_from(mixed).unwrap_or(usize::MAX)
+        // the finalizer of splitmix64: keys are 0, 1, 2…, and neighbours must not collide in all rows
+        let z = (u64::from(key) ^ (row << 32)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) & mask).unwrap_or(usize::MAX)
     })
-}
-
-/// Spreads a number over all bits, by the finalizer of splitmix64.
-pub(crate) fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]
@@ -94,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_guessed_too_low_before_the_first_halving(
+        fn estimates_are_not_too_low_before_the_first_halving(
             keys in proptest::collection::vec(0_u32..40, 0..79)
         ) {
             let mut sketch = Sketch::new(8);
@@ -109,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn most_guesses_are_right() {
+    fn most_estimates_are_exact() {
         let mut sketch = Sketch::new(1000);
         for key in 0..1000 {
             sketch.count(key);
@@ -123,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_is_halved_in_time() {
+    fn counts_are_halved_after_a_sample() {
         let mut sketch = Sketch::new(8);
         for _ in 0..12 {
             sketch.count(7);

@@ -1,4 +1,4 @@
-//! A window before a gate that lets in what is asked for more often.
+//! W-TinyLFU.
 
 use super::Simulator;
 use super::queue::Queue;
@@ -6,10 +6,9 @@ use super::sketch::Sketch;
 
 /// W-TinyLFU (Einziger, Friedman and Manes, 2017), with a window of fixed size.
 ///
-/// What is new enters a window of one hundredth, least recently used first out. What leaves the
-/// window may enter the main part only if it was asked for more often lately, by a count-min
-/// sketch, than what would have to go. The main part is segmented: four fifths are for what was
-/// asked for again since it entered.
+/// A new key enters an LRU window of one hundredth. A key that leaves the window enters the main
+/// part only if a count-min sketch has seen it more often lately than the key to be evicted. The
+/// main part is segmented: four fifths are for keys requested again since they entered.
 #[derive(Debug)]
 pub struct WTinyLfu {
     sketch: Sketch,
@@ -22,7 +21,7 @@ pub struct WTinyLfu {
 }
 
 impl WTinyLfu {
-    /// Keeps what weighs `capacity` in all, some `entries` entries.
+    /// Keeps keys of `capacity` in all, about `entries` entries.
     #[must_use]
     pub fn new(capacity: u64, entries: u64) -> Self {
         let window_share = (capacity / 100).max(1);
@@ -38,7 +37,7 @@ impl WTinyLfu {
         }
     }
 
-    /// Notes a use, and says whether the key is there.
+    /// Records a use. Returns `true` if the key is present.
     fn touch(&mut self, key: u32) -> bool {
         if self.window.touch(key) || self.protected.touch(key) {
             return true;
@@ -48,7 +47,7 @@ impl WTinyLfu {
         };
         self.protected.push(key, size);
         while self.protected.weight() > self.protected_share {
-            // who is demoted is the newest on probation
+            // a demoted key is the newest on probation
             let Some((key, size)) = self.protected.pop() else {
                 break;
             };
@@ -57,13 +56,13 @@ impl WTinyLfu {
         true
     }
 
-    /// Drops the candidate, or as many others as it takes.
+    /// Drops the candidate, or evicts others to admit it.
     fn admit(&mut self, candidate: u32, size: u64) {
         let share = self.capacity.saturating_sub(self.window_share);
-        let Some(room) = share.checked_sub(size) else {
+        let Some(limit) = share.checked_sub(size) else {
             return;
         };
-        while self.probation.weight() + self.protected.weight() > room {
+        while self.probation.weight() + self.protected.weight() > limit {
             let on_probation = self.probation.oldest();
             let Some((victim, _)) = on_probation.or_else(|| self.protected.oldest()) else {
                 return;

@@ -11,8 +11,9 @@ use std::str::FromStr;
 
 use callward_testkit::args::Args;
 use callward_testkit::calls;
-use callward_testkit::chaos::pipe::{Ended, PipeServer};
-use callward_testkit::chaos::{Chaos, Era, Ledger};
+use callward_testkit::chaos::{Chaos, Ledger};
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::pipe::{Ended, PipeServer};
 use tokio::io::{stdin, stdout};
 
 const USAGE: &str = "usage: chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]";

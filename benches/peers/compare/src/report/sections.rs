@@ -1,11 +1,11 @@
-//! Figures of benches that compare nothing with peers: each a report in the folder, shown as it is.
+//! Reports of benches without peers: each a file in the folder.
 
 use std::fs;
 use std::path::Path;
 
 use crate::Outcome;
 
-/// What is known of a report beyond its name: a heading, and the command that makes it.
+/// Known reports: name, heading, and command.
 const KNOWN: &[(&str, &str, &str)] = &[
     (
         "stack_cost",
@@ -13,38 +13,13 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "cargo bench --bench stack_cost",
     ),
     (
-        "layer_cost",
-        "What each layer costs",
-        "cargo bench --bench layer_cost",
-    ),
-    (
-        "cache_hit_rate",
-        "How often the cache answers",
-        "cargo bench --bench cache_hit_rate",
-    ),
-    (
-        "balance",
-        "How well calls are spread",
-        "cargo bench --bench balance",
-    ),
-    (
-        "pool_scale",
-        "What one choice of a server costs",
-        "cargo bench -p callward-router --bench pool_scale",
-    ),
-    (
         "telemetry_cost",
         "What telemetry costs",
         "cargo bench -p callward-telemetry --features otlp --bench telemetry_cost",
     ),
-    (
-        "metastable",
-        "What an outage does to callers",
-        "cargo bench --bench metastable",
-    ),
 ];
 
-/// A section for each report, those that are known first and in the order of the list.
+/// Returns a section for each report, the known ones first.
 pub(crate) fn read(folder: &Path) -> Outcome<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -71,7 +46,7 @@ pub(crate) fn read(folder: &Path) -> Outcome<Vec<String>> {
         .collect())
 }
 
-/// Markdown stands as it is; text keeps its columns.
+/// Markdown is included as it is, text as a code block.
 fn section(name: &str, kind: &str, text: &str) -> String {
     let known = KNOWN.iter().find(|known| known.0 == name);
     let heading = known.map_or(name, |known| known.1);
@@ -94,9 +69,9 @@ mod tests {
 
     #[test]
     fn a_report_comes_with_its_command() {
-        let known = section("balance", "md", "| a |\n\n");
-        assert!(known.contains("## How well calls are spread\n"), "{known}");
-        assert!(known.contains("cargo bench --bench balance\n"), "{known}");
+        let known = section("stack_cost", "md", "| a |\n\n");
+        assert!(known.contains("## What the whole stack costs in process\n"), "{known}");
+        assert!(known.contains("cargo bench --bench stack_cost\n"), "{known}");
         assert!(known.ends_with("\n| a |\n"), "{known}");
         let other = section("new_bench", "txt", "a  b");
         assert!(

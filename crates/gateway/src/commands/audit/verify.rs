@@ -1,4 +1,4 @@
-//! `callward audit verify`: whether logs are all there and as they were written.
+//! `callward audit verify`: detects changes of audit logs.
 
 use std::process::ExitCode;
 
@@ -11,22 +11,11 @@ use crate::config::show_size;
 use crate::error::{AppError, Outcome};
 use crate::output::{Screen, Tone};
 
-/// A log of fewer bytes is read before anybody looks.
-const LONG: u64 = 64 << 20;
-
 pub(super) fn run(args: &Verify, screen: &Screen) -> Outcome {
     let key = args.key_file.as_deref().map(read_key).transpose()?;
     let mut code = ExitCode::SUCCESS;
-    let reports = verify(&args.paths, key.as_ref(), &mut |progress| {
-        if progress.bytes >= LONG && progress.bytes.is_multiple_of(LONG) {
-            screen.note(format_args!(
-                "{}: {} read",
-                progress.file.display(),
-                show_size(progress.bytes)
-            ));
-        }
-    })
-    .map_err(AppError::io("a log cannot be read"))?;
+    let reports =
+        verify(&args.paths, key.as_ref()).map_err(AppError::io("a log cannot be read"))?;
     for report in &reports {
         if !report.is_whole() {
             code = ExitCode::FAILURE;
@@ -71,20 +60,19 @@ fn show(report: &Report, screen: &Screen) {
         screen.out(format_args!("  {fault}"));
     }
     if report.fault.is_none() && report.closed == Some(false) {
-        screen.out(format_args!(
-            "  not closed: it is being written, or its process was killed, and the last calls that it \
-             answered may have no record (`audit.fsync`)"
-        ));
+        screen.out(
+            "  not closed: the log is being written, its process was killed, or its end was cut; the \
+             last answered calls may have no record (`audit.fsync`)",
+        );
     }
     for (count, what) in [
         (
             report.unclosed,
-            "processes ended without closing the log: the last calls that they answered may have no \
-             record",
+            "processes ended without closing the log: their last answered calls may have no record",
         ),
         (
-            report.repaired,
-            "lines broke off when a process stopped, and were repaired",
+            report.torn,
+            "partial lines at the end of files, left by killed processes",
         ),
         (
             report.lost,
@@ -94,16 +82,15 @@ fn show(report: &Report, screen: &Screen) {
             report.suppressed,
             "refusals have no record: there were too many",
         ),
-        (
-            report.after_head,
-            "records stand behind the one that the head names",
-        ),
     ] {
         if count > 0 {
             screen.out(format_args!("  {count} {what}"));
         }
     }
-    for note in &report.notes {
-        screen.out(format_args!("  {note}"));
+    if report.oldest > 1 {
+        screen.out(format_args!(
+            "  begins with file {}: earlier files were deleted as configured",
+            report.oldest
+        ));
     }
 }

@@ -1,10 +1,9 @@
 //! `callward replay --keys`: hit rates over capacities.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::ExitCode;
 
-use callward_replay::{Capacity, Comparison, Gap, KeyTrace, Plot, Policy};
+use callward_replay::{Capacity, Comparison, Gap, KeyTrace, Policy};
 use serde::Serialize;
 
 use crate::args::Replay;
@@ -13,12 +12,6 @@ use crate::error::{AppError, Outcome};
 use crate::output::Screen;
 
 pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
-    if let Some(plot) = &args.plot {
-        // a place that cannot be written is told before the work, and what is there stays
-        let options = &mut OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(false).open(plot);
-        opened.map_err(AppError::io(plot.display().to_string()))?;
-    }
     let trace = KeyTrace::read(file)?;
     if trace.requests() == 0 {
         screen.note(format_args!("note: {} has no keys", named(file)));
@@ -37,14 +30,6 @@ pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
         });
     } else {
         tell(&found, &args.policy, screen);
-    }
-    if let Some(plot) = &args.plot {
-        let title = file.file_name().map(|name| name.to_string_lossy());
-        let title = title
-            .filter(|title| title != "-")
-            .unwrap_or_else(|| named(file).into());
-        std::fs::write(plot, Plot::new(&title, &found).to_string())
-            .map_err(AppError::io(plot.display().to_string()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

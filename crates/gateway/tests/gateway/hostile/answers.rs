@@ -1,6 +1,6 @@
 //! A server on a socket that answers in time, with what is no answer.
 
-use callward_chaos::peer::{Reply, Then};
+use callward_testkit::hostile::peer::{Reply, Then};
 
 use super::Http;
 use super::http::{CHUNKED, ERAS, EVENTS, JSON, LOST, OK, chunk, event, json, open, result};

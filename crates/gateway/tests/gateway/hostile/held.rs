@@ -1,7 +1,7 @@
 //! A server on a socket that never comes to an end: silence at each stage, and streams without one.
 
-use callward_chaos::Era;
-use callward_chaos::peer::{Reply, Then};
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::peer::{Reply, Then};
 
 use super::Http;
 use super::http::{OK, result};

@@ -1,7 +1,8 @@
 //! A server on a socket whose answer breaks off.
 
-use callward_chaos::peer::{Reply, Then};
-use callward_chaos::{Break, Era};
+use callward_chaos::Break;
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::peer::{Reply, Then};
 
 use super::Http;
 

@@ -22,8 +22,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use callward::ToolDefinition;
-use callward_chaos::peer::{Peer, Reply};
-use callward_chaos::{Era, Ledger};
+use callward_chaos::Ledger;
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::peer::{Peer, Reply};
 use serde_json::{Value, json};
 
 use self::usage::Usage;

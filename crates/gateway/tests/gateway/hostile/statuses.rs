@@ -1,7 +1,8 @@
 //! Every status, with and without the effect before it.
 
-use callward_chaos::peer::{Reply, Then};
-use callward_chaos::{Break, Era};
+use callward_chaos::Break;
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::peer::{Reply, Then};
 
 use super::Http;
 use super::http::{LOST, OK, result};

@@ -1,0 +1,6 @@
+//! Recorded calls.
+
+mod cases;
+mod model;
+mod properties;
+mod recordings;
