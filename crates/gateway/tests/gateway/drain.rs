@@ -1,8 +1,11 @@
 //! Ctrl-C and SIGTERM: calls in flight end, within the limit.
 
 use callward::ToolDefinition;
-use callward_chaos::peer::{Peer, Reply, Then};
-use callward_chaos::{Era, Ledger};
+use callward_chaos::Ledger;
+use callward_testkit::hostile::{
+    Era,
+    peer::{Peer, Reply, Then},
+};
 use serde_json::json;
 
 use crate::audit::records;
