@@ -117,7 +117,7 @@ fn circuit() -> Arc<Circuit> {
 pub(crate) fn breaker_check() -> Subject {
     let circuit = circuit();
     Subject::bare(move || {
-        if let Ok(permit) = black_box(&circuit).admit_ref() {
+        if let Ok(permit) = black_box(&circuit).admit() {
             permit.succeed();
         }
     })

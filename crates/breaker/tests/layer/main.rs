@@ -306,24 +306,6 @@ async fn failures_of_calls_that_ran_together_open_it_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_layer_says_what_its_services_would_do() {
-    let (mock, set) = (down(), BreakerSet::default());
-    let layer = BreakerLayer::new(set.clone(), server("a"));
-    let service = layer.layer(mock.clone());
-    let call = read();
-    // known to the set alone, then to the layer too
-    assert!(layer.lets_through(&call));
-    for _ in 0..3 {
-        assert!(layer.lets_through(&call));
-        service.clone().oneshot(call.clone()).await.unwrap_err();
-    }
-    assert!(!layer.lets_through(&call));
-    assert!(!BreakerLayer::new(set, server("a")).lets_through(&call));
-    advance(Duration::from_secs(30)).await;
-    assert!(layer.lets_through(&call));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_caller_in_a_hurry_does_not_open_it_and_a_patient_one_does() {
     let cases = [
         (1, true, 20),

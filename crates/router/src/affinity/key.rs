@@ -76,7 +76,7 @@ pub(crate) struct Keys {
     by: AffinityKey,
     without_session: WithoutSession,
     /// Seeded anew in each process: keys come from strangers, and none must make the table slow.
-    places: foldhash::quality::RandomState,
+    places: RandomState,
     /// For what is told of keys.
     secret: RandomState,
 }
@@ -98,7 +98,7 @@ impl Keys {
         Self {
             by: config.by.clone(),
             without_session: config.without_session,
-            places: foldhash::quality::RandomState::default(),
+            places: RandomState::new(),
             secret: RandomState::new(),
         }
     }
@@ -129,11 +129,6 @@ impl Keys {
     /// Returns where a key is remembered for the replica set of a call. It changes with each process.
     pub(crate) fn place(&self, key: &Key<'_>, call: &ToolCall) -> u64 {
         self.places.hash_one((call.tool().set().as_str(), key))
-    }
-
-    /// Returns where it is remembered that a key makes a detour for one tool.
-    pub(crate) fn detour(&self, place: u64, call: &ToolCall) -> u64 {
-        self.places.hash_one((place, call.tool().name().as_str()))
     }
 
     /// Returns what a key is told of as.
@@ -274,14 +269,6 @@ mod tests {
             keys.of(&one).unwrap().digest(),
             keys.of(&elsewhere).unwrap().digest()
         );
-    }
-
-    #[test]
-    fn detours_of_tools_are_apart() {
-        let keys = keys("user");
-        let detour = |name: &str| keys.detour(1, &ToolCall::new(tool(name).build(), "{}"));
-        assert_eq!(detour("a"), detour("a"));
-        assert_ne!(detour("a"), detour("b"));
     }
 
     #[test]

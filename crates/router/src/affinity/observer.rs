@@ -71,8 +71,6 @@ pub enum ExpiryCause {
     Removed,
     /// The server is drained.
     Draining,
-    /// The server failed too often, and gets no calls for a while.
-    Ejected,
     /// The server cannot be reached.
     Unreachable,
     /// There were too many keys, and this one was not used for long.
@@ -87,7 +85,6 @@ impl ExpiryCause {
             Self::Ttl => "ttl",
             Self::Removed => "removed",
             Self::Draining => "draining",
-            Self::Ejected => "ejected",
             Self::Unreachable => "unreachable",
             Self::Capacity => "capacity",
         }

@@ -3,22 +3,21 @@
 use callward_core::ToolCall;
 use serde::{Deserialize, Serialize};
 
-use super::Strategy;
-use super::matching::Matching;
-use crate::eligible::Eligible;
+use super::{Strategy, peak_ewma};
+use crate::candidates::{Candidates, Places};
 use crate::endpoint::Endpoint;
-use crate::unfit::Unfit;
+use crate::rule::ExclusionReason;
 
-/// The servers whose capabilities match the tool's `tags`, those with the most matches first; of equals,
-/// as [`PeakEwma`](super::PeakEwma) chooses.
+/// The servers whose capabilities match the most of the tool's `tags`; of equals, as
+/// [`PeakEwma`](super::PeakEwma) chooses.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct Capability {
-    /// What becomes of servers that lack one. Default: they come last.
+    /// How a server that lacks a capability is treated. Default: it comes last.
     pub lacking: Lacking,
 }
 
-/// What becomes of a server that lacks a capability which is one of the tool's tags.
+/// How a server is treated that lacks a capability which is one of the tool's tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -26,15 +25,15 @@ pub struct Capability {
     reason = "such a server may be chosen, or not"
 )]
 pub enum Lacking {
-    /// It comes after those that lack fewer: tags may say more of a tool than what it needs.
+    /// It comes after those that lack fewer: not every tag is something the tool needs.
     #[default]
     Last,
-    /// It is no candidate: every tag is a thing the tool cannot do without.
+    /// It is no candidate: the tool needs every tag.
     Excluded,
 }
 
 impl Capability {
-    /// Makes it with what becomes of servers that lack a capability.
+    /// Makes it with how servers that lack a capability are treated.
     #[must_use]
     pub const fn new(lacking: Lacking) -> Self {
         Self { lacking }
@@ -46,20 +45,26 @@ impl Strategy for Capability {
         "capability"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        let matching = Matching {
-            groups: among.capabilities(),
-            words: Endpoint::capabilities,
-            most: usize::MAX,
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
+        let tags = &candidates.call().plan().route.tags;
+        let matches = |server: &Endpoint| {
+            let own = server.capabilities();
+            tags.iter().filter(|tag| own.contains(tag)).count()
         };
-        matching.choose(among)
+        let most = candidates.iter().map(|(_, server)| matches(server)).max()?;
+        let best: Places = candidates
+            .iter()
+            .filter(|(_, server)| matches(server) == most)
+            .map(|(index, _)| index)
+            .collect();
+        peak_ewma::choose(candidates, &best)
     }
 
-    fn admits(&self, call: &ToolCall, server: &Endpoint) -> Result<(), Unfit> {
+    fn admits(&self, call: &ToolCall, server: &Endpoint) -> Result<(), ExclusionReason> {
         let tags = &call.plan().route.tags;
         let has_all = || tags.iter().all(|tag| server.capabilities().contains(tag));
         match self.lacking {
-            Lacking::Excluded if !has_all() => Err(Unfit::LacksCapability),
+            Lacking::Excluded if !has_all() => Err(ExclusionReason::LacksCapability),
             Lacking::Excluded | Lacking::Last => Ok(()),
         }
     }

@@ -50,7 +50,7 @@ impl StrategyName {
             Self::Affinity => Arc::new(Affinity::default()),
             Self::Capability => Arc::new(Capability::default()),
             Self::Category => Arc::new(Category),
-            Self::PeakEwma => Arc::new(PeakEwma::new()),
+            Self::PeakEwma => Arc::new(PeakEwma),
             Self::LeastConnections => Arc::new(LeastConnections),
             Self::Priority => Arc::new(Priority),
             Self::Random => Arc::new(Random),

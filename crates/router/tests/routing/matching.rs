@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callward_core::{ErrorKind, Tool};
-use callward_router::{Capability, Lacking, Member, Router, StrategyName};
+use callward_router::{Capability, ExclusionReason, Lacking, Member, Router, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
 use serde_json::json;
@@ -94,7 +94,7 @@ async fn a_category_whose_servers_are_sick_or_too_light_is_left() {
         let members = vec![
             counting("sick")
                 .with_categories(["maps"])
-                .with_health(|_| false),
+                .with_gate(|_| Err(ExclusionReason::Unreachable)),
             counting("light")
                 .with_categories(["maps"])
                 .with_weight(weight(10)),

@@ -199,14 +199,10 @@ metrics! {
         "Calls that were given to a server and ended, by what became of them";
     ROUTER_CALLS_IN_FLIGHT = Gauge "callward.router.calls_in_flight" "{call}" [names::SERVER, names::SERVER_SET]
         "Calls that were given to a server and have not ended, those that wait there too";
-    ROUTER_EJECTIONS = Counter "callward.router.ejections" "{ejection}" [names::SERVER, names::SERVER_SET]
-        "How often a server was left out because its calls failed";
     ROUTER_STATE = Gauge "callward.router.state" "" [names::SERVER, names::SERVER_SET, label::STATE]
         "1 for how a server is";
     ROUTER_WEIGHT = Gauge "callward.router.weight" "" [names::SERVER, names::SERVER_SET]
         "What a server weighs, from 0 to 100";
-    ROUTER_WEIGHT_IN_FORCE = Gauge "callward.router.weight_in_force" "" [names::SERVER, names::SERVER_SET]
-        "How much of a server's weight counts now";
     SERVER_CALLS_IN_FLIGHT = Gauge "callward.server.calls_in_flight" "{call}" [names::SERVER]
         "Calls that have a place at a server";
     SERVER_CALLS_LIMIT = Gauge "callward.server.calls_limit" "{call}" [names::SERVER]
