@@ -97,8 +97,10 @@ impl Pinger {
                 }
                 Verdict::Failure | Verdict::Nothing => {
                     drop(permit);
-                    // half-open, the next probe would be due at once
-                    sleep(self.config.interval).await;
+                    if self.circuit.time_to_probe() == Some(Duration::ZERO) {
+                        // the next probe would be due at once
+                        sleep(self.config.interval).await;
+                    }
                 }
             }
         }

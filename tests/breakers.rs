@@ -94,6 +94,15 @@ impl ToolServer for Scripted {
         })
     }
 
+    fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        let answer = if *self.reachable.lock() {
+            Ok(())
+        } else {
+            Err(refused())
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
     fn call(&self, _: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = if *self.reachable.lock() {
@@ -196,7 +205,7 @@ async fn a_listing_that_hangs_is_given_up_and_says_after_how_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_be_reached_is_probed_by_its_listing_and_by_no_write() {
+async fn a_server_that_cannot_be_reached_is_probed_by_pings_and_by_no_write() {
     let server = Scripted::new(Listing::Works);
     let stack = start(&server).await;
     *server.reachable.lock() = false;

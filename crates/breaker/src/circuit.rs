@@ -1,5 +1,6 @@
 //! One breaker, shared: the state machine behind a mutex.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -276,7 +277,7 @@ impl Circuit {
         self.force(State::release, "an operator released it");
     }
 
-    fn force(&self, act: fn(&mut State), reason: &str) {
+    fn force(&self, act: fn(&mut State), reason: &'static str) {
         self.change(|inner, _, _| (act(&mut inner.state), reason.into()));
         self.changed.notify_waiters();
     }
@@ -313,9 +314,9 @@ impl Circuit {
                 return (None, "a probe succeeded".into());
             };
             let cause = cause.map(ToString::to_string).unwrap_or_default();
-            let trip: Arc<str> = trip.describe(config, &cause).into();
-            inner.last_trip = Some(trip.clone());
-            (Some(open_for), trip)
+            let trip = trip.describe(config, &cause);
+            inner.last_trip = Some(trip.as_str().into());
+            (Some(open_for), trip.into())
         });
         if let Some(open_for) = opened {
             self.changed.notify_waiters();
@@ -327,7 +328,7 @@ impl Circuit {
     /// Changes the state, and reports the change after the lock is released.
     fn change<T>(
         &self,
-        act: impl FnOnce(&mut Inner, &BreakerConfig, Instant) -> (T, Arc<str>),
+        act: impl FnOnce(&mut Inner, &BreakerConfig, Instant) -> (T, Cow<'static, str>),
     ) -> T {
         let now = Instant::now();
         let mut inner = self.inner.lock();
@@ -336,14 +337,14 @@ impl Circuit {
         let to = inner.state.state();
         drop(inner);
         if from != to {
-            self.report(from, to, reason);
+            self.report(from, to, &reason);
         }
         result
     }
 
     #[cold]
-    fn report(&self, from: BreakerState, to: BreakerState, reason: Arc<str>) {
-        info!(breaker = %self.name, %from, %to, %reason, "breaker changed");
+    fn report(&self, from: BreakerState, to: BreakerState, reason: &str) {
+        info!(breaker = %self.name, %from, %to, reason, "breaker changed");
         if let Some(watch) = &self.watch
             && let Some(observer) = watch.observer.0.get()
         {
@@ -352,7 +353,7 @@ impl Circuit {
                 subject: watch.subject.clone(),
                 from,
                 to,
-                reason,
+                reason: reason.into(),
             });
         }
     }

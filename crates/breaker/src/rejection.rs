@@ -56,6 +56,17 @@ impl Rejection {
         self.is_write_held
     }
 
+    /// Returns when it is worth asking again: while a probe is in flight, soon.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let is_probed = self.state == BreakerState::HalfOpen && !self.is_write_held;
+        let wait = self.time_to_probe?;
+        Some(if is_probed {
+            wait.min(PROBE_WAIT)
+        } else {
+            wait
+        })
+    }
+
     /// Returns why the call was refused, without the server's own words.
     pub(crate) const fn why(&self) -> &'static str {
         match self.state {
@@ -66,6 +77,9 @@ impl Rejection {
         }
     }
 }
+
+/// How long a caller waits for the outcome of a probe before it asks again.
+const PROBE_WAIT: Duration = Duration::from_secs(1);
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -137,7 +137,7 @@ impl Shared {
         };
         let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
             .with_server(server.clone());
-        match rejection.time_to_probe() {
+        match rejection.retry_after() {
             Some(wait) => error.with_retry_after(wait),
             None => error,
         }

@@ -151,7 +151,9 @@ fn begin<S: ToolService>(selection: &mut Selection<S>, call: &ToolCall) -> Optio
 
 impl<S: ToolService> Begun<S> {
     fn ask(self, mut call: ToolCall) -> Stage<S, S::Future> {
-        call.attempt_mut().ignores_open_breakers = self.ignores_open_breakers;
+        if call.attempt().ignores_open_breakers != self.ignores_open_breakers {
+            call.attempt_mut().ignores_open_breakers = self.ignores_open_breakers;
+        }
         Stage::Waiting {
             service: self.service,
             call,
