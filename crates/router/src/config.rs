@@ -31,7 +31,7 @@ pub struct RouterConfig {
     /// [`Router::with_cost_budget`](crate::Router::with_cost_budget).
     pub cost_budget: Option<f64>,
     /// The share of a replica set, in percent and rounded down, that keeps getting reads even if
-    /// breakers are open there. Default: 30.
+    /// breakers are open there. Default: 50.
     pub min_available: u32,
 }
 
@@ -41,7 +41,7 @@ impl Default for RouterConfig {
             strategy: StrategyName::default(),
             affinity: AffinityConfig::default(),
             cost_budget: None,
-            min_available: 30,
+            min_available: 50,
         }
     }
 }

@@ -161,6 +161,9 @@ impl Tally {
         if self.recent.len() == RECENT {
             self.recent.pop_front();
         }
+        if self.recent.is_empty() {
+            self.recent.reserve_exact(RECENT);
+        }
         self.recent.push_back(kept);
     }
 
