@@ -64,7 +64,7 @@ where
                 }
                 Poll::Ready(result)
             }
-            // polled again after its end it never ends: there is no second answer
+            // polled after its end it stays pending: there is only one answer
             StageProj::Refused { error } => error
                 .take()
                 .map_or(Poll::Pending, |error| Poll::Ready(Err(error))),

@@ -30,30 +30,11 @@ impl Rejection {
         }
     }
 
-    /// Returns the breaker's state. Where only a write was held back, it may be half-open with a
-    /// place left, or open and due.
-    #[must_use]
-    pub const fn state(&self) -> BreakerState {
-        self.state
-    }
-
-    /// Returns why the breaker opened last.
-    #[must_use]
-    pub fn last_trip(&self) -> Option<&str> {
-        self.last_trip.as_deref()
-    }
-
     /// Returns how long until a probe is admitted at the latest; `None` while an operator holds the
     /// breaker open. Where only a write was held back: how long until a write may be the probe.
     #[must_use]
     pub const fn time_to_probe(&self) -> Option<Duration> {
         self.time_to_probe
-    }
-
-    /// Returns `true` if a safe call would have been admitted instead of this write.
-    #[must_use]
-    pub const fn is_write_held(&self) -> bool {
-        self.is_write_held
     }
 
     /// Returns when it is worth asking again: while a probe is in flight, soon.

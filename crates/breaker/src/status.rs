@@ -134,20 +134,4 @@ impl WindowStatus {
             slow: counts.slow,
         }
     }
-
-    /// Returns the share of calls that failed, from 0 to 1; 0 if there were none.
-    #[must_use]
-    pub fn failure_rate(&self) -> f64 {
-        share(self.failed, self.calls)
-    }
-
-    /// Returns the share of calls that were slow, from 0 to 1; 0 if there were none.
-    #[must_use]
-    pub fn slow_rate(&self) -> f64 {
-        share(self.slow, self.calls)
-    }
-}
-
-fn share(part: u32, of: u32) -> f64 {
-    f64::from(part) / f64::from(of.max(1))
 }

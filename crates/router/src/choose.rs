@@ -99,12 +99,7 @@ impl<S> Selection<S> {
     }
 
     pub(crate) fn rule<'a>(&'a self, call: &'a ToolCall) -> Rule<'a> {
-        let Routing {
-            cost_budget,
-            strategy,
-            ..
-        } = &*self.routing;
-        Rule::new(call, *cost_budget, &**strategy)
+        Rule::new(call, self.routing.cost_budget)
     }
 
     /// Returns `true` if a server may be left to choose.

@@ -219,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_while_nobody_listens() {
+    fn no_event_is_made_without_listeners() {
         let events = RouteEvents::new();
-        let unheard = || panic!("nobody listens");
+        let unheard = || panic!("there are no listeners");
         events.send(unheard);
         assert!(
             events.channel.get().is_none(),
-            "no room before it is needed"
+            "no buffer before it is needed"
         );
         let listener = events.listen();
         assert!(events.has_listeners());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_listener_hears_all_from_its_beginning_on() {
+    async fn each_listener_gets_all_events_from_its_beginning_on() {
         let events = RouteEvents::new();
         let mut early = events.listen();
         events.send(|| decision("first"));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listener_that_does_not_read_loses_the_oldest_and_is_told_how_many() {
+    async fn a_slow_listener_loses_the_oldest_events_and_gets_their_number() {
         let events = RouteEvents::with_waiting(4);
         let mut slow = events.listen();
         for _ in 0..1_000_000 {

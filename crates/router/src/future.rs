@@ -102,7 +102,13 @@ impl<S: ToolService> Route<S> {
             _ => error,
         };
         if !is_refusal(&error) {
-            return Err(error);
+            let call = self.call.as_ref();
+            let has_others = call.is_some_and(|call| self.selection.has_more(call));
+            // a retry goes to one of them, and need not wait for this one
+            return Err(match error.reopening() {
+                Some(_) if has_others => error.without_reopening(),
+                _ => error,
+            });
         }
         let refusal = match self.refusal.take() {
             Some(earlier) if !passes_sooner(&error, &earlier) => earlier,

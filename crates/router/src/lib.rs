@@ -49,12 +49,12 @@ pub use events::{RouteEvent, RouteEvents, RouteListener};
 pub use future::RouteFuture;
 pub use member::Member;
 pub use outcome::Outcome;
-pub use pool::{Pool, Sets, UnknownServer};
+pub use pool::{Pool, UnknownServer};
 pub use rule::ExclusionReason;
 pub use service::Router;
 pub use set::ReplicaSet;
 pub use stats::{Latency, ServerStats, SetStats, Totals};
 pub use strategy::{
-    Affinity, Capability, Category, Lacking, LeastConnections, PeakEwma, Priority, Random,
-    RoundRobin, Strategy, StrategyName, Weighted,
+    Affinity, Capability, Category, LeastConnections, PeakEwma, Priority, Random, RoundRobin,
+    Strategy, StrategyName, Weighted,
 };

@@ -39,10 +39,7 @@ impl<S> Pool<S> {
     }
 
     /// Changes any number of sets in one step.
-    ///
-    /// `change` must not update the same pool again: it would wait for itself. If it panics,
-    /// nothing changes.
-    pub fn update<R>(&self, change: impl FnOnce(&mut Sets<S>) -> R) -> R {
+    fn update<R>(&self, change: impl FnOnce(&mut Sets<S>) -> R) -> R {
         let _one_at_a_time = self.updating.lock();
         let mut next = Sets::clone(&self.sets.load());
         let result = change(&mut next);
@@ -51,7 +48,7 @@ impl<S> Pool<S> {
     }
 
     /// Adds a server to a set, which is made where it is not there. One of the same id in the set is
-    /// replaced, and keeps its counts. See [`Sets::set_members`].
+    /// replaced, and continues its counts.
     pub fn add(&self, id: ReplicaSetId, member: Member<S>)
     where
         S: Clone,
@@ -151,7 +148,7 @@ impl<S> Pool<S> {
             let mut members = sets.members_of(&id);
             change(&mut members);
             if members.is_empty() {
-                sets.remove(&id);
+                sets.by_id.remove(&id);
             } else {
                 sets.set_members(id, members);
             }
@@ -159,14 +156,12 @@ impl<S> Pool<S> {
         })
     }
 
-    /// Replaces the members of one set, or adds the set. See [`Sets::set_members`].
+    /// Replaces the members of one set, or adds the set.
+    ///
+    /// A member whose server id was in the set before continues its counts. Of two members with the
+    /// same server id the later one counts.
     pub fn set_members(&self, id: ReplicaSetId, members: Vec<Member<S>>) {
         self.update(|sets| sets.set_members(id, members));
-    }
-
-    /// Removes a set; returns `true` if it was there. Calls in flight go on.
-    pub fn remove(&self, id: &ReplicaSetId) -> bool {
-        self.update(|sets| sets.remove(id))
     }
 
     /// Returns one set as it is now.
@@ -199,15 +194,9 @@ impl<S> Pool<S> {
             set: id.clone(),
             servers: set.endpoints().iter().map(ServerStats::of).collect(),
         };
-        let mut stats: Vec<_> = sets.iter().map(of_set).collect();
+        let mut stats: Vec<_> = sets.by_id.iter().map(of_set).collect();
         stats.sort_by(|one, other| one.set.cmp(&other.set));
         stats
-    }
-
-    /// Returns all sets as they are now.
-    #[must_use]
-    pub fn snapshot(&self) -> Arc<Sets<S>> {
-        self.sets.load_full()
     }
 }
 
@@ -219,21 +208,17 @@ impl<S> Default for Pool<S> {
 
 impl<S> fmt::Debug for Pool<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pool").field(&*self.sets.load()).finish()
+        f.debug_map().entries(&self.sets.load().by_id).finish()
     }
 }
 
 /// The table of replica sets at one moment.
-pub struct Sets<S> {
+struct Sets<S> {
     by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>>,
 }
 
 impl<S> Sets<S> {
-    /// Replaces the members of one set, or adds the set.
-    ///
-    /// A member whose server id was in the set before keeps its count of calls in flight, and the
-    /// set keeps whose turn it is. Of two members with the same server id the later one counts.
-    pub fn set_members(&mut self, id: ReplicaSetId, members: Vec<Member<S>>) {
+    fn set_members(&mut self, id: ReplicaSetId, members: Vec<Member<S>>) {
         let previous = self.by_id.get(&id).map(Arc::as_ref);
         let set = Arc::new(ReplicaSet::new(members, previous));
         self.by_id.insert(id, set);
@@ -247,22 +232,6 @@ impl<S> Sets<S> {
         let set = self.by_id.get(id);
         set.map_or_else(Vec::new, |set| set.members())
     }
-
-    /// Removes a set; returns `true` if it was there.
-    pub fn remove(&mut self, id: &ReplicaSetId) -> bool {
-        self.by_id.remove(id).is_some()
-    }
-
-    /// Returns one set.
-    #[must_use]
-    pub fn get(&self, id: &ReplicaSetId) -> Option<&Arc<ReplicaSet<S>>> {
-        self.by_id.get(id)
-    }
-
-    /// Lists all sets, in no particular order.
-    pub fn iter(&self) -> impl Iterator<Item = (&ReplicaSetId, &Arc<ReplicaSet<S>>)> {
-        self.by_id.iter()
-    }
 }
 
 impl<S> Clone for Sets<S> {
@@ -270,12 +239,6 @@ impl<S> Clone for Sets<S> {
         Self {
             by_id: self.by_id.clone(),
         }
-    }
-}
-
-impl<S> fmt::Debug for Sets<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(&self.by_id).finish()
     }
 }
 

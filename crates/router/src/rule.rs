@@ -5,7 +5,6 @@ use std::fmt;
 use callward_core::{ToolCall, Weight};
 
 use crate::endpoint::Endpoint;
-use crate::strategy::Strategy;
 
 /// Why a server does not get a call.
 ///
@@ -25,8 +24,6 @@ pub enum ExclusionReason {
         /// The least weight the call may go to.
         needed: u32,
     },
-    /// It lacks a capability that the call needs.
-    LacksCapability,
     /// A call costs more there than it may.
     OverBudget {
         /// What a call costs there.
@@ -45,7 +42,7 @@ pub enum ExclusionReason {
 }
 
 impl ExclusionReason {
-    /// Returns `true` if the server is no candidate at all, rather than an unavailable one.
+    /// Returns `true` if the server is excluded from the call, rather than an unavailable one.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         !matches!(self, Self::BreakerOpen | Self::HeldOpen | Self::Unreachable)
@@ -58,7 +55,6 @@ impl ExclusionReason {
             Self::NotOffered => "not_offered",
             Self::Draining => "draining",
             Self::TooLight { .. } => "too_light",
-            Self::LacksCapability => "lacks_capability",
             Self::OverBudget { .. } => "over_budget",
             Self::PinnedElsewhere => "pinned_elsewhere",
             Self::BreakerOpen => "breaker_open",
@@ -74,7 +70,6 @@ impl fmt::Display for ExclusionReason {
             Self::NotOffered => f.write_str("does not offer the tool"),
             Self::Draining => f.write_str("is drained"),
             Self::TooLight { weight, needed } => write!(f, "has weight {weight}, below {needed}"),
-            Self::LacksCapability => f.write_str("lacks a capability the call needs"),
             Self::OverBudget { cost, budget } => {
                 write!(f, "costs {cost} a call, above the budget of {budget}")
             }
@@ -90,22 +85,17 @@ impl fmt::Display for ExclusionReason {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule<'a> {
     call: &'a ToolCall,
-    strategy: &'a dyn Strategy,
     budget: Option<f64>,
 }
 
 impl<'a> Rule<'a> {
     /// The lower of both budgets counts: the router's, and that of the call.
-    pub(crate) fn new(call: &'a ToolCall, budget: Option<f64>, strategy: &'a dyn Strategy) -> Self {
+    pub(crate) fn new(call: &'a ToolCall, budget: Option<f64>) -> Self {
         let budget = match (budget, call.cost_budget()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        Self {
-            call,
-            strategy,
-            budget,
-        }
+        Self { call, budget }
     }
 
     /// Checks whether a server may get the call.
@@ -132,7 +122,6 @@ impl<'a> Rule<'a> {
                 return Err(ExclusionReason::OverBudget { cost, budget });
             }
         }
-        self.strategy.admits(self.call, endpoint)?;
         endpoint.check(self.call)
     }
 

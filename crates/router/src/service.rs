@@ -224,7 +224,7 @@ impl<S> Router<S> {
     #[must_use]
     pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<ExclusionReason> {
         let set = self.pool.get(call.tool().set())?;
-        let rule = Rule::new(call, self.routing.cost_budget, &*self.routing.strategy);
+        let rule = Rule::new(call, self.routing.cost_budget);
         rule.check_except_weight(set.endpoint(server)?).err()
     }
 

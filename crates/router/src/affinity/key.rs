@@ -41,12 +41,12 @@ impl fmt::Display for KeyKind {
     }
 }
 
-/// Stands for a key where it is told of: eight hexadecimal digits that lead back to no session, user
+/// Stands for a key in events: eight hexadecimal digits that lead back to no session, user
 /// or argument.
 ///
 /// Two of one process are the same if their keys are, but for one pair in four billion. Those of
 /// another process, or after a restart, cannot be compared: they are made by SipHash with a secret that
-/// is drawn anew each time, so that nobody finds a name out by trying all.
+/// is drawn anew each time, so that no name is found by trying all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub(super) u32);
 
@@ -77,7 +77,7 @@ pub(crate) struct Keys {
     without_session: WithoutSession,
     /// Seeded anew in each process: keys come from strangers, and none must make the table slow.
     places: RandomState,
-    /// For what is told of keys.
+    /// For the digests in events.
     secret: RandomState,
 }
 
@@ -131,12 +131,12 @@ impl Keys {
         self.places.hash_one((call.tool().set().as_str(), key))
     }
 
-    /// Returns what a key is told of as.
+    /// Returns the digest of a key for events.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "half of a uniform hash is a uniform hash"
     )]
-    pub(crate) fn told(&self, key: &Key<'_>) -> KeyDigest {
+    pub(crate) fn event_digest(&self, key: &Key<'_>) -> KeyDigest {
         KeyDigest(self.secret.hash_one(key) as u32)
     }
 }
@@ -272,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_that_is_told_says_nothing_to_another_process() {
+    fn a_digest_of_one_process_means_nothing_to_another() {
         let one = call("ada", None, "{}");
-        let told = || {
+        let digest = || {
             let keys = keys("user");
-            keys.told(&keys.of(&one).unwrap()).to_string()
+            keys.event_digest(&keys.of(&one).unwrap()).to_string()
         };
-        assert_eq!(told().len(), 8);
-        assert_ne!(told(), told());
+        assert_eq!(digest().len(), 8);
+        assert_ne!(digest(), digest());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! **Key.** [`AffinityKey`] says what calls are kept together by. A call without a key goes where
 //! another strategy says. The principal is part of a session. An argument is a key by its value:
-//! `7` and `7.0` are one, `"7"` is another; more than 4 KiB is no key.
+//! `7` and `7.0` are one, `"7"` is another; more than 4 KiB makes no key.
 //!
 //! **First call.** The server is the highest of a ranking by rendezvous hashing, among all
 //! candidates, each as often as its weight says. The ranking is the same in every process. The

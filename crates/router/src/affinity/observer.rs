@@ -1,4 +1,4 @@
-//! Who is told where keys go.
+//! The events of affinity.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{KeyDigest, KeyKind};
 
-/// Is told where keys go.
+/// Gets the events of affinity.
 ///
 /// Called on the path of the call that set or ended an affinity, with no lock held: an observer must
 /// not block, be slow or panic. A call whose key stays where it is tells nothing.

@@ -137,7 +137,7 @@ impl Strategy for Affinity {
             let entry = Entry {
                 key: place,
                 kind: key.kind(),
-                digest: self.keys.told(&key),
+                digest: self.keys.event_digest(&key),
                 set: call.tool().set().clone(),
                 server: candidates.server(index)?.server().clone(),
                 used: now,

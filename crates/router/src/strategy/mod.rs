@@ -15,7 +15,7 @@ mod weighted;
 use std::fmt;
 
 pub use affinity::Affinity;
-pub use capability::{Capability, Lacking};
+pub use capability::Capability;
 pub use category::Category;
 pub use least_connections::LeastConnections;
 pub use name::StrategyName;
@@ -25,11 +25,7 @@ pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use weighted::Weighted;
 
-use callward_core::ToolCall;
-
 use crate::candidates::Candidates;
-use crate::endpoint::Endpoint;
-use crate::rule::ExclusionReason;
 
 /// Chooses among the servers that a call may go to.
 ///
@@ -65,15 +61,4 @@ pub trait Strategy: fmt::Debug + Send + Sync + 'static {
     /// Returns the number of the best candidate. `None`, or a number that is not there, stands for
     /// the heaviest.
     fn choose(&self, candidates: &Candidates<'_>) -> Option<usize>;
-
-    /// Checks whether a server may get a call at all, as far as the strategy is concerned. Default:
-    /// each may.
-    ///
-    /// # Errors
-    ///
-    /// [`ExclusionReason`]: what speaks against it.
-    fn admits(&self, call: &ToolCall, server: &Endpoint) -> Result<(), ExclusionReason> {
-        let _ = (call, server);
-        Ok(())
-    }
 }

@@ -18,7 +18,6 @@ async fn whatever_concerns_one_call_alone_leaves_the_key_where_it_is() {
         ExclusionReason::BreakerOpen,
         ExclusionReason::HeldOpen,
         ExclusionReason::NotOffered,
-        ExclusionReason::LacksCapability,
         ExclusionReason::PinnedElsewhere,
         ExclusionReason::OverBudget {
             cost: 2.0,

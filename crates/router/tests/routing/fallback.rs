@@ -6,7 +6,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set, weight};
-use callward_core::{CallRecord, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_core::{
+    BoxFuture, CallRecord, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
+};
 use callward_router::{ExclusionReason, Member, Pool, Router, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
@@ -68,6 +70,27 @@ async fn any_other_failure_ends_the_call() {
         assert_eq!(error.kind(), failure.kind());
         assert_eq!(error.server(), Some(&server("a")), "the router names it");
         assert_eq!(bed.started("b"), 0, "{failure}");
+    }
+}
+
+struct Never;
+
+impl Reopens for Never {
+    fn reopened(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_is_waited_for_only_where_there_is_no_other() {
+    let gone = || not_sent(ErrorKind::ConnectFailed).with_reopening(Reopening::new(Never));
+    let read = || call(&tool("read").read_only().build(), json!({}));
+    for others in [0, 1] {
+        let members = [refusing("a", gone()), counting("b")];
+        let members = members.into_iter().take(1 + others).collect();
+        let bed = Bed::new(StrategyName::RoundRobin, members);
+        let error = bed.send(read()).await.unwrap_err();
+        assert_eq!(error.reopening().is_some(), others == 0, "{others}");
     }
 }
 

@@ -59,7 +59,6 @@ fn servers() -> impl Generator<Value = Vec<Server>> {
             ExclusionReason::BreakerOpen,
             ExclusionReason::Unreachable,
             ExclusionReason::NotOffered,
-            ExclusionReason::LacksCapability,
         ]).prop_map(State::Unfit),
     ];
     let weight = prop_oneof![0u32..=100, Just(0), Just(49), Just(50)];
