@@ -106,15 +106,6 @@ impl Shared {
         }
     }
 
-    fn admit(&self, circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, Rejection> {
-        let risk = Risk::of(call.plan());
-        circuit.admit_risk(risk).or_else(|rejection| {
-            let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
-            let extra = may_pass.then(|| circuit.admit_extra()).flatten();
-            extra.ok_or(rejection)
-        })
-    }
-
     /// Records that the breaker refused a call, or admits it as a probe.
     fn record(&self, call: &ToolCall, verdict: Outcome, why: &str) {
         call.decided(|| {
@@ -172,7 +163,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         let circuit = shared
             .set
             .of_call(&shared.server, shared.subject(&call), &call);
-        let permit = match shared.admit(&circuit, &call) {
+        let permit = match admit(&circuit, &call) {
             Ok(permit) => permit,
             Err(rejection) => {
                 shared.record(&call, Outcome::Refused, rejection.why());
@@ -200,6 +191,15 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         };
         BreakerFuture::admitted(self.inner.call(call), held)
     }
+}
+
+fn admit(circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, Rejection> {
+    let risk = Risk::of(call.plan());
+    circuit.admit_risk(risk).or_else(|rejection| {
+        let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
+        let extra = may_pass.then(|| circuit.admit_extra()).flatten();
+        extra.ok_or(rejection)
+    })
 }
 
 /// Returns the attempt's share of the time to the caller's deadline, if it is so short that it may

@@ -147,7 +147,7 @@ mod tests {
             let known = streak.known();
             streak.count(fault(Some(1)), known);
             streak.count(fault(Some(2)), streak.known());
-            assert_eq!(streak.is_one_tool(), false, "{round}");
+            assert!(!streak.is_one_tool(), "{round}");
         }
         assert!(streak.reaches(2));
     }
