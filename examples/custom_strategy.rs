@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use callward::core::{Resolved, Source};
-use callward::router::{Eligible, Member, Pool, Router, Strategy};
+use callward::router::{Candidates, Member, Pool, Router, Strategy};
 use callward::{
     Annotations, CallPlan, Profile, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput, Weight,
 };
@@ -24,9 +24,9 @@ impl Strategy for Near {
         "near"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        // what does not fit is left out already, and what the call's annotations forbid never was in
-        let (index, _) = among.fit().min_by_key(|(_, server)| {
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
+        // servers that the call may not go to, or that are unavailable, are not among them
+        let (index, _) = candidates.iter().min_by_key(|(_, server)| {
             let is_home = server.zone() == Some(self.zone) && server.in_flight() < self.most;
             (!is_home, server.in_flight())
         })?;

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_breaker::BreakerLayer;
+use callward_breaker::{BreakerLayer, BreakerState};
 use callward_cache::ScopeRules;
 use callward_core::infer::{Lexicon, RuleSet};
 use callward_core::{FreshnessMode, Profile, ToolCall, Weight};
-use callward_router::{Member, PingConfig, Pool, Unfit};
+use callward_router::{ExclusionReason, Member};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::builder::BuildError;
-use crate::herald::Herald;
 use crate::leaf::Leaf;
 use crate::limits::{LimitsConfig, ServerHandles, ServerLayers};
 use crate::order::{self, Guarded};
-use crate::ping::Pinger;
+use crate::ping::{PingConfig, Pinger};
 use crate::roster::Known;
 use crate::scan::{Liveness, Scan, Shared};
 use crate::server::Server;
@@ -34,7 +33,7 @@ pub(crate) struct Terms {
     pub(crate) limits: LimitsConfig,
     /// How long one listing may take.
     pub(crate) listing_timeout: Duration,
-    /// How servers are asked for signs of life.
+    /// How servers are pinged.
     pub(crate) ping: Option<PingConfig>,
     /// How long the lists of new servers are waited for.
     pub(crate) startup_timeout: Option<Duration>,
@@ -72,7 +71,6 @@ impl Terms {
         &self,
         server: Server,
         shared: &Arc<Shared>,
-        pool: &Arc<Pool<Guarded>>,
     ) -> Result<Admitted, BuildError> {
         let (tell, listed) = oneshot::channel();
         let liveness = Arc::new(Mutex::new(Liveness::default()));
@@ -84,12 +82,12 @@ impl Terms {
             return Err(BuildError::of_server(server.server.id(), fault));
         }
         let (member, limits) = member(&server, weight, &self.limits, shared)?;
-        let herald = Herald::new(pool.clone(), server.set.clone(), server.server.id().clone());
         let (connected, connection) = watch::channel(false);
         let pinger = self.ping.map(|config| Pinger {
             server: server.server.clone(),
             config,
-            herald: herald.clone(),
+            circuit: shared.breakers.server_circuit(server.server.id()),
+            endpoint: member.endpoint().clone(),
             connection,
         });
         let scan = Scan {
@@ -99,7 +97,6 @@ impl Terms {
             liveness: liveness.clone(),
             settled: Some(tell),
             timeout: self.listing_timeout,
-            herald,
             connected,
         };
         let endpoint = member.endpoint().clone();
@@ -143,12 +140,8 @@ fn member(
     let rate = limits.rate.limits().clone();
     let of_server = BreakerLayer::of_server(&shared.breakers, id.clone());
     let of_tool = BreakerLayer::new(shared.breakers.clone(), id.clone());
-    let (guarded, concurrency) = order::guard(
-        of_server.clone(),
-        of_tool.clone(),
-        limits,
-        Leaf::new(server.server.clone()),
-    );
+    let (guarded, concurrency) =
+        order::guard(of_server, of_tool, limits, Leaf::new(server.server.clone()));
     let handles = ServerHandles { rate, concurrency };
     let (health_id, health) = (id.clone(), shared.clone());
     let mut member = Member::new(id, guarded)
@@ -159,13 +152,14 @@ fn member(
         .with_gate(move |call: &ToolCall| {
             let catalogue = health.registry.peek();
             if !catalogue.offers(&health_id, call.tool().name()) {
-                return Err(Unfit::NotOffered);
+                return Err(ExclusionReason::NotOffered);
             }
-            if of_server.lets_through(call) && of_tool.lets_through(call) {
-                Ok(())
-            } else {
-                Err(Unfit::BreakerOpen)
-            }
+            let available = health.breakers.availability(&health_id, call);
+            available.map_err(|state| match state {
+                BreakerState::Disconnected => ExclusionReason::Unreachable,
+                BreakerState::ForcedOpen => ExclusionReason::HeldOpen,
+                _ => ExclusionReason::BreakerOpen,
+            })
         });
     if let Some(zone) = &server.zone {
         member = member.with_zone(zone.as_str());

@@ -201,7 +201,7 @@ impl Inner {
         let rules = self.rules_with(&roster, &servers, &sets)?;
         let admitted = servers
             .into_iter()
-            .map(|server| self.terms.admit(server, &self.shared, &self.pool))
+            .map(|server| self.terms.admit(server, &self.shared))
             .collect::<Result<Vec<_>, _>>()
             // of those before it breakers were made
             .inspect_err(|_| self.sweep(&roster))?;

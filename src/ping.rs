@@ -1,77 +1,122 @@
-//! Asking one server now and then whether it is there.
+//! Pinging one server, on behalf of its breaker.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
-use callward_core::ToolServer;
-use callward_router::{PingConfig, Pings, Presence, Verdict, Witness, judge};
+use callward_breaker::{Circuit, Verdict, judge_error_of_transport};
+use callward_core::{InvalidConfig, ToolServer};
+use callward_router::Endpoint;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::herald::Herald;
+/// How servers are pinged. An answer counts as a success for the breaker of the server, and no
+/// answer as a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PingConfig {
+    /// How often. Default: 10 s.
+    pub interval: Duration,
+    /// How long an answer may take. Default: 5 s.
+    pub timeout: Duration,
+}
 
-/// Asks one server now and then whether it is there, for as long as the stack lives.
+impl Default for PingConfig {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(10),
+            timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+impl PingConfig {
+    /// Sets how often servers are pinged.
+    #[must_use]
+    pub const fn with_interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Sets how long an answer may take.
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidConfig`] names the first invalid setting.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        for (field, time) in [("interval", self.interval), ("timeout", self.timeout)] {
+            if time < Duration::from_millis(1) {
+                return Err(InvalidConfig::new(field, "is below 1 ms"));
+            }
+            if time > Duration::from_secs(24 * 60 * 60) {
+                return Err(InvalidConfig::new(field, "is above a day"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Pings one server for as long as the stack lives.
 ///
-/// It finds what neither a connection shows nor a call that nobody makes: a process that hangs with
-/// its pipes open, a host that went away without a word. Nobody's call has to find out.
+/// It finds a process that hangs with its pipes open, or a host that went away silently, before a
+/// call does.
 pub(crate) struct Pinger {
     pub(crate) server: Arc<dyn ToolServer>,
     pub(crate) config: PingConfig,
-    pub(crate) herald: Herald,
-    /// Whether the connection is there: where it is known to be lost, there is nothing to ask.
+    pub(crate) circuit: Arc<Circuit>,
+    pub(crate) endpoint: Endpoint,
+    /// Whether the connection is there: a server whose connection is lost is not pinged.
     pub(crate) connection: watch::Receiver<bool>,
 }
 
 impl Pinger {
-    pub(crate) async fn run(self) {
-        let Self {
-            server,
-            config,
-            herald,
-            mut connection,
-        } = self;
-        // what cannot be waited for any more has ended with the stack
-        while connection.wait_for(|is_there| *is_there).await.is_ok() {
+    pub(crate) async fn run(mut self) {
+        // the sender is gone when the stack is
+        while self.connection.wait_for(|is_there| *is_there).await.is_ok() {
             tokio::select! {
-                () = watch_over(&*server, config, &herald) => {}
-                _ = connection.wait_for(|is_there| !is_there) => {}
+                () = sleep(self.config.interval) => {}
+                () = self.circuit.probe_due() => {}
             }
-            // the next connection begins without a past
-            herald.tell(Witness::Ping, Presence::Up);
+            let is_there = *self.connection.borrow();
+            let Some(permit) = is_there.then(|| self.circuit.admit().ok()).flatten() else {
+                continue;
+            };
+            match ping(&*self.server, &self.config).await {
+                Verdict::Success => permit.succeed(),
+                // a server may be unable to answer while it works, and then its calls show its state
+                Verdict::Failure if self.endpoint.in_flight() == 0 => {
+                    permit.fail(&"it answers no pings");
+                }
+                Verdict::Failure | Verdict::Nothing => {
+                    drop(permit);
+                    if self.circuit.time_to_probe() == Some(Duration::ZERO) {
+                        // the next probe would be due at once
+                        sleep(self.config.interval).await;
+                    }
+                }
+            }
         }
     }
 }
 
-/// Never returns.
-async fn watch_over(server: &dyn ToolServer, config: PingConfig, herald: &Herald) {
-    let mut pings = Pings::new(config);
-    sleep(pings.first_pause()).await;
-    loop {
-        // a server may be unable to answer while it works, and then its calls tell how it is
-        let counts = |answered: &bool| *answered || !herald.is_busy();
-        let answered = ping(server, &config).await.filter(counts);
-        if let Some(presence) = answered.and_then(|answered| pings.note(answered)) {
-            herald.tell(Witness::Ping, presence);
-        }
-        sleep(pings.pause()).await;
-    }
-}
-
-/// Says whether a ping was answered, if that can be said.
-async fn ping(server: &dyn ToolServer, config: &PingConfig) -> Option<bool> {
+async fn ping(server: &dyn ToolServer, config: &PingConfig) -> Verdict {
     let ping = async move { server.ping().await };
     let answer = timeout(config.timeout, AssertUnwindSafe(ping).catch_unwind()).await;
-    let error = match answer {
-        Ok(Ok(Ok(()))) => return Some(true),
-        Ok(Ok(Err(error))) => error,
+    match answer {
+        Ok(Ok(Ok(()))) => Verdict::Success,
+        Ok(Ok(Err(error))) => {
+            tracing::debug!(server = %server.id(), %error, "ping failed");
+            judge_error_of_transport(&error)
+        }
         // too late, or it panicked
-        Ok(Err(_)) | Err(_) => return Some(false),
-    };
-    tracing::debug!(server = %server.id(), %error, "ping failed");
-    match judge(&Err(error)) {
-        Verdict::Good => Some(true),
-        Verdict::Fault => Some(false),
-        Verdict::Nothing => None,
+        Ok(Err(_)) | Err(_) => Verdict::Failure,
     }
 }

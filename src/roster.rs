@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use callward_breaker::{BreakerSet, BreakerState};
 use callward_core::{ReplicaSetId, ServerId, Weight};
 use callward_registry::Catalogue;
 use callward_router::Endpoint;
@@ -42,6 +43,8 @@ pub struct ServerStatus {
     pub weight: Weight,
     /// Whether it was there when last heard of.
     pub up: bool,
+    /// The state of its breaker.
+    pub breaker: BreakerState,
     /// Whether it gets no new calls: see [`Stack::drain`](crate::Stack::drain).
     pub is_draining: bool,
     /// How many calls it was given that have not ended.
@@ -63,6 +66,27 @@ pub struct Listings {
     pub listed: u64,
     /// It did not.
     pub failed: u64,
+}
+
+impl ServerStatus {
+    /// Returns the state in a word: `draining`, `healthy`, `unreachable`, or that of its breaker.
+    #[must_use]
+    pub const fn state(&self) -> &'static str {
+        if self.is_draining {
+            "draining"
+        } else {
+            state_word(self.breaker)
+        }
+    }
+}
+
+/// Returns the word for the state of a breaker, as that of what it is for.
+pub(crate) const fn state_word(breaker: BreakerState) -> &'static str {
+    match breaker {
+        BreakerState::Closed => "healthy",
+        BreakerState::Disconnected => "unreachable",
+        other => other.as_str(),
+    }
 }
 
 impl Roster {
@@ -141,7 +165,7 @@ impl Known {
         *self.weight.lock() = weight;
     }
 
-    pub(crate) fn status(&self, catalogue: &Catalogue) -> ServerStatus {
+    pub(crate) fn status(&self, catalogue: &Catalogue, breakers: &BreakerSet) -> ServerStatus {
         let Liveness {
             up,
             last_error,
@@ -153,6 +177,7 @@ impl Known {
             set: self.spec.set.clone(),
             weight: self.weight(),
             up,
+            breaker: breakers.server_circuit(self.id()).state(),
             is_draining: self.endpoint.is_draining(),
             in_flight: self.endpoint.in_flight(),
             tools: catalogue.offered_by(self.id()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_audit::AuditLayer;
-use callward_breaker::{BreakerSet, Permit, Verdict, judge_error_of_transport};
+use callward_breaker::{BreakerSet, Permit};
 use callward_cache::CacheHandle;
 use callward_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
@@ -16,7 +16,7 @@ use callward_loopguard::LoopGuardLayer;
 use callward_registry::{Changes, KeptName, Registry};
 use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
-use callward_router::{Presence, RouteEvent, RouteEvents, Witness};
+use callward_router::{RouteEvent, RouteEvents};
 use callward_telemetry::{DiscoveryPurpose, DiscoverySpan};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -24,7 +24,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::DiscoveryConfig;
-use crate::herald::Herald;
 use crate::roster::Listings;
 
 /// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
@@ -38,30 +37,13 @@ const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves time for calls.
 const PAUSES: u32 = 20;
 
-/// A listing on its way. Dropping it gives it up, and counts as nothing.
+/// A listing in flight, and the permit of the breaker that admitted it. Dropped, it counts as
+/// nothing.
 struct Listing {
     listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
-    purpose: Purpose,
+    permit: Permit,
     /// How long a thread was busy with it.
     busy: Duration,
-}
-
-/// What a listing is made for, and the breaker that let it through.
-enum Purpose {
-    /// To know the tools.
-    Discovery(Permit),
-    /// To know whether the server can be reached again, so that nobody's call has to find out. The
-    /// server's own breaker says how often, and not that of discovery, which is more patient.
-    Probe(Permit),
-}
-
-impl Purpose {
-    fn told(&self) -> DiscoveryPurpose {
-        match self {
-            Self::Discovery(_) => DiscoveryPurpose::Discovery,
-            Self::Probe(_) => DiscoveryPurpose::Probe,
-        }
-    }
 }
 
 /// The longest a server's wish to be asked again later is followed.
@@ -90,7 +72,7 @@ impl Shared {
             self.cache.purge_tool(set, other);
         }
         for refused in &changes.refused {
-            self.events.tell(|| RouteEvent::ToolRefused {
+            self.events.send(|| RouteEvent::ToolRefused {
                 set: set.clone(),
                 server: refused.server.clone(),
                 tool: refused.tool.clone(),
@@ -101,7 +83,7 @@ impl Shared {
             set, tool, name, ..
         } in &changes.renamed
         {
-            self.events.tell(|| RouteEvent::ToolRenamed {
+            self.events.send(|| RouteEvent::ToolRenamed {
                 set: set.clone(),
                 tool: tool.clone(),
                 name: name.clone(),
@@ -134,7 +116,6 @@ pub(crate) struct Scan {
     pub(crate) settled: Option<oneshot::Sender<()>>,
     /// How long one listing may take.
     pub(crate) timeout: Duration,
-    pub(crate) herald: Herald,
     /// Whether the connection is there, for whoever pings.
     pub(crate) connected: watch::Sender<bool>,
 }
@@ -165,7 +146,7 @@ impl Scan {
                         self.shared.cache.purge_set(&self.set);
                         running = None;
                         is_down = false;
-                        self.herald.tell(Witness::Connection, Presence::Up);
+                        server.set_connected(true);
                         self.shared.retry.server_is_back(&self.set);
                         self.connected.send_replace(true);
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
@@ -191,7 +172,7 @@ impl Scan {
                             due = Some(Instant::now() + pause);
                         }
                         is_down = true;
-                        self.herald.tell(Witness::Connection, Presence::Down);
+                        server.set_connected(false);
                         self.connected.send_replace(false);
                         self.note(false, Some(reason));
                         self.settle();
@@ -204,16 +185,16 @@ impl Scan {
                     self.count(is_listed);
                     let processing = Instant::now();
                     match listed {
-                        (Purpose::Discovery(permit), Ok(definitions)) => {
+                        (permit, Ok(definitions)) => {
                             permit.succeed();
-                            // it tells of the way to the server, too
-                            if let Ok(permit) = server.admit_ref() {
+                            // the server was reached
+                            if let Ok(permit) = server.admit() {
                                 permit.succeed();
                             }
                             pause = SCAN_PAUSE;
                             self.register(definitions);
                         }
-                        (Purpose::Discovery(permit), Err(error)) => {
+                        (permit, Err(error)) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             // of a lost connection more is known than calls are told
                             if !is_down {
@@ -221,20 +202,6 @@ impl Scan {
                             }
                             due = Some(Instant::now() + wait_after(permit, &error, pause));
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
-                        }
-                        (Purpose::Probe(permit), Ok(definitions)) => {
-                            permit.succeed();
-                            discovery.reset();
-                            pause = SCAN_PAUSE;
-                            self.register(definitions);
-                        }
-                        (Purpose::Probe(permit), Err(error)) => {
-                            tracing::debug!(server = %self.server.id(), %error, "probe failed");
-                            match judge_error_of_transport(&error) {
-                                Verdict::Success => permit.succeed(),
-                                // nor is it back if all that is known is that it did not answer
-                                Verdict::Failure | Verdict::Nothing => permit.fail(&error),
-                            }
                         }
                     }
                     let now = Instant::now();
@@ -245,18 +212,11 @@ impl Scan {
                     }
                     self.settle();
                 }
-                // one that is known to be down says itself when it is back
-                () = server.probe_due(), if due.is_none() && running.is_none() && !is_down => {
-                    if let Ok(permit) = server.clone().admit() {
-                        earliest = Instant::now() + SCAN_PAUSE;
-                        running = Some(self.list(Purpose::Probe(permit)));
-                    }
-                }
                 () = until(due), if due.is_some() && running.is_none() => {
-                    due = match discovery.clone().admit() {
+                    due = match discovery.admit() {
                         Ok(permit) => {
                             earliest = Instant::now() + SCAN_PAUSE;
-                            running = Some(self.list(Purpose::Discovery(permit)));
+                            running = Some(self.list(permit));
                             None
                         }
                         // held open by an operator, it is looked at again now and then
@@ -270,10 +230,14 @@ impl Scan {
         }
     }
 
-    fn list(&self, purpose: Purpose) -> Listing {
+    fn list(&self, permit: Permit) -> Listing {
         Listing {
-            listed: list(self.server.clone(), self.timeout, purpose.told()),
-            purpose,
+            listed: list(
+                self.server.clone(),
+                self.timeout,
+                DiscoveryPurpose::Discovery,
+            ),
+            permit,
             busy: Duration::ZERO,
         }
     }
@@ -379,7 +343,7 @@ fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
 /// Waits for the end of a listing, and takes it away; for ever, where none runs.
 async fn end_of(
     running: &mut Option<Listing>,
-) -> ((Purpose, Result<Vec<ToolDefinition>, ToolError>), Duration) {
+) -> ((Permit, Result<Vec<ToolDefinition>, ToolError>), Duration) {
     let listed = match running {
         Some(Listing { listed, busy, .. }) => {
             poll_fn(|cx| {
@@ -393,7 +357,7 @@ async fn end_of(
         None => std::future::pending().await,
     };
     match running.take() {
-        Some(listing) => ((listing.purpose, listed), listing.busy),
+        Some(listing) => ((listing.permit, listed), listing.busy),
         None => std::future::pending().await,
     }
 }

@@ -29,7 +29,7 @@ use crate::builder::StackBuilder;
 use crate::explain::Settings;
 use crate::limits::LimitStatus;
 use crate::order::{self, Guarded, Layers};
-use crate::roster::{Roster, ServerStatus};
+use crate::roster::{Known, Roster, ServerStatus};
 use crate::scan::Shared;
 use crate::service::{StackFuture, StackService};
 
@@ -372,7 +372,9 @@ impl Stack {
     pub fn servers(&self) -> Vec<ServerStatus> {
         let catalogue = self.catalogue();
         let roster = self.0.roster.load();
-        roster.all().map(|known| known.status(&catalogue)).collect()
+        let breakers = &self.0.shared.breakers;
+        let status = |known: &Known| known.status(&catalogue, breakers);
+        roster.all().map(status).collect()
     }
 }
 

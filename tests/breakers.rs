@@ -94,6 +94,15 @@ impl ToolServer for Scripted {
         })
     }
 
+    fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
+        let answer = if *self.reachable.lock() {
+            Ok(())
+        } else {
+            Err(refused())
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
     fn call(&self, _: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = if *self.reachable.lock() {
@@ -196,7 +205,7 @@ async fn a_listing_that_hangs_is_given_up_and_says_after_how_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_be_reached_is_probed_by_its_listing_and_by_no_write() {
+async fn a_server_that_cannot_be_reached_is_probed_by_pings_and_by_no_write() {
     let server = Scripted::new(Listing::Works);
     let stack = start(&server).await;
     *server.reachable.lock() = false;
@@ -355,8 +364,8 @@ async fn all_who_wait_for_the_probe_of_a_tool_are_answered_soon_after_it_is() {
         for answer in futures_util::future::join_all(waiting).await {
             answer.unwrap();
         }
-        // open for 30 s; then the probe, and all others in what their pauses and steps come to
-        let most = Duration::from_millis(30_000 + 2 * millis + 2_000);
+        // open for 30 s; then the probe, and all others, which ask again every second or two
+        let most = Duration::from_millis(32_000 + 5 * millis / 2);
         let took = began.elapsed();
         assert!(took < most, "{millis} ms: {took:?}");
         assert_eq!(mock.started(), 20);

@@ -1,11 +1,11 @@
-//! Servers that do not answer when they are asked for a sign of life, or whose connection is lost.
+//! Servers that answer no pings, or whose connection is lost.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::router::{HealthConfig, PingConfig, StrategyName};
-use callward::{Delivery, ErrorKind, Server, Stack, ToolError, ToolOutput};
+use callward::router::StrategyName;
+use callward::{Delivery, ErrorKind, PingConfig, Server, Stack, ToolError, ToolOutput};
 use callward_core::ServerEvent;
 use callward_testkit::{MockServer, MockService, Ping};
 use serde_json::json;
@@ -14,13 +14,15 @@ use tokio::time::sleep;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Two servers of one set, `one` and `two`, which are up.
-async fn two(config: HealthConfig) -> (Stack, [Arc<MockServer>; 2], [MockService; 2]) {
+async fn two(
+    config: impl Into<Option<PingConfig>>,
+) -> (Stack, [Arc<MockServer>; 2], [MockService; 2]) {
     two_of(config, MockService::counting()).await
 }
 
 /// The same, where `one` answers so.
 async fn two_of(
-    config: HealthConfig,
+    config: impl Into<Option<PingConfig>>,
     one: MockService,
 ) -> (Stack, [Arc<MockServer>; 2], [MockService; 2]) {
     let services = [one, MockService::counting()];
@@ -34,7 +36,7 @@ async fn two_of(
     let servers = [("one", &services[0]), ("two", &services[1])]
         .map(|(id, service)| MockServer::new(id, tools().into(), service.clone()));
     let mut builder = Stack::builder()
-        .health(config)
+        .ping(config)
         .strategy(StrategyName::RoundRobin);
     for server in &servers {
         let server = Server::shared(server.clone()).in_set("both".parse().unwrap());
@@ -68,12 +70,12 @@ fn refused() -> Ping {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_answers_no_pings_gets_no_calls_until_it_does() {
     for ping in [Ping::Silence, Ping::Panics, refused()] {
-        let (stack, servers, services) = two(HealthConfig::default()).await;
+        let (stack, servers, services) = two(PingConfig::default()).await;
         let [one, two] = drop_many(&stack, &services).await;
         assert!(one > 0 && two > 0, "{one} and {two}");
         servers[0].set_ping(ping.clone());
-        // three pings, each up to 12 s after the one before, and each may take 5 s
-        sleep(55 * SECOND).await;
+        // five pings, each 10 s after the one before, and each may take 5 s
+        sleep(78 * SECOND).await;
         assert_eq!(drop_many(&stack, &services).await, [0, 40], "{ping:?}");
         servers[0].set_ping(Ping::Answered(Ok(())));
         sleep(90 * SECOND).await;
@@ -85,7 +87,7 @@ async fn a_server_that_answers_no_pings_gets_no_calls_until_it_does() {
 #[tokio::test(start_paused = true)]
 async fn what_is_no_failure_of_the_server_is_none_of_the_ping() {
     use Delivery::{Answered, Unknown};
-    let (stack, servers, services) = two(HealthConfig::default()).await;
+    let (stack, servers, services) = two(PingConfig::default()).await;
     for (kind, delivery) in [
         (ErrorKind::RateLimited, Answered),
         (ErrorKind::Unauthorized, Answered),
@@ -103,9 +105,7 @@ async fn what_is_no_failure_of_the_server_is_none_of_the_ping() {
 async fn a_server_that_is_busy_may_be_silent() {
     let often = PingConfig::default()
         .with_interval(SECOND)
-        .with_timeout(SECOND / 10)
-        .with_fall(2);
-    let config = HealthConfig::default().with_ping(Some(often));
+        .with_timeout(SECOND / 10);
     // its first call takes 20 s
     let slow = MockService::new(|_, n| async move {
         if n == 1 {
@@ -113,7 +113,7 @@ async fn a_server_that_is_busy_may_be_silent() {
         }
         Ok(ToolOutput::text("done"))
     });
-    let (stack, servers, services) = two_of(config, slow).await;
+    let (stack, servers, services) = two_of(often, slow).await;
     let mut calls = Vec::new();
     while services[0].started() == 0 {
         let (stack, n) = (stack.clone(), calls.len());
@@ -132,29 +132,27 @@ async fn a_server_that_is_busy_may_be_silent() {
         call.await.unwrap().unwrap();
     }
     // and once it is not, silence counts
-    sleep(5 * SECOND).await;
+    sleep(8 * SECOND).await;
     assert_eq!(drop_many(&stack, &services).await, [0, 40]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pings_are_spread_and_their_number_is_bounded() {
-    let (_stack, servers, _) = two(HealthConfig::default()).await;
+async fn the_number_of_pings_is_bounded() {
+    let (_stack, servers, _) = two(PingConfig::default()).await;
     sleep(1_000 * SECOND).await;
     for server in &servers {
         let pings = server.pings();
-        assert!((83..=126).contains(&pings), "{pings} in 1,000 s");
+        assert!((95..=101).contains(&pings), "{pings} in 1,000 s");
     }
-    let off = HealthConfig::default().with_ping(None);
-    let (_stack, servers, _) = two(off).await;
+    let (_stack, servers, _) = two(None).await;
     sleep(1_000 * SECOND).await;
     assert_eq!(servers[0].pings(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_whose_connection_is_lost_gets_no_calls_and_no_pings() {
-    let fast = PingConfig::default().with_interval(SECOND).with_fall(1);
-    let config = HealthConfig::default().with_ping(Some(fast));
-    let (stack, servers, services) = two(config).await;
+    let fast = PingConfig::default().with_interval(SECOND);
+    let (stack, servers, services) = two(fast).await;
     servers[0].emit(&ServerEvent::Down("its host is on fire".to_owned()));
     sleep(SECOND / 100).await;
     let pings = servers[0].pings();
@@ -177,7 +175,7 @@ async fn a_server_whose_connection_is_lost_gets_no_calls_and_no_pings() {
 
 #[tokio::test(start_paused = true)]
 async fn settings_that_make_no_sense_fail_the_build() {
-    let config = HealthConfig::default().with_max_ejected(0);
-    let error = Stack::builder().health(config).build().await.unwrap_err();
-    assert!(error.to_string().contains("health.max_ejected"), "{error}");
+    let config = PingConfig::default().with_interval(Duration::ZERO);
+    let error = Stack::builder().ping(config).build().await.unwrap_err();
+    assert!(error.to_string().contains("interval"), "{error}");
 }

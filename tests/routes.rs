@@ -67,7 +67,7 @@ async fn a_server_that_is_held_back_is_said_to_be() {
     let decision = delete.route().unwrap();
     assert_eq!(decision.chosen, Some("two".parse().unwrap()));
     let of_one = delete.candidates().iter().find(|it| it.server == one);
-    assert_eq!(of_one.unwrap().why_not.unwrap().as_str(), "breaker_open");
+    assert_eq!(of_one.unwrap().why_not.unwrap().as_str(), "held_open");
 }
 
 #[tokio::test(start_paused = true)]

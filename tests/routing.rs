@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callward::core::InvalidName;
 use callward::router::affinity::{AffinityConfig, AffinityKey};
-use callward::router::{Eligible, RouterConfig, Strategy, StrategyName};
+use callward::router::{Candidates, RouterConfig, Strategy, StrategyName};
 use callward::{Annotations, CallRecord, Server, Stack, StackBuilder, ToolSpec, Tools};
 use serde_json::{Value, json};
 
@@ -70,9 +70,9 @@ impl Strategy for Near {
         "near"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         let near = |zone: Option<&str>| zone == Some("near");
-        let (index, _) = among.fit().max_by_key(|(_, s)| near(s.zone()))?;
+        let (index, _) = candidates.iter().max_by_key(|(_, s)| near(s.zone()))?;
         Some(index)
     }
 }

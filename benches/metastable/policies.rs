@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use callward::cache::CacheConfig;
 use callward::core::BoxFuture;
 use callward::retry::RetryConfig;
-use callward::router::{HealthConfig, Member, Pool, Router};
+use callward::router::{Member, Pool, Router};
 use callward::{
     Delivery, ErrorKind, ReplicaSetId, Server, Stack, Tool, ToolCall, ToolError, ToolOutput,
     ToolServer,
@@ -64,9 +64,7 @@ impl Runtime {
         let mut builder = Stack::builder()
             .cache(cache)
             .retry(RetryConfig::default().with_seed(seed));
-        // as servers are chosen by whoever has no health to go by
-        let pool = Pool::with_health(HealthConfig::off()).expect("settings that make sense");
-        let pool = Arc::new(pool);
+        let pool = Arc::new(Pool::new());
         for set in 0..world.size.sets {
             let id = ReplicaSetId::new(format!("set-{set}")).expect("a valid id");
             let servers = || world.servers.iter().filter(|server| server.set == set);

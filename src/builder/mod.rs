@@ -16,12 +16,13 @@ use callward_loopguard::LoopGuardConfig;
 use callward_registry::KeptName;
 use callward_retry::hedge::HedgeConfig;
 use callward_retry::{MakeSchedule, RetryConfig};
-use callward_router::{HealthConfig, RouterConfig, Strategy, StrategyName};
+use callward_router::{RouterConfig, Strategy, StrategyName};
 use callward_telemetry::{Contents, Metrics, Sampling};
 
 pub use self::error::BuildError;
 use crate::discovery::DiscoveryConfig;
 use crate::limits::LimitsConfig;
+use crate::ping::PingConfig;
 use crate::server::Server;
 
 /// Collects servers and settings; [`build`](Self::build) starts the stack.
@@ -42,6 +43,7 @@ pub struct StackBuilder {
     discovery: DiscoveryConfig,
     limits: LimitsConfig,
     router: RouterConfig,
+    ping: Ping,
     strategy: Option<Arc<dyn Strategy>>,
     metrics: Option<Arc<Metrics>>,
     sampling: Sampling,
@@ -160,8 +162,7 @@ impl StackBuilder {
         self
     }
 
-    /// Sets which server of a replica set gets a call, and how it is found out whether servers are
-    /// well.
+    /// Sets which server of a replica set gets a call.
     pub fn router(mut self, config: RouterConfig) -> Self {
         self.router = config;
         self
@@ -174,18 +175,16 @@ impl StackBuilder {
         self
     }
 
-    /// Spreads calls by a strategy of somebody else's, whatever the [`router`](Self::router)'s settings
+    /// Spreads calls by a custom strategy, whatever the [`router`](Self::router)'s settings
     /// name. Default: none.
     pub fn custom_strategy(mut self, strategy: impl Strategy) -> Self {
         self.strategy = Some(Arc::new(strategy));
         self
     }
 
-    /// Sets when a server of a replica set is left out because its calls fail, how it comes back, and
-    /// how servers are asked whether they are there, and nothing else of the
-    /// [`router`](Self::router).
-    pub fn health(mut self, config: HealthConfig) -> Self {
-        self.router.health = config;
+    /// Sets how servers are pinged; `None` if they are not. Default: [`PingConfig::default`].
+    pub fn ping(mut self, config: impl Into<Option<PingConfig>>) -> Self {
+        self.ping = Ping(config.into());
         self
     }
 
@@ -244,5 +243,15 @@ struct LoopGuard(Option<LoopGuardConfig>);
 impl Default for LoopGuard {
     fn default() -> Self {
         Self(Some(LoopGuardConfig::default()))
+    }
+}
+
+/// How servers are pinged.
+#[derive(Debug)]
+struct Ping(Option<PingConfig>);
+
+impl Default for Ping {
+    fn default() -> Self {
+        Self(Some(PingConfig::default()))
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use callward_audit::AuditLayer;
-use callward_breaker::BreakerSet;
+use callward_breaker::{BreakerSet, Subject};
 use callward_cache::CacheLayer;
 use callward_limit::RateLimitLayer;
 use callward_loopguard::LoopGuardLayer;
 use callward_registry::Registry;
 use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
-use callward_router::{Pool, Router};
+use callward_router::{Pool, RouteEvent, Router};
 use callward_telemetry::CallSpanLayer;
 use tokio::sync::watch;
 
@@ -18,7 +18,8 @@ use super::{BuildError, StackBuilder};
 use crate::admit::Terms;
 use crate::change::Startup;
 use crate::explain::Settings;
-use crate::order;
+use crate::order::{self, Guarded};
+use crate::roster::state_word;
 use crate::scan::Shared;
 use crate::stack::Stack;
 
@@ -76,8 +77,11 @@ impl StackBuilder {
             .map_or_else(AuditLayer::off, AuditLayer::new);
         let registry = Registry::new();
         registry.keep_names(std::mem::take(&mut self.kept_names));
-        let pool = Pool::with_health(self.router.health).map_err(BuildError::of_the("router"))?;
-        let pool = Arc::new(pool);
+        let pool = Arc::new(Pool::new());
+        send_changes(&breakers, &pool);
+        if let Some(ping) = self.ping.0 {
+            ping.validate().map_err(BuildError::of_the("ping"))?;
+        }
         let shared = Arc::new(Shared {
             audit: audit.clone(),
             registry,
@@ -97,7 +101,7 @@ impl StackBuilder {
             scopes: self.cache.scopes.clone(),
             limits: self.limits,
             listing_timeout: self.discovery.timeout,
-            ping: self.router.health.ping,
+            ping: self.ping.0,
             startup_timeout: self.startup_timeout,
         };
         let settings = Settings {
@@ -150,4 +154,29 @@ impl StackBuilder {
         self.discovery.validate()?;
         Ok(BreakerSet::new(self.breakers)?)
     }
+}
+
+/// Sends changes of breakers to those who listen to the pool's events.
+fn send_changes(breakers: &BreakerSet, pool: &Arc<Pool<Guarded>>) {
+    let pool = Arc::downgrade(pool);
+    breakers.on_change(move |change| {
+        let tool = match &change.subject {
+            Subject::Server => None,
+            Subject::Tool(tool) => Some(tool.clone()),
+            _ => return,
+        };
+        // a server that was removed has no set
+        if let Some(pool) = pool.upgrade()
+            && let Some(set) = pool.set_of(&change.server)
+        {
+            pool.events().send(|| RouteEvent::HealthUpdate {
+                set,
+                server: change.server,
+                tool,
+                from: state_word(change.from),
+                to: state_word(change.to),
+                reason: change.reason,
+            });
+        }
+    });
 }

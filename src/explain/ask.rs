@@ -69,7 +69,7 @@ impl Stack {
             None => ToolCall::new(entry.tool().clone(), ""),
         };
         let lets_through = |server: &ServerId| match &call {
-            Some(call) => self.0.shared.breakers.lets_through(server, call),
+            Some(call) => self.0.shared.breakers.availability(server, call).is_ok(),
             None => self.0.shared.breakers.is_available(server, name),
         };
         let candidate = |known: &Known| Candidate {

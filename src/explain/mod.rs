@@ -14,7 +14,7 @@ use callward_core::{
 use callward_loopguard::LoopGuardConfig;
 use callward_registry::Entry;
 use callward_retry::hedge::HedgeConfig;
-use callward_router::{StrategyName, Unfit};
+use callward_router::{ExclusionReason, StrategyName};
 
 use crate::limits::LimitsConfig;
 use crate::scopes;
@@ -71,7 +71,7 @@ pub struct Candidate {
     /// Why it is not there, if it is not.
     pub last_error: Option<String>,
     /// What the router has against it for such a call.
-    pub why_not: Option<Unfit>,
+    pub why_not: Option<ExclusionReason>,
 }
 
 impl Candidate {
@@ -102,8 +102,8 @@ impl Candidate {
             }
             None => match self.why_not {
                 // its weight is told besides, and will not change by itself
-                None | Some(Unfit::TooLight { .. }) => None,
-                Some(unfit) => Some(unfit.to_string()),
+                None | Some(ExclusionReason::TooLight { .. }) => None,
+                Some(reason) => Some(reason.to_string()),
             },
         }
     }

@@ -45,17 +45,11 @@ fn routing(watched: &Watched<'_>) {
     watched.gauge(metric::ROUTER_WEIGHT, |stack, series| {
         each(stack, |of, stats| series.add(stats.weight.into(), of));
     });
-    watched.gauge(metric::ROUTER_WEIGHT_IN_FORCE, |stack, series| {
-        each(stack, |of, stats| series.add(stats.weight_in_force, of));
-    });
     watched.gauge(metric::ROUTER_STATE, |stack, series| {
-        each(stack, |[server, set], stats| {
-            let state = match stats.draining {
-                true => "draining",
-                false => stats.health.as_str(),
-            };
-            series.add(1.0, [server, set, KeyValue::new(label::STATE, state)]);
-        });
+        for server in stack.servers() {
+            let state = KeyValue::new(label::STATE, server.state());
+            series.add(1.0, [of_server(&server.id), of_set(&server.set), state]);
+        }
     });
     watched.counter(metric::ROUTER_CALLS, |stack, series| {
         each(stack, |[server, set], stats| {
@@ -69,9 +63,6 @@ fn routing(watched: &Watched<'_>) {
                 series.add(count, [server.clone(), set.clone(), outcome]);
             }
         });
-    });
-    watched.counter(metric::ROUTER_EJECTIONS, |stack, series| {
-        each(stack, |of, stats| series.add(stats.ejections, of));
     });
 }
 

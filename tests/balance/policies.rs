@@ -5,19 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward::core::BoxFuture;
-use callward::router::{HealthConfig, Member, Pool, Router, StrategyName};
+use callward::router::{Member, Pool, Router, StrategyName};
 use callward::{ReplicaSetId, ToolCall, ToolError, ToolOutput};
 use tower::Service;
 
-use crate::world::{Leaf, Scenario, Simulated, work_of};
+use crate::world::{Leaf, Simulated, work_of};
 
 /// Who chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// A router with this strategy and its defaults otherwise.
     Strategy(StrategyName),
-    /// The strategy alone: no server is ever ejected, and none starts slowly.
-    Alone(StrategyName),
     /// Knows each queue, what each call will take, and who is slow or failing: sends a call where it
     /// is answered first. No router can do this.
     Oracle,
@@ -27,34 +25,19 @@ impl Policy {
     /// Category and capability are left out: for tools that ask for neither they are the default. So
     /// are weighted and priority: among servers of one weight the first takes turns as round robin
     /// does, and the second sends all calls to one server.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Oracle,
         Self::Strategy(StrategyName::PeakEwma),
         Self::Strategy(StrategyName::LeastConnections),
         Self::Strategy(StrategyName::RoundRobin),
         Self::Strategy(StrategyName::Random),
         Self::Strategy(StrategyName::Affinity),
-        Self::Alone(StrategyName::PeakEwma),
-        Self::Alone(StrategyName::LeastConnections),
-        Self::Alone(StrategyName::RoundRobin),
     ];
-
-    /// Says whether its figures can differ from those of another policy: without its health, a
-    /// strategy does as with it while all servers are well; and one that looks at them leaves a slow
-    /// server before it would be ejected.
-    pub(crate) fn differs_in(self, scenario: Scenario) -> bool {
-        match self {
-            Self::Alone(StrategyName::RoundRobin) => scenario.changes(),
-            Self::Alone(_) => scenario.changes() && scenario != Scenario::OneSlow,
-            Self::Strategy(_) | Self::Oracle => true,
-        }
-    }
 
     pub(crate) fn name(self) -> String {
         match self {
             Self::Oracle => "oracle".to_owned(),
             Self::Strategy(name) => name.strategy().name().to_owned(),
-            Self::Alone(name) => format!("{} alone", name.strategy().name()),
         }
     }
 }
@@ -68,12 +51,7 @@ pub(crate) enum Front {
 impl Front {
     pub(crate) fn new(policy: Policy, servers: &[Arc<Simulated>]) -> Self {
         match policy {
-            Policy::Strategy(name) => Self::router(Pool::new(), name, servers),
-            Policy::Alone(name) => {
-                let pool =
-                    Pool::with_health(HealthConfig::off()).expect("no health is a valid one");
-                Self::router(pool, name, servers)
-            }
+            Policy::Strategy(name) => Self::router(name, servers),
             Policy::Oracle => Self::Oracle(Oracle {
                 servers: servers.to_vec(),
                 turn: AtomicUsize::new(0),
@@ -81,8 +59,8 @@ impl Front {
         }
     }
 
-    fn router(pool: Pool<Leaf>, name: StrategyName, servers: &[Arc<Simulated>]) -> Self {
-        let front = Self::Router(Router::new(Arc::new(pool)).with_strategy(name));
+    fn router(name: StrategyName, servers: &[Arc<Simulated>]) -> Self {
+        let front = Self::Router(Router::new(Arc::new(Pool::new())).with_strategy(name));
         front.admit(servers, Duration::ZERO);
         front
     }

@@ -1,27 +1,23 @@
-//! One breaker, shared: the state machine behind a word that says "go on" without a lock.
+//! One breaker, shared: the state machine behind a mutex.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use callward_core::{InvalidConfig, ServerId};
+#[cfg(not(all(test, shuttle)))]
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use callward_core::InvalidConfig;
-
-use crate::permit::{Cause, nanos};
-use crate::state::{Change, Outcome, State, Ticket};
-use crate::sync::{AtomicU64, Mutex, Ordering};
-use crate::trip::describe;
+#[cfg(all(test, shuttle))]
+use crate::interleavings::Mutex;
+use crate::permit::Permit;
+use crate::state::{Change, Outcome, Risk, State, Ticket};
 use crate::window::Counts;
-use crate::word::Word;
-use crate::{BreakerConfig, BreakerState, Permit, Rejection, Risk, Verdict};
-
-mod news;
-mod under_way;
-
-pub(crate) use news::News;
-use under_way::UnderWay;
+use crate::{BreakerConfig, BreakerState, Rejection, Subject};
 
 /// One breaker by itself.
 ///
@@ -32,7 +28,7 @@ use under_way::UnderWay;
 /// let config = BreakerConfig::default().with_failures(2);
 /// let scans = Arc::new(Circuit::new("discovery of orders", config)?);
 /// for _ in 0..2 {
-///     match scans.clone().admit() {
+///     match scans.admit() {
 ///         Ok(permit) => permit.fail(&"connection refused"),
 ///         Err(rejection) => panic!("{rejection}"),
 ///     }
@@ -44,23 +40,53 @@ use under_way::UnderWay;
 pub struct Circuit {
     name: Box<str>,
     config: BreakerConfig,
-    made: Instant,
-    /// What callers need to know of `guarded`: written under its lock, read without.
-    word: AtomicU64,
-    under_way: UnderWay,
-    guarded: Mutex<Guarded>,
-    /// Told each time it opens, and with all other news.
+    inner: Mutex<Inner>,
+    /// Notified when it opens, and when an operator or a new connection changes it.
     changed: Notify,
+    watch: Option<Watch>,
 }
 
 #[derive(Debug)]
-struct Guarded {
+struct Inner {
     state: State,
     last_trip: Option<Arc<str>>,
     counted: Counted,
-    /// Counts what whoever was refused in front of a probe waits for: ends of probes, and what an
-    /// operator did, or a connection that is back.
-    news: u64,
+}
+
+/// A change of the state of a set's breaker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BreakerChange {
+    /// The server.
+    pub server: ServerId,
+    /// What of the server the breaker is for.
+    pub subject: Subject,
+    /// The state before.
+    pub from: BreakerState,
+    /// The state now.
+    pub to: BreakerState,
+    /// Why, in a few words.
+    pub reason: Arc<str>,
+}
+
+/// Called for each change of state, with no lock held. Shared by all breakers of a set.
+#[derive(Clone, Default)]
+pub(crate) struct Observer(pub(crate) Arc<OnceLock<Box<ChangeFn>>>);
+
+type ChangeFn = dyn Fn(BreakerChange) + Send + Sync;
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").finish_non_exhaustive()
+    }
+}
+
+/// Whom to notify of changes, and what the breaker is for.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) observer: Observer,
+    pub(crate) server: ServerId,
+    pub(crate) subject: Subject,
 }
 
 /// What a breaker did since it was made.
@@ -72,7 +98,6 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Says whether it did anything.
     pub(crate) const fn is_empty(self) -> bool {
         self.opened == 0 && self.closed == 0 && self.refused == 0
     }
@@ -93,100 +118,112 @@ impl Circuit {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(name: impl Into<Box<str>>, config: BreakerConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self::of_valid(name, config))
+        let circuit = || Self::of_valid(name, config, None);
+        config.validate().map(|()| circuit())
     }
 
-    pub(crate) fn of_valid(name: impl Into<Box<str>>, config: BreakerConfig) -> Self {
-        let made = Instant::now();
-        let state = State::new(&config, made);
+    pub(crate) fn of_valid(
+        name: impl Into<Box<str>>,
+        config: BreakerConfig,
+        watch: Option<Watch>,
+    ) -> Self {
         Self {
             name: name.into(),
             config,
-            made,
-            word: AtomicU64::new(Word::of(&state).0),
-            under_way: UnderWay::default(),
-            guarded: Mutex::new(Guarded {
-                state,
+            inner: Mutex::new(Inner {
+                state: State::new(&config, Instant::now()),
                 last_trip: None,
                 counted: Counted::default(),
-                news: 0,
             }),
             changed: Notify::new(),
+            watch,
         }
     }
 
-    /// Lets a safe call through, or refuses it. Dropping the permit counts as nothing.
+    /// Admits a safe call, or refuses it. A dropped permit counts as nothing.
     ///
     /// # Errors
     ///
     /// [`Rejection`] says why, and how long until the next probe.
-    pub fn admit(self: Arc<Self>) -> Result<Permit, Rejection> {
+    pub fn admit(self: &Arc<Self>) -> Result<Permit, Rejection> {
         self.admit_risk(Risk::Safe)
     }
 
-    /// Lets a call through, or refuses it: one that must not run twice also where a safe one would be
-    /// let through as a probe.
+    /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe.
     ///
     /// # Errors
     ///
     /// [`Rejection`] says why, and how long until the next probe.
-    pub fn admit_risk(self: Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
-        let ticket = self.enter(risk)?;
-        Ok(Permit::new(self, ticket))
+    pub fn admit_risk(self: &Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
+        let admitted = self.change(|inner, config, now| {
+            let admitted = inner.state.admit(risk, config, now);
+            let result = admitted.map_err(|wait| {
+                inner.counted.refused += 1;
+                let to_probe = inner.state.time_to_probe(config, now);
+                // a safe call would be admitted now: only the write has to wait
+                let is_write_held = to_probe == Some(Duration::ZERO);
+                let wait = if is_write_held { wait } else { to_probe };
+                let last_trip = inner.last_trip.clone();
+                Rejection::new(inner.state.state(), last_trip, wait, is_write_held)
+            });
+            (result, "a probe is sent".into())
+        });
+        admitted.map(|ticket| Permit::new(self.clone(), ticket))
     }
 
-    /// Does as [`admit`](Self::admit) does, for a call that does not outlive the breaker. It writes to
-    /// no memory that threads share while the breaker is closed, not even to a count of references.
-    ///
-    /// # Errors
-    ///
-    /// [`Rejection`] says why, and how long until the next probe.
-    #[inline]
-    pub fn admit_ref(&self) -> Result<Permit<&Self>, Rejection> {
-        let ticket = self.enter(Risk::Safe)?;
-        Ok(Permit::new(self, ticket))
+    /// Admits a read although the breaker is open; `None` if an operator holds it open.
+    pub(crate) fn admit_extra(self: &Arc<Self>) -> Option<Permit> {
+        let ticket = self.inner.lock().state.admit_extra()?;
+        Some(Permit::new(self.clone(), ticket))
     }
 
-    /// Says whether a safe call would be let through. Takes no place.
+    /// Returns `true` if a safe call would be admitted and the connection is there. Takes no place.
     #[must_use]
     pub fn is_available(&self) -> bool {
-        self.is_available_to(Risk::Safe)
+        self.availability(Risk::Safe).is_ok()
     }
 
-    /// Says whether such a call would be let through. Takes no place.
-    #[must_use]
-    pub fn is_available_to(&self, risk: Risk) -> bool {
-        self.word().lets_all_through() || {
-            let now = Instant::now();
-            let state = &self.guarded.lock().state;
-            state.time_to_pass(risk, &self.config, now) == Some(Duration::ZERO)
+    /// Checks whether such a call would be admitted now. Takes no place.
+    ///
+    /// # Errors
+    ///
+    /// The state that speaks against it.
+    pub fn availability(&self, risk: Risk) -> Result<(), BreakerState> {
+        let state = &self.inner.lock().state;
+        match state.state() {
+            BreakerState::Closed | BreakerState::ForcedClosed => Ok(()),
+            BreakerState::Open | BreakerState::HalfOpen
+                if state.time_to_pass(risk, &self.config, Instant::now())
+                    == Some(Duration::ZERO) =>
+            {
+                Ok(())
+            }
+            refuses => Err(refuses),
         }
     }
 
     /// Returns the state.
     #[must_use]
     pub fn state(&self) -> BreakerState {
-        self.guarded.lock().state.state()
+        self.inner.lock().state.state()
     }
 
-    /// Returns how long until a probe is let through, zero if the next safe call would be one; `None`
+    /// Returns how long until a probe is admitted, zero if the next safe call would be one; `None`
     /// while closed or forced.
     #[must_use]
     pub fn time_to_probe(&self) -> Option<Duration> {
-        if self.word().lets_all_through() {
-            return None;
-        }
-        let now = Instant::now();
-        self.guarded.lock().state.time_to_probe(&self.config, now)
+        self.inner
+            .lock()
+            .state
+            .time_to_probe(&self.config, Instant::now())
     }
 
-    /// Waits until a probe would be let through: for as long as the breaker is closed or forced, and
-    /// then until its time has come. For whoever has a harmless call to offer.
+    /// Waits until a probe would be admitted, for a caller that has a harmless call to offer.
     pub async fn probe_due(&self) {
         loop {
-            // made before the look, so that no opening falls between the two
+            // made before the check, so that it misses no change
             let changed = self.changed.notified();
             match self.time_to_probe() {
                 Some(Duration::ZERO) => return,
@@ -198,19 +235,28 @@ impl Circuit {
 
     /// Closes it, unless an operator forced it.
     pub fn reset(&self) {
-        let change = self.change(|guarded| {
-            let change = guarded.state.reset();
-            guarded.count(change.as_ref());
-            guarded.news += 1;
-            change
+        self.change(|inner, _, _| {
+            let change = inner.state.reset();
+            inner.counted.count(change);
+            ((), "the connection is new".into())
         });
-        self.tell(change, None);
         self.changed.notify_waiters();
     }
 
-    /// Counts what another breaker did as its own: that one is forgotten.
+    /// Notes whether the server's connection is there. While it is not, the server is
+    /// [unavailable](Self::is_available); no call is refused for it.
+    pub fn set_connected(&self, connected: bool) {
+        let reason = if connected {
+            "its connection is back"
+        } else {
+            "its connection is lost"
+        };
+        self.change(|inner, _, _| (inner.state.set_connected(connected), reason.into()));
+    }
+
+    /// Adds what another breaker did to its own counts: that one is forgotten.
     pub(crate) fn absorb(&self, other: Counted) {
-        let counted = &mut self.guarded.lock().counted;
+        let counted = &mut self.inner.lock().counted;
         counted.opened += other.opened;
         counted.closed += other.closed;
         counted.refused += other.refused;
@@ -218,224 +264,204 @@ impl Circuit {
 
     /// Holds it open until [`release`](Self::release)d.
     pub fn force_open(&self) {
-        self.force(State::force_open);
+        self.force(State::force_open, "an operator holds it open");
     }
 
     /// Holds it closed until [`release`](Self::release)d.
     pub fn force_closed(&self) {
-        self.force(State::force_closed);
+        self.force(State::force_closed, "an operator holds it closed");
     }
 
-    /// Ends a forced state: the breaker is closed and counts again. Nothing happens if it is not
-    /// forced.
+    /// Ends a forced state: the breaker is closed and counts again.
     pub fn release(&self) {
-        self.force(State::release);
+        self.force(State::release, "an operator released it");
     }
 
-    fn force(&self, act: fn(&mut State)) {
-        self.change(|guarded| {
-            act(&mut guarded.state);
-            guarded.news += 1;
-        });
+    fn force(&self, act: fn(&mut State), reason: &'static str) {
+        self.change(|inner, _, _| (act(&mut inner.state), reason.into()));
         self.changed.notify_waiters();
     }
 
-    /// Takes note that a call is under way whose failure others may share. To be said after its ticket
-    /// was given: whoever fails meanwhile then overlooks it rather than wait for it in vain.
-    #[inline]
-    pub(crate) fn begin(&self) {
-        self.under_way.begin(|| self.time_now());
-    }
-
-    /// Takes note that it has ended. To be said before its outcome.
-    #[inline]
-    pub(crate) fn end(&self) {
-        self.under_way.end();
-    }
-
-    /// Says whether calls are timed.
-    #[inline]
+    /// Returns `true` if calls are timed.
     pub(crate) const fn takes_time(&self) -> bool {
         self.config.slow_calls.is_some()
     }
 
-    /// Returns the time since this breaker was made, in nanoseconds, and never 0.
-    pub(crate) fn time_now(&self) -> u64 {
-        self.time_of(Instant::now())
-    }
-
-    fn time_of(&self, moment: Instant) -> u64 {
-        nanos(moment.saturating_duration_since(self.made)).saturating_add(1)
-    }
-
     pub(crate) fn read(&self) -> Reading {
         let now = Instant::now();
-        let guarded = self.guarded.lock();
+        let inner = self.inner.lock();
         Reading {
-            state: guarded.state.state(),
-            failures: guarded.state.failures(),
-            counts: guarded.state.counts(now),
-            last_trip: guarded.last_trip.clone(),
-            time_to_probe: guarded.state.time_to_probe(&self.config, now),
-            counted: guarded.counted,
+            state: inner.state.state(),
+            failures: inner.state.failures(),
+            counts: inner.state.counts(now),
+            last_trip: inner.last_trip.clone(),
+            time_to_probe: inner.state.time_to_probe(&self.config, now),
+            counted: inner.counted,
         }
     }
 
-    /// Says whether calls are let through only to find out how the server is, or not at all. Takes no
-    /// lock.
-    pub(crate) fn is_probing(&self) -> bool {
-        !self.word().lets_all_through()
-    }
-
-    #[inline]
-    fn word(&self) -> Word {
-        Word(self.word.load(Ordering::Acquire))
-    }
-
-    /// Lets a call through, or refuses it; the ticket must be settled.
-    #[inline]
-    pub(crate) fn enter(&self, risk: Risk) -> Result<Ticket, Rejection> {
-        let word = self.word();
-        if word.lets_through(risk) {
-            Ok(word.ticket())
-        } else {
-            self.ask(risk)
-        }
-    }
-
-    #[cold]
-    fn ask(&self, risk: Risk) -> Result<Ticket, Rejection> {
-        let now = Instant::now();
-        self.change(|guarded| {
-            let admitted = guarded.state.admit(risk, &self.config, now);
-            admitted.map_err(|wait| {
-                guarded.counted.refused += 1;
-                let to_probe = guarded.state.time_to_probe(&self.config, now);
-                let is_no_probe = to_probe == Some(Duration::ZERO);
-                let state = guarded.state.state();
-                // what is waited for is then the outcome of a probe, which may come at any moment
-                let is_probed = state == BreakerState::HalfOpen || is_no_probe;
-                Rejection::new(
-                    state,
-                    guarded.last_trip.clone(),
-                    if is_no_probe { wait } else { to_probe },
-                    is_no_probe,
-                    is_probed.then_some(guarded.news),
-                )
-            })
-        })
-    }
-
-    /// `timing` is when the call began, by [`time_now`](Self::time_now), or 0 where that does not count,
-    /// and how long it then waited for a person; `cause` is that of a failure.
-    #[inline]
+    /// Takes the outcome of a call that was admitted; `cause` is that of a failure.
     pub(crate) fn settle(
         &self,
         ticket: Ticket,
-        verdict: Verdict,
-        timing: (u64, u64),
-        cause: Option<Cause<'_>>,
+        outcome: Outcome,
+        cause: Option<&dyn fmt::Display>,
     ) {
-        let word = self.word();
-        if word.ticket().generation != ticket.generation || word.is_indifferent_to(verdict) {
-            return;
-        }
-        self.count(ticket, verdict, timing, cause);
-    }
-
-    /// Does what an outcome does that changes something.
-    #[inline(never)]
-    fn count(
-        &self,
-        ticket: Ticket,
-        verdict: Verdict,
-        timing: (u64, u64),
-        cause: Option<Cause<'_>>,
-    ) {
-        // one look at the clock tells both
-        let now = Instant::now();
-        let (began, waited) = timing;
-        let took = (began > 0).then(|| {
-            let took = self.time_of(now).saturating_sub(began);
-            Duration::from_nanos(took.saturating_sub(waited))
-        });
-        let (change, trip, was_probe) = self.change(|guarded| {
-            let state = &mut guarded.state;
-            let fault = cause.map(|cause| cause.fault).unwrap_or_default();
-            let was_probe = state.is_probe(ticket);
-            guarded.news += u64::from(was_probe);
-            let outcome = Outcome {
-                verdict,
-                fault,
-                took,
-                others: self.under_way.calls(),
-                overlapped: self.under_way.have_overlapped(self.time_of(now)),
+        let opened = self.change(|inner, config, now| {
+            let change = inner.state.settle(ticket, outcome, config, now);
+            inner.counted.count(change);
+            let Some(Change::Opened { trip, open_for }) = change else {
+                return (None, "a probe succeeded".into());
             };
-            let change = state.settle(ticket, outcome, &self.config, now);
-            guarded.count(change.as_ref());
-            if let Some(Change::Opened { trip, .. }) = change {
-                guarded.last_trip =
-                    Some(describe(trip, &self.config, cause.map(|cause| cause.text)));
-            }
-            (change, guarded.last_trip.clone(), was_probe)
+            let cause = cause.map(ToString::to_string).unwrap_or_default();
+            let trip = trip.describe(config, &cause);
+            inner.last_trip = Some(trip.as_str().into());
+            (Some(open_for), trip.into())
         });
-        self.tell(change, trip.as_deref());
-        if was_probe || matches!(change, Some(Change::Opened { .. })) {
+        if let Some(open_for) = opened {
             self.changed.notify_waiters();
+            let open_for_secs = open_for.as_secs_f64();
+            warn!(breaker = %self.name, open_for_secs, "breaker opened");
         }
     }
 
-    /// The only way to the state: what is published never lags behind it.
-    fn change<T>(&self, act: impl FnOnce(&mut Guarded) -> T) -> T {
-        let mut guarded = self.guarded.lock();
-        let result = act(&mut guarded);
-        self.word
-            .store(Word::of(&guarded.state).0, Ordering::Release);
+    /// Changes the state, and reports the change after the lock is released.
+    fn change<T>(
+        &self,
+        act: impl FnOnce(&mut Inner, &BreakerConfig, Instant) -> (T, Cow<'static, str>),
+    ) -> T {
+        let now = Instant::now();
+        let mut inner = self.inner.lock();
+        let from = inner.state.state();
+        let (result, reason) = act(&mut inner, &self.config, now);
+        let to = inner.state.state();
+        drop(inner);
+        if from != to {
+            self.report(from, to, &reason);
+        }
         result
     }
 
-    fn tell(&self, change: Option<Change>, trip: Option<&str>) {
-        match change {
-            Some(Change::Opened { open_for, .. }) => {
-                warn!(
-                    breaker = %self.name,
-                    open_for_secs = open_for.as_secs_f64(),
-                    reason = trip.unwrap_or_default(),
-                    "breaker opened"
-                );
-            }
-            Some(Change::Closed) => info!(breaker = %self.name, "breaker closed"),
-            None => {}
+    #[cold]
+    fn report(&self, from: BreakerState, to: BreakerState, reason: &str) {
+        info!(breaker = %self.name, %from, %to, reason, "breaker changed");
+        if let Some(watch) = &self.watch
+            && let Some(observer) = watch.observer.0.get()
+        {
+            observer(BreakerChange {
+                server: watch.server.clone(),
+                subject: watch.subject.clone(),
+                from,
+                to,
+                reason: reason.into(),
+            });
         }
     }
 }
 
-#[cfg(all(test, shuttle))]
-impl Circuit {
-    /// Panics if the word is not what the state is.
-    pub(crate) fn assert_published(&self) {
-        let of_state = Word::of(&self.guarded.lock().state);
-        assert_eq!(self.word().0, of_state.0, "the word lags behind");
-    }
-}
-
-impl Guarded {
-    const fn count(&mut self, change: Option<&Change>) {
+impl Counted {
+    const fn count(&mut self, change: Option<Change>) {
         match change {
-            Some(Change::Opened { .. }) => self.counted.opened += 1,
-            Some(Change::Closed) => self.counted.closed += 1,
+            Some(Change::Opened { .. }) => self.opened += 1,
+            Some(Change::Closed) => self.closed += 1,
             None => {}
         }
     }
 }
 
 impl Reading {
-    /// Says whether it holds nothing that a new breaker would not.
-    pub(crate) fn is_as_new(&self) -> bool {
+    /// Returns `true` if it holds nothing that a new breaker would not.
+    pub(crate) fn is_new(&self) -> bool {
         let counted = self.counts.is_some_and(|counts| counts.calls > 0);
         self.state == BreakerState::Closed && self.failures == 0 && !counted
     }
 }
 
 #[cfg(all(test, not(shuttle)))]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn circuit(config: BreakerConfig) -> Arc<Circuit> {
+        Arc::new(Circuit::of_valid("x", config, None))
+    }
+
+    #[test]
+    fn concurrent_failures_open_it_once() {
+        let config = BreakerConfig::default().with_failures(50);
+        let circuit = circuit(config);
+        let permits: Vec<_> = (0..100).map(|_| circuit.admit().unwrap()).collect();
+        std::thread::scope(|scope| {
+            for permit in permits {
+                scope.spawn(move || permit.fail(&"down"));
+            }
+        });
+        let reading = circuit.read();
+        assert_eq!(
+            (reading.state, reading.counted.opened),
+            (BreakerState::Open, 1)
+        );
+        assert_eq!(
+            reading.last_trip.as_deref(),
+            Some("50 failures in a row, the last: down")
+        );
+        assert!(reading.time_to_probe <= Some(config.open_time));
+    }
+
+    #[test]
+    fn concurrent_callers_get_exactly_the_probes() {
+        let config = BreakerConfig::default()
+            .with_failures(1)
+            .with_open_time(Duration::from_nanos(1))
+            .with_probes(3)
+            .with_probe_limit(Duration::from_secs(3600));
+        for _ in 0..50 {
+            let circuit = circuit(config);
+            circuit.admit().unwrap().fail(&"down");
+            let start = std::sync::Barrier::new(8);
+            // kept until all have asked: a permit that is dropped gives its place back
+            let permits = Mutex::new(Vec::new());
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        permits.lock().extend(circuit.admit());
+                    });
+                }
+            });
+            assert_eq!(permits.lock().len(), 3);
+            drop(permits);
+            assert!(circuit.is_available());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_extra_read_closes_an_open_breaker_and_never_counts_against_it() {
+        let circuit = circuit(BreakerConfig::default().with_failures(1));
+        circuit.admit().unwrap().fail(&"down");
+        for _ in 0..5 {
+            circuit.admit_extra().unwrap().fail(&"down");
+        }
+        let reading = circuit.read();
+        assert_eq!(
+            (reading.state, reading.counted.opened),
+            (BreakerState::Open, 1)
+        );
+        circuit.admit_extra().unwrap().succeed();
+        assert_eq!(circuit.state(), BreakerState::Closed);
+        circuit.force_open();
+        assert!(circuit.admit_extra().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_connection_makes_it_unavailable_and_refuses_nothing() {
+        let circuit = circuit(BreakerConfig::default());
+        circuit.set_connected(false);
+        assert_eq!(
+            circuit.availability(Risk::Safe),
+            Err(BreakerState::Disconnected)
+        );
+        drop(circuit.admit().unwrap());
+        circuit.set_connected(true);
+        assert!(circuit.is_available());
+    }
+}

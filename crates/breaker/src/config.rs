@@ -23,10 +23,9 @@ use callward_core::InvalidConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// How many failures in a row open it; 0 if no number does. Lost connections and reported faults of
-    /// calls that were under way together are one failure, as are those that several callers have
-    /// within 100 ms, and before a whole server all connections that one tool lost after its calls were
-    /// sent. Default: 3.
+    /// How many consecutive failures open it; 0 if only a share does. Concurrent failures of one event
+    /// count once, and before a whole server each tool that loses its connections counts once.
+    /// Default: 3.
     pub failures: u32,
     /// Which share of the window's calls, in percent, must have failed to open it. Default: none
     /// does.
@@ -186,72 +185,79 @@ impl BreakerConfig {
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
-        if self.failures == 0 && !self.takes_shares() {
-            return fault(
+        let slow = self.slow_calls;
+        let is_time = |time: Option<Duration>| time.is_none_or(|time| time <= MAX_TIME);
+        let rules = [
+            (
+                self.failures > 0 || self.takes_shares(),
                 "failures",
                 "is 0, and neither failure_rate nor slow_calls is set; nothing would open it",
-            );
-        }
-        if !self.failure_rate.is_none_or(is_share) {
-            return fault("failure_rate", "is not a share between 1 and 100 percent");
-        }
-        if let Some(slow) = self.slow_calls {
-            if !is_share(slow.rate) {
-                return fault(
-                    "slow_calls.rate",
-                    "is not a share between 1 and 100 percent",
-                );
-            }
-            if slow.after.is_zero() {
-                return fault("slow_calls.after", "is 0; every call would be slow");
-            }
-        }
-        if self.window < SHORTEST_WINDOW {
-            return fault("window", "is below 10 ms; it moves on in tenths");
-        }
-        if self.window > LONGEST {
-            return fault("window", "is above a day");
-        }
-        if self.min_calls == 0 {
-            return fault("min_calls", "is 0; a share of no calls means nothing");
-        }
-        if self.open_time.is_zero() {
-            return fault("open_time", "is 0; an open breaker would refuse nothing");
-        }
-        if self.max_open_time < self.open_time {
-            return fault("max_open_time", "is below open_time");
-        }
-        if self.max_open_time > LONGEST {
-            return fault(
+            ),
+            (
+                self.failure_rate.is_none_or(is_share),
+                "failure_rate",
+                "is not a share between 1 and 100 percent",
+            ),
+            (
+                slow.is_none_or(|slow| is_share(slow.rate)),
+                "slow_calls.rate",
+                "is not a share between 1 and 100 percent",
+            ),
+            (
+                slow.is_none_or(|slow| !slow.after.is_zero()),
+                "slow_calls.after",
+                "is 0; every call would be slow",
+            ),
+            (
+                self.window >= MIN_WINDOW,
+                "window",
+                "is below 10 ms; it moves on in tenths",
+            ),
+            (self.window <= MAX_TIME, "window", "is above a day"),
+            (
+                self.min_calls > 0,
+                "min_calls",
+                "is 0; a share of no calls means nothing",
+            ),
+            (
+                !self.open_time.is_zero(),
+                "open_time",
+                "is 0; an open breaker would refuse nothing",
+            ),
+            (
+                self.max_open_time >= self.open_time,
+                "max_open_time",
+                "is below open_time",
+            ),
+            (
+                self.max_open_time <= MAX_TIME,
                 "max_open_time",
                 "is above a day; force the breaker open instead",
-            );
-        }
-        if self.probes == 0 {
-            return fault(
+            ),
+            (
+                self.probes > 0,
                 "probes",
                 "is 0; a breaker that is never probed never closes",
-            );
-        }
-        if self.probe_limit.is_some_and(|limit| limit.is_zero()) {
-            return fault(
+            ),
+            (
+                self.probe_limit.is_none_or(|limit| !limit.is_zero()),
                 "probe_limit",
                 "is 0; each probe would be written off at once",
-            );
+            ),
+            (is_time(self.probe_limit), "probe_limit", "is above a day"),
+        ];
+        match rules.into_iter().find(|(holds, ..)| !holds) {
+            Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),
+            None => Ok(()),
         }
-        if self.probe_limit.is_some_and(|limit| limit > LONGEST) {
-            return fault("probe_limit", "is above a day");
-        }
-        Ok(())
     }
 
-    /// Says whether any share of calls opens the breaker, so that each outcome must be written down.
+    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be written down.
     pub(crate) const fn takes_shares(&self) -> bool {
         self.failure_rate.is_some() || self.slow_calls.is_some()
     }
 
-    /// Says whether a call that took this long was slow.
+    /// Returns `true` if a call that took this long was slow.
     pub(crate) fn is_slow(&self, took: Option<Duration>) -> bool {
         match (self.slow_calls, took) {
             (Some(slow), Some(took)) => took >= slow.after,
@@ -284,10 +290,10 @@ const fn is_share(percent: u32) -> bool {
 }
 
 /// A tenth of it is a millisecond: what is finer says more of the scheduler than of the server.
-const SHORTEST_WINDOW: Duration = Duration::from_millis(10);
+const MIN_WINDOW: Duration = Duration::from_millis(10);
 
 /// No time of a breaker is longer: what lasts longer is a decision, and has a switch.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]
 mod tests {
@@ -301,23 +307,23 @@ mod tests {
             (config.with_failures(0), "failures"),
             (config.with_failure_rate(0), "failure_rate"),
             (config.with_failure_rate(101), "failure_rate"),
-            (config.with_slow_calls(LONGEST, 0), "slow_calls.rate"),
+            (config.with_slow_calls(MAX_TIME, 0), "slow_calls.rate"),
             (
                 config.with_slow_calls(Duration::ZERO, 1),
                 "slow_calls.after",
             ),
             (config.with_window(Duration::from_millis(9)), "window"),
-            (config.with_window(LONGEST * 2), "window"),
+            (config.with_window(MAX_TIME * 2), "window"),
             (config.with_min_calls(0), "min_calls"),
             (config.with_open_time(Duration::ZERO), "open_time"),
             (
                 config.with_max_open_time(Duration::from_secs(29)),
                 "max_open_time",
             ),
-            (config.with_max_open_time(LONGEST * 2), "max_open_time"),
+            (config.with_max_open_time(MAX_TIME * 2), "max_open_time"),
             (config.with_probes(0), "probes"),
             (config.with_probe_limit(Duration::ZERO), "probe_limit"),
-            (config.with_probe_limit(LONGEST * 2), "probe_limit"),
+            (config.with_probe_limit(MAX_TIME * 2), "probe_limit"),
         ];
         for (config, field) in cases {
             let fault = config.validate().unwrap_err();

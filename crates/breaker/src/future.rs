@@ -9,14 +9,11 @@ use std::task::{Context, Poll, ready};
 use callward_core::{ErrorKind, Share, ToolError, ToolOutput};
 use pin_project_lite::pin_project;
 
-use crate::mark::Mark;
+use crate::Verdict;
+use crate::permit::Permit;
 use crate::person::Listener;
-use crate::run::Fault;
-use crate::verdict::{may_be_the_tool, may_end_all};
-use crate::{Permit, Verdict};
-
-/// What decides how an outcome counts.
-pub(crate) type Judge = fn(&Result<ToolOutput, ToolError>) -> Verdict;
+use crate::streak::Fault;
+use crate::verdict::{judge, judge_transport, may_be_the_tool, may_end_all};
 
 pin_project! {
     /// The answer of a [`Breaker`](crate::Breaker): the inner one, or a refusal.
@@ -67,7 +64,7 @@ where
                 }
                 Poll::Ready(result)
             }
-            // polled again after its end it never ends: there is no second answer
+            // polled after its end it stays pending: there is only one answer
             StageProj::Refused { error } => error
                 .take()
                 .map_or(Poll::Pending, |error| Poll::Ready(Err(error))),
@@ -84,35 +81,40 @@ impl<F> fmt::Debug for BreakerFuture<F> {
 /// What is held for as long as the call runs.
 pub(crate) struct Held {
     pub(crate) permit: Permit,
-    pub(crate) judge: Judge,
-    /// The tool that is called, where the breaker stands before more than that.
-    pub(crate) tool: Option<Mark>,
-    /// Who calls, if that is known.
-    pub(crate) session: Option<Mark>,
-    /// What may end the attempt so soon that it says more of the caller's hurry than of the server.
-    pub(crate) hurry: Option<Share>,
-    /// Where calls are timed: what tells how long this one waited for a person.
+    /// The breaker is for the whole server, rather than for the tool.
+    pub(crate) is_of_server: bool,
+    /// The digest of the tool that is called.
+    pub(crate) tool: u128,
+    /// The attempt's share of the time to the deadline, if it may end the attempt too soon to tell
+    /// anything about the server.
+    pub(crate) short_share: Option<Share>,
+    /// Measures how long the call waits for a person, if calls are timed.
     pub(crate) person: Option<Arc<Listener>>,
 }
 
 impl Held {
     fn settle(mut self, result: &Result<ToolOutput, ToolError>) {
         if let Some(person) = self.person {
-            self.permit.take_off(person.waited());
+            self.permit.subtract(person.waited());
         }
-        match ((self.judge)(result), result) {
+        let verdict = if self.is_of_server {
+            judge_transport(result)
+        } else {
+            judge(result)
+        };
+        match (verdict, result) {
             (Verdict::Success, _) => self.permit.succeed(),
             (Verdict::Failure, Err(error))
                 if error.kind() == ErrorKind::Timeout
-                    && self.hurry.as_ref().is_some_and(Share::has_ended) =>
+                    && self.short_share.as_ref().is_some_and(Share::has_ended) =>
             {
                 drop(self.permit);
             }
             (Verdict::Failure, Err(error)) => {
+                let is_tool = self.is_of_server && may_be_the_tool(error);
                 let fault = Fault {
-                    tool: self.tool.filter(|_| may_be_the_tool(error)),
+                    tool: is_tool.then_some(self.tool),
                     is_shared: may_end_all(error),
-                    session: self.session,
                 };
                 self.permit.fail_of(fault, error);
             }

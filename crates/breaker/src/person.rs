@@ -7,7 +7,7 @@ use callward_core::ProgressSink;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Listens to whether a call waits for a person, and passes all on to who listened before.
+/// Notes when a call waits for a person, and forwards everything to the sink it had before.
 pub(crate) struct Listener {
     outer: Option<Arc<dyn ProgressSink>>,
     stopwatch: Mutex<Stopwatch>,
@@ -32,7 +32,7 @@ impl Listener {
     /// Returns how long the call waited for a person up to now.
     pub(crate) fn waited(&self) -> Duration {
         let stopwatch = self.stopwatch.lock();
-        // most calls wait for nobody, and need no look at the clock
+        // most calls wait for no person, and read no clock
         match stopwatch.since {
             Some(_) => stopwatch.read(Instant::now()),
             None => stopwatch.total,

@@ -4,153 +4,131 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use callward_core::trail::{Decision, Stage, Verdict as Told};
+use callward_core::trail::{Decision, Stage, Verdict as Outcome};
 use callward_core::{
-    ByTool, Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolName, ToolOutput,
-    ToolService,
+    Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
+use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::circuit::News;
-use crate::future::{Held, Judge};
-use crate::mark::Mark;
+use crate::future::Held;
+use crate::permit::Permit;
 use crate::person::Listener;
-use crate::{BreakerFuture, BreakerSet, Circuit, Permit, Rejection, Risk, judge, judge_transport};
+use crate::state::Risk;
+use crate::{BreakerFuture, BreakerSet, BreakerState, Circuit, Rejection, Subject};
+
+/// Puts a [`Breaker`] around the service of one server.
+///
+/// ```
+/// use serde_json::json;
+/// use callward_breaker::{BreakerLayer, BreakerSet};
+/// use callward_core::{Delivery, ErrorKind, ServerId, ToolError};
+/// use callward_testkit::{MockService, call, tool};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let down = MockService::new(|_, _| async {
+///     Err(ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "connection refused"))
+/// });
+/// let breakers = BreakerSet::default();
+/// let orders = ServerId::new("orders").expect("a valid id");
+/// let service = ServiceBuilder::new()
+///     .layer(BreakerLayer::new(breakers.clone(), orders.clone()))
+///     .service(down.clone());
+/// let get_order = tool("get_order").read_only().build();
+/// for _ in 0..5 {
+///     let result = service.clone().oneshot(call(&get_order, json!({}))).await;
+///     assert!(result.is_err());
+/// }
+/// assert_eq!(down.started(), 3, "two calls were refused at once");
+/// assert!(!breakers.is_available(&orders, get_order.name()));
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct BreakerLayer(Arc<Shared>);
 
 /// Refuses calls of tools that keep failing on this server, or of a server that keeps failing.
 #[derive(Debug, Clone)]
 pub struct Breaker<S> {
     inner: S,
-    /// One pointer: a service is cloned for each call.
-    site: Arc<Site>,
+    shared: Arc<Shared>,
 }
 
-/// Which server's breakers, and where they are.
+/// Which server's breakers, and where they are kept.
 #[derive(Debug)]
-pub(crate) struct Site {
+struct Shared {
     server: ServerId,
     set: BreakerSet,
-    breakers: Breakers,
+    /// One breaker for the whole server, or one for each tool.
+    is_of_server: bool,
 }
 
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of them for each server, behind a pointer"
-)]
-enum Breakers {
-    /// One for all tools.
-    Server(Arc<Circuit>),
-    /// One for each.
-    Tools { recent: ByTool<Arc<Circuit>> },
-}
+impl BreakerLayer {
+    /// Makes the layer with a breaker for each tool of a server; the breakers are kept in the set.
+    #[must_use]
+    pub fn new(set: BreakerSet, server: ServerId) -> Self {
+        Self::with(set, server, false)
+    }
 
-impl Site {
-    pub(crate) fn of_tools(set: BreakerSet, server: ServerId) -> Self {
-        let recent = ByTool::new();
-        Self {
+    /// Makes the layer with one breaker for a whole server, which is kept in the set.
+    #[must_use]
+    pub fn of_server(set: &BreakerSet, server: ServerId) -> Self {
+        Self::with(set.clone(), server, true)
+    }
+
+    fn with(set: BreakerSet, server: ServerId, is_of_server: bool) -> Self {
+        Self(Arc::new(Shared {
             server,
             set,
-            breakers: Breakers::Tools { recent },
+            is_of_server,
+        }))
+    }
+}
+
+impl<S> Layer<S> for BreakerLayer {
+    type Service = Breaker<S>;
+
+    fn layer(&self, inner: S) -> Breaker<S> {
+        Breaker {
+            inner,
+            shared: self.0.clone(),
+        }
+    }
+}
+
+impl Shared {
+    fn subject(&self, call: &ToolCall) -> Subject {
+        if self.is_of_server {
+            Subject::Server
+        } else {
+            call.tool().name().into()
         }
     }
 
-    pub(crate) fn of_server(set: &BreakerSet, server: ServerId) -> Self {
-        Self {
-            breakers: Breakers::Server(set.server_circuit(&server)),
-            set: set.clone(),
-            server,
-        }
-    }
-
-    fn circuit(&self, call: &ToolCall) -> Arc<Circuit> {
-        if let Some(owner) = call.owner() {
-            return self
-                .set
-                .owned_circuit(&self.server, self.subject(call), owner);
-        }
-        match &self.breakers {
-            Breakers::Server(circuit) => circuit.clone(),
-            Breakers::Tools { recent } => recent.with(
-                call.tool(),
-                || self.set.circuit(&self.server, call.tool().name()),
-                Arc::clone,
-            ),
-        }
-    }
-
-    pub(crate) fn lets_through(&self, call: &ToolCall) -> bool {
-        let risk = Risk::of(call.plan());
-        if let Some(owner) = call.owner() {
-            let subject = self.subject(call);
-            return self
-                .set
-                .owned_lets_through(&self.server, subject, owner, risk);
-        }
-        match &self.breakers {
-            Breakers::Server(circuit) => circuit.is_available_to(risk),
-            Breakers::Tools { recent } => {
-                let tool = call.tool();
-                recent
-                    .ask(tool, |circuit| circuit.is_available_to(risk))
-                    .unwrap_or_else(|| self.set.tool_lets_through(&self.server, tool.name(), risk))
-            }
-        }
-    }
-
-    /// The tool, where each has a breaker.
-    fn subject<'a>(&self, call: &'a ToolCall) -> Option<&'a ToolName> {
-        match self.breakers {
-            Breakers::Server(_) => None,
-            Breakers::Tools { .. } => Some(call.tool().name()),
-        }
-    }
-
-    fn judge(&self) -> Judge {
-        match self.breakers {
-            Breakers::Server(_) => judge_transport,
-            Breakers::Tools { .. } => judge,
-        }
-    }
-
-    /// The tool that may be all that is wrong with a call, where others stand behind the same breaker.
-    fn suspect(&self, call: &ToolCall) -> Option<Mark> {
-        match self.breakers {
-            Breakers::Server(_) => Some(Mark::of(call.tool())),
-            Breakers::Tools { .. } => None,
-        }
-    }
-
-    /// Writes down that the breaker refused a call, or lets it through to find out how the server is.
-    fn tell(&self, call: &ToolCall, verdict: Told, why: &str) {
+    /// Records that the breaker refused a call, or admits it as a probe.
+    fn record(&self, call: &ToolCall, verdict: Outcome, why: &str) {
         call.decided(|| {
-            let whose = match self.breakers {
-                Breakers::Server(_) => "the server",
-                Breakers::Tools { .. } => "the tool there",
+            let whose = if self.is_of_server {
+                "the server"
+            } else {
+                "the tool there"
             };
             let reason = format!("{whose}: {why}");
             Decision::new(Stage::Breaker, verdict, reason).at(self.server.clone())
         });
     }
 
-    fn refusal(&self, call: &ToolCall, circuit: &Arc<Circuit>, rejection: &Rejection) -> ToolError {
+    fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
         let (tool, server) = (call.tool().name(), &self.server);
-        // the rejection goes on with "its breaker"
-        let message = match self.breakers {
-            Breakers::Server(_) => {
-                format!("server `{server}` was not asked for `{tool}`: {rejection}")
-            }
-            Breakers::Tools { .. } => {
-                format!("`{tool}` on server `{server}` was not called: {rejection}")
-            }
+        let message = if self.is_of_server {
+            format!("server `{server}` was not asked for `{tool}`: {rejection}")
+        } else {
+            format!("`{tool}` on server `{server}` was not called: {rejection}")
         };
         let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
             .with_server(server.clone());
-        let error = match rejection.news() {
-            Some(seen) => error.with_reopening(News::of(circuit, seen)),
-            None => error,
-        };
-        match rejection.time_to_probe() {
+        match rejection.retry_after() {
             Some(wait) => error.with_retry_after(wait),
             None => error,
         }
@@ -158,20 +136,16 @@ impl Site {
 }
 
 impl<S> Breaker<S> {
-    /// Wraps the service of a server with a breaker for each tool; the breakers live in the set.
+    /// Wraps the service of a server with a breaker for each tool; the breakers are kept in the set.
     #[must_use]
     pub fn new(inner: S, set: BreakerSet, server: ServerId) -> Self {
-        Self::at(inner, Arc::new(Site::of_tools(set, server)))
+        BreakerLayer::new(set, server).layer(inner)
     }
 
-    /// Wraps the service of a server with one breaker for all of it, which lives in the set.
+    /// Wraps the service of a server with one breaker for all of it, which is kept in the set.
     #[must_use]
     pub fn of_server(inner: S, set: &BreakerSet, server: ServerId) -> Self {
-        Self::at(inner, Arc::new(Site::of_server(set, server)))
-    }
-
-    pub(crate) const fn at(inner: S, site: Arc<Site>) -> Self {
-        Self { inner, site }
+        BreakerLayer::of_server(set, server).layer(inner)
     }
 }
 
@@ -185,17 +159,22 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
     }
 
     fn call(&mut self, mut call: ToolCall) -> Self::Future {
-        let circuit = self.site.circuit(&call);
-        let ticket = match circuit.enter(Risk::of(call.plan())) {
-            Ok(ticket) => ticket,
+        let shared = &*self.shared;
+        let circuit = shared
+            .set
+            .of_call(&shared.server, shared.subject(&call), &call);
+        let permit = match admit(&circuit, &call) {
+            Ok(permit) => permit,
             Err(rejection) => {
-                self.site.tell(&call, Told::Refused, rejection.why());
-                return BreakerFuture::refused(self.site.refusal(&call, &circuit, &rejection));
+                shared.record(&call, Outcome::Refused, rejection.why());
+                return BreakerFuture::refused(shared.refusal(&call, &rejection));
             }
         };
-        if call.record().is_some() && circuit.is_probing() {
+        if call.record().is_some()
+            && matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open)
+        {
             let why = "to find out whether it is well again";
-            self.site.tell(&call, Told::Probe, why);
+            shared.record(&call, Outcome::Probe, why);
         }
         let mut person = None;
         if circuit.takes_time() {
@@ -204,26 +183,33 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             person = Some(listener);
         }
         let held = Held {
-            permit: Permit::counted(circuit, ticket),
-            judge: self.site.judge(),
-            tool: self.site.suspect(&call),
-            session: call.caller().session.as_ref().map(Mark::of_session),
-            hurry: hurry(&call),
+            permit,
+            is_of_server: shared.is_of_server,
+            tool: call.tool().digest().as_u128(),
+            short_share: short_share(&call),
             person,
         };
         BreakerFuture::admitted(self.inner.call(call), held)
     }
 }
 
-/// Returns the attempt's share of the time to the caller's deadline, if it is so short that the
-/// attempt may be ended although the server is well.
-fn hurry(call: &ToolCall) -> Option<Share> {
+fn admit(circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, Rejection> {
+    let risk = Risk::of(call.plan());
+    circuit.admit_risk(risk).or_else(|rejection| {
+        let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
+        let extra = may_pass.then(|| circuit.admit_extra()).flatten();
+        extra.ok_or(rejection)
+    })
+}
+
+/// Returns the attempt's share of the time to the caller's deadline, if it is so short that it may
+/// end the attempt although the server is well.
+fn short_share(call: &ToolCall) -> Option<Share> {
     let limit = PATIENCE.min(call.plan().limits.attempt_timeout);
     let share = call.attempt().share.as_ref();
     share.filter(|share| share.time() < limit).cloned()
 }
 
-/// A server that has so much time and does not answer is at fault, however much more its tool's own
-/// timeout would allow. If only that timeout counted, one that hangs would never be left alone where
-/// all callers have deadlines.
+/// A server that has this much time and does not answer is at fault, even if its tool's own timeout
+/// is longer. Otherwise one that hangs would never open where all callers have deadlines.
 const PATIENCE: Duration = Duration::from_secs(5);

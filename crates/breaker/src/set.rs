@@ -1,18 +1,21 @@
 //! The breakers of all servers and tools.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use callward_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
+use callward_core::{InvalidConfig, Owner, Principal, ServerId, SessionId, ToolCall, ToolName};
 use dashmap::DashMap;
 
-use crate::key::{Key, Names};
-use crate::owned::OwnedBreakers;
-use crate::prune::prune;
-use crate::{BreakerConfig, BreakerStatus, Circuit, Risk, Subject};
+use crate::circuit::{BreakerChange, Counted, Observer, Watch};
+use crate::state::Risk;
+use crate::{BreakerConfig, BreakerState, BreakerStatus, Circuit, Subject};
 
-/// The breakers of all servers and tools, made when first needed. Clones are the same set.
+/// How much of a session's id a snapshot shows: enough to tell it from others, too little to use.
+const SHOWN_SESSION_CHARS: usize = 8;
+
+/// The breakers of all servers and tools, made when first needed. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct BreakerSet(Arc<Shared>);
+pub struct BreakerSet(Arc<Inner>);
 
 /// The settings of a set: for its breakers of tools, of servers, and of their discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,19 +30,44 @@ pub struct BreakerConfigs {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct Inner {
     configs: BreakerConfigs,
-    tools: DashMap<Key, Arc<Circuit>>,
-    /// As many as there are servers, which is for the operator to say.
-    servers: DashMap<ServerId, OfServer>,
-    owned: OwnedBreakers,
+    circuits: DashMap<Key, Arc<Circuit>>,
+    observer: Observer,
 }
 
-/// The breakers that a server has one of.
-#[derive(Debug)]
-struct OfServer {
-    calls: Arc<Circuit>,
-    discovery: Arc<Circuit>,
+/// What a breaker is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    server: ServerId,
+    subject: Subject,
+    /// Whose instance of the server; `None` where all callers share it.
+    owner: Option<InstanceOwner>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct InstanceOwner {
+    principal: Principal,
+    session: Option<SessionId>,
+}
+
+impl InstanceOwner {
+    fn of(owner: Owner<'_>) -> Self {
+        Self {
+            principal: owner.principal.clone(),
+            session: owner.session.cloned(),
+        }
+    }
+
+    fn shown(&self) -> String {
+        match &self.session {
+            None => self.principal.to_string(),
+            Some(session) => {
+                let shown: String = session.as_str().chars().take(SHOWN_SESSION_CHARS).collect();
+                format!("{}/{shown}", self.principal)
+            }
+        }
+    }
 }
 
 impl Default for BreakerConfigs {
@@ -66,6 +94,14 @@ impl BreakerConfigs {
         self.discovery = config;
         self
     }
+
+    const fn of(&self, subject: &Subject) -> BreakerConfig {
+        match subject {
+            Subject::Server => self.server,
+            Subject::Discovery => self.discovery,
+            Subject::Tool(_) => self.tool,
+        }
+    }
 }
 
 impl From<BreakerConfig> for BreakerConfigs {
@@ -82,257 +118,305 @@ impl BreakerSet {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(configs: impl Into<BreakerConfigs>) -> Result<Self, InvalidConfig> {
         let configs = configs.into();
         for config in [configs.tool, configs.server, configs.discovery] {
             config.validate()?;
         }
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(Inner {
             configs,
-            ..Shared::default()
+            ..Inner::default()
         })))
     }
 
-    /// Says whether a safe call would be let through now, by the breakers of the server and of the
-    /// tool. Takes no probe's place, so it is no promise: another call may be faster.
+    /// Calls a function for each change of state of a breaker that all callers share. It runs on
+    /// the path of the call that caused the change, so it must neither block nor be slow. Only the
+    /// first function is called; returns `true` if this is it.
+    pub fn on_change(&self, observer: impl Fn(BreakerChange) + Send + Sync + 'static) -> bool {
+        self.0.observer.0.set(Box::new(observer)).is_ok()
+    }
+
+    /// Returns `true` if a safe call would be admitted now by the breakers of the server and of the
+    /// tool. Takes no probe's place, so another call may be faster.
     #[must_use]
     pub fn is_available(&self, server: &ServerId, tool: &ToolName) -> bool {
-        self.is_available_to(server, tool, Risk::Safe)
+        let subjects = [Subject::Server, tool.into()];
+        subjects.into_iter().all(|subject| {
+            let found = self.find(server, subject, None);
+            found.is_none_or(|circuit| circuit.is_available())
+        })
     }
 
-    /// Says whether this call would be let through now, by the breakers of the server and of the
-    /// tool. Takes no probe's place, so it is no promise: another call may be faster.
-    #[must_use]
-    pub fn lets_through(&self, server: &ServerId, call: &ToolCall) -> bool {
-        let (tool, risk) = (call.tool().name(), Risk::of(call.plan()));
+    /// Checks whether the breakers of the server and of the tool would admit this call now. Takes
+    /// no probe's place, so another call may be faster.
+    ///
+    /// # Errors
+    ///
+    /// The state that speaks against it.
+    pub fn availability(&self, server: &ServerId, call: &ToolCall) -> Result<(), BreakerState> {
+        self.check(server, Subject::Server, call)?;
+        self.check(server, call.tool().name().into(), call)
+    }
+
+    /// Asks one breaker, without making it.
+    fn check(
+        &self,
+        server: &ServerId,
+        subject: Subject,
+        call: &ToolCall,
+    ) -> Result<(), BreakerState> {
+        let risk = Risk::of(call.plan());
+        let shared = self.find(server, subject.clone(), None);
+        let Some(owner) = call.owner() else {
+            return shared.map_or(Ok(()), |circuit| circuit.availability(risk));
+        };
+        // what an operator forced holds for all instances
+        if let Some(forced) = shared.filter(|circuit| circuit.state().is_forced()) {
+            return forced.availability(risk);
+        }
+        let owned = self.find(server, subject, Some(owner));
+        owned.map_or(Ok(()), |circuit| circuit.availability(risk))
+    }
+
+    /// Returns the breaker for a call, making it if need be.
+    pub(crate) fn of_call(
+        &self,
+        server: &ServerId,
+        subject: Subject,
+        call: &ToolCall,
+    ) -> Arc<Circuit> {
+        let shared = self.get(server, subject.clone(), None);
         match call.owner() {
-            None => self.is_available_to(server, tool, risk),
-            Some(owner) => {
-                self.owned_lets_through(server, None, owner, risk)
-                    && self.owned_lets_through(server, Some(tool), owner, risk)
-            }
+            Some(owner) if !shared.state().is_forced() => self.get(server, subject, Some(owner)),
+            _ => shared,
         }
     }
 
-    fn is_available_to(&self, server: &ServerId, tool: &ToolName, risk: Risk) -> bool {
-        // a part of the map stays locked for a moment; nothing below comes back to the map
-        let of = self.0.servers.get(server);
-        of.is_none_or(|of| of.calls.is_available_to(risk))
-            && self.tool_lets_through(server, tool, risk)
-    }
-
-    /// Asks the tool's breaker alone.
-    pub(crate) fn tool_lets_through(&self, server: &ServerId, tool: &ToolName, risk: Risk) -> bool {
-        let names: &dyn Names = &(server, tool);
-        let entry = self.0.tools.get(names);
-        entry.is_none_or(|entry| entry.value().is_available_to(risk))
-    }
-
-    /// Closes the breakers of a server: its connection is back, and what the old one did says
-    /// nothing about the new one. Those that an operator forced stay as they are.
+    /// Closes the breakers of a server: its connection is new, and the outcomes of the old one say
+    /// nothing about it. Forced ones stay as they are.
     pub fn reset_server(&self, server: &ServerId) {
-        for (_, circuit) in self.all(|other| other == server) {
+        self.reset_if(|key| key.server == *server);
+    }
+
+    /// Closes the breakers of a server's instances, one of which was started anew.
+    pub fn reset_instances(&self, server: &ServerId) {
+        self.reset_if(|key| key.server == *server && key.owner.is_some());
+    }
+
+    fn reset_if(&self, wanted: impl Fn(&Key) -> bool) {
+        for (_, circuit) in self.all(wanted) {
             circuit.reset();
         }
-        self.reset_instances(server);
     }
 
-    /// Forgets the breakers of servers that are not kept, forced ones too. Permits that are out go
-    /// on with the breakers they came from; a call that comes later makes a new one.
+    /// Removes the breakers of servers that are not kept, forced ones too. Permits still settle with
+    /// the breakers they came from.
     pub fn retain_servers(&self, keep: impl Fn(&ServerId) -> bool) {
-        self.0.servers.retain(|server, _| keep(server));
-        self.0.tools.retain(|key, _| keep(&key.server));
-        self.0.owned.retain_servers(keep);
+        self.0.circuits.retain(|key, _| keep(&key.server));
     }
 
-    /// Closes the breakers before the instances of a server: one was started anew, and nobody else
-    /// loses much.
-    pub fn reset_instances(&self, server: &ServerId) {
-        self.0.owned.reset(server);
-    }
-
-    /// Forgets the breakers before an owner's instances, which have ended. What they did is counted on
-    /// for their servers and tools.
+    /// Removes the breakers of an owner's instances, which have ended. Their counts are added to
+    /// those of their servers and tools.
     pub fn forget_owner(&self, owner: Owner<'_>) {
-        for (server, tool, counted) in self.0.owned.forget(owner) {
-            if let Some(common) = self.common(&server, tool.as_ref()) {
-                common.absorb(counted);
+        let owner = Some(InstanceOwner::of(owner));
+        for (key, circuit) in self.all(|key| key.owner == owner) {
+            self.0.circuits.remove(&key);
+            let counted: Counted = circuit.read().counted;
+            let shared = self.find(&key.server, key.subject, None);
+            if let Some(shared) = shared.filter(|_| !counted.is_empty()) {
+                shared.absorb(counted);
             }
-        }
-    }
-
-    /// Returns the breaker before an owner's instance of a server, or before a tool of it, making it if
-    /// need be. What an operator forced holds for all instances.
-    pub(crate) fn owned_circuit(
-        &self,
-        server: &ServerId,
-        tool: Option<&ToolName>,
-        owner: Owner<'_>,
-    ) -> Arc<Circuit> {
-        // made too, as it tells of the tool when the owner is forgotten
-        let common = match tool {
-            Some(tool) => self.circuit(server, tool),
-            None => self.server_circuit(server),
-        };
-        if common.state().is_forced() {
-            return common;
-        }
-        let Shared { owned, configs, .. } = &*self.0;
-        owned.circuit(configs, server, tool, owner)
-    }
-
-    /// Asks that breaker alone. Makes none.
-    pub(crate) fn owned_lets_through(
-        &self,
-        server: &ServerId,
-        tool: Option<&ToolName>,
-        owner: Owner<'_>,
-        risk: Risk,
-    ) -> bool {
-        match self
-            .common(server, tool)
-            .filter(|common| common.state().is_forced())
-        {
-            Some(forced) => forced.is_available_to(risk),
-            None => self.0.owned.lets_through(server, tool, owner, risk),
-        }
-    }
-
-    /// Returns the breaker that calls without an owner have, if it was made.
-    fn common(&self, server: &ServerId, tool: Option<&ToolName>) -> Option<Arc<Circuit>> {
-        match tool {
-            Some(tool) => self.known(server, tool),
-            None => Some(self.0.servers.get(server)?.calls.clone()),
         }
     }
 
     /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server. A
     /// tool's name stands for its [`Subject`].
     pub fn force_open(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.of(server, &subject.into()).force_open();
+        self.get(server, subject.into(), None).force_open();
     }
 
     /// Holds a breaker closed until [`release`](Self::release)d: calls pass and nothing counts.
     pub fn force_closed(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.of(server, &subject.into()).force_closed();
+        self.get(server, subject.into(), None).force_closed();
     }
 
     /// Ends a forced state: the breaker is closed and counts again.
     pub fn release(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.of(server, &subject.into()).release();
+        self.get(server, subject.into(), None).release();
     }
 
     /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those of
-    /// its tools. Tools that were not called yet have none, and idle ones may have been dropped. Those
-    /// before instances are told of only if they hold or did something.
+    /// its tools. Breakers of instances are listed only if they hold or did something.
     #[must_use]
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
-        let mut all: Vec<_> = self
-            .all(|_| true)
-            .into_iter()
-            .map(|((server, subject), circuit)| BreakerStatus::new(server, subject, circuit.read()))
-            .collect();
-        all.extend(self.0.owned.snapshot());
-        all.sort_unstable_by(|a, b| {
-            let place = |one: &BreakerStatus| {
-                (
-                    one.server.clone(),
-                    one.subject.clone(),
-                    one.instance.clone(),
-                )
-            };
-            place(a).cmp(&place(b))
+        let mut all = self.all(|_| true);
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let shown = all.into_iter().filter_map(|(key, circuit)| {
+            let reading = circuit.read();
+            if key.owner.is_some() && reading.is_new() && reading.counted.is_empty() {
+                return None;
+            }
+            let owner = key.owner.as_ref().map(InstanceOwner::shown);
+            Some(BreakerStatus::new(key.server, key.subject, owner, reading))
         });
-        all
+        shown.collect()
     }
 
     /// Returns the breaker of a server and tool, making it if need be.
     #[must_use]
     pub fn circuit(&self, server: &ServerId, tool: &ToolName) -> Arc<Circuit> {
-        self.known(server, tool)
-            .unwrap_or_else(|| self.make(server, tool))
+        self.get(server, tool.into(), None)
     }
 
     /// Returns the breaker of a whole server, making it if need be.
     #[must_use]
     pub fn server_circuit(&self, server: &ServerId) -> Arc<Circuit> {
-        self.of_server(server, |of| of.calls.clone())
+        self.get(server, Subject::Server, None)
     }
 
     /// Returns the breaker of a server's discovery, making it if need be.
     #[must_use]
     pub fn discovery_circuit(&self, server: &ServerId) -> Arc<Circuit> {
-        self.of_server(server, |of| of.discovery.clone())
+        self.get(server, Subject::Discovery, None)
     }
 
-    fn of(&self, server: &ServerId, subject: &Subject) -> Arc<Circuit> {
-        match subject {
-            Subject::Server => self.server_circuit(server),
-            Subject::Discovery => self.discovery_circuit(server),
-            Subject::Tool(tool) => self.circuit(server, tool),
+    fn key(server: &ServerId, subject: Subject, owner: Option<Owner<'_>>) -> Key {
+        Key {
+            server: server.clone(),
+            subject,
+            owner: owner.map(InstanceOwner::of),
         }
     }
 
-    /// Collects breakers, so that no part of a map is locked while something is done with them.
-    fn all(&self, of: impl Fn(&ServerId) -> bool) -> Vec<((ServerId, Subject), Arc<Circuit>)> {
-        let mut all = Vec::new();
-        for entry in self.0.servers.iter().filter(|entry| of(entry.key())) {
-            let server = entry.key();
-            let OfServer { calls, discovery } = entry.value();
-            all.push(((server.clone(), Subject::Server), calls.clone()));
-            all.push(((server.clone(), Subject::Discovery), discovery.clone()));
-        }
-        for entry in self.0.tools.iter().filter(|entry| of(&entry.key().server)) {
-            let Key { server, tool } = entry.key();
-            all.push(((server.clone(), tool.into()), entry.value().clone()));
-        }
-        all
+    fn find(
+        &self,
+        server: &ServerId,
+        subject: Subject,
+        owner: Option<Owner<'_>>,
+    ) -> Option<Arc<Circuit>> {
+        let found = self.0.circuits.get(&Self::key(server, subject, owner))?;
+        Some(found.value().clone())
     }
 
-    fn of_server<T>(&self, server: &ServerId, take: impl Fn(&OfServer) -> T) -> T {
-        if let Some(of) = self.0.servers.get(server) {
-            return take(&of);
+    fn get(&self, server: &ServerId, subject: Subject, owner: Option<Owner<'_>>) -> Arc<Circuit> {
+        let key = Self::key(server, subject, owner);
+        if let Some(known) = self.0.circuits.get(&key) {
+            return known.value().clone();
         }
-        let of = self.0.servers.entry(server.clone()).or_insert_with(|| {
-            let BreakerConfigs {
-                server: calls,
-                discovery,
-                ..
-            } = self.0.configs;
-            OfServer {
-                calls: Arc::new(Circuit::of_valid(server.as_str(), calls)),
-                discovery: Arc::new(Circuit::of_valid(
-                    format!("discovery of {server}"),
-                    discovery,
-                )),
-            }
-        });
-        take(&of)
-    }
-
-    fn known(&self, server: &ServerId, tool: &ToolName) -> Option<Arc<Circuit>> {
-        let names: &dyn Names = &(server, tool);
-        let entry = self.0.tools.get(names)?;
-        Some(entry.value().clone())
+        let made = Arc::new(self.make(&key));
+        // the entry locks a part of the map: it must be gone before the map is pruned
+        let circuit = self.0.circuits.entry(key).or_insert(made).clone();
+        self.prune();
+        circuit
     }
 
     #[cold]
-    fn make(&self, server: &ServerId, tool: &ToolName) -> Arc<Circuit> {
-        let Shared { configs, tools, .. } = &*self.0;
-        let key = Key {
-            server: server.clone(),
-            tool: tool.clone(),
+    fn make(&self, key: &Key) -> Circuit {
+        let server = &key.server;
+        let mut name = match &key.subject {
+            Subject::Server => server.to_string(),
+            Subject::Discovery => format!("discovery of {server}"),
+            Subject::Tool(tool) => format!("{server}::{tool}"),
         };
-        // the entry locks a part of the map: it must be gone before the map is pruned
-        let circuit = tools
-            .entry(key)
-            .or_insert_with(|| {
-                let name = format!("{server}::{tool}");
-                Arc::new(Circuit::of_valid(name, configs.tool))
-            })
-            .clone();
-        prune(tools, configs.tool.max_idle);
-        circuit
+        if key.owner.is_some() {
+            name.push_str(", one instance");
+        }
+        let watch = key.owner.is_none().then(|| Watch {
+            observer: self.0.observer.clone(),
+            server: server.clone(),
+            subject: key.subject.clone(),
+        });
+        Circuit::of_valid(name, self.0.configs.of(&key.subject), watch)
+    }
+
+    /// Collects breakers, so that no part of the map is locked while they are used.
+    fn all(&self, wanted: impl Fn(&Key) -> bool) -> Vec<(Key, Arc<Circuit>)> {
+        let wanted = self.0.circuits.iter().filter(|entry| wanted(entry.key()));
+        wanted
+            .map(|entry| (entry.key().clone(), entry.value().clone()))
+            .collect()
+    }
+
+    /// Removes breakers of tools and instances beyond the bound, down to three quarters of it: names
+    /// of tools come from servers, which may send any number of them. Those that hold least go
+    /// first; one that is in use or forced stays.
+    #[cold]
+    fn prune(&self) {
+        let max = self.0.configs.tool.max_idle;
+        if self.0.circuits.len() <= max {
+            return;
+        }
+        let is_bounded = |key: &Key| key.owner.is_some() || key.subject.tool().is_some();
+        let candidates = self
+            .0
+            .circuits
+            .iter()
+            .filter(|entry| is_bounded(entry.key()) && Arc::strong_count(entry.value()) == 1);
+        let ranked = candidates.map(|entry| (rank(entry.value()), entry.key().clone()));
+        let mut ranked: Vec<_> = ranked
+            .filter_map(|(rank, key)| Some((rank?, key)))
+            .collect();
+        ranked.sort_unstable_by_key(|(rank, _)| *rank);
+        let excess = self.0.circuits.len() - (max - max / 4);
+        for (_, key) in ranked.into_iter().take(excess) {
+            let is_unused = |_: &Key, circuit: &Arc<Circuit>| Arc::strong_count(circuit) == 1;
+            self.0.circuits.remove_if(&key, is_unused);
+        }
+    }
+}
+
+/// Returns how much is lost with a breaker; `None` if it must stay.
+fn rank(circuit: &Circuit) -> Option<(Duration, u32, u32)> {
+    let reading = circuit.read();
+    match reading.state {
+        BreakerState::ForcedClosed | BreakerState::ForcedOpen | BreakerState::Disconnected => None,
+        BreakerState::Closed => {
+            let calls = reading.counts.map_or(0, |counts| counts.calls);
+            Some((Duration::ZERO, reading.failures, calls))
+        }
+        BreakerState::HalfOpen | BreakerState::Open => {
+            let wait = reading.time_to_probe.unwrap_or_default();
+            Some((wait.max(Duration::from_nanos(1)), u32::MAX, 0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callward_core::{Caller, Delivery, ErrorKind, Instances, ToolError};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_one_owners_instance_open_nothing_for_another() {
+        let breakers = BreakerSet::default();
+        let server: ServerId = "s".parse().unwrap();
+        let tool: ToolName = "t".parse().unwrap();
+        let caller = |session: &str| {
+            Caller::new(Principal::new("ada")).with_session(SessionId::new(session))
+        };
+        let (first, second) = (caller("1"), caller("2"));
+        let [first, second] =
+            [&first, &second].map(|caller| Instances::Session.owner(caller).unwrap());
+        let fails = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "gone");
+        let shared = breakers.circuit(&server, &tool);
+        for subject in [Subject::Server, (&tool).into()] {
+            let circuit = breakers.get(&server, subject.clone(), Some(first));
+            while let Ok(permit) = circuit.admit() {
+                permit.fail(&fails);
+            }
+            assert!(!circuit.is_available());
+            assert!(breakers.get(&server, subject, Some(second)).is_available());
+        }
+        let of_first = |status: &&BreakerStatus| status.instance.as_deref() == Some("ada/1");
+        assert_eq!(breakers.snapshot().iter().filter(of_first).count(), 2);
+        breakers.reset_instances(&server);
+        let owned = breakers.get(&server, (&tool).into(), Some(first));
+        assert!(owned.is_available());
+        drop(owned);
+        breakers.forget_owner(first);
+        assert_eq!(breakers.snapshot().iter().filter(of_first).count(), 0);
+        assert_eq!(shared.read().counted.opened, 1, "its counts are kept");
     }
 }

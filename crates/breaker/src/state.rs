@@ -1,30 +1,55 @@
-//! The state machine: pure, told what time it is.
+//! The state machine of one breaker: pure, with the time as an argument.
 //!
-//! Each change of phase starts a new *generation*, and a ticket counts only in the generation it
-//! was given in. This one rule covers every late outcome: of a call let through before the breaker
-//! opened, of a probe that was written off, of a connection that was lost since.
+//! Each change of phase starts a new *generation*, and the outcome of a call counts only in the
+//! generation in which the call was admitted. This one rule covers every late outcome.
 
 use std::time::Duration;
 
+use callward_core::CallPlan;
 use tokio::time::Instant;
 
-use crate::run::{Ended, Fault, Run};
+use crate::streak::{Fault, Streak};
 use crate::window::{Counts, Window};
-use crate::{BreakerConfig, BreakerState, Risk, Verdict};
+use crate::{BreakerConfig, BreakerState, Verdict};
 
-/// One breaker.
+/// Whether a call may be a probe of a breaker that is not closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a call is safe to probe with, or not"
+)]
+pub enum Risk {
+    /// It changes nothing, or may be sent again if its outcome is unknown.
+    Safe,
+    /// It must not be sent twice: a probe only if no safe call comes.
+    Write,
+}
+
+impl Risk {
+    /// Returns the risk of a call with this plan.
+    #[must_use]
+    pub const fn of(plan: &CallPlan) -> Self {
+        if plan.is_write() && !plan.is_retryable() {
+            Self::Write
+        } else {
+            Self::Safe
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     phase: Phase,
     generation: u32,
-    /// In a row, without closing in between.
+    /// Consecutive trips, without closing in between.
     trips: u32,
-    /// In a row, within one phase.
-    run: Run,
-    /// Whether it ever let a safe call through: then it is worth waiting for one as a probe.
-    safe_calls: bool,
-    /// Of the calls while closed, if any share of them opens it.
-    window: Option<Box<Window>>,
+    /// Consecutive failures within one phase.
+    streak: Streak,
+    /// `true` once a safe call was admitted: then a write waits for one to be the probe.
+    saw_safe_call: bool,
+    /// `false` while the server's connection is known to be lost.
+    connected: bool,
+    window: Option<Window>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +61,7 @@ enum Phase {
         probes: u32,
         /// When the probes in flight, if they take all places, are written off.
         renews: Instant,
-        /// When writes may be probes.
+        /// From when on writes may be probes.
         writes: Instant,
     },
     Open {
@@ -47,42 +72,36 @@ enum Phase {
 /// The right to make one call, in one generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket {
-    pub(crate) generation: u32,
-    /// The failures that were [known](Run::known) when it was given.
-    pub(crate) known: u16,
+    generation: u32,
+    /// The failures that were [known](Streak::known) when it was given.
+    known: u32,
+    /// The call was sent although the breaker is open. Only its success counts.
+    is_extra: bool,
 }
 
-/// What came of a call that was let through.
+/// The outcome of a call that was admitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
-    /// What a failure may have in common with others.
     pub(crate) fault: Fault,
-    /// How long it took, if that is known.
+    /// How long the call took, if calls are timed.
     pub(crate) took: Option<Duration>,
-    /// The calls that are under way beside it, where they are counted.
-    pub(crate) others: u32,
-    /// Whether any were under way beside each other, not long ago.
-    pub(crate) overlapped: bool,
 }
 
-/// What an outcome changed, as far as anybody wants to hear of it.
+/// What an outcome changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Closed,
     Opened { trip: Trip, open_for: Duration },
 }
 
-/// What opened it.
+/// What opened the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trip {
-    /// So many of the window's calls failed.
     FailureRate(Counts),
-    /// So many failures in a row.
-    InARow(u32),
+    Consecutive(u32),
     ProbeFailed,
     ProbeSlow,
-    /// So many of the window's calls were slow.
     SlowRate(Counts),
 }
 
@@ -92,16 +111,16 @@ impl State {
             phase: Phase::Closed,
             generation: 0,
             trips: 0,
-            run: Run::default(),
-            safe_calls: false,
+            streak: Streak::default(),
+            saw_safe_call: false,
+            connected: true,
             window: config
                 .takes_shares()
-                .then(|| Box::new(Window::new(config.window, now))),
+                .then(|| Window::new(config.window, now)),
         }
     }
 
-    /// Lets a call through, or tells how long until one like it would be; `None` for as long as
-    /// forced.
+    /// Admits a call, or returns how long until one like it would be; `None` while forced open.
     pub(crate) fn admit(
         &mut self,
         risk: Risk,
@@ -112,10 +131,10 @@ impl State {
         if wait != Some(Duration::ZERO) {
             return Err(wait);
         }
-        self.safe_calls |= risk == Risk::Safe;
+        self.saw_safe_call |= risk == Risk::Safe;
         let (probes, writes) = match self.phase {
             Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
-                return Ok(self.ticket());
+                return Ok(self.ticket(false));
             }
             Phase::HalfOpen { probes, writes, .. } => (probes, writes),
             Phase::Open { until } => (config.probes, until + config.write_grace()),
@@ -132,18 +151,23 @@ impl State {
             // due, or all probes written off
             self.enter(probing(1));
         }
-        Ok(self.ticket())
+        Ok(self.ticket(false))
     }
 
-    /// How long until such a call would be let through: zero if it is now, `None` for as long as
-    /// forced. Takes no place.
+    /// Admits a call although the breaker is open; `None` if an operator holds it open.
+    pub(crate) fn admit_extra(&self) -> Option<Ticket> {
+        (!matches!(self.phase, Phase::ForcedOpen)).then(|| self.ticket(true))
+    }
+
+    /// Returns how long until such a call would be admitted: zero if it would be now, `None` while
+    /// forced open. Takes no place.
     pub(crate) fn time_to_pass(
         &self,
         risk: Risk,
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Duration> {
-        let waits_for_safe = risk == Risk::Write && self.safe_calls;
+        let waits_for_safe = risk == Risk::Write && self.saw_safe_call;
         let from = match self.phase {
             Phase::Closed | Phase::ForcedClosed => return Some(Duration::ZERO),
             Phase::ForcedOpen => return None,
@@ -165,7 +189,7 @@ impl State {
         Some(from.saturating_duration_since(now))
     }
 
-    /// Takes the outcome of a call that was let through.
+    /// Takes the outcome of a call that was admitted.
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
@@ -178,25 +202,23 @@ impl State {
         }
         let Outcome { verdict, fault, .. } = outcome;
         let slow = config.is_slow(outcome.took);
-        self.run.end(ticket.known);
-        let ended = Ended {
-            fault,
-            known: ticket.known,
-            at: now,
-            others: outcome.others,
-            overlapped: outcome.overlapped,
-        };
+        if ticket.is_extra {
+            let is_open = matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. });
+            return (is_open && verdict == Verdict::Success && !slow).then(|| self.close());
+        }
         match (&mut self.phase, verdict) {
             (Phase::Closed, Verdict::Failure | Verdict::Success) => {
                 let failed = verdict == Verdict::Failure;
                 if failed {
-                    self.run.count(ended);
+                    self.streak.count(fault, ticket.known);
                 } else {
-                    self.run.clear();
+                    self.streak.clear();
                 }
-                if let Some(window) = &mut self.window {
-                    let tool = fault.tool.filter(|_| failed);
-                    window.count(failed, slow, tool, now);
+                // in a share, a lost connection says nothing: it may be the one tool
+                if let Some(window) = &mut self.window
+                    && fault.tool.is_none()
+                {
+                    window.count(failed, slow, now);
                 }
                 self.reason(failed, slow, config, now)
                     .map(|trip| self.trip(trip, config, now))
@@ -207,22 +229,18 @@ impl State {
                     is_shared: false,
                     ..fault
                 };
-                self.run.count(Ended { fault, ..ended });
-                if self.run.is_one_tools() {
-                    // it says no more of the server than before: the next call tells
+                self.streak.count(fault, ticket.known);
+                if self.streak.is_one_tool() {
+                    // it says no more of the server than before: the next call decides
                     *probes = probes.saturating_sub(1);
                     return None;
                 }
                 Some(self.trip(Trip::ProbeFailed, config, now))
             }
-            // whoever says that slow is sick does not want it back slow
             (Phase::HalfOpen { .. }, Verdict::Success) if slow => {
                 Some(self.trip(Trip::ProbeSlow, config, now))
             }
-            (Phase::HalfOpen { .. }, Verdict::Success) => {
-                self.close();
-                Some(Change::Closed)
-            }
+            (Phase::HalfOpen { .. }, Verdict::Success) => Some(self.close()),
             (Phase::HalfOpen { probes, .. }, Verdict::Nothing) => {
                 *probes = probes.saturating_sub(1);
                 None
@@ -232,12 +250,7 @@ impl State {
         }
     }
 
-    /// Says whether this is a ticket of a probe that still counts.
-    pub(crate) const fn is_probe(&self, ticket: Ticket) -> bool {
-        matches!(self.phase, Phase::HalfOpen { .. }) && ticket.generation == self.generation
-    }
-
-    /// Closes it, unless it is forced: that was a person's decision.
+    /// Closes it, unless an operator forced it.
     pub(crate) fn reset(&mut self) -> Option<Change> {
         match self.phase {
             Phase::ForcedClosed | Phase::ForcedOpen => None,
@@ -245,19 +258,14 @@ impl State {
                 self.close();
                 None
             }
-            Phase::HalfOpen { .. } | Phase::Open { .. } => {
-                self.close();
-                Some(Change::Closed)
-            }
+            Phase::HalfOpen { .. } | Phase::Open { .. } => Some(self.close()),
         }
     }
 
-    /// Holds it open.
     pub(crate) fn force_open(&mut self) {
         self.enter(Phase::ForcedOpen);
     }
 
-    /// Holds it closed.
     pub(crate) fn force_closed(&mut self) {
         self.enter(Phase::ForcedClosed);
     }
@@ -269,46 +277,44 @@ impl State {
         }
     }
 
-    /// What a call is given that is let through now.
-    pub(crate) const fn ticket(&self) -> Ticket {
+    /// Notes whether the server's connection is there. It makes the server unavailable, and refuses
+    /// no call: one that has nowhere else to go finds out for itself.
+    pub(crate) const fn set_connected(&mut self, connected: bool) {
+        self.connected = connected;
+    }
+
+    const fn ticket(&self, is_extra: bool) -> Ticket {
         Ticket {
             generation: self.generation,
-            known: self.run.known(),
+            known: self.streak.known(),
+            is_extra,
         }
-    }
-
-    pub(crate) const fn had_safe_calls(&self) -> bool {
-        self.safe_calls
-    }
-
-    /// Says whether each outcome must be written down.
-    pub(crate) const fn tallies(&self) -> bool {
-        self.window.is_some()
     }
 
     pub(crate) const fn failures(&self) -> u32 {
         match self.phase {
-            Phase::Closed => self.run.failures(),
+            Phase::Closed => self.streak.failures(),
             _ => 0,
         }
     }
 
-    /// The calls that shares are taken of; none if there are no shares.
+    /// Returns the counts of the window; `None` if no share opens the breaker.
     pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
         self.window.as_ref().map(|window| window.counts(now))
     }
 
     pub(crate) const fn state(&self) -> BreakerState {
         match self.phase {
-            Phase::Closed => BreakerState::Closed,
             Phase::ForcedClosed => BreakerState::ForcedClosed,
             Phase::ForcedOpen => BreakerState::ForcedOpen,
+            _ if !self.connected => BreakerState::Disconnected,
+            Phase::Closed => BreakerState::Closed,
             Phase::HalfOpen { .. } => BreakerState::HalfOpen,
             Phase::Open { .. } => BreakerState::Open,
         }
     }
 
-    /// How long until a probe is let through; `None` while closed or forced.
+    /// Returns how long until a probe is admitted; `None` while closed or forced.
     pub(crate) fn time_to_probe(&self, config: &BreakerConfig, now: Instant) -> Option<Duration> {
         match self.phase {
             Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => None,
@@ -318,8 +324,8 @@ impl State {
         }
     }
 
-    /// Says what opens it after an outcome, if anything does. A good outcome never does, although it
-    /// may be the one that makes the window big enough to tell.
+    /// Returns what opens the breaker after an outcome. A good outcome never does, even if it is the
+    /// one that makes the window large enough.
     fn reason(
         &self,
         failed: bool,
@@ -327,27 +333,19 @@ impl State {
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Trip> {
-        if failed && self.run.reaches(config.failures) {
-            return Some(Trip::InARow(self.run.failures()));
+        if failed && self.streak.reaches(config.failures) {
+            return Some(Trip::Consecutive(self.streak.failures()));
         }
-        if !failed && !slow {
-            return None;
-        }
-        let window = self.window.as_ref()?;
-        let counts = window.counts(now);
-        let reaches = |counts: Counts, part, share: Option<u32>| {
-            let are_enough = counts.calls >= config.min_calls;
-            are_enough && share.is_some_and(|percent| counts.reaches(part, percent))
+        let counts = self.counts(now)?;
+        let reaches = |part, share: Option<u32>| {
+            let is_enough = counts.calls >= config.min_calls;
+            is_enough && share.is_some_and(|percent| counts.reaches(part, percent))
         };
-        if failed {
-            // what one tool alone may be the reason of is left out on both sides
-            let others = counts.without(window.most_of_one_tool(now));
-            if reaches(others, others.failed, config.failure_rate) {
-                return Some(Trip::FailureRate(counts));
-            }
+        if failed && reaches(counts.failed, config.failure_rate) {
+            return Some(Trip::FailureRate(counts));
         }
         let slow_share = config.slow_calls.map(|slow| slow.rate);
-        (slow && reaches(counts, counts.slow, slow_share)).then_some(Trip::SlowRate(counts))
+        (slow && reaches(counts.slow, slow_share)).then_some(Trip::SlowRate(counts))
     }
 
     fn trip(&mut self, trip: Trip, config: &BreakerConfig, now: Instant) -> Change {
@@ -359,21 +357,52 @@ impl State {
         Change::Opened { trip, open_for }
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> Change {
         self.trips = 0;
         self.enter(Phase::Closed);
+        Change::Closed
     }
 
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
         self.generation = self.generation.wrapping_add(1);
-        self.run.clear();
-        // a share is one of the calls of one generation
+        self.streak.clear();
         if let Some(window) = &mut self.window {
             window.clear();
         }
     }
 }
+
+impl Trip {
+    /// Describes what opened the breaker. Only the beginning of a long cause is kept.
+    pub(crate) fn describe(self, config: &BreakerConfig, cause: &str) -> String {
+        let mut cause = cause.to_owned();
+        if let Some((end, _)) = cause.char_indices().nth(MAX_CAUSE_CHARS) {
+            cause.truncate(end);
+            cause.push('…');
+        }
+        let window = config.window;
+        let slow = config.slow_calls.map(|slow| slow.after).unwrap_or_default();
+        match self {
+            Self::FailureRate(counts) => format!(
+                "{} of {} calls within {window:?} failed, the last: {cause}",
+                counts.failed, counts.calls
+            ),
+            Self::Consecutive(1) => format!("a failure: {cause}"),
+            Self::Consecutive(failures) => {
+                format!("{failures} failures in a row, the last: {cause}")
+            }
+            Self::ProbeFailed => format!("a probe failed: {cause}"),
+            Self::ProbeSlow => format!("a probe took {slow:?} or longer"),
+            Self::SlowRate(counts) => format!(
+                "{} of {} calls within {window:?} took {slow:?} or longer",
+                counts.slow, counts.calls
+            ),
+        }
+    }
+}
+
+const MAX_CAUSE_CHARS: usize = 200;
 
 #[cfg(test)]
 mod tests;

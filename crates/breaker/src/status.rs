@@ -16,9 +16,11 @@ use crate::window::Counts;
 pub enum BreakerState {
     /// Calls pass.
     Closed,
-    /// Calls pass and nothing is counted: an operator said so.
+    /// The connection to the server is lost. It is passed over where another can be asked.
+    Disconnected,
+    /// An operator lets all calls pass; nothing is counted.
     ForcedClosed,
-    /// Calls are refused until an operator says otherwise.
+    /// An operator refuses all calls.
     ForcedOpen,
     /// A few calls pass as probes.
     HalfOpen,
@@ -27,7 +29,7 @@ pub enum BreakerState {
 }
 
 impl BreakerState {
-    /// Says whether an operator holds it.
+    /// Returns `true` if an operator holds it.
     #[must_use]
     pub const fn is_forced(self) -> bool {
         matches!(self, Self::ForcedClosed | Self::ForcedOpen)
@@ -38,6 +40,7 @@ impl BreakerState {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Closed => "closed",
+            Self::Disconnected => "disconnected",
             Self::ForcedClosed => "forced_closed",
             Self::ForcedOpen => "forced_open",
             Self::HalfOpen => "half_open",
@@ -58,10 +61,10 @@ impl fmt::Display for BreakerState {
 pub struct BreakerStatus {
     /// The server.
     pub server: ServerId,
-    /// What of the server it stands before.
+    /// What of the server it is for.
     pub subject: Subject,
-    /// Whose instance of the server it stands before: a principal, with the beginning of its session's
-    /// id behind a slash if it is a session's. `None` where all callers share the server.
+    /// Whose instance of the server it is for: a principal, with the beginning of the session's id
+    /// after a slash if it is a session's. `None` where all callers share the server.
     pub instance: Option<String>,
     /// The state. An open breaker whose time has come is still open until a call probes it.
     pub state: BreakerState,
@@ -73,21 +76,26 @@ pub struct BreakerStatus {
     pub last_trip: Option<Arc<str>>,
     /// How often it opened since it was made, from closed or half-open.
     pub opened: u64,
-    /// How often it closed again, because a probe succeeded or the server's connection is new.
+    /// How often it closed again: a probe succeeded, or the server's connection is new.
     pub closed: u64,
     /// How many calls it refused.
     pub refused: u64,
-    /// How long until a probe is let through; zero if the next call would be one. `None` while
+    /// How long until a probe is admitted; zero if the next call would be one. `None` while
     /// closed or forced.
     pub time_to_probe: Option<Duration>,
 }
 
 impl BreakerStatus {
-    pub(crate) fn new(server: ServerId, subject: Subject, reading: Reading) -> Self {
+    pub(crate) fn new(
+        server: ServerId,
+        subject: Subject,
+        instance: Option<String>,
+        reading: Reading,
+    ) -> Self {
         Self {
             server,
             subject,
-            instance: None,
+            instance,
             state: reading.state,
             failures: reading.failures,
             window: reading.counts.map(WindowStatus::new),
@@ -99,7 +107,7 @@ impl BreakerStatus {
         }
     }
 
-    /// Returns the tool, if the breaker stands before one.
+    /// Returns the tool, if the breaker is for one.
     #[must_use]
     pub const fn tool(&self) -> Option<&ToolName> {
         self.subject.tool()
@@ -126,20 +134,4 @@ impl WindowStatus {
             slow: counts.slow,
         }
     }
-
-    /// Returns the share of calls that failed, from 0 to 1; 0 if there were none.
-    #[must_use]
-    pub fn failure_rate(&self) -> f64 {
-        share(self.failed, self.calls)
-    }
-
-    /// Returns the share of calls that were slow, from 0 to 1; 0 if there were none.
-    #[must_use]
-    pub fn slow_rate(&self) -> f64 {
-        share(self.slow, self.calls)
-    }
-}
-
-fn share(part: u32, of: u32) -> f64 {
-    f64::from(part) / f64::from(of.max(1))
 }

@@ -1,10 +1,10 @@
-//! What a breaker stands before.
+//! What a breaker is for.
 
 use std::fmt;
 
 use callward_core::ToolName;
 
-/// What a breaker stands before, of one server.
+/// What of a server a breaker is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Subject {

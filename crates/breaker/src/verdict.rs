@@ -11,7 +11,7 @@ use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 pub enum Verdict {
     /// The server failed.
     Failure,
-    /// Neither: the call was refused, dropped, or told to come later.
+    /// Neither: the call was refused, dropped, or rate-limited.
     Nothing,
     /// The server works, whatever it answered.
     Success,
@@ -71,15 +71,14 @@ pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
     }
 }
 
-/// Says whether a failure that speaks against the way to a server may be the doing of the tool that was
-/// called: the server had the call, or some of it.
+/// Returns `true` if the tool that was called may be the only cause of a lost connection: the server
+/// had the call, or a part of it.
 pub(crate) fn may_be_the_tool(error: &ToolError) -> bool {
     error.kind() == ErrorKind::ConnectionLost && error.delivery() != Delivery::NotSent
 }
 
-/// Says whether what made a call fail may have ended all that were under way: an answer that reports a
-/// fault, or the end of a connection. A timeout, and a connection that could not be made, each call has
-/// found out for itself.
+/// Returns `true` if one event may have ended every call in flight: a reported fault, or the end of a
+/// connection. Timeouts and refused connections are found out by each call for itself.
 pub(crate) fn may_end_all(error: &ToolError) -> bool {
     matches!(
         error.kind(),

@@ -174,8 +174,9 @@ async fn a_snapshot_tells_of_servers_and_their_discovery_too() {
     let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
     fail(&set, &a, &get, 1);
     let discovery = set.discovery_circuit(&a);
+    let _made = set.server_circuit(&a);
     for _ in 0..2 {
-        discovery.admit_ref().unwrap().fail(&"no answer");
+        discovery.admit().unwrap().fail(&"no answer");
     }
     let told: Vec<_> = set
         .snapshot()

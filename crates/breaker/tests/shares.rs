@@ -81,8 +81,6 @@ async fn a_snapshot_tells_the_shares() {
     }
     let window = set.snapshot()[0].window.unwrap();
     assert_eq!((window.calls, window.failed, window.slow), (8, 0, 2));
-    assert!((window.slow_rate() - 0.25).abs() < f64::EPSILON);
-    assert!(window.failure_rate().abs() < f64::EPSILON);
     advance(60 * SECOND).await;
     assert_eq!(set.snapshot()[0].window.unwrap().calls, 0);
 }

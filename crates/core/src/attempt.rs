@@ -20,6 +20,8 @@ pub struct Attempt {
     /// Only servers that are not avoided, are healthy and have a weight: a second attempt that runs
     /// beside the first. If there is none, the attempt fails at once, not sent.
     pub elsewhere_only: bool,
+    /// The call passes open breakers: a router keeps reads going to a minimum share of a set.
+    pub ignores_open_breakers: bool,
     /// Where to write which server gets this attempt, if somebody needs to know while it runs.
     pub chosen: Option<ChosenServer>,
     /// Whoever is to be told of the request that goes out for this attempt, if anybody is.
@@ -35,6 +37,7 @@ impl Attempt {
             avoid: Avoided(None),
             share: None,
             elsewhere_only: false,
+            ignores_open_breakers: false,
             chosen: None,
             watch: None,
         }
@@ -45,6 +48,7 @@ impl Attempt {
         self.number = self.number.saturating_add(1);
         self.share = None;
         self.elsewhere_only = false;
+        self.ignores_open_breakers = false;
         self.chosen = None;
         self.watch = None;
         if let Some(failed) = failed

@@ -101,6 +101,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .discovery(discovery)
         .limits(limits)
         .router(config.router.clone())
+        .ping(config.ping)
         .call_deadline(config.call_deadline)
         .startup_timeout(config.startup_timeout)
         .kept_names(config.kept_names.clone())

@@ -1,53 +1,40 @@
-//! Which server gets a call: the candidates in order, each computed when it is needed.
+//! Which server gets a call: rule, then strategy, one candidate at a time.
 
-use std::cell::{Cell, OnceCell};
-use std::ops::Deref;
 use std::sync::Arc;
 
-use callward_core::{ServerId, ToolCall};
+use callward_core::ToolCall;
 use smallvec::SmallVec;
 
-use crate::eligible::{Eligible, Tickets};
+use crate::candidates::{Candidates, Places};
 use crate::endpoint::Endpoint;
 use crate::events::RouteEvents;
-use crate::flaws::{Flaws, Judge};
-use crate::home::home;
-use crate::lane::Lane;
-use crate::rule::Rule;
+use crate::rule::{ExclusionReason, Rule};
 use crate::set::ReplicaSet;
 use crate::strategy::Strategy;
 
-/// More refusals than this and the call fails: what one call may cost has a bound.
-const MOST_TRIED: usize = 32;
+/// After this many refusals the call fails: the cost of one call has a bound.
+const MAX_TRIED: usize = 32;
 
-/// The candidates for one call, best first.
-///
-/// The list is not built: nearly every call needs only its head. The next candidate is the best
-/// one of those not yet tried, so the fallback is the same choice once more.
-///
-/// What is only decided and not sent borrows the set and the ways: whoever counts holders of either
-/// writes to a line that all threads which choose have in common.
-pub(crate) struct Walk<P, W> {
-    set: P,
-    ways: W,
-    /// Places in the set.
-    tried: SmallVec<[u32; 4]>,
-    /// How many of them were fit.
-    fit_ones: u32,
-    /// Whose turn it is stays as it is, where this is there.
-    dry: Option<Box<Tickets>>,
-}
-
-/// The candidates for a call that is on its way, and may outlive the table of sets.
-pub(crate) type Candidates<S> = Walk<Arc<ReplicaSet<S>>, Arc<Ways>>;
-
-/// How a router chooses, and whom it tells.
+/// How a router chooses, and where it reports.
 #[derive(Debug, Clone)]
-pub(crate) struct Ways {
+pub(crate) struct Routing {
     pub(crate) strategy: Arc<dyn Strategy>,
     pub(crate) events: Arc<RouteEvents>,
     /// What a call may cost at most.
     pub(crate) cost_budget: Option<f64>,
+    /// The share of a set, in percent, that keeps getting reads even if its breakers are open.
+    pub(crate) min_available: u32,
+}
+
+/// The choice of servers for one call, best first. The next one is chosen when it is needed.
+pub(crate) struct Selection<S> {
+    set: Arc<ReplicaSet<S>>,
+    routing: Arc<Routing>,
+    /// Places in the set.
+    tried: SmallVec<[usize; 4]>,
+    /// Whether an available server was among them.
+    tried_available: bool,
+    is_preview: bool,
 }
 
 /// A server chosen for a call, and why.
@@ -56,287 +43,210 @@ pub(crate) struct Choice {
     /// Its place in the set.
     pub(crate) place: usize,
     pub(crate) reason: &'static str,
-    /// Something speaks against it, but against all others, too.
-    pub(crate) doubtful: bool,
+    /// The call passes open breakers.
+    pub(crate) ignores_open_breakers: bool,
 }
 
-impl<S, P, W> Walk<P, W>
-where
-    P: Deref<Target = ReplicaSet<S>>,
-    W: Deref<Target = Ways>,
-{
-    pub(crate) fn new(set: P, ways: W) -> Self {
+/// How good a server is for a call; less is better.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    unavailable: bool,
+    /// An earlier attempt of the call failed there.
+    avoided: bool,
+    standby: bool,
+    not_preferred: bool,
+}
+
+/// A server that may get the call.
+struct Ranked {
+    place: usize,
+    rank: Rank,
+    ignores_open_breakers: bool,
+}
+
+impl<S> Selection<S> {
+    pub(crate) fn new(set: Arc<ReplicaSet<S>>, routing: Arc<Routing>, is_preview: bool) -> Self {
         Self {
             set,
-            ways,
+            routing,
             tried: SmallVec::new(),
-            fit_ones: 0,
-            dry: None,
+            tried_available: false,
+            is_preview,
         }
     }
 
-    /// Chooses as for a call that is not sent: whose turn it is stays as it is.
-    pub(crate) fn dry(mut self) -> Self {
-        self.dry = Some(Box::default());
-        self
+    /// Continues from here as for a call that is not sent.
+    pub(crate) fn preview(&self) -> Self {
+        Self {
+            set: self.set.clone(),
+            routing: self.routing.clone(),
+            tried: self.tried.clone(),
+            tried_available: self.tried_available,
+            is_preview: true,
+        }
     }
 
     pub(crate) fn set(&self) -> &ReplicaSet<S> {
         &self.set
     }
 
-    /// Goes on from here as for a call that is not sent.
-    pub(crate) fn as_if(&self) -> Self
-    where
-        P: Clone,
-        W: Clone,
-    {
-        Self {
-            set: self.set.clone(),
-            ways: self.ways.clone(),
-            tried: self.tried.clone(),
-            fit_ones: self.fit_ones,
-            dry: Some(self.dry.clone().unwrap_or_default()),
-        }
+    pub(crate) fn routing(&self) -> &Routing {
+        &self.routing
     }
 
-    pub(crate) fn strategy(&self) -> &dyn Strategy {
-        &*self.ways.strategy
-    }
-
-    pub(crate) fn events(&self) -> &RouteEvents {
-        &self.ways.events
-    }
-
-    /// Returns the places that were chosen so far.
-    pub(crate) fn tried(&self) -> &[u32] {
+    pub(crate) fn tried(&self) -> &[usize] {
         &self.tried
     }
 
-    /// Says whether any candidate is left, fit or not.
-    pub(crate) fn are_left(&self, call: &ToolCall) -> bool {
-        let eligible = match call.pin() {
-            Some(_) => 1,
-            None if self.home(call).is_some() => 1,
-            None => self.set.all().at_least(least(call)),
-        };
-        self.tried.len() < eligible.min(MOST_TRIED)
-    }
-
-    /// Returns what decides whether a server may get the call at all.
     pub(crate) fn rule<'a>(&'a self, call: &'a ToolCall) -> Rule<'a> {
-        Rule::new(call, self.ways.cost_budget, self.strategy())
+        Rule::new(call, self.routing.cost_budget)
     }
 
-    /// Lists the servers that the annotation rule gives the call to, in the order they were given:
-    /// all that may get it and are fit, or those of them in a category that the plan prefers, if there
-    /// are any.
-    pub(crate) fn admitted<'a>(&'a self, call: &ToolCall) -> Vec<&'a Endpoint>
-    where
-        S: 'a,
-    {
-        let judge = self.judge(call);
-        let fit = |prefers: bool| {
-            let flaws = move |endpoint: &&Endpoint| {
-                let flaws = judge.flaws(endpoint);
-                let of_others = prefers && flaws.has(Flaws::NOT_PREFERRED);
-                !(of_others || flaws.has(Flaws::DOUBTFUL) || flaws.has(Flaws::FINAL))
-            };
-            let admitted = self.set.endpoints().iter().filter(flaws);
-            admitted.collect::<Vec<_>>()
-        };
-        let mut admitted = fit(true);
-        if admitted.is_empty() {
-            admitted = fit(false);
-        }
-        admitted.sort_by_key(|endpoint| endpoint.given());
+    /// Returns `true` if a server may be left to choose.
+    pub(crate) fn has_more(&self, call: &ToolCall) -> bool {
+        let only_one = call.pin().is_some() || self.set.home(call).is_some();
+        let all = if only_one { 1 } else { self.heavy_enough(call) };
+        self.tried.len() < all.min(MAX_TRIED)
+    }
+
+    /// Returns how many servers the weight rule leaves.
+    pub(crate) fn heavy_enough(&self, call: &ToolCall) -> usize {
+        let min = call.plan().route.min_weight.unwrap_or(0);
+        let endpoints = self.set.endpoints().iter();
+        endpoints
+            .filter(|endpoint| endpoint.weight().get() >= min)
+            .count()
+    }
+
+    /// Lists the servers that the rule gives the call to, in the order they were added: all that
+    /// are available, or those of them in a category that the plan prefers, if there are any.
+    pub(crate) fn admitted(&self, call: &ToolCall) -> Vec<&Endpoint> {
+        let mut ranked = self.ranked(call);
+        ranked.retain(|one| !one.rank.unavailable);
+        let best = ranked.iter().map(|one| one.rank.not_preferred).min();
+        ranked.retain(|one| Some(one.rank.not_preferred) == best);
+        let places = ranked.iter().map(|one| one.place);
+        let mut admitted: Vec<_> = places
+            .filter_map(|place| self.set.endpoints().get(place))
+            .collect();
+        admitted.sort_by_key(|endpoint| endpoint.added);
         admitted
     }
 
-    /// Returns the best candidate that was not tried.
+    /// Returns the best server that was not tried.
     ///
-    /// Doubtful ones only come if no fit one came before, and never for a call that needs a weight:
-    /// what cannot be undone is not tried on a server that is known to be sick.
+    /// Unavailable ones are only chosen if no available one was tried before, and never for a call
+    /// that needs a weight: what cannot be undone is not tried on a server that is known to be sick.
     pub(crate) fn next(&mut self, call: &ToolCall) -> Option<Choice> {
-        if !self.are_left(call) {
+        if !self.has_more(call) {
             return None;
         }
-        let (place, flaws) = match call.pin() {
-            Some(pin) => self.pinned(call, pin)?,
-            None => match self.home(call) {
-                Some(home) => self.only(call, home)?,
-                None => self.usual(call).or_else(|| self.best_of_all(call))?,
-            },
-        };
-        let beside = call.attempt().elsewhere_only;
-        let not_beside = [Flaws::AVOIDED, Flaws::STANDBY, Flaws::DOUBTFUL];
-        if beside && not_beside.iter().any(|flaw| flaws.has(*flaw)) {
-            // an attempt beside another helps nobody on a sick server, on a standby, or on the server
-            // that already has the call
+        let mut ranked = self.ranked(call);
+        ranked.retain(|one| !self.tried.contains(&one.place));
+        let best = ranked.iter().map(|one| one.rank).min()?;
+        let is_second_attempt = call.attempt().elsewhere_only;
+        if is_second_attempt && (best.avoided || best.standby || best.unavailable) {
             return None;
         }
-        let doubtful = flaws.has(Flaws::DOUBTFUL);
-        if doubtful && (self.fit_ones > 0 || call.plan().route.min_weight.is_some()) {
+        let needs_weight = call.plan().route.min_weight.is_some();
+        if best.unavailable && (self.tried_available || needs_weight) {
             return None;
         }
-        let reason = self.reason(call, flaws);
-        self.fit_ones += u32::from(!doubtful);
-        // a set has fewer servers than that
-        self.tried.push(u32::try_from(place).ok()?);
-        Some(Choice {
-            place,
-            reason,
-            doubtful,
-        })
-    }
-
-    /// Takes the last choice back: the server was not asked, and may be chosen again.
-    pub(crate) fn take_back(&mut self, choice: Choice) {
-        self.tried.pop();
-        self.fit_ones -= u32::from(!choice.doubtful);
-    }
-
-    /// Takes the one server that the call is meant for, if it may get it.
-    fn pinned(&self, call: &ToolCall, pin: &ServerId) -> Option<(usize, Flaws)> {
-        self.only(call, *self.set.places().get(pin)? as usize)
-    }
-
-    /// Returns the place of the one server that keeps the state of the call's owner.
-    fn home(&self, call: &ToolCall) -> Option<usize> {
-        home(&self.set, call)
-    }
-
-    /// Takes the server at a place, if it may get the call.
-    fn only(&self, call: &ToolCall, place: usize) -> Option<(usize, Flaws)> {
-        let flaws = self.judge(call).flaws(self.set.endpoints().get(place)?);
-        (!flaws.has(Flaws::FINAL)).then_some((place, flaws))
-    }
-
-    /// Lets the strategy choose among those with nothing against them. The usual case, and the only
-    /// one whose cost need not grow with the set.
-    fn usual(&self, call: &ToolCall) -> Option<(usize, Flaws)> {
-        let prefer = &call.plan().route.prefer;
-        let preferred = match prefer.is_empty() {
-            true => None,
-            false => self.set.preferred_lane(prefer),
-        };
-        let lane = preferred.unwrap_or_else(|| self.set.all());
-        // standbys have weight 0
-        let len = lane.at_least(least(call).max(1));
-        let judge = Judge {
-            rule: self.rule(call),
-            prefers: preferred.is_some(),
-        };
-        self.ask(lane, len, judge, Flaws::NONE)
-    }
-
-    /// Finds out how good the best is that is left, and lets the strategy choose among those.
-    fn best_of_all(&self, call: &ToolCall) -> Option<(usize, Flaws)> {
-        let lane = self.set.all();
-        let len = lane.at_least(least(call));
-        let judge = self.judge(call);
-        let untried = self.set.endpoints().iter().take(len).enumerate();
-        let (place, best) = untried
-            .filter(|(place, _)| !self.tried.iter().any(|tried| *tried as usize == *place))
-            .map(|(place, endpoint)| (place, judge.flaws(endpoint)))
-            .min_by_key(|(_, flaws)| *flaws)
-            .filter(|(_, best)| !best.has(Flaws::FINAL))?;
-        // those that were best may not be any more, and a call must not fail for that
-        self.ask(lane, len, judge, best).or(Some((place, best)))
-    }
-
-    /// Returns what servers are judged by, wherever they stand.
-    pub(crate) fn judge<'a>(&'a self, call: &'a ToolCall) -> Judge<'a> {
-        Judge {
-            rule: self.rule(call),
-            prefers: self.prefers(call),
-        }
-    }
-
-    /// Says whether a server of a category exists that the plan prefers.
-    fn prefers(&self, call: &ToolCall) -> bool {
-        let prefer = &call.plan().route.prefer;
-        !prefer.is_empty() && self.set.preferred_lane(prefer).is_some()
-    }
-
-    fn ask(
-        &self,
-        lane: &Lane,
-        len: usize,
-        judge: Judge<'_>,
-        flaws: Flaws,
-    ) -> Option<(usize, Flaws)> {
-        let among = Eligible {
-            judge,
+        ranked.retain(|one| one.rank == best);
+        let candidates = Candidates {
+            call,
             endpoints: self.set.endpoints(),
-            candidates: self.set.candidates(),
-            places: self.set.places(),
-            lane,
-            len,
-            tried: &self.tried,
-            flaws,
-            dry: self.dry.as_deref(),
-            groups: self.set.groups(),
-            tools: self.set.tools(),
-            column: OnceCell::new(),
-            now: OnceCell::new(),
-            found: Cell::new(None),
+            places: ranked.iter().map(|one| one.place).collect::<Places>(),
+            turns: self.set.turns(),
+            is_preview: self.is_preview,
         };
-        let index = self.ways.strategy.next(&among)?;
-        // a strategy of somebody else's may be wrong, and must not be believed
-        let index = if among.fits(index) {
-            index
-        } else {
-            among.fit().next()?.0
+        // a number that is not there stands for the heaviest: a custom strategy may be wrong
+        let index = self.routing.strategy.choose(&candidates);
+        let index = index.filter(|index| *index < ranked.len()).unwrap_or(0);
+        let chosen = ranked.get(index)?;
+        let choice = Choice {
+            place: chosen.place,
+            reason: self.reason(call, best),
+            ignores_open_breakers: chosen.ignores_open_breakers,
         };
-        Some((lane.place(index), flaws))
+        self.tried.push(choice.place);
+        self.tried_available |= !best.unavailable;
+        Some(choice)
     }
 
-    fn reason(&self, call: &ToolCall, flaws: Flaws) -> &'static str {
+    /// Ranks each server that may get the call, heaviest first.
+    fn ranked(&self, call: &ToolCall) -> SmallVec<[Ranked; 16]> {
+        let rule = self.rule(call);
+        let (home, prefer) = (self.set.home(call), &call.plan().route.prefer);
+        let avoid = &call.attempt().avoid;
+        let mut ranked = SmallVec::<[Ranked; 16]>::new();
+        let mut open = Places::new();
+        for (place, endpoint) in self.set.endpoints().iter().enumerate() {
+            if home.is_some_and(|home| home != place) {
+                continue;
+            }
+            let checked = rule.check(endpoint);
+            match checked {
+                Err(reason) if reason.is_final() => continue,
+                Err(ExclusionReason::BreakerOpen) => open.push(ranked.len()),
+                _ => {}
+            }
+            ranked.push(Ranked {
+                place,
+                rank: Rank {
+                    unavailable: checked.is_err(),
+                    avoided: avoid.contains(endpoint.server()),
+                    standby: endpoint.weight().get() == 0,
+                    not_preferred: !prefer.is_empty() && !endpoint.is_in(prefer),
+                },
+                ignores_open_breakers: false,
+            });
+        }
+        if !call.plan().is_write() && call.plan().route.min_weight.is_none() {
+            self.keep_available(&mut ranked, &open);
+        }
+        ranked
+    }
+
+    /// Keeps reads going to a minimum share of the set, even if breakers are open there: the few
+    /// servers that are left would not bear all calls.
+    fn keep_available(&self, ranked: &mut [Ranked], open: &[usize]) {
+        let share = usize::try_from(self.routing.min_available).unwrap_or(0);
+        let needed = self.set.endpoints().len() * share / 100;
+        let available = ranked.iter().filter(|one| !one.rank.unavailable).count();
+        for index in open.iter().take(needed.saturating_sub(available)) {
+            if let Some(one) = ranked.get_mut(*index) {
+                one.rank.unavailable = false;
+                one.ignores_open_breakers = true;
+            }
+        }
+    }
+
+    fn reason(&self, call: &ToolCall, rank: Rank) -> &'static str {
+        let prefer = &call.plan().route.prefer;
         if !self.tried.is_empty() {
             "fallback: first choice refused"
         } else if call.pin().is_some() {
             "pinned"
-        } else if self.home(call).is_some() {
+        } else if self.set.home(call).is_some() {
             "keeps the caller's state"
         } else if call.attempt().elsewhere_only {
             "beside a slow attempt"
-        } else if flaws.has(Flaws::DOUBTFUL) {
+        } else if rank.unavailable {
             "no healthy server"
-        } else if flaws.has(Flaws::AVOIDED) {
+        } else if rank.avoided {
             "every other server failed this call"
-        } else if flaws.has(Flaws::STANDBY) {
+        } else if rank.standby {
             "standby"
-        } else if self.set.all().at_least(least(call)) == 1 {
+        } else if self.heavy_enough(call) == 1 {
             match self.set.endpoints().len() {
                 1 => "only server",
                 _ => "only server heavy enough",
             }
-        } else if self.prefers(call) && !flaws.has(Flaws::NOT_PREFERRED) {
+        } else if !prefer.is_empty() && !rank.not_preferred {
             "preferred category"
         } else {
-            self.ways.strategy.name()
+            self.routing.strategy.name()
         }
     }
-}
-
-/// Returns the least weight that a call may go to.
-pub(crate) fn least(call: &ToolCall) -> u32 {
-    call.plan().route.min_weight.unwrap_or(0)
-}
-
-impl<S> Iterator for DryRun<'_, S> {
-    type Item = Endpoint;
-
-    fn next(&mut self) -> Option<Endpoint> {
-        let choice = self.candidates.next(self.call)?;
-        self.candidates.set.endpoints().get(choice.place).cloned()
-    }
-}
-
-/// The servers that would be asked for a call, best first. See
-/// [`Router::candidates`](crate::Router::candidates).
-pub(crate) struct DryRun<'a, S> {
-    pub(crate) candidates: Candidates<S>,
-    pub(crate) call: &'a ToolCall,
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use callward_core::InvalidConfig;
 
 use crate::affinity::{AffinityConfig, AffinityObserver};
-use crate::health::HealthConfig;
 use crate::strategy::{Affinity, Strategy, StrategyName};
 
 /// How calls are spread over servers that may get them.
@@ -20,7 +19,7 @@ use crate::strategy::{Affinity, Strategy, StrategyName};
 /// assert_eq!(config.make_strategy(None)?.name(), "affinity");
 /// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RouterConfig {
     /// Which strategy. Default: [`StrategyName::PeakEwma`].
@@ -31,10 +30,20 @@ pub struct RouterConfig {
     /// What each attempt of a call may cost at most, in the units of `costHint`. Default: any cost. See
     /// [`Router::with_cost_budget`](crate::Router::with_cost_budget).
     pub cost_budget: Option<f64>,
-    /// When a server is left out because its calls fail, how it comes back, and how servers are asked
-    /// for signs of life. It is the pool's: see [`Pool::with_health`](crate::Pool::with_health).
-    /// Default: [`HealthConfig::default`].
-    pub health: HealthConfig,
+    /// The share of a replica set, in percent and rounded down, that keeps getting reads even if
+    /// breakers are open there. Default: 50.
+    pub min_available: u32,
+}
+
+impl Default for RouterConfig {
+    fn default() -> Self {
+        Self {
+            strategy: StrategyName::default(),
+            affinity: AffinityConfig::default(),
+            cost_budget: None,
+            min_available: 50,
+        }
+    }
 }
 
 impl RouterConfig {
@@ -59,10 +68,10 @@ impl RouterConfig {
         self
     }
 
-    /// Sets when a server is left out because its calls fail, and how it comes back.
+    /// Sets the share of a set, in percent, that keeps getting reads even if breakers are open there.
     #[must_use]
-    pub const fn with_health(mut self, health: HealthConfig) -> Self {
-        self.health = health;
+    pub const fn with_min_available(mut self, percent: u32) -> Self {
+        self.min_available = percent;
         self
     }
 
@@ -70,7 +79,7 @@ impl RouterConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         if self
             .cost_budget
@@ -78,18 +87,20 @@ impl RouterConfig {
         {
             return Err(InvalidConfig::new(
                 "cost_budget",
-                "is no number of 0 or more",
+                "is not a number of 0 or more",
             ));
         }
-        self.health.validate()?;
+        if self.min_available > 100 {
+            return Err(InvalidConfig::new("min_available", "is above 100 percent"));
+        }
         self.affinity.validate()
     }
 
-    /// Makes the strategy. An observer is told where keys go, if they go anywhere.
+    /// Makes the strategy. The observer gets the events of affinity.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense, whichever strategy is asked for.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn make_strategy(
         &self,
         observer: Option<Arc<dyn AffinityObserver>>,
@@ -125,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_even_where_it_is_not_used() {
+    fn an_invalid_setting_is_refused_even_if_it_is_not_used() {
         let affinity = AffinityConfig::default().with_ttl(Duration::ZERO);
         let config = RouterConfig::default().with_affinity(affinity);
         let fault = config.make_strategy(None).unwrap_err();
@@ -135,6 +146,8 @@ mod tests {
             let fault = config.validate().unwrap_err();
             assert_eq!(fault.field(), "cost_budget");
         }
+        let config = RouterConfig::default().with_min_available(101);
+        assert_eq!(config.validate().unwrap_err().field(), "min_available");
         let config = RouterConfig::default().with_cost_budget(0.0);
         assert_eq!(config.validate(), Ok(()));
     }

@@ -1,6 +1,5 @@
-//! What a router does, told as it happens to whoever listens.
+//! The events of a router.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,45 +10,48 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::affinity::{AffinityExpired, AffinityObserver, AffinitySet};
-use crate::health::HealthState;
 
-/// One thing that a router did or found out.
+/// One event of a router.
 ///
 /// As JSON it is one object with its name in `type`: `routeDecision`, `routeFailed`,
-/// `healthUpdate`, `affinitySet`, `affinityExpired`, `toolRefused`, `toolRenamed`; `missed` where the listener was too slow.
+/// `healthUpdate`, `affinitySet`, `affinityExpired`, `toolRefused`, `toolRenamed`; `missed` if the
+/// listener was too slow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RouteEvent {
     /// A server was chosen for an attempt of a call.
     RouteDecision(Arc<RouteDecision>),
-    /// No server got an attempt of a call, and no other will.
+    /// No server got an attempt of a call.
     RouteFailed {
-        /// What was looked at, and what spoke against each.
+        /// The servers looked at, and what spoke against each.
         #[serde(flatten)]
         decision: Arc<RouteDecision>,
-        /// What the attempt failed with: `no_eligible_server`, or with what the last server refused.
+        /// The error of the attempt: `no_eligible_server`, or the last server's refusal.
         #[serde(serialize_with = "word")]
         error: ErrorKind,
     },
-    /// A server's health changed.
+    /// A breaker of a server or of one of its tools changed its state, or the connection did.
     HealthUpdate {
         /// The replica set.
         set: ReplicaSetId,
         /// The server.
         server: ServerId,
-        /// How it was.
-        from: HealthState,
-        /// How it is.
-        to: HealthState,
+        /// The tool, if its breaker changed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<ToolName>,
+        /// The state before.
+        from: &'static str,
+        /// The state now.
+        to: &'static str,
         /// Why, in a few words.
-        reason: Cow<'static, str>,
+        reason: Arc<str>,
     },
     /// From now on the calls of a session, of a user or about one thing go to one server.
     AffinitySet(AffinitySet),
     /// They do not go there any more.
     AffinityExpired(AffinityExpired),
-    /// A tool that a server lists, or that the operator says something of, is not offered.
+    /// A tool that a server lists, or that the config names, is not offered.
     ToolRefused {
         /// The replica set.
         set: ReplicaSetId,
@@ -60,7 +62,7 @@ pub enum RouteEvent {
         /// Why.
         reason: String,
     },
-    /// Clients see another name of a tool, as its own belongs to another tool.
+    /// Clients see another name of a tool, since its own belongs to another tool.
     ToolRenamed {
         /// The replica set.
         set: ReplicaSetId,
@@ -76,29 +78,28 @@ pub enum RouteEvent {
     },
 }
 
-/// The events of a router, on their way to listeners.
+/// A bounded stream of a router's events.
 ///
-/// While nobody listens, telling costs one read of a number and makes nothing. Telling never waits:
-/// a listener that falls behind by more than the room there is loses the oldest events and is told
-/// how many ([`RouteEvent::Missed`]).
+/// Sending never waits, and makes no event while there are no listeners. A listener that falls behind
+/// loses the oldest events and gets their number ([`RouteEvent::Missed`]).
 pub struct RouteEvents {
     waiting: usize,
     listeners: Arc<AtomicUsize>,
-    /// Made when somebody first listens, as it has room for all that may wait.
+    /// Made with the first listener, since it allocates its whole buffer.
     channel: OnceLock<broadcast::Sender<RouteEvent>>,
 }
 
 impl RouteEvents {
-    /// So many events wait for a slow listener, if nothing else is said.
+    /// How many events wait for a slow listener by default.
     pub const DEFAULT_WAITING: usize = 1024;
 
-    /// Makes room for [`DEFAULT_WAITING`](Self::DEFAULT_WAITING) events.
+    /// Buffers [`DEFAULT_WAITING`](Self::DEFAULT_WAITING) events.
     #[must_use]
     pub fn new() -> Self {
         Self::with_waiting(Self::DEFAULT_WAITING)
     }
 
-    /// Makes room for so many events, rounded up to a power of two; at least 1, at most 65,536.
+    /// Buffers this many events, rounded up to a power of two; at least 1, at most 65,536.
     #[must_use]
     pub fn with_waiting(events: usize) -> Self {
         Self {
@@ -108,30 +109,30 @@ impl RouteEvents {
         }
     }
 
-    /// Says whether anybody listens: if not, there is no need to find out what to tell.
+    /// Returns `true` if there are listeners; if not, no event has to be made.
     #[must_use]
-    pub fn is_heard(&self) -> bool {
+    pub fn has_listeners(&self) -> bool {
         self.listeners.load(Ordering::Relaxed) > 0
     }
 
-    /// Tells all who listen; makes the event only if somebody does. Never waits.
-    pub fn tell(&self, event: impl FnOnce() -> RouteEvent) {
-        if self.is_heard()
+    /// Sends an event to all listeners; makes it only if there are any. Never waits.
+    pub fn send(&self, event: impl FnOnce() -> RouteEvent) {
+        if self.has_listeners()
             && let Some(channel) = self.channel.get()
         {
             // the last listener may have left in this moment
-            let _nobody = channel.send(event());
+            let _no_listener = channel.send(event());
         }
     }
 
-    /// Returns what happens from now on.
+    /// Returns a listener to all events from now on.
     #[must_use]
     pub fn listen(&self) -> RouteListener {
         let channel = self
             .channel
             .get_or_init(|| broadcast::Sender::new(self.waiting));
         let events = channel.subscribe();
-        // after it listens, so that whoever counts it finds it
+        // after it subscribed, so that a counted listener gets events
         self.listeners.fetch_add(1, Ordering::Relaxed);
         RouteListener {
             events,
@@ -142,11 +143,11 @@ impl RouteEvents {
 
 impl AffinityObserver for RouteEvents {
     fn on_set(&self, set: &AffinitySet) {
-        self.tell(|| RouteEvent::AffinitySet(set.clone()));
+        self.send(|| RouteEvent::AffinitySet(set.clone()));
     }
 
     fn on_expired(&self, expired: &AffinityExpired) {
-        self.tell(|| RouteEvent::AffinityExpired(expired.clone()));
+        self.send(|| RouteEvent::AffinityExpired(expired.clone()));
     }
 }
 
@@ -165,7 +166,7 @@ impl fmt::Debug for RouteEvents {
     }
 }
 
-/// Hears the events of a router, one after the other, from the moment it was made.
+/// Receives the events of a router, one after the other, from the moment it was made.
 #[derive(Debug)]
 pub struct RouteListener {
     events: broadcast::Receiver<RouteEvent>,
@@ -173,7 +174,7 @@ pub struct RouteListener {
 }
 
 impl RouteListener {
-    /// Waits for the next event; `None` once the router is gone and all was heard. Dropping the
+    /// Waits for the next event; `None` once the router is gone and all were received. Dropping the
     /// future loses no event.
     pub async fn next(&mut self) -> Option<RouteEvent> {
         match self.events.recv().await {
@@ -218,46 +219,46 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_while_nobody_listens() {
+    fn no_event_is_made_without_listeners() {
         let events = RouteEvents::new();
-        let unheard = || panic!("nobody listens");
-        events.tell(unheard);
+        let unheard = || panic!("there are no listeners");
+        events.send(unheard);
         assert!(
             events.channel.get().is_none(),
-            "no room before it is needed"
+            "no buffer before it is needed"
         );
         let listener = events.listen();
-        assert!(events.is_heard());
+        assert!(events.has_listeners());
         drop(listener);
-        assert!(!events.is_heard());
-        events.tell(unheard);
+        assert!(!events.has_listeners());
+        events.send(unheard);
     }
 
     #[tokio::test]
-    async fn each_listener_hears_all_from_its_beginning_on() {
+    async fn each_listener_gets_all_events_from_its_beginning_on() {
         let events = RouteEvents::new();
         let mut early = events.listen();
-        events.tell(|| decision("first"));
+        events.send(|| decision("first"));
         let mut late = events.listen();
-        events.tell(|| decision("second"));
+        events.send(|| decision("second"));
         assert_eq!(early.next().await, Some(decision("first")));
         assert_eq!(early.next().await, Some(decision("second")));
         assert_eq!(late.next().await, Some(decision("second")));
         assert_eq!(late.next().now_or_never(), None);
         drop(early);
-        assert!(events.is_heard(), "one is left");
+        assert!(events.has_listeners(), "one is left");
         drop(events);
         assert_eq!(late.next().await, None, "the router is gone");
     }
 
     #[tokio::test]
-    async fn a_listener_that_does_not_read_loses_the_oldest_and_is_told_how_many() {
+    async fn a_slow_listener_loses_the_oldest_events_and_gets_their_number() {
         let events = RouteEvents::with_waiting(4);
         let mut slow = events.listen();
         for _ in 0..1_000_000 {
-            events.tell(|| missed(0));
+            events.send(|| missed(0));
         }
-        events.tell(|| decision("last"));
+        events.send(|| decision("last"));
         assert_eq!(slow.next().await, Some(missed(1_000_001 - 4)));
         for _ in 0..3 {
             assert_eq!(slow.next().await, Some(missed(0)));
@@ -271,7 +272,7 @@ mod tests {
         for waiting in [0, 1, 3, usize::MAX] {
             let events = RouteEvents::with_waiting(waiting);
             let mut listener = events.listen();
-            events.tell(|| missed(7));
+            events.send(|| missed(7));
             assert_eq!(listener.next().now_or_never(), Some(Some(missed(7))));
         }
     }
@@ -299,13 +300,14 @@ mod tests {
             written(&RouteEvent::HealthUpdate {
                 set: of.set.clone(),
                 server: id,
-                from: HealthState::Healthy,
-                to: HealthState::Ejected,
+                tool: None,
+                from: "closed",
+                to: "open",
                 reason: "5 failures in a row".into(),
             }),
             json!({
                 "type": "healthUpdate", "set": "orders", "server": "a",
-                "from": "healthy", "to": "ejected", "reason": "5 failures in a row",
+                "from": "closed", "to": "open", "reason": "5 failures in a row",
             })
         );
         assert_eq!(written(&missed(3)), json!({"type": "missed", "events": 3}));

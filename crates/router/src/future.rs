@@ -6,17 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use callward_core::{Delivery, ErrorKind, Share, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep_until};
 use tower_service::Service;
 
-use crate::choose::Candidates;
-use crate::health::{self, Verdict};
-use crate::ineligible;
+use crate::choose::Selection;
+use crate::decision;
 use crate::outcome::Outcome;
 use crate::state::InFlight;
-use crate::trail;
 
 pin_project! {
     /// The answer of a [`Router`](crate::Router).
@@ -49,9 +47,6 @@ pin_project! {
             #[pin]
             answer: F,
             in_flight: InFlight,
-            hurry: Option<Share>,
-            // one owner's instance: its outcome says nothing of the server for others
-            is_owned: bool,
         },
         Done,
     }
@@ -59,12 +54,12 @@ pin_project! {
 
 /// What is needed to ask another server.
 struct Route<S> {
-    candidates: Candidates<S>,
-    /// The member asked last.
+    selection: Selection<S>,
+    /// The place of the server asked last.
     asked: usize,
-    /// The call, if there is another server to send it to, or somebody to tell that there is none.
+    /// The call, if it may be needed for another server or for a record.
     call: Option<ToolCall>,
-    /// The refusal that passes first.
+    /// The refusal that states the shortest wait.
     refusal: Option<ToolError>,
 }
 
@@ -76,19 +71,20 @@ impl<S: ToolService> RouteFuture<S> {
         }
     }
 
-    pub(crate) fn start(mut candidates: Candidates<S>, call: ToolCall) -> Self {
-        let Some(begun) = begin(&mut candidates, &call) else {
-            let error = ineligible::error(&call, &candidates);
-            trail::failed(&candidates, &call, &error);
+    pub(crate) fn start(mut selection: Selection<S>, call: ToolCall) -> Self {
+        let Some(begun) = begin(&mut selection, &call) else {
+            let error = decision::error(&selection, &call);
+            decision::failed(&selection, &call, &error);
             return Self::failed(error);
         };
-        let is_needed = candidates.are_left(&call) || trail::is_wanted(candidates.events(), &call);
+        let is_needed =
+            selection.has_more(&call) || decision::is_wanted(&selection.routing().events, &call);
         let spare = is_needed.then(|| call.clone());
         let asked = begun.place;
         Self {
             stage: begun.ask(call),
             route: Some(Route {
-                candidates,
+                selection,
                 asked,
                 call: spare,
                 refusal: None,
@@ -98,47 +94,36 @@ impl<S: ToolService> RouteFuture<S> {
 }
 
 impl<S: ToolService> Route<S> {
-    /// Returns where to go on after a failure, or the error to end with.
+    /// Returns where to continue after a failure, or the error to end with.
     fn after(&mut self, error: ToolError) -> Result<Stage<S, S::Future>, ToolError> {
-        let error = self.name_server(error);
+        let asked = self.selection.set().endpoints().get(self.asked);
+        let error = match asked {
+            Some(asked) if error.server().is_none() => error.with_server(asked.server().clone()),
+            _ => error,
+        };
         if !is_refusal(&error) {
             let call = self.call.as_ref();
-            let has_others = call.is_some_and(|call| self.candidates.are_left(call));
-            // a repeat goes to one of them, and need not wait for this one
+            let has_others = call.is_some_and(|call| self.selection.has_more(call));
+            // a retry goes to one of them, and need not wait for this one
             return Err(match error.reopening() {
                 Some(_) if has_others => error.without_reopening(),
                 _ => error,
             });
         }
         let refusal = match self.refusal.take() {
-            Some(earlier) if !passes_sooner(&error, &earlier) => reopens_with(earlier, &error),
-            Some(earlier) => reopens_with(error, &earlier),
-            None => error,
+            Some(earlier) if !passes_sooner(&error, &earlier) => earlier,
+            _ => error,
         };
         let Some(call) = &self.call else {
             return Err(refusal);
         };
-        let Some(begun) = begin(&mut self.candidates, call) else {
-            trail::failed(&self.candidates, call, &refusal);
+        let Some(begun) = begin(&mut self.selection, call) else {
+            decision::failed(&self.selection, call, &refusal);
             return Err(refusal);
         };
         self.asked = begun.place;
         self.refusal = Some(refusal);
         Ok(begun.ask(call.clone()))
-    }
-
-    /// Counts the outcome of the call for the health of the server that was asked.
-    fn settle(&self, call: &mut InFlight, verdict: Verdict) {
-        if let Some(asked) = self.candidates.set().endpoints().get(self.asked) {
-            asked.settle(call, verdict);
-        }
-    }
-
-    fn name_server(&self, error: ToolError) -> ToolError {
-        match self.candidates.set().endpoints().get(self.asked) {
-            Some(asked) if error.server().is_none() => error.with_server(asked.server().clone()),
-            _ => error,
-        }
     }
 }
 
@@ -147,37 +132,34 @@ struct Begun<S> {
     place: usize,
     service: S,
     in_flight: InFlight,
+    ignores_open_breakers: bool,
 }
 
-/// Chooses the next server. One that is drained or made lighter between the choice and here is passed
-/// over.
-fn begin<S: ToolService>(candidates: &mut Candidates<S>, call: &ToolCall) -> Option<Begun<S>> {
-    let least = call.plan().route.min_weight.unwrap_or(0);
+/// Chooses the next server. One that is drained or made lighter since it was chosen is skipped.
+fn begin<S: ToolService>(selection: &mut Selection<S>, call: &ToolCall) -> Option<Begun<S>> {
+    let min_weight = call.plan().route.min_weight.unwrap_or(0);
     loop {
-        let choice = candidates.next(call)?;
-        let endpoint = candidates.set().endpoints().get(choice.place)?;
-        let service = candidates.set().service_at(choice.place)?;
-        let Some(mut in_flight) = endpoint.state().begin(least) else {
+        let choice = selection.next(call)?;
+        let endpoint = selection.set().endpoints().get(choice.place)?;
+        let service = selection.set().service_at(choice.place)?.clone();
+        let Some(in_flight) = endpoint.state.begin(min_weight) else {
             continue;
         };
-        let Some(ticket) = endpoint.admit(call, choice.doubtful) else {
-            // another call was a moment before, and is its probe now
-            drop(in_flight);
-            candidates.take_back(choice);
-            continue;
-        };
-        in_flight.measure(candidates.set().tools(), call.tool());
-        trail::chosen(candidates, call, choice);
+        decision::chosen(selection, call, choice);
         return Some(Begun {
             place: choice.place,
-            service: service.clone(),
-            in_flight: in_flight.with_ticket(ticket),
+            service,
+            in_flight,
+            ignores_open_breakers: choice.ignores_open_breakers,
         });
     }
 }
 
 impl<S: ToolService> Begun<S> {
-    fn ask(self, call: ToolCall) -> Stage<S, S::Future> {
+    fn ask(self, mut call: ToolCall) -> Stage<S, S::Future> {
+        if call.attempt().ignores_open_breakers != self.ignores_open_breakers {
+            call.attempt_mut().ignores_open_breakers = self.ignores_open_breakers;
+        }
         Stage::Waiting {
             service: self.service,
             call,
@@ -187,7 +169,7 @@ impl<S: ToolService> Begun<S> {
     }
 }
 
-/// A call that runs has a route, so this says the router is wrong.
+/// A call that runs has a route, so this error means that the router is wrong.
 fn no_route() -> ToolError {
     ToolError::new(
         ErrorKind::Internal,
@@ -196,20 +178,10 @@ fn no_route() -> ToolError {
     )
 }
 
-/// Says whether a gate of our own refused: certainly not sent, and nothing used up.
+/// Returns `true` if our own breaker or queue refused the call, with nothing sent.
 fn is_refusal(error: &ToolError) -> bool {
     error.delivery() == Delivery::NotSent
         && matches!(error.kind(), ErrorKind::BreakerOpen | ErrorKind::Overloaded)
-}
-
-/// Whoever waits for the refusal hears of the other one's gate, unless it has one of its own to hear of.
-fn reopens_with(refusal: ToolError, other: &ToolError) -> ToolError {
-    match other.reopening() {
-        Some(reopening) if refusal.reopening().is_none() => {
-            refusal.with_reopening(reopening.clone())
-        }
-        _ => refusal,
-    }
 }
 
 fn passes_sooner(error: &ToolError, than: &ToolError) -> bool {
@@ -234,15 +206,8 @@ where
         } = self.as_mut().project_replace(Self::Done)
         {
             in_flight.send();
-            let hurry = health::hurry(&call);
-            let is_owned = call.owner().is_some();
             let answer = service.call(call);
-            self.set(Self::Running {
-                answer,
-                in_flight,
-                hurry,
-                is_owned,
-            });
+            self.set(Self::Running { answer, in_flight });
         }
     }
 }
@@ -296,21 +261,9 @@ impl<S: ToolService> Future for RouteFuture<S> {
                         error
                     }
                 },
-                StageProj::Running {
-                    answer,
-                    in_flight,
-                    hurry,
-                    is_owned,
-                } => {
+                StageProj::Running { answer, in_flight } => {
                     let result = ready!(answer.poll(cx));
                     in_flight.end(Outcome::of(&result));
-                    if let Some(route) = &this.route {
-                        let verdict = match is_owned {
-                            true => Verdict::Nothing,
-                            false => health::judge_in_hurry(&result, hurry.as_ref()),
-                        };
-                        route.settle(in_flight, verdict);
-                    }
                     match result {
                         Ok(output) => {
                             this.stage.set(Stage::Done);

@@ -1,4 +1,4 @@
-//! One server of a replica set, and the service that leads to it.
+//! A server to be added to a replica set, with the service that leads to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,19 +6,20 @@ use std::sync::Arc;
 use callward_core::{ServerId, ToolCall, Weight};
 
 use crate::endpoint::Endpoint;
-use crate::unfit::Unfit;
+use crate::rule::ExclusionReason;
 
 /// One server of a replica set, and the service that leads to it.
 #[derive(Clone)]
 pub struct Member<S> {
-    endpoint: Endpoint,
-    service: S,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) service: S,
 }
 
 impl<S> Member<S> {
     /// Names a server and the service that leads to it, guards included.
     ///
-    /// Defaults: weight 50, no categories or capabilities, no zone, a cost factor of 1, always fit.
+    /// Defaults: weight 50, no categories or capabilities, no zone, a cost factor of 1, always
+    /// available.
     #[must_use]
     pub fn new(server: ServerId, service: S) -> Self {
         Self {
@@ -27,11 +28,11 @@ impl<S> Member<S> {
         }
     }
 
-    /// Sets the weight: the member's share of calls, and how far it is trusted with destructive
-    /// ones. Weight 0 is a standby: asked when nobody else can be. Default: 50.
+    /// Sets the weight: the server's share of calls, and how far it is trusted with destructive
+    /// ones. Weight 0 is a standby: asked when no other server is available. Default: 50.
     #[must_use]
     pub fn with_weight(mut self, weight: Weight) -> Self {
-        self.endpoint.set_weight(weight);
+        self.endpoint.weight = weight;
         self
     }
 
@@ -41,8 +42,7 @@ impl<S> Member<S> {
     where
         C: Into<String>,
     {
-        let categories = categories.into_iter().map(Into::into);
-        self.endpoint.set_categories(categories);
+        self.endpoint.categories = boxed(categories);
         self
     }
 
@@ -52,47 +52,33 @@ impl<S> Member<S> {
     where
         C: Into<String>,
     {
-        let capabilities = capabilities.into_iter().map(Into::into);
-        self.endpoint.set_capabilities(capabilities);
+        self.endpoint.capabilities = boxed(capabilities);
         self
     }
 
-    /// Says where the server stands. Default: nowhere.
+    /// Sets the zone, for strategies that look at it. Default: none.
     #[must_use]
     pub fn with_zone(mut self, zone: impl Into<Arc<str>>) -> Self {
-        self.endpoint.set_zone(zone.into());
+        self.endpoint.zone = Some(zone.into());
         self
     }
 
-    /// Sets what a call costs here, for each unit of the tool's `costHint`. Default: 1.
+    /// Sets what a call costs here, per unit of the tool's `costHint`. Default: 1.
     #[must_use]
     pub fn with_cost_factor(mut self, factor: f64) -> Self {
-        self.endpoint.set_cost_factor(factor);
+        self.endpoint.cost_factor = factor;
         self
     }
 
-    /// Sets what says whether the server may get a call. Asked while choosing, so it must neither
-    /// block nor be slow. Default: it always may.
+    /// Sets the function that decides whether the server is available for a call. The router calls
+    /// it while it chooses, so it must neither block nor be slow. Default: it always is.
     #[must_use]
     pub fn with_gate<G>(mut self, gate: G) -> Self
     where
-        G: Fn(&ToolCall) -> Result<(), Unfit> + Send + Sync + 'static,
+        G: Fn(&ToolCall) -> Result<(), ExclusionReason> + Send + Sync + 'static,
     {
-        self.endpoint.set_gate(Arc::new(gate));
+        self.endpoint.gate = Some(Arc::new(gate));
         self
-    }
-
-    /// Sets what says whether the server is healthy: a [gate](Self::with_gate) that knows no other
-    /// reason. Default: it always is.
-    #[must_use]
-    pub fn with_health<H>(self, health: H) -> Self
-    where
-        H: Fn(&ToolCall) -> bool + Send + Sync + 'static,
-    {
-        self.with_gate(move |call| match health(call) {
-            true => Ok(()),
-            false => Err(Unfit::Unhealthy),
-        })
     }
 
     /// Returns the server's id.
@@ -112,18 +98,11 @@ impl<S> Member<S> {
     pub fn service(&self) -> &S {
         &self.service
     }
+}
 
-    pub(crate) fn endpoint_mut(&mut self) -> &mut Endpoint {
-        &mut self.endpoint
-    }
-
-    pub(crate) const fn from_parts(endpoint: Endpoint, service: S) -> Self {
-        Self { endpoint, service }
-    }
-
-    pub(crate) fn into_parts(self) -> (Endpoint, S) {
-        (self.endpoint, self.service)
-    }
+fn boxed<C: Into<String>>(words: impl IntoIterator<Item = C>) -> Arc<[Box<str>]> {
+    let words = words.into_iter().map(|word| word.into().into_boxed_str());
+    words.collect()
 }
 
 impl<S> fmt::Debug for Member<S> {

@@ -6,18 +6,18 @@ use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "answered, failed, not sent or given up: there is no fifth way to end"
+    reason = "answered, failed, not sent or given up: a call ends in one of four ways"
 )]
 pub enum Outcome {
     /// The server answered, whatever it said: a tool's own failure is an answer, and so is an error
     /// that blames the caller.
     Answered,
-    /// Nobody waits for it any more: dropped, or out of time for a reason that is not the server's.
+    /// Its caller gave it up: dropped, or out of time for a reason that is not the server's.
     Cancelled,
     /// The server failed: unreachable, lost on the way, too slow, or broken.
     Fault,
     /// It was not taken: refused by a gate of our own (breaker, queue, rate) with nothing sent, or by
-    /// the server, which told to come later.
+    /// the server, which asked to come later.
     Refused,
 }
 

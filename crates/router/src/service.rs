@@ -9,54 +9,68 @@ use callward_core::{
 };
 use tower_service::Service;
 
-use crate::choose::{Candidates, DryRun, Walk, Ways};
+use crate::choose::{Routing, Selection};
 use crate::config::RouterConfig;
+use crate::decision;
 use crate::endpoint::Endpoint;
 use crate::events::RouteListener;
 use crate::future::RouteFuture;
-use crate::ineligible;
 use crate::pool::Pool;
-use crate::rule::Rule;
+use crate::rule::{ExclusionReason, Rule};
 use crate::strategy::{Affinity, Strategy, StrategyName};
-use crate::trail;
-use crate::unfit::Unfit;
 
-/// Sends each call to one server of its tool's replica set.
+/// Sends each call to one server of its tool's replica set. Clones share the pool.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use callward_core::{ReplicaSetId, ServerId, Weight};
+/// use callward_router::{Member, Pool, Router, StrategyName};
+/// # use callward_testkit::{MockService, call, tool};
+/// # use tower::ServiceExt;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (primary, replica) = (MockService::counting(), MockService::counting());
+/// let pool = Arc::new(Pool::new());
+/// pool.set_members(
+///     ReplicaSetId::new("orders")?,
+///     vec![
+///         Member::new(ServerId::new("orders-primary")?, primary.clone()),
+///         Member::new(ServerId::new("orders-replica")?, replica).with_weight(Weight::new(10)?),
+///     ],
+/// );
+/// let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
+///
+/// // the replica is too light for a destructive call, so the primary gets both
+/// let delete = tool("delete_order").set("orders").destructive().build();
+/// for id in [7, 8] {
+///     let call = call(&delete, serde_json::json!({"id": id}));
+///     router.clone().oneshot(call).await?;
+/// }
+/// assert_eq!(primary.started(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Router<S> {
-    /// One pointer: a service is cloned for each call.
-    site: Arc<Site<S>>,
-}
-
-/// Where a router chooses, and how.
-struct Site<S> {
     pool: Arc<Pool<S>>,
-    ways: Arc<Ways>,
-}
-
-impl<S> Clone for Site<S> {
-    fn clone(&self) -> Self {
-        Self {
-            pool: self.pool.clone(),
-            ways: self.ways.clone(),
-        }
-    }
+    routing: Arc<Routing>,
 }
 
 impl<S> Router<S> {
     /// Routes over this pool, by the default strategy.
     #[must_use]
     pub fn new(pool: Arc<Pool<S>>) -> Self {
-        let ways = Arc::new(Ways {
+        let routing = Arc::new(Routing {
             strategy: StrategyName::default().strategy(),
             events: pool.events().clone(),
             cost_budget: None,
+            min_available: RouterConfig::default().min_available,
         });
-        let site = Arc::new(Site { pool, ways });
-        Self { site }
+        Self { pool, routing }
     }
 
-    fn ways_mut(&mut self) -> &mut Ways {
-        Arc::make_mut(&mut Arc::make_mut(&mut self.site).ways)
+    fn routing_mut(&mut self) -> &mut Routing {
+        Arc::make_mut(&mut self.routing)
     }
 
     /// Routes over this pool as the settings say. Where the strategy is affinity, the router's own
@@ -67,7 +81,8 @@ impl<S> Router<S> {
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn with_config(pool: Arc<Pool<S>>, config: &RouterConfig) -> Result<Self, InvalidConfig> {
         let strategy = config.make_strategy(Some(pool.events().clone()))?;
-        let router = Self::new(pool).with_custom_strategy(strategy);
+        let mut router = Self::new(pool).with_custom_strategy(strategy);
+        router.routing_mut().min_available = config.min_available;
         Ok(match config.cost_budget {
             Some(budget) => router.with_cost_budget(budget),
             None => router,
@@ -79,7 +94,7 @@ impl<S> Router<S> {
     pub fn with_strategy(self, name: StrategyName) -> Self {
         let strategy = match name {
             StrategyName::Affinity => {
-                let events = self.site.pool.events().clone();
+                let events = self.pool.events().clone();
                 Arc::new(Affinity::default().with_observer(events))
             }
             other => other.strategy(),
@@ -87,10 +102,10 @@ impl<S> Router<S> {
         self.with_custom_strategy(strategy)
     }
 
-    /// Sets a strategy of somebody else's. See [`Strategy`] for how one is made.
+    /// Sets a custom strategy. See [`Strategy`] for how one is made.
     #[must_use]
     pub fn with_custom_strategy(mut self, strategy: Arc<dyn Strategy>) -> Self {
-        self.ways_mut().strategy = strategy;
+        self.routing_mut().strategy = strategy;
         self
     }
 
@@ -98,60 +113,56 @@ impl<S> Router<S> {
     /// costs on a server is its tool's `costHint` times the server's
     /// [cost factor](crate::Member::with_cost_factor); servers where that is more than the budget are
     /// no candidates, and where there is no other, the call fails. A tool without a `costHint` fits
-    /// any budget. A call may state a lower budget
-    /// ([`ToolCall::with_cost_budget`]). Default: any cost.
-    ///
-    /// A budget is a limit and no preference: within it the strategy chooses as it would without, as
-    /// the cheapest server would otherwise get every call.
-    ///
-    /// A budget below 0, or one that is no number, is one of 0.
+    /// any budget. A call may state a lower budget ([`ToolCall::with_cost_budget`]). Within the budget
+    /// the strategy chooses as usual. A budget that is negative or NaN counts as 0. Default: any
+    /// cost.
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is no maximum
-        self.ways_mut().cost_budget = Some(budget.max(0.0));
+        self.routing_mut().cost_budget = Some(budget.max(0.0));
         self
     }
 
     /// Returns the pool.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool<S>> {
-        &self.site.pool
+        &self.pool
     }
 
     /// Returns the strategy.
     #[must_use]
     pub fn strategy(&self) -> &dyn Strategy {
-        &*self.site.ways.strategy
+        &*self.routing.strategy
     }
 
-    /// Returns what happens from now on around the servers of the pool, as it happens: which gets which
-    /// call and why, and what is found out about them. A listener that does not keep up loses the
-    /// oldest and is told how many; no call waits for one, and without any nothing is made.
+    /// Returns a stream of events: which server gets which call and why, and changes of health. A
+    /// listener that is too slow loses the oldest events and gets their number; no call waits for it.
     #[must_use]
     pub fn events(&self) -> RouteListener {
-        self.site.ways.events.listen()
+        self.routing.events.listen()
     }
 
-    /// Says which server a call would get now, and why, down to the servers that would not get it.
-    /// Nothing is sent, nobody is told, and whose turn it is stays as it is.
+    /// Returns which server a call would get now, and why, with the servers that would not get it.
+    /// Nothing is sent and no event is made.
     #[must_use]
     pub fn explain(&self, call: &ToolCall) -> RouteDecision {
-        let Some(set) = self.site.pool.get(call.tool().set()) else {
-            return trail::no_set(call, self.site.ways.strategy.name());
+        let Some(set) = self.pool.get(call.tool().set()) else {
+            return decision::no_set(call, self.routing.strategy.name());
         };
-        let mut candidates = Candidates::new(set, self.site.ways.clone()).dry();
-        let choice = candidates.next(call);
-        trail::decision(&candidates, call, choice)
+        let mut selection = Selection::new(set, self.routing.clone(), true);
+        let choice = selection.next(call);
+        decision::decision(&selection, call, choice)
     }
 
     /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
-    /// order they were added. Nobody is listed whom any strategy, pin or affinity could not choose.
+    /// order they were added.
     ///
-    /// - A destructive tool: fit servers that are heavy enough. None of them is an empty list: such a
-    ///   call fails, and never goes to a lighter server.
+    /// - A destructive tool: available servers that are heavy enough. If there are none, such a call
+    ///   fails; it never goes to a lighter server.
     /// - A tool whose plan prefers categories (`caching` for idempotent ones, `high-compute` for
-    ///   complex or costly ones): fit servers of such a category, or all fit ones if there is none.
-    /// - Any other: all fit servers.
+    ///   complex or costly ones): available servers of such a category, or all available ones if
+    ///   there is none.
+    /// - Any other: all available servers.
     ///
     /// It is the list for a call without arguments; [`admitted`](Self::admitted) takes a call.
     ///
@@ -200,45 +211,46 @@ impl<S> Router<S> {
     /// it, its pin and its budget.
     #[must_use]
     pub fn admitted(&self, call: &ToolCall) -> Vec<ServerId> {
-        let Some(set) = self.site.pool.get(call.tool().set()) else {
+        let Some(set) = self.pool.get(call.tool().set()) else {
             return Vec::new();
         };
-        let candidates = Candidates::new(set, self.site.ways.clone());
-        let admitted = candidates.admitted(call).into_iter();
+        let selection = Selection::new(set, self.routing.clone(), true);
+        let admitted = selection.admitted(call).into_iter();
         admitted.map(|server| server.server().clone()).collect()
     }
 
-    /// Returns what speaks against a server of the call's set now, its weight aside. `None` where
-    /// nothing does, and where there is no such server.
+    /// Returns what speaks against a server of the call's set now, its weight aside. `None` if nothing
+    /// does, or if there is no such server.
     #[must_use]
-    pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<Unfit> {
-        let set = self.site.pool.get(call.tool().set())?;
-        let rule = Rule::new(call, self.site.ways.cost_budget, &*self.site.ways.strategy);
-        rule.check_besides_weight(set.endpoint(server)?).err()
+    pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<ExclusionReason> {
+        let set = self.pool.get(call.tool().set())?;
+        let rule = Rule::new(call, self.routing.cost_budget);
+        rule.check_except_weight(set.endpoint(server)?).err()
     }
 
     /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no
     /// server may take it.
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
-        let sets = self.site.pool.read();
-        let mut candidates = Walk::new(&**sets.get(call.tool().set())?, &*self.site.ways);
-        let choice = candidates.next(call)?;
-        let endpoint = candidates.set().endpoints().get(choice.place)?;
+        let set = self.pool.get(call.tool().set())?;
+        let mut selection = Selection::new(set, self.routing.clone(), false);
+        let choice = selection.next(call)?;
+        let endpoint = selection.set().endpoints().get(choice.place)?;
         Some(endpoint.server().clone())
     }
 
     /// Returns the servers that a call would be offered to now if each in turn refused it, best
-    /// first. Nothing is sent, and whose turn it is stays as it is.
+    /// first. Nothing is sent.
     pub fn candidates<'a>(
         &self,
         call: &'a ToolCall,
     ) -> impl Iterator<Item = Endpoint> + use<'a, S> {
-        let set = self.site.pool.get(call.tool().set());
-        let ways = self.site.ways.clone();
-        set.into_iter().flat_map(move |set| DryRun {
-            candidates: Candidates::new(set, ways.clone()).dry(),
-            call,
+        let set = self.pool.get(call.tool().set());
+        let mut selection = set.map(|set| Selection::new(set, self.routing.clone(), true));
+        std::iter::from_fn(move || {
+            let selection = selection.as_mut()?;
+            let choice = selection.next(call)?;
+            selection.set().endpoints().get(choice.place).cloned()
         })
     }
 }
@@ -246,7 +258,8 @@ impl<S> Router<S> {
 impl<S> Clone for Router<S> {
     fn clone(&self) -> Self {
         Self {
-            site: self.site.clone(),
+            pool: self.pool.clone(),
+            routing: self.routing.clone(),
         }
     }
 }
@@ -254,8 +267,8 @@ impl<S> Clone for Router<S> {
 impl<S> fmt::Debug for Router<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Router")
-            .field("pool", &self.site.pool)
-            .field("strategy", &self.site.ways.strategy)
+            .field("pool", &self.pool)
+            .field("strategy", &self.routing.strategy)
             .finish()
     }
 }
@@ -274,16 +287,14 @@ where
     }
 
     fn call(&mut self, call: ToolCall) -> RouteFuture<S> {
-        match self.site.pool.get(call.tool().set()) {
-            None => {
-                let error = ineligible::unknown_set(&call);
-                let Ways {
-                    strategy, events, ..
-                } = &*self.site.ways;
-                trail::unknown_set(events, &call, strategy.name(), &error);
-                RouteFuture::failed(error)
-            }
-            Some(set) => RouteFuture::start(Candidates::new(set, self.site.ways.clone()), call),
+        let routing = &self.routing;
+        match self.pool.get(call.tool().set()) {
+            Some(set) => RouteFuture::start(Selection::new(set, routing.clone(), false), call),
+            None => RouteFuture::failed(decision::unknown_set(
+                &routing.events,
+                &call,
+                routing.strategy.name(),
+            )),
         }
     }
 }

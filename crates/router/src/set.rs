@@ -1,222 +1,147 @@
 //! A replica set as the router reads it: immutable, the heaviest server first.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use callward_core::{RouteRule, ServerId, Tool};
-use tokio::time::Instant;
+use callward_core::{FingerprintKey, Owner, ServerId, ToolCall, Weight};
 
-use crate::affinity::rendezvous::Candidate;
+use crate::affinity::rendezvous::{fold, highest};
 use crate::endpoint::Endpoint;
-use crate::groups::Groups;
-use crate::health::{SetHealth, Start};
-use crate::lane::Lane;
 use crate::member::Member;
-use crate::state::ServerState;
-use crate::tools::Tools;
 
-/// A map that calls read: the default hasher takes longer than all else of a look-up. Its keys are the
-/// operator's, and seeded all the same.
-pub(crate) type QuickMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+/// Turn counters of a set: one for each group of servers that calls choose among, by a hash of the
+/// group. With one for all, reads and destructive calls that alternate would send every destructive
+/// call to the same server.
+pub(crate) type Turns = [AtomicU64; 16];
 
-/// Where each server of a set stands.
-pub(crate) type Places = QuickMap<ServerId, u32>;
-
-/// Servers that may stand in for one another, heaviest first.
+/// Servers that can replace one another, heaviest first, in the order they were added where weights
+/// are equal.
 ///
-/// Immutable: an update makes another one, which goes on counting.
+/// Immutable: an update makes another one, which continues its counts.
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
-    /// Of each endpoint, close together: all are read for a new key.
-    candidates: Box<[Candidate]>,
-    /// Where each server stands.
-    places: Places,
-    all: Lane,
-    categories: Groups,
-    capabilities: Groups,
-    tools: Arc<Tools>,
-    /// By the categories that a plan may prefer, as plans name them.
-    preferred: Vec<(Vec<&'static str>, Lane)>,
-    health: Arc<SetHealth>,
+    places: HashMap<ServerId, usize>,
+    turns: Arc<Turns>,
 }
 
 impl<S> ReplicaSet<S> {
-    /// Orders the members. Those of a server that `previous` had too keep counting.
-    pub(crate) fn new(
-        members: Vec<Member<S>>,
-        previous: Option<&Self>,
-        health: Arc<SetHealth>,
-    ) -> Self {
-        let known: HashMap<&ServerId, &Endpoint> = previous
-            .iter()
-            .flat_map(|set| &set.endpoints)
-            .map(|endpoint| (endpoint.server(), endpoint))
-            .collect();
+    /// Orders the members. Those of a server that `previous` had too continue its counts. Of two
+    /// members with the same server id the later one counts.
+    pub(crate) fn new(members: Vec<Member<S>>, previous: Option<&Self>) -> Self {
         let mut ordered: Vec<Member<S>> = Vec::with_capacity(members.len());
-        let mut places: HashMap<ServerId, usize> = HashMap::with_capacity(members.len());
         for mut member in members {
-            if let Some(before) = known.get(member.server()) {
-                member.endpoint_mut().continue_from(before);
+            if let Some(before) = previous.and_then(|set| set.endpoint(member.server())) {
+                member.endpoint.state = before.state.clone();
             }
-            member.endpoint_mut().set_health(health.clone());
-            let place = *places
-                .entry(member.server().clone())
-                .or_insert(ordered.len());
-            match ordered.get_mut(place) {
-                Some(earlier) => *earlier = member,
+            // before the set is published: calls that go by an earlier one read it too
+            member.endpoint.state.set_weight(member.endpoint.weight);
+            let known = ordered
+                .iter_mut()
+                .find(|one| one.server() == member.server());
+            match known {
+                Some(known) => *known = member,
                 None => ordered.push(member),
             }
         }
-        for (given, member) in (0u32..).zip(&mut ordered) {
-            member.endpoint_mut().set_given(given);
+        for (place, member) in ordered.iter_mut().enumerate() {
+            member.endpoint.added = place;
         }
-        for endpoint in ordered.iter().map(Member::endpoint) {
-            // before the set is seen: calls that go by an older one ask, too
-            endpoint.state().set_weight(endpoint.weight());
-        }
-        ordered.sort_by_key(|member| Reverse(member.endpoint().weight()));
-        let (endpoints, services): (Vec<_>, Vec<_>) =
-            ordered.into_iter().map(Member::into_parts).unzip();
-        let candidates = endpoints.iter().map(Endpoint::candidate).collect();
+        ordered.sort_by_key(|member| Reverse(member.endpoint.weight));
+        let parts = ordered
+            .into_iter()
+            .map(|member| (member.endpoint, member.service));
+        let (endpoints, services): (Vec<Endpoint>, Vec<_>) = parts.unzip();
         let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
-        let places = places.zip(0..).collect();
-        let all = Lane::of_all(&endpoints, previous.map(|set| &set.all));
-        let preferred = preferences()
-            .filter_map(|prefer| {
-                let before = previous.and_then(|set| set.preferred_lane(&prefer));
-                let lane = Lane::of_categories(&endpoints, &prefer, before)?;
-                Some((prefer, lane))
-            })
-            .collect();
         Self {
-            categories: Groups::new(&endpoints, Endpoint::categories),
-            capabilities: Groups::new(&endpoints, Endpoint::capabilities),
+            places: places.zip(0..).collect(),
             endpoints,
             services,
-            candidates,
-            places,
-            all,
-            tools: previous.map_or_else(
-                || Arc::new(Tools::new(Instant::now())),
-                |set| set.tools.clone(),
-            ),
-            preferred,
-            health,
+            turns: previous.map_or_else(Arc::default, |set| set.turns.clone()),
         }
     }
 
-    /// Returns the servers, heaviest first, in the order given where weights are equal.
+    /// Returns the servers, heaviest first.
     #[must_use]
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
-    /// Finds what is known of this server.
+    /// Returns what is known of this server.
     #[must_use]
     pub fn endpoint(&self, server: &ServerId) -> Option<&Endpoint> {
-        self.endpoints.get(*self.places.get(server)? as usize)
+        self.endpoints.get(self.place(server)?)
     }
 
-    /// Finds the service that leads to this server.
+    /// Returns the service that leads to this server.
     #[must_use]
     pub fn service(&self, server: &ServerId) -> Option<&S> {
-        self.services.get(*self.places.get(server)? as usize)
+        self.services.get(self.place(server)?)
     }
 
-    pub(crate) fn candidates(&self) -> &[Candidate] {
-        &self.candidates
-    }
-
-    /// Says where each server stands.
-    pub(crate) fn places(&self) -> &Places {
-        &self.places
-    }
-
-    /// Returns how many calls of a tool the router has given to this server that have not ended; 0 if
-    /// the set has no such server. The first 256 tools of a set are counted apart, as long as they live.
-    #[must_use]
-    pub fn in_flight_of(&self, server: &ServerId, tool: &Arc<Tool>) -> usize {
-        let (Some(endpoint), Some(column)) = (self.endpoint(server), self.tools.find(tool)) else {
-            return 0;
-        };
-        endpoint.state().measured().in_flight(column)
+    pub(crate) fn place(&self, server: &ServerId) -> Option<usize> {
+        self.places.get(server).copied()
     }
 
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
         self.services.get(place)
     }
 
-    pub(crate) fn health(&self) -> &Arc<SetHealth> {
-        &self.health
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
-    /// Begins and ends to count the health of servers, when this set has taken the place of another.
-    pub(crate) fn count_health(&self, previous: Option<&Self>) {
-        let stays: HashSet<*const ServerState> = self.states().collect();
-        let was_there: HashSet<_> = previous.into_iter().flat_map(Self::states).collect();
-        for endpoint in previous.into_iter().flat_map(Self::endpoints) {
-            if !stays.contains(&Arc::as_ptr(endpoint.state())) {
-                endpoint.leave();
-            }
+    /// Returns the place of the only server that a call may go to, since its owner's state is kept
+    /// there; `None` where all callers share the servers.
+    ///
+    /// Each server ranks by the owner's names alone, so the place is the same for all calls of an
+    /// owner, in every process, until the server is drained or leaves. Servers that may take any
+    /// call come first.
+    pub(crate) fn home(&self, call: &ToolCall) -> Option<usize> {
+        if self.endpoints.len() < 2 {
+            return None;
         }
-        let start = match was_there.is_empty() {
-            true => Start::Full,
-            false => Start::Slow,
+        let key = digest(call.owner()?);
+        let may_be_home = |place: usize, min: u32| {
+            let endpoint = self.endpoints.get(place);
+            endpoint.is_some_and(|one| one.weight().get() >= min && !one.is_draining())
         };
-        for endpoint in &self.endpoints {
-            if !was_there.contains(&Arc::as_ptr(endpoint.state())) {
-                endpoint.join(start);
-            }
-        }
+        [Weight::PRIMARY.get(), 1, 0].into_iter().find_map(|min| {
+            let all = self.endpoints.iter().map(Endpoint::candidate).enumerate();
+            highest(key, all, |place| may_be_home(place, min))
+        })
     }
 
-    fn states(&self) -> impl Iterator<Item = *const ServerState> {
-        let states = self.endpoints.iter().map(Endpoint::state);
-        states.map(Arc::as_ptr)
-    }
-
-    pub(crate) fn all(&self) -> &Lane {
-        &self.all
-    }
-
-    /// Returns who is in which category, and who has which capability.
-    pub(crate) fn groups(&self) -> [&Groups; 2] {
-        [&self.categories, &self.capabilities]
-    }
-
-    /// Returns the tools that are measured apart.
-    pub(crate) fn tools(&self) -> &Arc<Tools> {
-        &self.tools
-    }
-
-    /// Returns the servers of categories that a plan prefers, if there are any.
-    pub(crate) fn preferred_lane(&self, prefer: &[&'static str]) -> Option<&Lane> {
-        let mut lanes = self.preferred.iter();
-        let (_, lane) = lanes.find(|(categories, _)| categories == prefer)?;
-        Some(lane)
-    }
-
-    /// Takes the set apart, to make another one of its members, in the order they were given.
-    pub(crate) fn members(&self) -> impl Iterator<Item = Member<S>>
+    /// Returns the members, in the order they were added, to make another set of them.
+    pub(crate) fn members(&self) -> Vec<Member<S>>
     where
         S: Clone,
     {
-        let services = self.services.iter().cloned();
-        let members = self.endpoints.iter().cloned().zip(services);
+        let parts = self
+            .endpoints
+            .iter()
+            .cloned()
+            .zip(self.services.iter().cloned());
+        let members = parts.map(|(endpoint, service)| Member { endpoint, service });
         let mut members: Vec<_> = members.collect();
-        members.sort_by_key(|(endpoint, _)| endpoint.given());
-        let members = members.into_iter();
-        members.map(|(endpoint, service)| Member::from_parts(endpoint, service))
+        members.sort_by_key(|member| member.endpoint.added);
+        members
     }
 }
 
-/// Returns every list of categories that a plan can prefer.
-fn preferences() -> impl Iterator<Item = Vec<&'static str>> {
-    let [one, other] = RouteRule::PREFERABLE;
-    [vec![one], vec![other], vec![one, other]].into_iter()
+fn digest(owner: Owner<'_>) -> u64 {
+    let key = FingerprintKey::fixed();
+    let word = |text: &str| key.bytes(text.as_bytes()).as_u128();
+    let session = owner.session.map(|session| word(session.as_str()));
+    let words = [
+        word(owner.principal.as_str()),
+        u128::from(session.is_some()),
+        session.unwrap_or_default(),
+    ];
+    fold(key.combine(&words).as_u128())
 }
 
 impl<S> fmt::Debug for ReplicaSet<S> {

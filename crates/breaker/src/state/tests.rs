@@ -1,10 +1,10 @@
 //! The machine against cases.
 
-use super::*;
-use crate::mark::Mark;
+use callward_testkit::{call, tool};
+use proptest::prelude::*;
+use serde_json::json;
 
-mod chance;
-mod lost;
+use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -14,18 +14,15 @@ impl Outcome {
             verdict,
             fault: Fault::default(),
             took: None,
-            others: 0,
-            overlapped: false,
         }
     }
 }
 
 /// A connection of this tool was lost after it was sent.
-fn lost(tool: u64) -> Fault {
+fn lost(tool: u128) -> Fault {
     Fault {
-        tool: Some(Mark(tool)),
+        tool: Some(tool),
         is_shared: true,
-        session: None,
     }
 }
 
@@ -74,7 +71,7 @@ impl Bench {
     }
 
     /// A call of this tool, whose connection is lost after it was sent.
-    fn lose(&mut self, tool: u64) -> Option<Change> {
+    fn lose(&mut self, tool: u128) -> Option<Change> {
         let ticket = self.admit().unwrap();
         let outcome = Outcome {
             fault: lost(tool),
@@ -114,7 +111,7 @@ fn only_failures_in_a_row_open_it() {
     assert_eq!(
         opened,
         Some(Change::Opened {
-            trip: Trip::InARow(3),
+            trip: Trip::Consecutive(3),
             open_for
         })
     );
@@ -280,7 +277,7 @@ fn failures_in_a_row_open_it_beside_a_share() {
     bench.call(Verdict::Failure);
     bench.call(Verdict::Failure);
     let change = bench.call(Verdict::Failure);
-    assert_eq!(tripped(change), Some(Trip::InARow(3)));
+    assert_eq!(tripped(change), Some(Trip::Consecutive(3)));
 }
 
 #[test]
@@ -357,4 +354,251 @@ fn a_write_is_the_probe_where_there_never_was_a_safe_call() {
     bench.wait(1);
     let probe = bench.write().unwrap();
     assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
+}
+
+#[test]
+fn one_tool_never_opens_it_however_often_it_loses_its_connection() {
+    for failures in [1, 3, 5] {
+        let mut bench = Bench::new(BreakerConfig::server().with_failures(failures));
+        for _ in 0..100 {
+            assert_eq!(bench.lose(1), None);
+        }
+        assert_eq!(bench.state.failures(), 100);
+        assert_eq!(bench.state.state(), BreakerState::Closed);
+    }
+}
+
+#[test]
+fn each_tool_counts_once_in_a_row_and_what_cannot_connect_each_time() {
+    let mut bench = Bench::new(BreakerConfig::server());
+    for _ in 0..2 {
+        for tool in [1, 2, 1, 3, 1, 4, 1, 2] {
+            assert_eq!(bench.lose(tool), None);
+        }
+        // any answer shows that the way is open
+        assert_eq!(bench.call(Verdict::Success), None);
+    }
+    for tool in [1, 1, 2] {
+        assert_eq!(bench.lose(tool), None);
+    }
+    assert_eq!(bench.call(Verdict::Failure), None);
+    assert_eq!(bench.call(Verdict::Failure), None);
+    let change = bench.call(Verdict::Failure);
+    assert_eq!(tripped(change), Some(Trip::Consecutive(6)));
+}
+
+#[test]
+fn a_lost_probe_of_one_tool_decides_nothing_and_one_of_another_does() {
+    let mut bench = Bench::new(BreakerConfig::server());
+    bench.trip();
+    bench.wait(10);
+    for _ in 0..20 {
+        assert_eq!(bench.lose(1), None);
+        assert_eq!(bench.state.state(), BreakerState::HalfOpen);
+    }
+    // the one place it had came back each time, and no second one
+    let probe = bench.admit().unwrap();
+    assert!(bench.admit().is_err());
+    assert_eq!(bench.settle(probe, Verdict::Nothing), None);
+    let mut answered = bench.state.clone();
+    let ticket = answered
+        .admit(Risk::Safe, &bench.config, bench.now)
+        .unwrap();
+    let outcome = Outcome::of(Verdict::Success);
+    let change = answered.settle(ticket, outcome, &bench.config, bench.now);
+    assert_eq!(change, Some(Change::Closed));
+    assert_eq!(tripped(bench.lose(2)), Some(Trip::ProbeFailed));
+    assert_eq!(bench.wait_secs(), Some(20));
+    bench.wait(20);
+    // each half-open time begins without suspects, and who cannot connect decides at once
+    assert_eq!(bench.lose(1), None);
+    assert_eq!(
+        tripped(bench.call(Verdict::Failure)),
+        Some(Trip::ProbeFailed)
+    );
+}
+
+#[test]
+fn a_lost_connection_of_one_tool_is_no_part_of_a_share() {
+    let config = BreakerConfig::server()
+        .with_failures(0)
+        .with_failure_rate(50)
+        .with_min_calls(4);
+    let mut bench = Bench::new(config);
+    for _ in 0..20 {
+        assert_eq!(bench.lose(1), None);
+        assert_eq!(bench.call(Verdict::Success), None);
+        bench.wait(10);
+    }
+    for _ in 0..5 {
+        bench.call(Verdict::Success);
+    }
+    while bench.state.state() == BreakerState::Closed {
+        bench.call(Verdict::Failure);
+    }
+}
+
+#[test]
+fn an_extra_call_closes_it_and_never_counts_against_it() {
+    let mut bench = Bench::new(BreakerConfig::default());
+    bench.trip();
+    let extra = bench.state.admit_extra().unwrap();
+    assert_eq!(bench.settle(extra, Verdict::Failure), None);
+    assert_eq!(bench.settle(extra, Verdict::Nothing), None);
+    assert_eq!(bench.settle(extra, Verdict::Success), Some(Change::Closed));
+    assert_eq!(
+        bench.settle(extra, Verdict::Success),
+        None,
+        "another generation"
+    );
+}
+
+#[test]
+fn a_lost_connection_shows_in_the_state_and_refuses_nothing() {
+    let mut bench = Bench::new(BreakerConfig::default());
+    bench.state.set_connected(false);
+    assert_eq!(bench.state.state(), BreakerState::Disconnected);
+    assert!(bench.admit().is_ok());
+    bench.state.force_closed();
+    assert_eq!(bench.state.state(), BreakerState::ForcedClosed);
+}
+
+#[test]
+fn only_what_must_not_run_twice_is_a_risk() {
+    let of = |tool| Risk::of(call(&tool, json!({})).plan());
+    assert_eq!(of(tool("get").read_only().build()), Risk::Safe);
+    assert_eq!(of(tool("set").idempotent().build()), Risk::Safe);
+    assert_eq!(of(tool("add").build()), Risk::Write);
+    assert_eq!(of(tool("drop").destructive().build()), Risk::Write);
+}
+
+#[test]
+fn each_reason_states_its_figures() {
+    let config = BreakerConfig::default().with_slow_calls(Duration::from_millis(1500), 80);
+    let counts = Counts {
+        calls: 10,
+        failed: 5,
+        slow: 8,
+    };
+    let cases = [
+        (
+            Trip::FailureRate(counts),
+            "5 of 10 calls within 60s failed, the last: refused",
+        ),
+        (Trip::Consecutive(1), "a failure: refused"),
+        (
+            Trip::Consecutive(3),
+            "3 failures in a row, the last: refused",
+        ),
+        (Trip::ProbeFailed, "a probe failed: refused"),
+        (Trip::ProbeSlow, "a probe took 1.5s or longer"),
+        (
+            Trip::SlowRate(counts),
+            "8 of 10 calls within 60s took 1.5s or longer",
+        ),
+    ];
+    for (trip, expected) in cases {
+        assert_eq!(trip.describe(&config, "refused"), expected);
+    }
+    let long = Trip::Consecutive(3).describe(&config, &"ü".repeat(5000));
+    assert!(long.starts_with("3 failures in a row, the last: üüü") && long.ends_with("ü…"));
+    assert!(long.chars().count() < 250);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Admit(Risk),
+    Reset,
+    Settle(usize, Verdict, Fault, u64),
+    Wait(u64),
+}
+
+fn faults() -> impl Strategy<Value = Fault> {
+    let faults = (prop::option::of(0_u128..3), any::<bool>());
+    faults.prop_map(|(tool, is_shared)| Fault { tool, is_shared })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let verdicts =
+        prop::sample::select(&[Verdict::Failure, Verdict::Nothing, Verdict::Success][..]);
+    let step = prop_oneof![
+        4 => Just(Step::Admit(Risk::Safe)),
+        3 => Just(Step::Admit(Risk::Write)),
+        6 => (any::<usize>(), verdicts, faults(), 0_u64..10)
+            .prop_map(|(which, verdict, fault, took)| Step::Settle(which, verdict, fault, took)),
+        3 => (0_u64..40).prop_map(Step::Wait),
+        1 => Just(Step::Reset),
+    ];
+    prop::collection::vec(step, 0..300)
+}
+
+proptest! {
+    #[test]
+    fn probes_never_exceed_their_places_and_time_always_heals(
+        steps in steps(),
+        failures in 1_u32..4,
+        probes in 1_u32..4,
+        limit in 1_u32..=30,
+        shares in any::<bool>(),
+    ) {
+        let mut config = BreakerConfig::default()
+            .with_failures(failures)
+            .with_probes(probes)
+            .with_probe_limit(limit * SECOND);
+        if shares {
+            config = config
+                .with_failure_rate(30)
+                .with_slow_calls(5 * SECOND, 60)
+                .with_window(20 * SECOND)
+                .with_min_calls(4);
+        }
+        let mut bench = Bench::new(config);
+        // calls in flight: the ticket, when it was given, and whether it is a probe's
+        let mut flying: Vec<(Ticket, Instant, bool)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Admit(risk) => {
+                    let before = bench.state.clone();
+                    let wait = before.time_to_pass(risk, &bench.config, bench.now);
+                    let safe_wait = before.time_to_pass(Risk::Safe, &bench.config, bench.now);
+                    prop_assert!(safe_wait <= wait, "nobody waits less than a safe call");
+                    let admitted = bench.state.admit(risk, &bench.config, bench.now);
+                    prop_assert_eq!(wait == Some(Duration::ZERO), admitted.is_ok());
+                    prop_assert_eq!(admitted.err().unwrap_or(Some(Duration::ZERO)), wait);
+                    if let Ok(ticket) = admitted {
+                        let probe = before.state() != BreakerState::Closed;
+                        flying.push((ticket, bench.now, probe));
+                    }
+                }
+                Step::Reset => {
+                    bench.state.reset();
+                }
+                Step::Settle(which, verdict, fault, took) if !flying.is_empty() => {
+                    let (ticket, ..) = flying.swap_remove(which % flying.len());
+                    let outcome = Outcome {
+                        fault,
+                        took: Some(Duration::from_secs(took)),
+                        ..Outcome::of(verdict)
+                    };
+                    bench.state.settle(ticket, outcome, &bench.config, bench.now);
+                }
+                Step::Settle(..) => {}
+                Step::Wait(secs) => bench.wait(secs),
+            }
+            // whoever is within the limit still holds a place
+            let since = |given| bench.now.duration_since(given);
+            let probing = flying
+                .iter()
+                .filter(|(_, given, probe)| *probe && since(*given) < limit * SECOND)
+                .count();
+            prop_assert!(probing <= probes as usize, "{probing} probes in flight");
+            // no one else moves: time alone leads to the next call, be it a write
+            let longest = bench.config.max_open_time.max(bench.config.probe_time());
+            let grace = bench.config.write_grace();
+            for (risk, longest) in [(Risk::Safe, longest), (Risk::Write, longest + grace)] {
+                let mut later = bench.state.clone();
+                prop_assert!(later.admit(risk, &bench.config, bench.now + longest).is_ok());
+            }
+        }
+    }
 }

@@ -56,7 +56,12 @@ impl RouteRule {
             ..Self::default()
         };
         match effect {
-            Effect::Destructive => route.min_weight = Some(profile.primary_weight),
+            Effect::Destructive => {
+                route.min_weight = Some(profile.primary_weight);
+                if hints.idempotent_hint == Some(true) {
+                    route.prefer.push(CACHING);
+                }
+            }
             Effect::Idempotent => route.prefer.push(CACHING),
             Effect::ReadOnly | Effect::Mutating => {}
         }

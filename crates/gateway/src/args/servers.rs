@@ -7,10 +7,9 @@ use super::Gateway;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`weight` tells what counts of a server's weight now, where that is not all: less while it starts
-slowly, nothing while it is left out or drained. `errors` is the share of faults among the answers
-and faults of the last minute or two, and `p50` and `p99` are of those answers; `mean` counts the
-latest calls most. `ejected` is how often a server was left out because its calls failed.
+`state` is that of the server's breaker and connection. `errors` is the share of faults among the
+latest 1,000 answers and faults, and `p50` and `p99` are of those answers; `mean` counts the latest
+calls most.
 
 What is changed here holds until the gateway ends: the config is not written.
 

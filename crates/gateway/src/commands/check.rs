@@ -221,12 +221,9 @@ fn section(what: &str, said: &str, keys: &Keys, screen: &Screen) {
 }
 
 fn router(config: &Config) -> String {
-    let pings = match &config.router.health.ping {
-        None => "servers are not asked whether they are there".into(),
-        Some(ping) => format!(
-            "servers are asked every {} whether they are there",
-            show_duration(ping.interval)
-        ),
+    let pings = match &config.ping {
+        None => "servers are not pinged".into(),
+        Some(ping) => format!("servers are pinged every {}", show_duration(ping.interval)),
     };
     format!("{}, {pings}", config.router.strategy.strategy().name())
 }

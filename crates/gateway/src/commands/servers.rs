@@ -50,15 +50,13 @@ fn show(all: &[ServerView], screen: &Screen) {
         "mean",
         "p50",
         "p99",
-        "ejected",
         "tools",
     ]);
     for one in all {
-        let (word, full) = weight(one);
         table.row(vec![
             Cell::plain(&one.id),
             Cell::plain(&one.set),
-            Cell::warn(word, !full),
+            Cell::plain(one.weight),
             Cell::warn(one.state.replace('_', " "), one.state != "healthy"),
             Cell::plain(one.in_flight),
             Cell::plain(one.calls.ended()),
@@ -66,7 +64,6 @@ fn show(all: &[ServerView], screen: &Screen) {
             time(one.ewma_ms),
             time(one.p50_ms),
             time(one.p99_ms),
-            Cell::warn(one.ejections, one.ejections > 0),
             Cell::warn(one.tools, one.tools == 0),
         ]);
     }
@@ -115,18 +112,6 @@ fn show_instances(all: &[ServerView], screen: &Screen) {
     if any {
         screen.table(&table);
     }
-}
-
-/// Writes a weight, and how much of it counts if that is not all; says whether it is.
-fn weight(server: &ServerView) -> (String, bool) {
-    let all = f64::from(server.weight);
-    let is_full = server.weight_in_force >= all;
-    let word = if is_full {
-        server.weight.to_string()
-    } else {
-        format!("{:.0} of {}", server.weight_in_force, server.weight)
-    };
-    (word, is_full)
 }
 
 fn errors(rate: Option<f64>) -> Cell {

@@ -10,7 +10,7 @@ use callward::limit::Cap;
 use callward::loopguard::LoopGuardConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
-use callward::{Caching, LimitsConfig};
+use callward::{Caching, LimitsConfig, PingConfig};
 use callward_mcp::wire::DEFAULT_MAX_LINE;
 
 use super::{
@@ -27,7 +27,7 @@ pub(crate) struct Sections {
     pub(crate) loop_guard: Keys,
     pub(crate) hedge: Keys,
     pub(crate) limits: Keys,
-    /// Those of its tables stand under their names, as in `health.ping.fall`.
+    /// Those of its tables stand under their names, as in `ping.interval`.
     pub(crate) router: Keys,
     pub(crate) telemetry: Keys,
 }
@@ -68,7 +68,7 @@ impl Config {
             loop_guard: loop_guard(self.loop_guard),
             hedge: hedge(self.hedge),
             limits: limits(&self.limits),
-            router: router(&self.router),
+            router: router(&self.router, self.ping),
             telemetry: self.telemetry.written(),
         }
     }
@@ -132,9 +132,9 @@ fn limits(config: &LimitsConfig) -> Keys {
     ])
 }
 
-fn router(config: &RouterConfig) -> Keys {
-    let (affinity, health) = (&config.affinity, &config.health);
-    let ping = health.ping.unwrap_or_default();
+fn router(config: &RouterConfig, ping: Option<PingConfig>) -> Keys {
+    let affinity = &config.affinity;
+    let (is_pinged, ping) = (ping.is_some(), ping.unwrap_or_default());
     keys([
         ("strategy", json!(config.strategy)),
         ("cost_budget", json!(config.cost_budget)),
@@ -143,26 +143,10 @@ fn router(config: &RouterConfig) -> Keys {
         ("affinity.max_keys", json!(affinity.max_keys)),
         ("affinity.without_session", json!(affinity.without_session)),
         ("affinity.fallback", json!(affinity.fallback)),
-        ("health.faults", json!(health.faults)),
-        ("health.outlier", json!(health.outlier.unwrap_or(0))),
-        ("health.window", json!(show_duration(health.window))),
-        ("health.min_calls", json!(health.min_calls)),
-        ("health.min_servers", json!(health.min_servers)),
-        ("health.max_ejected", json!(health.max_ejected)),
-        ("health.eject_time", json!(show_duration(health.eject_time))),
-        (
-            "health.max_eject_time",
-            json!(show_duration(health.max_eject_time)),
-        ),
-        ("health.slow_start", json!(show_duration(health.slow_start))),
-        ("health.slow_start_floor", json!(health.slow_start_floor)),
-        ("health.panic", json!(health.panic)),
-        ("health.ping.enabled", json!(health.ping.is_some())),
-        ("health.ping.interval", json!(show_duration(ping.interval))),
-        ("health.ping.jitter", json!(ping.jitter)),
-        ("health.ping.timeout", json!(show_duration(ping.timeout))),
-        ("health.ping.fall", json!(ping.fall)),
-        ("health.ping.rise", json!(ping.rise)),
+        ("min_available", json!(config.min_available)),
+        ("ping.enabled", json!(is_pinged)),
+        ("ping.interval", json!(show_duration(ping.interval))),
+        ("ping.timeout", json!(show_duration(ping.timeout))),
     ])
 }
 

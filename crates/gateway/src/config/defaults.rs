@@ -10,7 +10,7 @@ use super::file::File;
 use super::units::show_duration;
 
 /// The file's tables, each under the name it has in a file.
-const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 17] = [
     "",
     "http",
     "admin",
@@ -24,8 +24,7 @@ const SECTIONS: [&str; 18] = [
     "discovery",
     "router",
     "router.affinity",
-    "router.health",
-    "router.health.ping",
+    "router.ping",
     "audit",
     "telemetry",
     "servers.NAME",
@@ -52,7 +51,7 @@ fn derived(section: &str, key: &str) -> Option<String> {
     match (section, key) {
         ("admin", "listen") => Some("`127.0.0.1:7421`, or a free port if it is taken".into()),
         ("limits", "attempt_timeout") => Some("the profile's".into()),
-        ("breaker" | "breaker.server" | "router.health", _) => None,
+        ("breaker" | "breaker.server", _) => None,
         ("telemetry", "otlp_timeout") => quoted(OtlpConfig::DEFAULT_TIMEOUT),
         ("telemetry", "otlp_queue") => Some(format!("`{}`", OtlpConfig::DEFAULT_QUEUE)),
         ("telemetry", "otlp_batch") => Some(format!("`{}`", OtlpConfig::DEFAULT_BATCH)),

@@ -39,8 +39,8 @@ use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
 use callward::{
-    Annotations, ArgumentRule, Caching, DiscoveryConfig, FreshnessMode, LimitsConfig, Profile,
-    ReplicaSetId, ServerId, ToolName, Trust, Weight,
+    Annotations, ArgumentRule, Caching, DiscoveryConfig, FreshnessMode, LimitsConfig, PingConfig,
+    Profile, ReplicaSetId, ServerId, ToolName, Trust, Weight,
 };
 use serde::Deserialize;
 use toml::de::DeTable;
@@ -90,6 +90,7 @@ pub(crate) struct Config {
     pub(crate) server_breaker: BreakerConfig,
     pub(crate) discovery: DiscoveryConfig,
     pub(crate) router: RouterConfig,
+    pub(crate) ping: Option<PingConfig>,
     /// None if nothing is written down.
     pub(crate) audit: Option<AuditFile>,
     pub(crate) telemetry: Telemetry,

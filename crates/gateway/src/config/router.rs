@@ -1,21 +1,41 @@
-//! Which server gets a call and when one is left out, as it is written.
+//! Which server gets a call, and how servers are pinged, as written in the file.
 
 use std::time::Duration;
 
+use callward::PingConfig;
 use callward::router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
-use callward::router::{HealthConfig, PingConfig, StrategyName};
+use callward::router::{RouterConfig, StrategyName};
 use serde::Deserialize;
 
-use super::units::{duration, some_duration};
+use super::units::duration;
 
 /// `[router]`
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Router {
     pub(crate) strategy: StrategyName,
     pub(crate) cost_budget: Option<f64>,
+    pub(crate) min_available: u32,
     pub(crate) affinity: Affinity,
-    pub(crate) health: Health,
+    pub(crate) ping: Ping,
+}
+
+impl Default for Router {
+    fn default() -> Self {
+        let RouterConfig {
+            strategy,
+            cost_budget,
+            min_available,
+            ..
+        } = RouterConfig::default();
+        Self {
+            strategy,
+            cost_budget,
+            min_available,
+            affinity: Affinity::default(),
+            ping: Ping::default(),
+        }
+    }
 }
 
 /// `[router.affinity]`: which calls stay together, where the strategy is `affinity`.
@@ -50,92 +70,26 @@ impl Default for Affinity {
     }
 }
 
-/// `[router.health]`: when a server is left out, and how it comes back.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Health {
-    pub(crate) faults: u32,
-    /// 0 if servers are not compared.
-    pub(crate) outlier: u32,
-    #[serde(deserialize_with = "duration")]
-    pub(crate) window: Duration,
-    pub(crate) min_calls: u32,
-    pub(crate) min_servers: u32,
-    pub(crate) max_ejected: u32,
-    #[serde(deserialize_with = "duration")]
-    pub(crate) eject_time: Duration,
-    #[serde(deserialize_with = "some_duration")]
-    pub(crate) max_eject_time: Option<Duration>,
-    #[serde(deserialize_with = "duration")]
-    pub(crate) slow_start: Duration,
-    pub(crate) slow_start_floor: u32,
-    pub(crate) panic: u32,
-    pub(crate) ping: Ping,
-}
-
-impl Default for Health {
-    fn default() -> Self {
-        let HealthConfig {
-            faults,
-            outlier,
-            window,
-            min_calls,
-            min_servers,
-            max_ejected,
-            eject_time,
-            slow_start,
-            slow_start_floor,
-            panic,
-            ..
-        } = HealthConfig::default();
-        Self {
-            faults,
-            outlier: outlier.unwrap_or(0),
-            window,
-            min_calls,
-            min_servers,
-            max_ejected,
-            eject_time,
-            max_eject_time: None,
-            slow_start,
-            slow_start_floor,
-            panic,
-            ping: Ping::default(),
-        }
-    }
-}
-
-/// `[router.health.ping]`: how servers are asked whether they are there.
+/// `[router.ping]`: how servers are pinged.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Ping {
     pub(crate) enabled: bool,
     #[serde(deserialize_with = "duration")]
     pub(crate) interval: Duration,
-    pub(crate) jitter: u32,
     #[serde(deserialize_with = "duration")]
     pub(crate) timeout: Duration,
-    pub(crate) fall: u32,
-    pub(crate) rise: u32,
 }
 
 impl Default for Ping {
     fn default() -> Self {
         let PingConfig {
-            interval,
-            jitter,
-            timeout,
-            fall,
-            rise,
-            ..
+            interval, timeout, ..
         } = PingConfig::default();
         Self {
-            enabled: HealthConfig::default().ping.is_some(),
+            enabled: true,
             interval,
-            jitter,
             timeout,
-            fall,
-            rise,
         }
     }
 }

@@ -41,65 +41,16 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
             "fallback",
             "another strategy",
         ),
-        ("router.health", "faults = -1", "faults", "-1"),
-        ("router.health", "outlier = 101", "outlier", "100 points"),
-        ("router.health", "window = \"2d\"", "window", "above a day"),
-        ("router.health", "min_calls = 0", "min_calls", "is 0"),
-        ("router.health", "min_servers = 1", "min_servers", "below 2"),
         (
-            "router.health",
-            "max_ejected = 0",
-            "max_ejected",
-            "`outlier = 0` eject nobody",
+            "router",
+            "min_available = 101",
+            "min_available",
+            "100 percent",
         ),
-        (
-            "router.health",
-            "max_ejected = 0.3",
-            "max_ejected",
-            "floating point",
-        ),
-        (
-            "router.health",
-            "eject_time = \"0s\"",
-            "eject_time",
-            "below 1 ms",
-        ),
-        (
-            "router.health",
-            "max_eject_time = \"10s\"",
-            "max_eject_time",
-            "below eject_time",
-        ),
-        (
-            "router.health",
-            "slow_start = \"2d\"",
-            "slow_start",
-            "above a day",
-        ),
-        (
-            "router.health",
-            "slow_start_floor = 0",
-            "slow_start_floor",
-            "between 1 and 100",
-        ),
-        ("router.health", "panic = 101", "panic", "100 percent"),
-        ("router.health", "ping = false", "ping", "expected struct"),
-        (
-            "router.health.ping",
-            "interval = \"0s\"",
-            "interval",
-            "below 1 ms",
-        ),
-        ("router.health.ping", "jitter = 101", "jitter", "above 100"),
-        (
-            "router.health.ping",
-            "timeout = \"2d\"",
-            "timeout",
-            "above a day",
-        ),
-        ("router.health.ping", "fall = 0", "fall", "is 0"),
-        ("router.health.ping", "rise = 0", "rise", "is 0"),
-        ("router.health.ping", "every = 1", "every", "`interval`"),
+        ("router", "ping = false", "ping", "expected struct"),
+        ("router.ping", "interval = \"0s\"", "interval", "below 1 ms"),
+        ("router.ping", "timeout = \"2d\"", "timeout", "above a day"),
+        ("router.ping", "every = 1", "every", "`interval`"),
     ] {
         let text = format!("[{section}]\n{lines}\n");
         is_refused(&text, 2, &format!("{section}.{key}"), expected);
@@ -109,8 +60,8 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
 #[test]
 fn no_fault_of_the_router_hides_another() {
     let error = parse(
-        "[router.health]\nwindow = \"0s\"\nmin_calls = 0\n[router.health.ping]\nenabled = false\n\
-         fall = 0\nrise = 0\n[servers.a]\ncommand = \"x\"\nzone = \" \"\ncost_factor = -0.5\n\
+        "[router]\nmin_available = 101\n[router.ping]\nenabled = false\ninterval = \"0s\"\n\
+         timeout = \"0s\"\n[servers.a]\ncommand = \"x\"\nzone = \" \"\ncost_factor = -0.5\n\
          capabilities = [\"gpu\", \"\"]\n",
     )
     .unwrap_err();
@@ -122,13 +73,12 @@ fn no_fault_of_the_router_hides_another() {
     assert_eq!(
         found,
         [
-            (2, "router.health.window"),
-            (3, "router.health.min_calls"),
-            (6, "router.health.ping.fall"),
-            (7, "router.health.ping.rise"),
-            (10, "servers.a.zone"),
-            (11, "servers.a.cost_factor"),
-            (12, "servers.a.capabilities.2"),
+            (2, "router.min_available"),
+            (5, "router.ping.interval"),
+            (6, "router.ping.timeout"),
+            (9, "servers.a.zone"),
+            (10, "servers.a.cost_factor"),
+            (11, "servers.a.capabilities.2"),
         ],
         "{error}"
     );
@@ -140,6 +90,7 @@ fn every_setting_of_the_router_is_taken_and_told() {
 [router]
 strategy = \"affinity\"
 cost_budget = 2.5
+min_available = 21
 
 [router.affinity]
 by = \"/account/id\"
@@ -148,25 +99,9 @@ max_keys = 11
 without_session = \"by_principal\"
 fallback = \"round_robin\"
 
-[router.health]
-faults = 12
-outlier = 13
-window = \"14s\"
-min_calls = 15
-min_servers = 16
-max_ejected = 17
-eject_time = \"18s\"
-max_eject_time = \"19s\"
-slow_start = \"0s\"
-slow_start_floor = 20
-panic = 21
-
-[router.health.ping]
+[router.ping]
 interval = \"22s\"
-jitter = 23
 timeout = \"24s\"
-fall = 25
-rise = 26
 
 [servers.a]
 command = \"x\"
@@ -182,10 +117,10 @@ cost_factor = 0.5
     assert_eq!(by, "/account/id");
     let choice = router.affinity.without_session;
     assert_eq!(choice, WithoutSession::ByPrincipal);
-    assert_eq!(router.health.outlier, Some(13));
-    assert_eq!(router.health.max_eject_time, Duration::from_secs(19));
-    let ping = router.health.ping.unwrap();
-    assert_eq!((ping.fall, ping.rise, ping.jitter), (25, 26, 23));
+    assert_eq!(router.min_available, 21);
+    let ping = config.ping.unwrap();
+    assert_eq!(ping.interval, Duration::from_secs(22));
+    assert_eq!(ping.timeout, Duration::from_secs(24));
 
     // what is told of it is what was written, key by key
     let mut told = toml::Table::new();
@@ -209,21 +144,8 @@ cost_factor = 0.5
 }
 
 #[test]
-fn health_may_be_turned_off_bit_by_bit() {
-    let config = parse(
-        "[router.health]\nfaults = 0\noutlier = 0\nslow_start = \"0s\"\npanic = 0\n\
-         [router.health.ping]\nenabled = false\n[servers.a]\ncommand = \"x\"\n",
-    )
-    .unwrap();
-    let health = config.router.health;
-    assert_eq!(
-        (health.faults, health.outlier, health.ping),
-        (0, None, None)
-    );
-    assert_eq!(config.changed().router["health.ping.enabled"], false);
-    // the first ejection may last longer than the usual most
-    let config =
-        parse("[router.health]\neject_time = \"10m\"\n[servers.a]\ncommand = \"x\"\n").unwrap();
-    let most = config.router.health.max_eject_time;
-    assert_eq!(most, Duration::from_secs(600));
+fn pings_may_be_turned_off() {
+    let config = parse("[router.ping]\nenabled = false\n[servers.a]\ncommand = \"x\"\n").unwrap();
+    assert_eq!(config.ping, None);
+    assert_eq!(config.changed().router["ping.enabled"], false);
 }

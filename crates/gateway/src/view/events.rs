@@ -23,6 +23,8 @@ pub(crate) enum EventView {
     HealthUpdate {
         set: String,
         server: String,
+        #[serde(default)]
+        tool: Option<String>,
         from: String,
         to: String,
         reason: String,
@@ -100,13 +102,17 @@ impl fmt::Display for EventView {
             Self::HealthUpdate {
                 set,
                 server,
+                tool,
                 from,
                 to,
                 reason,
-            } => write!(
-                f,
-                "health    {server} of {set}: {from} -> {to}, for {reason}"
-            ),
+            } => {
+                write!(f, "health    {server} of {set}")?;
+                if let Some(tool) = tool {
+                    write!(f, ", tool {tool}")?;
+                }
+                write!(f, ": {from} -> {to}, for {reason}")
+            }
             Self::AffinitySet { affinity, ttl_ms } => {
                 let ttl = show_duration(Duration::from_millis(*ttl_ms));
                 write!(
@@ -230,8 +236,8 @@ mod tests {
             ),
             (
                 json!({"type": "healthUpdate", "set": "orders", "server": "a", "from": "healthy",
-                       "to": "ejected", "reason": "5 failures in a row"}),
-                "health    a of orders: healthy -> ejected, for 5 failures in a row",
+                       "to": "open", "reason": "5 failures in a row"}),
+                "health    a of orders: healthy -> open, for 5 failures in a row",
             ),
             (
                 json!({"type": "affinitySet", "set": "orders", "by": "session", "key": "1f",

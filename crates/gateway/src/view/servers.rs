@@ -15,9 +15,7 @@ pub(crate) struct ServerView {
     pub(crate) id: String,
     pub(crate) set: String,
     pub(crate) weight: u32,
-    /// How much of the weight counts now.
-    pub(crate) weight_in_force: f64,
-    /// `draining`, or how it is as the router finds it.
+    /// `draining`, or the state of its breaker and connection.
     pub(crate) state: String,
     /// Whether its connection is there.
     pub(crate) up: bool,
@@ -39,8 +37,6 @@ pub(crate) struct ServerView {
     pub(crate) p50_ms: Option<f64>,
     #[serde(default)]
     pub(crate) p99_ms: Option<f64>,
-    /// How often it was left out because its calls failed.
-    pub(crate) ejections: u64,
     /// How many tools it offers.
     pub(crate) tools: usize,
     /// Why it is not there.
@@ -91,8 +87,7 @@ impl ServerView {
             id: status.id.to_string(),
             set: status.set.to_string(),
             weight: stats.weight,
-            weight_in_force: stats.weight_in_force,
-            state: state_word(stats).to_owned(),
+            state: status.state().to_owned(),
             up: status.up,
             in_flight: stats.in_flight,
             calls: CallsView {
@@ -106,7 +101,6 @@ impl ServerView {
             ewma_ms: millis(stats.ewma),
             p50_ms: millis(stats.latency.p50),
             p99_ms: millis(stats.latency.p99),
-            ejections: stats.ejections,
             tools: status.tools,
             last_error: status.last_error.clone(),
             instances: Vec::new(),
@@ -118,15 +112,6 @@ impl CallsView {
     /// Returns how many calls ended, however.
     pub(crate) const fn ended(&self) -> u64 {
         self.answers + self.faults + self.refusals + self.cancelled
-    }
-}
-
-/// Says in a word how a server is. An operator's word comes first: it says why there are no calls.
-const fn state_word(stats: &ServerStats) -> &'static str {
-    if stats.draining {
-        "draining"
-    } else {
-        stats.health.as_str()
     }
 }
 

@@ -81,9 +81,9 @@ async fn calls_about_one_thing_stay_together() {
 }
 
 #[tokio::test]
-async fn a_server_that_answers_no_pings_is_unreachable_until_it_does() {
+async fn an_unanswered_ping_opens_the_breaker_until_one_is_answered() {
     let gateway = Gateway::configured(&two(
-        "[router.health.ping]\ninterval = \"100ms\"\ntimeout = \"2s\"\nfall = 1\nrise = 1",
+        "[breaker.server]\nfailures = 1\nopen_for = \"100ms\"\n[router.ping]\ninterval = \"100ms\"\ntimeout = \"2s\"",
         "",
         "",
     ))
@@ -97,18 +97,18 @@ async fn a_server_that_answers_no_pings_is_unreachable_until_it_does() {
     let pid = u32::try_from(pid.as_u64().unwrap()).unwrap();
     signal("-STOP", pid).await;
     let gone = raw.event("healthUpdate", "server", "a").await;
-    assert_eq!(gone["to"], "unreachable", "{gone}");
-    assert_eq!(gone["reason"], "it answers no pings", "{gone}");
+    assert_eq!(gone["to"], "open", "{gone}");
+    assert_eq!(gone["reason"], "a failure: it answers no pings", "{gone}");
     signal("-CONT", pid).await;
-    let back = raw.event("healthUpdate", "server", "a").await;
-    assert_eq!(back["from"], "unreachable", "{back}");
-    assert_eq!(back["reason"], "it answers pings again", "{back}");
+    let back = raw.event("healthUpdate", "to", "healthy").await;
+    assert_eq!(back["server"], "a", "{back}");
+    assert_eq!(back["reason"], "a probe succeeded", "{back}");
 }
 
 #[tokio::test]
 async fn the_check_tells_what_is_not_the_default_and_where_a_fault_is() {
     let good = two(
-        "[router]\nstrategy = \"priority\"\n[router.health.ping]\nenabled = false",
+        "[router]\nstrategy = \"priority\"\n[router.ping]\nenabled = false",
         "zone = \"eu\"",
         "cost_factor = 2",
     );
@@ -116,25 +116,25 @@ async fn the_check_tells_what_is_not_the_default_and_where_a_fault_is() {
     let path = good.path().to_str().unwrap();
     let done = ends(&["serve", "--config", path, "--check", "--json"]).await;
     let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();
-    let told = json!({"strategy": "priority", "health.ping.enabled": false});
+    let told = json!({"strategy": "priority", "ping.enabled": false});
     assert_eq!(said["router"], told, "{said}");
     assert_eq!(said["servers"][0]["changed"], json!({"zone": "eu"}));
     assert_eq!(said["servers"][1]["changed"], json!({"cost_factor": 2.0}));
     let done = ends(&["serve", "--config", path, "--check"]).await;
     let plain = text(&done.stdout);
     for line in [
-        "router     priority, servers are not asked whether they are there",
+        "router     priority, servers are not pinged",
         "           strategy = \"priority\"",
         "servers.b.cost_factor = 2.0",
     ] {
         assert!(plain.lines().any(|found| found == line), "{line}: {plain}");
     }
 
-    let bad = file(two("[router.health]\nmin_servers = 1", "", ""));
+    let bad = file(two("[router]\nmin_available = 101", "", ""));
     let path = bad.path().to_str().unwrap();
     let done = ends(&["serve", "--config", path]).await;
     assert_eq!(done.status.code(), Some(2), "{done:?}");
     let said = text(&done.stderr);
-    let fault = format!("{path}:2:15: `router.health.min_servers`: is below 2");
+    let fault = format!("{path}:2:17: `router.min_available`: expected 0 to 100 percent");
     assert!(said.contains(&fault), "{said}");
 }

@@ -13,7 +13,7 @@ use super::rendezvous::fold;
 ///   and `"7"` is a text and another key.
 /// - `true` and `false` are keys.
 /// - An array or object is one as a whole, as the cache takes it: members in any order, numbers within
-///   as they are spelt.
+///   in their own spelling.
 ///
 /// Borrowed from the call, so nothing is allocated but for a text with escapes, a number of more than
 /// 32 digits, or a large array or object.
@@ -25,11 +25,11 @@ pub(crate) enum Argument<'a> {
     Whole(u128),
 }
 
-/// An argument of more bytes is no key: it says what to do rather than with what.
+/// A longer argument says what to do rather than with what.
 const LONGEST: usize = 4096;
 
 impl<'a> Argument<'a> {
-    /// Takes the text of a JSON value; `None` if it is no key: `null`, longer than 4 KiB, or something
+    /// Takes the text of a JSON value; `None` if it makes no key: `null`, longer than 4 KiB, or something
     /// that readers may disagree about.
     pub(super) fn read(json: &'a str) -> Option<Self> {
         if json.len() > LONGEST {

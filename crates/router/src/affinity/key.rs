@@ -41,12 +41,12 @@ impl fmt::Display for KeyKind {
     }
 }
 
-/// Stands for a key where it is told of: eight hexadecimal digits that lead back to no session, user
+/// Stands for a key in events: eight hexadecimal digits that lead back to no session, user
 /// or argument.
 ///
 /// Two of one process are the same if their keys are, but for one pair in four billion. Those of
 /// another process, or after a restart, cannot be compared: they are made by SipHash with a secret that
-/// is drawn anew each time, so that nobody finds a name out by trying all.
+/// is drawn anew each time, so that no name is found by trying all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub(super) u32);
 
@@ -76,8 +76,8 @@ pub(crate) struct Keys {
     by: AffinityKey,
     without_session: WithoutSession,
     /// Seeded anew in each process: keys come from strangers, and none must make the table slow.
-    places: foldhash::quality::RandomState,
-    /// For what is told of keys.
+    places: RandomState,
+    /// For the digests in events.
     secret: RandomState,
 }
 
@@ -98,7 +98,7 @@ impl Keys {
         Self {
             by: config.by.clone(),
             without_session: config.without_session,
-            places: foldhash::quality::RandomState::default(),
+            places: RandomState::new(),
             secret: RandomState::new(),
         }
     }
@@ -131,17 +131,12 @@ impl Keys {
         self.places.hash_one((call.tool().set().as_str(), key))
     }
 
-    /// Returns where it is remembered that a key makes a detour for one tool.
-    pub(crate) fn detour(&self, place: u64, call: &ToolCall) -> u64 {
-        self.places.hash_one((place, call.tool().name().as_str()))
-    }
-
-    /// Returns what a key is told of as.
+    /// Returns the digest of a key for events.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "half of a uniform hash is a uniform hash"
     )]
-    pub(crate) fn told(&self, key: &Key<'_>) -> KeyDigest {
+    pub(crate) fn event_digest(&self, key: &Key<'_>) -> KeyDigest {
         KeyDigest(self.secret.hash_one(key) as u32)
     }
 }
@@ -277,22 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn detours_of_tools_are_apart() {
-        let keys = keys("user");
-        let detour = |name: &str| keys.detour(1, &ToolCall::new(tool(name).build(), "{}"));
-        assert_eq!(detour("a"), detour("a"));
-        assert_ne!(detour("a"), detour("b"));
-    }
-
-    #[test]
-    fn a_digest_that_is_told_says_nothing_to_another_process() {
+    fn a_digest_of_one_process_means_nothing_to_another() {
         let one = call("ada", None, "{}");
-        let told = || {
+        let digest = || {
             let keys = keys("user");
-            keys.told(&keys.of(&one).unwrap()).to_string()
+            keys.event_digest(&keys.of(&one).unwrap()).to_string()
         };
-        assert_eq!(told().len(), 8);
-        assert_ne!(told(), told());
+        assert_eq!(digest().len(), 8);
+        assert_ne!(digest(), digest());
     }
 
     #[test]

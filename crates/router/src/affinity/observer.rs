@@ -1,4 +1,4 @@
-//! Who is told where keys go.
+//! The events of affinity.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{KeyDigest, KeyKind};
 
-/// Is told where keys go.
+/// Gets the events of affinity.
 ///
 /// Called on the path of the call that set or ended an affinity, with no lock held: an observer must
 /// not block, be slow or panic. A call whose key stays where it is tells nothing.
@@ -71,8 +71,6 @@ pub enum ExpiryCause {
     Removed,
     /// The server is drained.
     Draining,
-    /// The server failed too often, and gets no calls for a while.
-    Ejected,
     /// The server cannot be reached.
     Unreachable,
     /// There were too many keys, and this one was not used for long.
@@ -87,7 +85,6 @@ impl ExpiryCause {
             Self::Ttl => "ttl",
             Self::Removed => "removed",
             Self::Draining => "draining",
-            Self::Ejected => "ejected",
             Self::Unreachable => "unreachable",
             Self::Capacity => "capacity",
         }

@@ -99,7 +99,7 @@ fn score(weight: Weight, number: u64) -> f64 {
     -f64::from(weight.get()) / ln(unit(number))
 }
 
-/// Spreads numbers over what lies between 0 and 1, without either end.
+/// Spreads numbers over the open interval from 0 to 1.
 #[expect(
     clippy::cast_precision_loss,
     reason = "52 bits and a half are what a double holds exactly"

@@ -1,24 +1,10 @@
 //! Which server each key has: bounded, and forgotten when it is not used.
-//!
-//! Shards, each with a lock that readers share and a list of slots. A look-up hashes nothing (keys are
-//! hashes already), allocates nothing, and writes one number if the millisecond has changed: when the
-//! key was used last. moka, which the cache keeps its answers in, notes each look-up in a queue of its
-//! own, and that costs several times the look-up; its order of use is exact, and here a rough one is
-//! enough.
-//!
-//! Time is ours, so that it can be paused: a slot says when it was used, and whoever meets it says what
-//! time it is. What has expired takes room until its key comes again, or until others come: each new
-//! key looks at two slots beside its own, in turn, and clears away what has expired. Where a shard is
-//! full it looks at eight, and the one that was unused for longest makes room.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use callward_core::{ReplicaSetId, ServerId};
-use parking_lot::RwLock;
-use smallvec::SmallVec;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{AffinityExpired, ExpiryCause, KeyDigest, KeyKind};
@@ -26,250 +12,163 @@ use super::{AffinityExpired, ExpiryCause, KeyDigest, KeyKind};
 /// Which server each key has.
 #[derive(Debug)]
 pub(crate) struct Table {
-    shards: Box<[RwLock<Shard>]>,
-    per_shard: usize,
-    /// In milliseconds, as all times of slots.
-    ttl: u64,
-    origin: Instant,
+    slots: Mutex<Slots>,
+    max_keys: usize,
+    ttl: Duration,
 }
 
 #[derive(Debug, Default)]
-struct Shard {
-    slots: Vec<Slot>,
-    /// Where each key has its slot.
-    places: HashMap<u64, usize, BuildHasherDefault<KeyHasher>>,
-    /// The slot that is looked at next, to see whether it has expired.
+struct Slots {
+    entries: Vec<Entry>,
+    /// Where each key has its entry.
+    places: HashMap<u64, usize>,
+    /// The entry that is checked next, to see whether it has expired.
     hand: usize,
 }
 
-#[derive(Debug)]
-struct Slot {
-    key: u64,
-    kind: KeyKind,
-    told: KeyDigest,
-    set: ReplicaSetId,
-    server: ServerId,
-    /// Where the server stood in its set when that was looked up last.
-    hint: AtomicU32,
-    used: AtomicU64,
-}
-
-/// A key and its server, for the table.
-#[derive(Debug, Clone)]
+/// A key and its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) key: u64,
     pub(crate) kind: KeyKind,
-    /// What the key is told of as.
-    pub(crate) told: KeyDigest,
+    pub(crate) digest: KeyDigest,
     pub(crate) set: ReplicaSetId,
     pub(crate) server: ServerId,
-    /// Where the server stands in its set.
-    pub(crate) hint: usize,
+    /// When it was used last.
+    pub(crate) used: Instant,
 }
 
-/// What is known of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Nothing.
-    Nothing,
-    /// It has a server that stands here in its set.
-    At(usize),
-    /// It has a server that is in its set no more.
-    Lost,
-}
-
-/// What became of the table.
+/// What a call of [`Table::set`] changed.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
-    /// The key has the server that was set. Otherwise another call was first, and that one's holds.
+    /// The key has the server that was set. Otherwise another call came first.
     pub(crate) is_set: bool,
-    /// What has come to its end.
-    pub(crate) ended: SmallVec<[AffinityExpired; 2]>,
+    pub(crate) expired: Vec<AffinityExpired>,
 }
+
+/// How many entries a new key checks for expiry, and how many where the table is full.
+const CHECKS: usize = 2;
+const CHECKS_IF_FULL: usize = 8;
 
 impl Table {
     /// Remembers `max_keys` keys at most, each for `ttl` after its last use.
     pub(crate) fn new(max_keys: usize, ttl: Duration) -> Self {
-        let shards = (max_keys / LEAST_OF_SHARD).clamp(1, SHARDS);
         Self {
-            shards: (0..shards).map(|_| RwLock::default()).collect(),
-            per_shard: (max_keys / shards).max(1),
-            ttl: millis(ttl),
-            origin: Instant::now(),
+            slots: Mutex::default(),
+            max_keys: max_keys.max(1),
+            ttl,
         }
     }
 
-    /// Returns how long a key is remembered after its last use.
     pub(crate) const fn ttl(&self) -> Duration {
-        Duration::from_millis(self.ttl)
+        self.ttl
     }
 
-    /// Returns how many keys are remembered, counting those that have expired and were not met since.
+    /// Returns how many keys are remembered, expired ones that were not met since included.
     pub(crate) fn len(&self) -> usize {
-        self.shards
-            .iter()
-            .map(|shard| shard.read().slots.len())
-            .sum()
+        self.slots.lock().entries.len()
     }
 
-    /// Finds the server of a key, and counts it as used unless this is a `peek`. `locate` says where in
-    /// its set a server stands; it gets a place to look at first.
-    pub(crate) fn find(
-        &self,
-        key: u64,
-        now: Instant,
-        peek: bool,
-        locate: impl FnOnce(&ServerId, usize) -> Option<usize>,
-    ) -> Found {
-        let now = self.at(now);
-        let Some(shard) = self.shard(key) else {
-            return Found::Nothing;
-        };
-        let shard = shard.read();
-        let Some(slot) = shard.slot(key).filter(|slot| !self.is_past(slot, now)) else {
-            return Found::Nothing;
-        };
-        if !peek {
-            slot.touch(now);
+    /// Returns the entry of a key; `uses` counts this as a use of it.
+    pub(crate) fn find(&self, key: u64, now: Instant, uses: bool) -> Option<Entry> {
+        let mut slots = self.slots.lock();
+        let place = *slots.places.get(&key)?;
+        let entry = slots.entries.get_mut(place)?;
+        if self.is_expired(entry, now) {
+            return None;
         }
-        let hint = slot.hint.load(Ordering::Relaxed);
-        let place = locate(&slot.server, hint as usize);
-        match place {
-            None => Found::Lost,
-            Some(place) => {
-                let place_hint = as_hint(place);
-                if place_hint != hint {
-                    slot.hint.store(place_hint, Ordering::Relaxed);
-                }
-                Found::At(place)
-            }
+        if uses {
+            entry.used = now;
         }
+        Some(entry.clone())
     }
 
-    /// Gives a key its server. `lost` says of the server that the key has already why it is to lose it;
-    /// if it is not, that one stays.
+    /// Gives a key its server. One that it has already stays, unless it is the `lost` one.
     pub(crate) fn set(
         &self,
         entry: Entry,
         now: Instant,
-        lost: impl FnOnce(&ServerId) -> Option<ExpiryCause>,
+        lost: Option<(ServerId, ExpiryCause)>,
     ) -> Change {
-        let now = self.at(now);
         let mut change = Change::default();
-        let Some(shard) = self.shard(entry.key) else {
-            return change;
-        };
-        let mut shard = shard.write();
-        if let Some(place) = shard.places.get(&entry.key).copied()
-            && let Some(slot) = shard.slots.get_mut(place)
-        {
-            let cause = if self.is_past(slot, now) {
+        let mut slots = self.slots.lock();
+        let place = slots.places.get(&entry.key).copied();
+        if let Some(known) = place.and_then(|place| slots.entries.get_mut(place)) {
+            let cause = if self.is_expired(known, now) {
                 Some(ExpiryCause::Ttl)
             } else {
-                lost(&slot.server)
+                lost.and_then(|(server, cause)| (server == known.server).then_some(cause))
             };
             if let Some(cause) = cause {
-                let before = std::mem::replace(slot, Slot::new(entry, now));
-                change.ended.push(before.end(cause));
+                let before = std::mem::replace(known, entry);
+                change.expired.push(before.expire(cause));
                 change.is_set = true;
             }
             return change;
         }
-        self.make_room(&mut shard, now, &mut change);
-        let place = shard.slots.len();
-        shard.places.insert(entry.key, place);
-        shard.slots.push(Slot::new(entry, now));
+        self.make_space(&mut slots, now, &mut change);
+        let place = slots.entries.len();
+        slots.places.insert(entry.key, place);
+        slots.entries.push(entry);
         change.is_set = true;
         change
     }
 
-    /// Clears away what has expired of the slots whose turn it is, and what was unused for longest where
-    /// there is no room.
-    fn make_room(&self, shard: &mut Shard, now: u64, change: &mut Change) {
-        let is_full = shard.slots.len() >= self.per_shard;
-        let looks = if is_full { LOOKS_IF_FULL } else { LOOKS };
-        let mut oldest: Option<(u64, u64)> = None;
-        for _ in 0..looks {
-            if shard.hand >= shard.slots.len() {
-                shard.hand = 0;
+    /// Removes expired entries among the next few, and where the table is full the least recently
+    /// used of them.
+    fn make_space(&self, slots: &mut Slots, now: Instant, change: &mut Change) {
+        let is_full = slots.entries.len() >= self.max_keys;
+        let checks = if is_full { CHECKS_IF_FULL } else { CHECKS };
+        let mut oldest: Option<(Instant, u64)> = None;
+        for _ in 0..checks {
+            if slots.hand >= slots.entries.len() {
+                slots.hand = 0;
             }
-            let Some(slot) = shard.slots.get(shard.hand) else {
+            let Some(entry) = slots.entries.get(slots.hand) else {
                 return;
             };
-            if self.is_past(slot, now) {
-                // another slot comes to this place, and is looked at next
-                change.ended.extend(shard.take(slot.key, ExpiryCause::Ttl));
+            let (used, key) = (entry.used, entry.key);
+            if self.is_expired(entry, now) {
+                // another entry moves to this place, and is checked next
+                change.expired.extend(slots.remove(key, ExpiryCause::Ttl));
                 continue;
             }
-            let used = slot.used.load(Ordering::Relaxed);
             if oldest.is_none_or(|(before, _)| used < before) {
-                oldest = Some((used, slot.key));
+                oldest = Some((used, key));
             }
-            shard.hand += 1;
+            slots.hand += 1;
         }
-        if shard.slots.len() >= self.per_shard
-            && let Some((_, key)) = oldest
-        {
-            change.ended.extend(shard.take(key, ExpiryCause::Capacity));
+        if let Some((_, key)) = oldest.filter(|_| slots.entries.len() >= self.max_keys) {
+            change
+                .expired
+                .extend(slots.remove(key, ExpiryCause::Capacity));
         }
     }
 
-    fn is_past(&self, slot: &Slot, now: u64) -> bool {
-        now.saturating_sub(slot.used.load(Ordering::Relaxed)) >= self.ttl
-    }
-
-    fn at(&self, now: Instant) -> u64 {
-        millis(now.saturating_duration_since(self.origin))
-    }
-
-    fn shard(&self, key: u64) -> Option<&RwLock<Shard>> {
-        // other bits than those that lead to a place within the shard
-        self.shards.get((key >> 32) as usize % self.shards.len())
+    fn is_expired(&self, entry: &Entry, now: Instant) -> bool {
+        now.saturating_duration_since(entry.used) >= self.ttl
     }
 }
 
-impl Shard {
-    fn slot(&self, key: u64) -> Option<&Slot> {
-        self.slots.get(*self.places.get(&key)?)
-    }
-
-    fn take(&mut self, key: u64, cause: ExpiryCause) -> Option<AffinityExpired> {
+impl Slots {
+    fn remove(&mut self, key: u64, cause: ExpiryCause) -> Option<AffinityExpired> {
         let place = self.places.remove(&key)?;
-        if place >= self.slots.len() {
+        if place >= self.entries.len() {
             return None;
         }
-        let slot = self.slots.swap_remove(place);
-        if let Some(moved) = self.slots.get(place) {
+        let entry = self.entries.swap_remove(place);
+        if let Some(moved) = self.entries.get(place) {
             self.places.insert(moved.key, place);
         }
-        Some(slot.end(cause))
+        Some(entry.expire(cause))
     }
 }
 
-impl Slot {
-    fn new(entry: Entry, now: u64) -> Self {
-        Self {
-            key: entry.key,
-            kind: entry.kind,
-            told: entry.told,
-            set: entry.set,
-            server: entry.server,
-            hint: AtomicU32::new(as_hint(entry.hint)),
-            used: AtomicU64::new(now),
-        }
-    }
-
-    fn touch(&self, now: u64) {
-        // a store takes the line from all other readers, and many calls come within one millisecond
-        if self.used.load(Ordering::Relaxed) < now {
-            self.used.store(now, Ordering::Relaxed);
-        }
-    }
-
-    fn end(self, cause: ExpiryCause) -> AffinityExpired {
+impl Entry {
+    fn expire(self, cause: ExpiryCause) -> AffinityExpired {
         AffinityExpired {
             kind: self.kind,
-            key: self.told,
+            key: self.digest,
             set: self.set,
             server: self.server,
             cause,
@@ -277,42 +176,102 @@ impl Slot {
     }
 }
 
-fn as_hint(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(u32::MAX)
-}
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-fn millis(duration: Duration) -> u64 {
-    duration
-        .as_secs()
-        .saturating_mul(1000)
-        .saturating_add(u64::from(duration.subsec_millis()))
-}
+    use super::*;
 
-/// Takes a key as its own hash: it is one, and a keyed one.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
+    const TTL: Duration = Duration::from_secs(60);
 
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
+    fn server(number: u64) -> ServerId {
+        ServerId::new(format!("s{number}")).unwrap()
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+    fn entry(key: u64, on: u64, used: Instant) -> Entry {
+        Entry {
+            key,
+            kind: KeyKind::User,
+            digest: KeyDigest(u32::try_from(key).unwrap()),
+            set: ReplicaSetId::new("test").unwrap(),
+            server: server(on),
+            used,
         }
     }
 
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
+    #[test]
+    fn a_key_keeps_its_server_until_it_was_unused_for_the_ttl() {
+        let (table, start) = (Table::new(10, TTL), Instant::now());
+        assert!(table.set(entry(1, 4, start), start, None).is_set);
+        let mut now = start;
+        for _ in 0..5 {
+            now += TTL.checked_sub(Duration::from_millis(1)).unwrap();
+            assert_eq!(table.find(1, now, true).unwrap().server, server(4));
+        }
+        assert_eq!(table.find(1, now + TTL, true), None);
+        let change = table.set(entry(1, 5, now + TTL), now + TTL, None);
+        assert!(change.is_set);
+        assert_eq!(change.expired[0].cause, ExpiryCause::Ttl);
+    }
+
+    #[test]
+    fn the_first_server_stays_until_it_is_lost() {
+        let (table, now) = (Table::new(10, TTL), Instant::now());
+        table.set(entry(1, 4, now), now, None);
+        assert!(!table.set(entry(1, 5, now), now, None).is_set);
+        let lost = |on| Some((server(on), ExpiryCause::Removed));
+        assert!(!table.set(entry(1, 6, now), now, lost(5)).is_set);
+        let change = table.set(entry(1, 6, now), now, lost(4));
+        assert_eq!(change.expired[0].server, server(4));
+        assert_eq!(table.find(1, now, false).unwrap().server, server(6));
+    }
+
+    #[test]
+    fn the_least_recently_used_of_those_checked_leaves_a_full_table() {
+        let (table, start) = (Table::new(8, TTL), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for key in 0..8 {
+            table.set(entry(key, 0, at(key)), at(key), None);
+        }
+        table.find(0, at(9), true);
+        let change = table.set(entry(9, 0, at(10)), at(10), None);
+        let [gone] = &change.expired[..] else {
+            panic!("one leaves")
+        };
+        assert_eq!(
+            (gone.key, gone.cause),
+            (KeyDigest(1), ExpiryCause::Capacity)
+        );
+    }
+
+    proptest! {
+        /// Compared with a model that keeps every key and when it was used.
+        #[test]
+        fn it_never_exceeds_its_bound_and_never_invents_a_server(
+            steps in prop::collection::vec((0_u64..20, 0_u64..5, 0_u64..40, any::<bool>()), 1..300),
+            max_keys in 1_usize..12,
+        ) {
+            let table = Table::new(max_keys, TTL);
+            let mut model: HashMap<u64, (ServerId, Instant)> = HashMap::new();
+            let mut now = Instant::now();
+            for (key, on, wait, sets) in steps {
+                now += Duration::from_secs(wait);
+                let found = table.find(key, now, true);
+                if let Some(found) = &found {
+                    let (known, used) = model.get_mut(&key).unwrap();
+                    prop_assert_eq!(&found.server, &*known);
+                    prop_assert!(now - *used < TTL);
+                    *used = now;
+                }
+                if sets {
+                    let change = table.set(entry(key, on, now), now, None);
+                    prop_assert_eq!(change.is_set, found.is_none());
+                    if change.is_set {
+                        model.insert(key, (server(on), now));
+                    }
+                }
+                prop_assert!(table.len() <= max_keys);
+            }
+        }
     }
 }
-
-const SHARDS: usize = 64;
-/// With fewer keys than this for each, shards would be full at very different times.
-const LEAST_OF_SHARD: usize = 256;
-const LOOKS: usize = 2;
-const LOOKS_IF_FULL: usize = 8;
-
-#[cfg(test)]
-mod tests;

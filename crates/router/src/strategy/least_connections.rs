@@ -1,13 +1,9 @@
 //! The fewest calls in flight.
 
-use super::{Strategy, any, few};
-use crate::eligible::Eligible;
-use crate::endpoint::Endpoint;
+use super::{Strategy, draw};
+use crate::candidates::Candidates;
 
 /// The server with the fewest calls in flight for its weight; equals take turns by weight.
-///
-/// Among up to 16 servers all are compared. Among more, two are drawn by weight and the one with fewer
-/// calls is taken, as Envoy's least-request balancer does.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to set")]
 pub struct LeastConnections;
@@ -17,47 +13,14 @@ impl Strategy for LeastConnections {
         "least_connections"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        if among.len() > few::FEW {
-            return of_two(among).or_else(|| any::by_weight(among, |index| among.fits(index)));
-        }
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         // without turns, the first would get every call as long as nothing is in flight
-        let turn = among.in_turn_by_weight()?;
-        if in_flight(among, turn) == 0 && among.fits(turn) {
-            return Some(turn);
-        }
-        let load = |index| {
-            let server = among.server(index)?;
-            Some((index, load(server)))
+        let first = draw::in_turn(candidates, candidates.turn())?;
+        let load = |index: &usize| {
+            let weight = candidates.weight(*index).max(1) as f64;
+            candidates.in_flight(*index) as f64 / weight
         };
-        let loads = few::starting_at(turn, among.len()).filter_map(load);
-        few::cheapest(loads, |index| among.fits(index))
+        let in_turn = (first..candidates.len()).chain(0..first);
+        in_turn.min_by(|one, other| load(one).total_cmp(&load(other)))
     }
 }
-
-fn of_two(among: &Eligible<'_>) -> Option<usize> {
-    for _ in 0..PAIRS {
-        let (one, other) = among.draw_two()?;
-        let (first, second) = match in_flight(among, other) < in_flight(among, one) {
-            true => (other, one),
-            false => (one, other),
-        };
-        if let Some(index) = [first, second].into_iter().find(|index| among.fits(*index)) {
-            return Some(index);
-        }
-    }
-    None
-}
-
-fn in_flight(among: &Eligible<'_>, index: usize) -> usize {
-    among.server(index).map_or(usize::MAX, Endpoint::in_flight)
-}
-
-/// Calls in flight, measured by weight.
-fn load(server: &Endpoint) -> f64 {
-    let weight = f64::from(server.weight().get().max(1)) * server.share();
-    server.in_flight() as f64 / weight
-}
-
-/// So many pairs are drawn before all servers are looked at.
-const PAIRS: usize = 4;

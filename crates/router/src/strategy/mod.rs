@@ -1,12 +1,10 @@
-//! How calls are spread over servers that are equally fit for them.
+//! How calls are spread over the servers that may get them.
 
 mod affinity;
-mod any;
 mod capability;
 mod category;
-mod few;
+mod draw;
 mod least_connections;
-mod matching;
 mod name;
 mod peak_ewma;
 mod priority;
@@ -17,7 +15,7 @@ mod weighted;
 use std::fmt;
 
 pub use affinity::Affinity;
-pub use capability::{Capability, Lacking};
+pub use capability::Capability;
 pub use category::Category;
 pub use least_connections::LeastConnections;
 pub use name::StrategyName;
@@ -27,30 +25,18 @@ pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use weighted::Weighted;
 
-use callward_core::ToolCall;
+use crate::candidates::Candidates;
 
-use crate::eligible::Eligible;
-use crate::endpoint::Endpoint;
-use crate::unfit::Unfit;
-
-/// Chooses among the servers that may get a call.
+/// Chooses among the servers that a call may go to.
 ///
-/// A strategy is asked for one server at a time, best first: where that one refuses the call at its
-/// own gate, the strategy is asked again and the one that refused fits no more. So its answers are a
-/// list of candidates in order, of which mostly the head alone is needed, and a fallback needs no
-/// second rule.
-///
-/// What it is shown are the servers that the annotation rule admits. It chooses among them and cannot
-/// choose beside them. One that [does not fit](Eligible::fits) is not taken, and the heaviest that
-/// fits is, instead.
-///
-/// It is asked on the path of every call: it should look at few servers, and neither block nor
-/// allocate.
+/// A strategy is asked for one server at a time, best first. If that one refuses the call with
+/// nothing sent, the strategy is asked again, without it. It is called for every call, so it should
+/// neither block nor be slow.
 ///
 /// ```
-/// use callward_router::{Eligible, Strategy};
+/// use callward_router::{Candidates, Strategy};
 ///
-/// /// Keeps calls in one zone as long as a server there is fit.
+/// /// Keeps calls in one zone as long as a server there is available.
 /// #[derive(Debug)]
 /// struct Near(&'static str);
 ///
@@ -59,10 +45,10 @@ use crate::unfit::Unfit;
 ///         "near"
 ///     }
 ///
-///     fn next(&self, among: &Eligible<'_>) -> Option<usize> {
+///     fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
 ///         let is_far = |zone: Option<&str>| zone != Some(self.0);
-///         let (index, _) = among
-///             .fit()
+///         let (index, _) = candidates
+///             .iter()
 ///             .min_by_key(|(_, server)| (is_far(server.zone()), server.in_flight()))?;
 ///         Some(index)
 ///     }
@@ -72,17 +58,7 @@ pub trait Strategy: fmt::Debug + Send + Sync + 'static {
     /// Names the strategy in decisions, spans and tables, as `round_robin`.
     fn name(&self) -> &'static str;
 
-    /// Returns the number of the best server that fits; `None` if none does.
-    fn next(&self, among: &Eligible<'_>) -> Option<usize>;
-
-    /// Says whether a server may get a call at all, as far as the strategy is concerned. One that may
-    /// not fits never, whatever else there is. Default: each may.
-    ///
-    /// # Errors
-    ///
-    /// [`Unfit`]: what speaks against it.
-    fn admits(&self, call: &ToolCall, server: &Endpoint) -> Result<(), Unfit> {
-        let _ = (call, server);
-        Ok(())
-    }
+    /// Returns the number of the best candidate. `None`, or a number that is not there, stands for
+    /// the heaviest.
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize>;
 }

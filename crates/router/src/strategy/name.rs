@@ -23,7 +23,7 @@ use super::{
 pub enum StrategyName {
     /// See [`Affinity`]; with the default settings if none are given.
     Affinity,
-    /// See [`Capability`]; servers that lack one come last.
+    /// See [`Capability`].
     Capability,
     /// See [`Category`].
     Category,
@@ -48,9 +48,9 @@ impl StrategyName {
     pub fn strategy(self) -> Arc<dyn Strategy> {
         match self {
             Self::Affinity => Arc::new(Affinity::default()),
-            Self::Capability => Arc::new(Capability::default()),
+            Self::Capability => Arc::new(Capability),
             Self::Category => Arc::new(Category),
-            Self::PeakEwma => Arc::new(PeakEwma::new()),
+            Self::PeakEwma => Arc::new(PeakEwma),
             Self::LeastConnections => Arc::new(LeastConnections),
             Self::Priority => Arc::new(Priority),
             Self::Random => Arc::new(Random),

@@ -1,11 +1,10 @@
-//! The heaviest, and the next where that one cannot.
+//! The heaviest.
 
 use super::Strategy;
-use crate::eligible::Eligible;
+use crate::candidates::Candidates;
 
-/// The heaviest server that fits gets every call; of equals, the one that was named first.
-///
-/// For a main server with spares: a spare sees calls only while all before it are unfit.
+/// The heaviest server, and the next one when that is not available. Of equals, the one that was
+/// added first.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to set")]
 pub struct Priority;
@@ -15,8 +14,8 @@ impl Strategy for Priority {
         "priority"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        let (index, _) = among.fit().next()?;
-        Some(index)
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
+        // heaviest first
+        (!candidates.is_empty()).then_some(0)
     }
 }

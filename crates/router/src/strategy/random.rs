@@ -1,12 +1,9 @@
 //! Any, by weight.
 
-use super::{Strategy, any};
-use crate::eligible::Eligible;
+use super::{Strategy, draw};
+use crate::candidates::Candidates;
 
 /// Any server, each as often as its weight says.
-///
-/// It remembers nothing and counts nothing, so many routers that know nothing of each other spread
-/// their calls as evenly as one.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to set")]
 pub struct Random;
@@ -16,16 +13,7 @@ impl Strategy for Random {
         "random"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        for _ in 0..DRAWS {
-            let index = among.draw()?;
-            if among.fits(index) {
-                return Some(index);
-            }
-        }
-        any::by_weight(among, |index| among.fits(index))
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
+        draw::one(candidates, &candidates.indexes())
     }
 }
-
-/// So often is drawn before all servers are looked at.
-const DRAWS: usize = 8;

@@ -1,10 +1,9 @@
 //! Each in turn, in proportion to its weight.
 
-use super::round_robin::TICKETS;
-use super::{Strategy, any};
-use crate::eligible::Eligible;
+use super::{Strategy, draw};
+use crate::candidates::Candidates;
 
-/// Each server in turn, in proportion to its weight, and spread: of as many successive calls as all
+/// Each server in turn, in proportion to its weight, and spread: of as many consecutive calls as all
 /// weights together, each gets as many as its weight.
 ///
 /// Weights with a common divisor need as many times fewer calls: among 50, 50 and 25, five.
@@ -17,13 +16,7 @@ impl Strategy for Weighted {
         "weighted"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        for _ in 0..TICKETS {
-            let index = among.in_turn_by_weight()?;
-            if among.fits(index) {
-                return Some(index);
-            }
-        }
-        any::by_weight(among, |index| among.fits(index))
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
+        draw::in_turn(candidates, candidates.turn())
     }
 }

@@ -10,13 +10,13 @@ use callward_core::{
 use callward_router::affinity::{
     AffinityConfig, AffinityExpired, AffinityObserver, AffinitySet, KeyDigest,
 };
-use callward_router::{Affinity, Member, Pool, RoundRobin, Router, Unfit};
+use callward_router::{Affinity, ExclusionReason, Member, Pool, RoundRobin, Router};
 use callward_testkit::{AtOnce, call, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 
 /// What speaks against servers, by their names.
-type Flaws = Arc<Mutex<HashMap<String, Unfit>>>;
+type Flaws = Arc<Mutex<HashMap<String, ExclusionReason>>>;
 
 pub(crate) struct Bed {
     pub(crate) pool: Arc<Pool<AtOnce>>,
@@ -120,7 +120,7 @@ impl Bed {
         self.pool.set_members(id, members.collect());
     }
 
-    pub(crate) fn spoil(&self, server: &str, flaw: Unfit) {
+    pub(crate) fn spoil(&self, server: &str, flaw: ExclusionReason) {
         self.flaws.lock().insert(server.to_owned(), flaw);
     }
 

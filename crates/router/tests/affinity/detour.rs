@@ -4,7 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use callward_core::{Delivery, ErrorKind, ReplicaSetId, ToolError, ToolOutput};
-use callward_router::{Affinity, Member, Pool, Router, Unfit};
+use callward_router::{Affinity, ExclusionReason, Member, Pool, Router};
 use callward_testkit::{MockService, tool};
 use tower::ServiceExt;
 
@@ -15,12 +15,11 @@ const FOUR: [(&str, u32); 4] = [("a", 50), ("b", 50), ("c", 50), ("d", 50)];
 #[tokio::test(start_paused = true)]
 async fn whatever_concerns_one_call_alone_leaves_the_key_where_it_is() {
     for flaw in [
-        Unfit::BreakerOpen,
-        Unfit::Unhealthy,
-        Unfit::NotOffered,
-        Unfit::LacksCapability,
-        Unfit::PinnedElsewhere,
-        Unfit::OverBudget {
+        ExclusionReason::BreakerOpen,
+        ExclusionReason::HeldOpen,
+        ExclusionReason::NotOffered,
+        ExclusionReason::PinnedElsewhere,
+        ExclusionReason::OverBudget {
             cost: 2.0,
             budget: 1.0,
         },
@@ -44,8 +43,8 @@ async fn whatever_concerns_one_call_alone_leaves_the_key_where_it_is() {
 async fn a_detour_leads_where_the_key_would_move_to() {
     let (one, other) = (Bed::new(&FOUR), Bed::new(&FOUR));
     assert_eq!(one.read_all(100), other.read_all(100));
-    one.spoil("b", Unfit::BreakerOpen);
-    other.spoil("b", Unfit::Ejected);
+    one.spoil("b", ExclusionReason::BreakerOpen);
+    other.spoil("b", ExclusionReason::Unreachable);
     assert_eq!(one.read_all(100), other.read_all(100));
 }
 
@@ -65,17 +64,13 @@ async fn a_retry_goes_elsewhere_and_the_next_call_home() {
 async fn a_detour_ends_where_its_server_is_unfit_too() {
     let bed = Bed::new(&FOUR);
     let home = bed.read("1");
-    bed.spoil(&home, Unfit::BreakerOpen);
+    bed.spoil(&home, ExclusionReason::BreakerOpen);
     let detour = bed.read("1");
-    bed.spoil(&detour, Unfit::Ejected);
+    bed.spoil(&detour, ExclusionReason::Unreachable);
     let third = bed.read("1");
     assert!(third != home && third != detour);
     bed.heal(&detour);
-    assert_eq!(
-        bed.read("1"),
-        third,
-        "it fits, so there is no reason to move"
-    );
+    assert_eq!(bed.read("1"), detour, "the ranking alone decides");
     bed.heal(&home);
     assert_eq!(bed.read("1"), home);
 }

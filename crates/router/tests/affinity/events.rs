@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callward_router::affinity::{AffinityConfig, AffinityKey};
-use callward_router::{Router, RouterConfig, StrategyName, Unfit};
+use callward_router::{ExclusionReason, Router, RouterConfig, StrategyName};
 use tokio::time::advance;
 
 use crate::bed::{Bed, Event};
@@ -19,14 +19,14 @@ async fn a_key_is_told_of_when_it_is_set_and_when_it_ends() {
     let (words, digests) = bed.told.words();
     assert_eq!(words, [format!("session to {home}")]);
 
-    bed.spoil(&home, Unfit::Ejected);
+    bed.spoil(&home, ExclusionReason::Unreachable);
     bed.read("secret-session");
     bed.read("secret-session");
     let (words, moved) = bed.told.words();
     assert_eq!(
         words,
         [
-            format!("session from {home}: ejected"),
+            format!("session from {home}: unreachable"),
             format!("session to {other}")
         ]
     );
@@ -142,7 +142,7 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
     };
     let homes = read_at_once();
     assert_eq!(bed.told.take().len(), SESSIONS);
-    bed.spoil("b", Unfit::Ejected);
+    bed.spoil("b", ExclusionReason::Unreachable);
     read_at_once();
     let moved = homes.iter().filter(|home| *home == "b").count();
     assert_eq!(bed.told.take().len(), 2 * moved);
@@ -152,7 +152,7 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
 async fn a_call_that_comes_too_late_to_move_a_key_leaves_it() {
     let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50)]);
     let home = bed.read("1");
-    bed.spoil(&home, Unfit::Ejected);
+    bed.spoil(&home, ExclusionReason::Unreachable);
     bed.told.take();
     // both have found the key at the same home before either moves it
     let (router, told) = (bed.router.clone(), bed.told.clone());
@@ -171,7 +171,7 @@ async fn a_router_tells_where_keys_go_among_its_other_events() {
     let router = Router::with_config(bed.pool.clone(), &config).unwrap();
     let mut events = router.events();
     let home = router.decide(&crate::bed::read("1")).unwrap();
-    bed.spoil(home.as_str(), Unfit::Ejected);
+    bed.spoil(home.as_str(), ExclusionReason::Unreachable);
     router.decide(&crate::bed::read("1")).unwrap();
     let mut told = Vec::new();
     while told.len() < 3 {
@@ -188,7 +188,7 @@ async fn a_router_tells_where_keys_go_among_its_other_events() {
     assert_eq!(told[0]["ttl_ms"], 30 * 60 * 1000);
     assert_eq!(told[0]["server"], home.as_str());
     assert_eq!(told[1]["server"], home.as_str());
-    assert_eq!(told[1]["reason"], "ejected");
+    assert_eq!(told[1]["reason"], "unreachable");
     assert_eq!(told[1]["key"], told[0]["key"]);
     assert_ne!(told[2]["server"], home.as_str());
 }

@@ -1,6 +1,5 @@
 //! Calls that belong together go to one server, and move only when they must.
 
-mod allocations;
 mod bed;
 mod detour;
 mod events;

@@ -1,6 +1,6 @@
 //! What moves, and what stays.
 
-use callward_router::Unfit;
+use callward_router::ExclusionReason;
 
 use crate::bed::Bed;
 
@@ -123,7 +123,7 @@ async fn the_keys_of_a_server_that_is_drained_move_and_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn the_keys_of_a_server_that_is_sick_for_a_while_move_and_stay() {
-    for flaw in [Unfit::Ejected, Unfit::Unreachable] {
+    for flaw in [ExclusionReason::Unreachable, ExclusionReason::Draining] {
         let bed = Bed::new(&FOUR);
         let homes = bed.read_all(400);
         let after = loses(&bed, &homes, || bed.spoil("b", flaw));
@@ -139,7 +139,7 @@ async fn where_all_are_sick_nobody_moves() {
     let bed = Bed::new(&FOUR);
     let homes = bed.read_all(100);
     for (server, _) in FOUR {
-        bed.spoil(server, Unfit::Ejected);
+        bed.spoil(server, ExclusionReason::Unreachable);
     }
     assert_eq!(bed.read_all(100), homes);
     FOUR.iter().for_each(|(server, _)| bed.heal(server));
@@ -167,6 +167,6 @@ async fn looking_what_would_be_chosen_remembers_nothing() {
     assert_eq!(bed.strategy.held(), 0);
     assert!(bed.told.take().is_empty());
     assert_eq!(bed.decide(&call), order[0]);
-    bed.spoil(&order[0], Unfit::BreakerOpen);
+    bed.spoil(&order[0], ExclusionReason::BreakerOpen);
     assert_eq!(bed.decide(&call), order[1]);
 }

@@ -7,7 +7,7 @@ use callward_core::{
     CallRecord, Delivery, ErrorKind, ReplicaSetId, ServerId, Tool, ToolCall, ToolError, ToolOutput,
     Weight,
 };
-use callward_router::{Member, Pool, Router, StrategyName};
+use callward_router::{ExclusionReason, Member, Pool, Router, StrategyName};
 use callward_testkit::{MockService, call};
 use serde_json::json;
 use tower::ServiceExt;
@@ -42,6 +42,11 @@ pub(crate) fn counting(id: &str) -> Member<MockService> {
 pub(crate) fn refusing(id: &str, error: ToolError) -> Member<MockService> {
     let service = MockService::new(move |_, _| std::future::ready(Err(error.clone())));
     Member::new(server(id), service)
+}
+
+/// The answer of a gate: available or not.
+pub(crate) fn well(is_well: bool) -> Result<(), ExclusionReason> {
+    is_well.then_some(()).ok_or(ExclusionReason::Unreachable)
 }
 
 pub(crate) fn not_sent(kind: ErrorKind) -> ToolError {

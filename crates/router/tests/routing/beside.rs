@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
 use callward_core::{ChosenServer, Delivery, ErrorKind, ToolCall};
-use callward_router::StrategyName;
+use callward_router::{ExclusionReason, StrategyName};
 use callward_testkit::{call, tool};
 use serde_json::json;
 
@@ -36,7 +36,10 @@ async fn it_goes_to_another_server_and_tells_which() {
 async fn it_fails_at_once_if_no_other_server_is_as_fit() {
     let beds = [
         vec![counting("a")],
-        vec![counting("a"), counting("b").with_health(|_| false)],
+        vec![
+            counting("a"),
+            counting("b").with_gate(|_| Err(ExclusionReason::Unreachable)),
+        ],
         vec![counting("a"), counting("b").with_weight(weight(0))],
         vec![],
     ];

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bed::{Bed, counting, member, not_sent, refusing, server, weight};
+use crate::bed::{Bed, counting, member, not_sent, refusing, server, weight, well};
 use callward_core::{Delivery, ErrorKind};
-use callward_router::{Drained, StrategyName, Unfit};
+use callward_router::{Drained, ExclusionReason, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::{Service, ServiceExt};
@@ -14,7 +14,7 @@ use tower::{Service, ServiceExt};
 async fn a_lone_server_is_chosen_however_it_is() {
     let sick = Arc::new(AtomicBool::new(false));
     let health = sick.clone();
-    let lone = counting("a").with_health(move |_| !health.load(Ordering::SeqCst));
+    let lone = counting("a").with_gate(move |_| well(!health.load(Ordering::SeqCst)));
     let bed = Bed::new(StrategyName::default(), vec![lone]);
     let read = tool("read").read_only().build();
     assert_eq!(bed.route(&read).await, ("a".to_owned(), "only server"));
@@ -25,7 +25,7 @@ async fn a_lone_server_is_chosen_however_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_no_candidate_is_never_asked() {
-    let gone = || counting("a").with_gate(|_| Err(Unfit::NotOffered));
+    let gone = || counting("a").with_gate(|_| Err(ExclusionReason::NotOffered));
     let read = tool("read").read_only().build();
     let bed = Bed::new(StrategyName::default(), vec![gone(), counting("b")]);
     assert_eq!(bed.route_many(&read, 8).await, "bbbbbbbb");
@@ -119,7 +119,7 @@ async fn the_share_of_a_sick_server_is_spread_over_all_others() {
     let [a, b, c] = members;
     let bed = Bed::new(
         StrategyName::RoundRobin,
-        vec![a.with_health(|_| false), b, c],
+        vec![a.with_gate(|_| Err(ExclusionReason::Unreachable)), b, c],
     );
     let routed = bed.route_many(&tool("read").build(), 12).await;
     assert_eq!(routed.matches('b').count(), 6, "{routed}");
@@ -193,7 +193,7 @@ async fn a_preferred_category_comes_first_while_one_of_it_is_healthy() {
     let health = sick.clone();
     let caching = counting("b")
         .with_categories(["caching", "eu"])
-        .with_health(move |_| !health.load(Ordering::SeqCst));
+        .with_gate(move |_| well(!health.load(Ordering::SeqCst)));
     let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), caching]);
     let set_name = tool("set_name").idempotent().build();
     for _ in 0..3 {
@@ -216,7 +216,7 @@ async fn a_standby_is_asked_when_nobody_else_can_be() {
     ] {
         let sick = Arc::new(AtomicBool::new(false));
         let health = sick.clone();
-        let main = counting("a").with_health(move |_| !health.load(Ordering::SeqCst));
+        let main = counting("a").with_gate(move |_| well(!health.load(Ordering::SeqCst)));
         let bed = Bed::new(strategy, vec![main, counting("b").with_weight(weight(0))]);
         let read = tool("read").read_only().build();
         assert_eq!(bed.route_many(&read, 4).await, "aaaa", "{strategy:?}");
@@ -231,7 +231,9 @@ async fn a_destructive_call_that_nobody_may_take_is_refused_with_the_reasons() {
         StrategyName::default(),
         vec![
             counting("a").with_weight(weight(49)),
-            counting("b").with_weight(weight(10)).with_health(|_| false),
+            counting("b")
+                .with_weight(weight(10))
+                .with_gate(|_| Err(ExclusionReason::Unreachable)),
         ],
     );
     let delete = tool("delete_order").destructive().build();
@@ -241,7 +243,7 @@ async fn a_destructive_call_that_nobody_may_take_is_refused_with_the_reasons() {
     assert_eq!(
         error.message(),
         "no server of set \"test\" may take tool \"delete_order\": a has weight 49, below 50; \
-         b has weight 10, below 50, and is unhealthy"
+         b has weight 10, below 50, and cannot be reached"
     );
     assert_eq!(bed.started("a") + bed.started("b"), 0);
 }
@@ -267,7 +269,8 @@ async fn a_set_that_is_unknown_or_empty_is_named() {
 #[tokio::test(start_paused = true)]
 async fn when_all_are_sick_the_answer_of_their_own_gates_reaches_the_caller() {
     let open = not_sent(ErrorKind::BreakerOpen);
-    let members = ["a", "b"].map(|id| refusing(id, open.clone()).with_health(|_| false));
+    let members = ["a", "b"]
+        .map(|id| refusing(id, open.clone()).with_gate(|_| Err(ExclusionReason::Unreachable)));
     let bed = Bed::new(StrategyName::default(), members.into());
     let error = bed
         .send(call(&tool("read").read_only().build(), json!({})))
@@ -279,7 +282,7 @@ async fn when_all_are_sick_the_answer_of_their_own_gates_reaches_the_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn a_destructive_call_is_never_tried_on_a_sick_server() {
-    let sick = |id| counting(id).with_health(|_| false);
+    let sick = |id| counting(id).with_gate(|_| Err(ExclusionReason::Unreachable));
     let delete = tool("delete").destructive().build();
     for members in [
         vec![sick("a")],
@@ -290,7 +293,26 @@ async fn a_destructive_call_is_never_tried_on_a_sick_server() {
         let error = bed.send(call(&delete, json!({}))).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
         assert_eq!(error.delivery(), Delivery::NotSent);
-        assert!(error.message().contains("a is unhealthy"), "{error}");
+        assert!(error.message().contains("a cannot be reached"), "{error}");
         assert_eq!(bed.started("a"), 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destructive_idempotent_call_prefers_caching_among_the_primaries() {
+    let members = vec![
+        counting("a").with_weight(weight(90)),
+        counting("b").with_categories(["caching"]),
+        counting("c")
+            .with_categories(["caching"])
+            .with_weight(weight(49)),
+    ];
+    let bed = Bed::new(StrategyName::RoundRobin, members);
+    let clear = tool("clear")
+        .destructive()
+        .hint(|hints| hints.idempotent_hint = Some(true));
+    let clear = clear.build();
+    assert_eq!(bed.route_many(&clear, 4).await, "bbbb");
+    drop(bed.pool.drain(&server("b")).unwrap());
+    assert_eq!(bed.route(&clear).await.0, "a");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
 use callward_core::{CallRecord, ErrorKind, RouteDecision, ToolCall};
-use callward_router::{Member, StrategyName};
+use callward_router::{ExclusionReason, Member, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn mixed() -> Vec<Member<MockService>> {
         counting("b").with_weight(weight(60)),
         counting("sick")
             .with_weight(weight(50))
-            .with_health(|_| false),
+            .with_gate(|_| Err(ExclusionReason::Unreachable)),
         counting("light").with_weight(weight(10)),
         counting("standby").with_weight(weight(0)),
     ]
@@ -91,7 +91,7 @@ async fn it_says_what_the_rule_demands_and_what_speaks_against_each() {
         [
             "a (80)",
             "b (60)",
-            "sick (50, unhealthy)",
+            "sick (50, unreachable)",
             "light (10, too_light)",
             "standby (0, too_light)"
         ]
@@ -152,9 +152,9 @@ async fn an_alternate_is_who_is_asked_next() {
 
 #[tokio::test(start_paused = true)]
 async fn that_nobody_may_take_a_call_is_a_decision_too() {
-    let sick = || vec![counting("a").with_health(|_| false)];
+    let sick = || vec![counting("a").with_gate(|_| Err(ExclusionReason::Unreachable))];
     let cases = [
-        (sick(), "no server may take it", vec!["a (50, unhealthy)"]),
+        (sick(), "no server may take it", vec!["a (50, unreachable)"]),
         (vec![], "no server", vec![]),
     ];
     for (members, reason, candidates) in cases {

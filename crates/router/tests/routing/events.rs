@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bed::{Bed, counting, not_sent, refusing, server};
 use callward_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
-use callward_router::{HealthState, Presence, RouteEvent, RouteListener, StrategyName, Witness};
+use callward_router::{RouteEvent, RouteListener, StrategyName};
 use callward_testkit::{call, tool};
 use futures_util::FutureExt;
 use serde_json::json;
@@ -94,27 +94,6 @@ async fn all_routers_over_a_pool_tell_the_same_listeners() {
     assert_eq!(heard(&mut listener).len(), 2);
     drop(bed);
     assert_eq!(listener.next().await, None, "the pool is gone");
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_found_out_about_a_server_is_told_on_the_same_stream() {
-    let bed = Bed::new(StrategyName::default(), vec![counting("a"), counting("b")]);
-    let mut listener = bed.pool.events().listen();
-    let (who, down) = (Witness::Connection, Presence::Down);
-    bed.pool.set_health(&server("a"), who, down).unwrap();
-    let [
-        RouteEvent::HealthUpdate {
-            set,
-            server: of,
-            to,
-            ..
-        },
-    ] = &heard(&mut listener)[..]
-    else {
-        panic!("one change");
-    };
-    assert_eq!((set.as_str(), of), ("test", &server("a")));
-    assert_eq!(*to, HealthState::Unreachable);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use crate::bed::{Bed, counting, member, not_sent, refusing, server, test_set, we
 use callward_core::{
     BoxFuture, CallRecord, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
 };
-use callward_router::{Member, Pool, Router, StrategyName};
+use callward_router::{ExclusionReason, Member, Pool, Router, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use serde_json::json;
@@ -127,42 +127,13 @@ async fn if_all_refuse_the_refusal_that_passes_first_is_returned() {
     }
 }
 
-/// A gate that may open at any moment.
-struct Gate;
-
-impl Reopens for Gate {
-    fn reopened(&self) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn whoever_waits_for_the_refusal_hears_of_the_other_gate_too() {
-    let refusal =
-        |secs| not_sent(ErrorKind::BreakerOpen).with_retry_after(Duration::from_secs(secs));
-    let told = |secs| refusal(secs).with_reopening(Reopening::new(Gate));
-    for (one, other, stated, hears) in [
-        (refusal(4), told(30), 4, true),
-        (told(30), refusal(4), 4, true),
-        (told(4), refusal(30), 4, true),
-        (refusal(4), refusal(30), 4, false),
-    ] {
-        let refusing = vec![refusing("a", one), refusing("b", other)];
-        let bed = Bed::new(StrategyName::RoundRobin, refusing);
-        let error = bed.send(call(&tool("x").build(), json!({}))).await;
-        let error = error.unwrap_err();
-        assert_eq!(error.retry_after(), Some(Duration::from_secs(stated)));
-        assert_eq!(error.reopening().is_some(), hears);
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_sick_server_is_no_fallback_for_a_healthy_one() {
     let bed = Bed::new(
         StrategyName::RoundRobin,
         vec![
             refusing("a", not_sent(ErrorKind::Overloaded)),
-            counting("b").with_health(|_| false),
+            counting("b").with_gate(|_| Err(ExclusionReason::Unreachable)),
         ],
     );
     let error = bed

@@ -1,6 +1,6 @@
 //! The annotation filter, under arbitrary weights, health, history, categories and strategies.
 
-use crate::bed::{Bed, counting, not_sent, refusing, server};
+use crate::bed::{Bed, counting, not_sent, refusing, server, well};
 use callward_core::ErrorKind;
 use callward_router::StrategyName;
 use callward_testkit::{call, tool};
@@ -59,7 +59,7 @@ fn bed(servers: &[Server], strategy: StrategyName) -> Bed {
         member
             .with_weight(crate::bed::weight(spec.weight))
             .with_categories(categories.iter().copied())
-            .with_health(move |_| healthy)
+            .with_gate(move |_| well(healthy))
     });
     Bed::new(strategy, members.collect())
 }
@@ -135,4 +135,41 @@ proptest! {
             }
         }
     }
+}
+
+/// Reads keep going to a minimum share of a set, however many breakers are open.
+#[tokio::test(start_paused = true)]
+async fn open_breakers_leave_reads_a_minimum_share_of_a_set() {
+    use callward_router::{ExclusionReason, Router, RouterConfig};
+    let reached = |percent, open: usize, reason: ExclusionReason| async move {
+        let members = (0..10).map(|n| {
+            counting(&format!("s{n}")).with_gate(move |_| match n < open {
+                true => Err(reason),
+                false => Ok(()),
+            })
+        });
+        let bed = Bed::new(StrategyName::RoundRobin, members.collect());
+        let config = RouterConfig::default()
+            .with_strategy(StrategyName::RoundRobin)
+            .with_min_available(percent);
+        let router = Router::with_config(bed.pool.clone(), &config).unwrap();
+        for _ in 0..20 {
+            let read = call(&tool("read").read_only().build(), json!({}));
+            let _ = tower::ServiceExt::oneshot(router.clone(), read).await;
+        }
+        let all = (0..10).map(|n| bed.started(&format!("s{n}")));
+        all.filter(|started| *started > 0).count()
+    };
+    let open = ExclusionReason::BreakerOpen;
+    for (percent, broken, expected) in [(30, 5, 5), (30, 8, 3), (50, 8, 5), (0, 8, 2), (30, 10, 3)]
+    {
+        assert_eq!(
+            reached(percent, broken, open).await,
+            expected,
+            "{percent} {broken}"
+        );
+    }
+    // a connection that is lost, or an operator, is no mistake of a breaker
+    assert_eq!(reached(50, 8, ExclusionReason::Unreachable).await, 2);
+    assert_eq!(reached(50, 8, ExclusionReason::HeldOpen).await, 2);
 }

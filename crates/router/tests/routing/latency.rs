@@ -1,18 +1,17 @@
 //! What the default strategy makes of how long calls take, and of how they fail.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, Tool, ToolError, ToolOutput};
-use callward_router::{HealthConfig, Pool, StrategyName};
+use callward_router::StrategyName;
 use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 
-use crate::bed::{Bed, member, server, test_set, weight};
+use crate::bed::{Bed, member, weight};
 
 /// A server whose calls take so many milliseconds, as long as the number is left alone.
 fn taking(millis: &Arc<AtomicU64>) -> MockService {
@@ -30,19 +29,13 @@ fn steady(millis: u64) -> MockService {
     taking(&Arc::new(AtomicU64::new(millis)))
 }
 
-/// A bed of these servers, named by their place. Nobody is ejected: what keeps calls from the sick is
-/// the strategy alone.
+/// A bed of these servers, named by their place.
 fn bed(services: &[MockService]) -> Bed {
     let members = services
         .iter()
         .enumerate()
         .map(|(n, service)| member(&format!("s{n}"), service));
-    let pool = Arc::new(Pool::with_health(HealthConfig::off()).unwrap());
-    pool.set_members(test_set(), members.collect());
-    Bed {
-        pool,
-        strategy: StrategyName::PeakEwma,
-    }
+    Bed::new(StrategyName::PeakEwma, members.collect())
 }
 
 /// Sends so many calls, one every so many milliseconds, and waits for all of them.
@@ -167,37 +160,6 @@ async fn a_server_that_is_fast_again_gets_its_share_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_are_judged_apart() {
-    fastrand::seed(13);
-    // the first is slow at one tool, the second at another
-    let by_tool = |slow: &'static str| {
-        MockService::new(move |call, _| {
-            let is_slow = call.tool().name().as_str() == slow;
-            async move {
-                sleep(Duration::from_millis(if is_slow { 800 } else { 20 })).await;
-                Ok(ToolOutput::text("done"))
-            }
-        })
-    };
-    let services = [by_tool("draw"), by_tool("count")];
-    let bed = bed(&services);
-    let tools = ["draw", "count"].map(|name| tool(name).read_only().build());
-    for _ in 0..200 {
-        for tool in &tools {
-            bed.send(call(tool, json!({}))).await.unwrap();
-        }
-    }
-    for (service, slow) in services.iter().zip(["draw", "count"]) {
-        let seen = service.seen();
-        let calls = seen
-            .iter()
-            .filter(|call| call.tool().name().as_str() == slow);
-        let calls = calls.count();
-        assert!(calls < 8, "{calls} of {slow}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_is_known_by_the_calls_that_were_given_up() {
     fastrand::seed(17);
     let (hanging, _gate) = MockService::gated();
@@ -230,27 +192,4 @@ async fn busy_servers_are_compared_by_weight() {
     let (a, b) = (bed.in_flight("a"), bed.in_flight("b"));
     assert!((77..=83).contains(&a), "{a} and {b}");
     drop(held);
-}
-
-#[tokio::test(start_paused = true)]
-async fn calls_in_flight_are_counted_by_server_and_tool() {
-    let (slow, gate) = MockService::gated();
-    let bed = Bed::new(StrategyName::PeakEwma, vec![member("a", &slow)]);
-    let tools = ["one", "other"].map(|name| tool(name).read_only().build());
-    let mut router = bed.router();
-    let held: Vec<_> = [&tools[0], &tools[0], &tools[1]]
-        .into_iter()
-        .map(|tool| tower::Service::call(&mut router, call(tool, json!({}))))
-        .collect();
-    let set = bed.pool.get(&test_set()).unwrap();
-    let counts = || {
-        tools
-            .each_ref()
-            .map(|tool| set.in_flight_of(&server("a"), tool))
-    };
-    assert_eq!(counts(), [2, 1]);
-    assert_eq!(set.in_flight_of(&server("b"), &tools[0]), 0);
-    gate.open(10);
-    join_all(held).await;
-    assert_eq!(counts(), [0, 0]);
 }

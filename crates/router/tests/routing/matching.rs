@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use callward_core::{ErrorKind, Tool};
-use callward_router::{Capability, Lacking, Member, Router, StrategyName};
+use callward_core::Tool;
+use callward_router::{ExclusionReason, Member, Router, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
 use serde_json::json;
@@ -94,7 +94,7 @@ async fn a_category_whose_servers_are_sick_or_too_light_is_left() {
         let members = vec![
             counting("sick")
                 .with_categories(["maps"])
-                .with_health(|_| false),
+                .with_gate(|_| Err(ExclusionReason::Unreachable)),
             counting("light")
                 .with_categories(["maps"])
                 .with_weight(weight(10)),
@@ -120,26 +120,6 @@ async fn the_best_match_of_capabilities_comes_first() {
         let order = order(&router, &tagged(["pdf", "ocr", "gpu"]));
         assert_eq!(order[..3], ["all", "two", "gpu"]);
         assert!(order[3].starts_with("plain"));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn servers_that_lack_a_capability_are_excluded_where_that_is_asked_for() {
-    for plain in [2, 100] {
-        let members = vec![able("gpu", &["gpu"]), able("all", &["gpu", "ocr"])];
-        let strict = Arc::new(Capability::new(Lacking::Excluded));
-        let bed = Bed::new(StrategyName::default(), among(plain, members));
-        let router = bed.router().with_custom_strategy(strict);
-        assert_eq!(order(&router, &tagged(["ocr", "gpu"])), ["all"]);
-        let mut both = order(&router, &tagged(["gpu"]));
-        both.sort();
-        assert_eq!(both, ["all", "gpu"]);
-
-        let nobody = tagged(["gpu", "tpu"]);
-        let refused = tower::ServiceExt::oneshot(router, call(&nobody, json!({}))).await;
-        let error = refused.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-        assert!(error.message().contains("lacks a capability"), "{error}");
     }
 }
 

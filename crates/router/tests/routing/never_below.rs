@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, test_set, weight};
 use callward_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
-use callward_router::{Eligible, Member, Router, Strategy, StrategyName, Unfit};
+use callward_router::{Candidates, ExclusionReason, Member, Router, Strategy, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ struct Server {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
     Fit,
-    Unfit(Unfit),
+    Unfit(ExclusionReason),
     /// Fit or not, as often as one looks.
     Flapping,
 }
@@ -55,12 +55,10 @@ fn servers() -> impl Generator<Value = Vec<Server>> {
         4 => Just(State::Fit),
         1 => Just(State::Flapping),
         4 => prop::sample::select(vec![
-            Unfit::Unhealthy,
-            Unfit::BreakerOpen,
-            Unfit::Ejected,
-            Unfit::Unreachable,
-            Unfit::NotOffered,
-            Unfit::LacksCapability,
+            ExclusionReason::HeldOpen,
+            ExclusionReason::BreakerOpen,
+            ExclusionReason::Unreachable,
+            ExclusionReason::NotOffered,
         ]).prop_map(State::Unfit),
     ];
     let weight = prop_oneof![0u32..=100, Just(0), Just(49), Just(50)];
@@ -138,8 +136,12 @@ impl Strategy for Ill {
         "ill"
     }
 
-    fn next(&self, among: &Eligible<'_>) -> Option<usize> {
-        Some(if self.beyond { usize::MAX } else { among.len() })
+    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
+        Some(if self.beyond {
+            usize::MAX
+        } else {
+            candidates.len()
+        })
     }
 }
 
@@ -163,7 +165,7 @@ fn member(n: usize, spec: &Server) -> Member<MockService> {
             State::Fit => Ok(()),
             State::Unfit(unfit) => Err(unfit),
             State::Flapping if looks.fetch_add(1, Ordering::Relaxed) % 3 == 0 => Ok(()),
-            State::Flapping => Err(Unfit::Ejected),
+            State::Flapping => Err(ExclusionReason::Unreachable),
         })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
 use callward_core::{ErrorKind, ServerId, ToolCall};
-use callward_router::{StrategyName, Unfit};
+use callward_router::{ExclusionReason, StrategyName};
 use callward_testkit::{ToolBuilder, call, tool};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ async fn a_pin_is_no_licence() {
     assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
     assert_eq!(
         error.message(),
-        "the call of tool \"wipe\" is meant for server \"light\", which has weight 49, below 50; \
+        "the call of tool \"wipe\" is pinned to server \"light\", which has weight 49, below 50; \
          without the pin the router chooses among the set's servers"
     );
     assert_eq!((bed.started("light"), bed.started("heavy")), (0, 0));
@@ -51,8 +51,8 @@ async fn a_pinned_call_fails_where_its_server_does() {
         StrategyName::default(),
         vec![
             counting("a"),
-            counting("sick").with_gate(|_| Err(Unfit::BreakerOpen)),
-            counting("gone").with_gate(|_| Err(Unfit::NotOffered)),
+            counting("sick").with_gate(|_| Err(ExclusionReason::BreakerOpen)),
+            counting("gone").with_gate(|_| Err(ExclusionReason::NotOffered)),
             refusing("full", not_sent(ErrorKind::Overloaded)),
         ],
     );
@@ -92,7 +92,7 @@ async fn a_pin_to_nobody_says_who_there_is() {
     assert_eq!(error.kind(), ErrorKind::InvalidCall);
     assert_eq!(
         error.message(),
-        "the call of tool \"get\" is meant for server \"ghost\", which set \"test\" does not have: \
+        "the call of tool \"get\" is pinned to server \"ghost\", which set \"test\" does not have: \
          it has heavy, light"
     );
 }
@@ -188,7 +188,7 @@ async fn those_the_rule_admits_are_listed_in_the_order_they_were_given() {
             counting("standby").with_weight(weight(0)),
             counting("b").with_categories(["caching"]),
             counting("a").with_weight(weight(90)),
-            counting("sick").with_health(|_| false),
+            counting("sick").with_gate(|_| Err(ExclusionReason::Unreachable)),
         ],
     );
     let listed = |builder: ToolBuilder| {

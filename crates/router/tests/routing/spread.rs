@@ -12,7 +12,7 @@ use proptest::strategy::Strategy as Generator;
 use serde_json::json;
 use tower::Service;
 
-use crate::bed::{Bed, counting, weight};
+use crate::bed::{Bed, counting, weight, well};
 
 const ALL: [StrategyName; 8] = [
     StrategyName::Capability,
@@ -36,7 +36,7 @@ fn router(strategy: StrategyName, servers: &[Server]) -> Router<MockService> {
         let fit = server.fit;
         counting(&format!("s{n}"))
             .with_weight(weight(server.weight))
-            .with_health(move |_| fit)
+            .with_gate(move |_| well(fit))
     });
     Bed::new(strategy, members.collect()).router()
 }

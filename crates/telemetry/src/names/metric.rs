@@ -188,14 +188,10 @@ metrics! {
         "Calls that were routed to a server and ended, by outcome";
     ROUTER_CALLS_IN_FLIGHT = Gauge "callward.router.calls_in_flight" "{call}" [names::SERVER, names::SERVER_SET]
         "Calls that were routed to a server and have not ended, waiting ones included";
-    ROUTER_EJECTIONS = Counter "callward.router.ejections" "{ejection}" [names::SERVER, names::SERVER_SET]
-        "How often a server was left out because its calls failed";
     ROUTER_STATE = Gauge "callward.router.state" "" [names::SERVER, names::SERVER_SET, label::STATE]
         "1 for the state of a server";
     ROUTER_WEIGHT = Gauge "callward.router.weight" "" [names::SERVER, names::SERVER_SET]
         "Weight of a server, from 0 to 100";
-    ROUTER_WEIGHT_IN_FORCE = Gauge "callward.router.weight_in_force" "" [names::SERVER, names::SERVER_SET]
-        "How much of a server's weight counts now";
     SERVER_CALLS_IN_FLIGHT = Gauge "callward.server.calls_in_flight" "{call}" [names::SERVER]
         "Calls with a permit of a server";
     SERVER_CALLS_LIMIT = Gauge "callward.server.calls_limit" "{call}" [names::SERVER]

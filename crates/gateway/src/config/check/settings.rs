@@ -205,6 +205,7 @@ impl Faults<'_, '_> {
             server_breaker: self.server_breaker(&file.breaker.server),
             discovery: self.discovery(&file.discovery),
             router: self.router(&file.router),
+            ping: self.ping(&file.router.ping),
             audit: self.audit(&file.audit),
             telemetry: self.telemetry(&file.telemetry),
             servers: Vec::new(),

@@ -52,11 +52,7 @@ failures = 1000000
 [breaker.server]
 failures = 1000000
 
-[router.health]
-faults = 0
-outlier = 0
-
-[router.health.ping]
+[router.ping]
 enabled = false
 
 [cache]

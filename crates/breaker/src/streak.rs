@@ -1,0 +1,173 @@
+//! Consecutive failures, and how many of them speak against more than one tool.
+
+/// What a failure has in common with others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fault {
+    /// The digest of the tool that may be the only cause, if there is one.
+    pub(crate) tool: Option<u128>,
+    /// The same event may have ended every call in flight: a lost connection, a reported fault.
+    pub(crate) is_shared: bool,
+}
+
+/// Failures since the last success.
+///
+/// A shared failure counts only if its call began after the failure before it was known. A server
+/// that dies with eight calls in flight has failed once. Timeouts and refused connections count
+/// each, since each call found out for itself.
+///
+/// Before a whole server, a lost connection may be the doing of the tool that was called. Each tool
+/// then counts once, and one tool alone never opens the breaker.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Streak {
+    failures: u32,
+    /// Failures that no single tool explains.
+    certain: u32,
+    /// The tools that may explain the others, each once.
+    tools: Vec<u128>,
+    /// How many failures have counted so far. It wraps, and is compared for equality only.
+    known: u32,
+}
+
+impl Streak {
+    /// Counts a failure of a call that began when `known` failures were known.
+    pub(crate) fn count(&mut self, fault: Fault, known: u32) {
+        if fault.is_shared && self.failures > 0 && known != self.known {
+            return;
+        }
+        self.failures = self.failures.saturating_add(1);
+        match fault.tool {
+            None => self.certain = self.certain.saturating_add(1),
+            Some(tool) if !self.tools.contains(&tool) => self.tools.push(tool),
+            // it says nothing new of the server, so it must not hide another tool's failure
+            Some(_) => return,
+        }
+        self.known = self.known.wrapping_add(1);
+    }
+
+    pub(crate) const fn known(&self) -> u32 {
+        self.known
+    }
+
+    pub(crate) fn clear(&mut self) {
+        (self.failures, self.certain) = (0, 0);
+        self.tools.clear();
+    }
+
+    pub(crate) const fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Returns `true` if there are failures and one tool may explain all of them.
+    pub(crate) const fn is_one_tool(&self) -> bool {
+        self.certain == 0 && self.tools.len() == 1
+    }
+
+    /// Returns `true` if `limit` failures speak against the server. A limit of 0 is never reached.
+    pub(crate) fn reaches(&self, limit: u32) -> bool {
+        let tools = u32::try_from(self.tools.len()).unwrap_or(u32::MAX);
+        limit > 0 && self.certain.saturating_add(tools) >= limit && !self.is_one_tool()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fault(tool: Option<u128>) -> Fault {
+        Fault {
+            tool,
+            is_shared: true,
+        }
+    }
+
+    /// Each call began after the failure before it was known.
+    fn streak(of: &[Option<u128>]) -> Streak {
+        let mut streak = Streak::default();
+        for tool in of {
+            streak.count(fault(*tool), streak.known());
+        }
+        streak
+    }
+
+    #[test]
+    fn each_tool_counts_once_and_one_alone_is_never_enough() {
+        let (a, b, c, sure) = (Some(1), Some(2), Some(3), None);
+        let cases: &[(&[Option<u128>], u32, bool)] = &[
+            (&[], 1, false),
+            (&[sure], 1, true),
+            (&[sure, sure], 3, false),
+            (&[sure, sure, sure], 3, true),
+            (&[sure, sure, sure], 0, false),
+            (&[a], 1, false),
+            (&[a, a, a, a, a], 3, false),
+            (&[a, a, b], 3, false),
+            (&[a, b], 1, true),
+            (&[a, b, a, b], 3, false),
+            (&[a, b, a, c], 3, true),
+            (&[a, a, a, sure], 2, true),
+            (&[a, a, a, sure], 3, false),
+        ];
+        for (of, limit, expected) in cases {
+            assert_eq!(streak(of).reaches(*limit), *expected, "{of:?}, {limit}");
+        }
+    }
+
+    #[test]
+    fn concurrent_failures_of_one_event_count_once() {
+        let mut streak = Streak::default();
+        let before = streak.known();
+        for _ in 0..8 {
+            streak.count(fault(None), before);
+        }
+        assert_eq!(streak.failures(), 1);
+        let between = streak.known();
+        streak.count(fault(None), between);
+        streak.count(fault(None), before);
+        assert_eq!(streak.failures(), 2);
+        // the first counts, whenever its call began
+        streak.clear();
+        streak.count(fault(None), before);
+        streak.count(fault(None), between);
+        assert_eq!(streak.failures(), 1);
+        // what a call found out for itself counts each time
+        for _ in 0..2 {
+            streak.count(Fault::default(), before);
+        }
+        assert!(streak.reaches(3));
+    }
+
+    #[test]
+    fn a_tool_that_always_fails_hides_no_other() {
+        let mut streak = Streak::default();
+        for round in 1..=3 {
+            let known = streak.known();
+            streak.count(fault(Some(1)), known);
+            streak.count(fault(Some(2)), streak.known());
+            assert!(!streak.is_one_tool(), "{round}");
+        }
+        assert!(streak.reaches(2));
+    }
+
+    proptest! {
+        #[test]
+        fn it_counts_like_a_set(
+            of in prop::collection::vec(prop::option::of(0_u128..6), 0..40),
+            limit in 0_u32..8,
+        ) {
+            let mut found = streak(&of);
+            let certain = of.iter().filter(|tool| tool.is_none()).count();
+            let tools: HashSet<_> = of.iter().flatten().collect();
+            prop_assert_eq!(found.failures() as usize, of.len());
+            let alone = certain == 0 && tools.len() == 1;
+            prop_assert_eq!(found.is_one_tool(), alone);
+            let enough = certain + tools.len() >= limit as usize;
+            prop_assert_eq!(found.reaches(limit), limit > 0 && enough && !alone);
+            found.clear();
+            prop_assert!(found.failures() == 0 && !found.is_one_tool());
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is known of each server, in numbers.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use callward_core::{ReplicaSetId, ServerId};
+use serde::{Serialize, Serializer};
+use tokio::time::Instant;
+
+use crate::endpoint::Endpoint;
+use crate::ewma::{Estimate, PeakEwma};
+use crate::outcome::Outcome;
+
+/// The servers of one replica set, in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SetStats {
+    /// The replica set.
+    pub set: ReplicaSetId,
+    /// Its servers, heaviest first.
+    pub servers: Vec<ServerStats>,
+}
+
+/// One server in numbers.
+///
+/// The time of a call is that from giving it to the server, its breaker, rate limit and queue
+/// included, to the answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ServerStats {
+    /// The server.
+    pub server: ServerId,
+    /// Its weight, 0 to 100.
+    pub weight: u32,
+    /// Whether it gets no new calls because it is to leave.
+    pub draining: bool,
+    /// Calls in flight there.
+    pub in_flight: usize,
+    /// How its calls ended since it was added.
+    pub totals: Totals,
+    /// The share of faults, 0 to 1, among the latest 1,000 answers and faults; `None` if there was
+    /// neither.
+    pub error_rate: Option<f64>,
+    /// The same, of all calls since it was added.
+    pub error_rate_ever: Option<f64>,
+    /// How long a call takes, in milliseconds: a mean in which the latest count most and peaks count
+    /// at once, as the default strategy sees it. `None` if none has ended lately.
+    #[serde(rename = "ewma_ms", serialize_with = "optional_millis")]
+    pub ewma: Option<Duration>,
+    /// How long recent answers took, in milliseconds.
+    pub latency: Latency,
+}
+
+impl ServerStats {
+    pub(crate) fn of(endpoint: &Endpoint) -> Self {
+        let (totals, recent) = endpoint.state.recent();
+        let faults = recent.iter().filter(|took| took.is_none()).count() as u64;
+        let mut answers: Vec<Duration> = recent.into_iter().flatten().collect();
+        answers.sort_unstable();
+        let percentile = |percent: usize| {
+            let rank = (answers.len() * percent).div_ceil(100).max(1);
+            answers.get(rank - 1).copied()
+        };
+        Self {
+            server: endpoint.server().clone(),
+            weight: endpoint.weight().get(),
+            draining: endpoint.is_draining(),
+            in_flight: endpoint.in_flight(),
+            totals,
+            error_rate: rate(faults, answers.len() as u64),
+            error_rate_ever: totals.error_rate(),
+            ewma: endpoint.latency(),
+            latency: Latency {
+                answers: answers.len() as u64,
+                p50: percentile(50),
+                p99: percentile(99),
+            },
+        }
+    }
+}
+
+/// How calls ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Answered, whatever the answer said.
+    pub answers: u64,
+    /// The server failed.
+    pub faults: u64,
+    /// Refused: by our own breaker, queue or rate limit with nothing sent, or by the server, which
+    /// asked to come later.
+    pub refusals: u64,
+    /// Given up by their callers.
+    pub cancelled: u64,
+}
+
+impl Totals {
+    /// Returns the share of faults among answers and faults, 0 to 1; `None` if there was neither.
+    #[must_use]
+    pub fn error_rate(&self) -> Option<f64> {
+        rate(self.faults, self.answers)
+    }
+
+    /// Returns how many calls have ended.
+    #[must_use]
+    pub const fn ended(&self) -> u64 {
+        self.answers + self.faults + self.refusals + self.cancelled
+    }
+}
+
+/// How long the answers among the latest 1,000 answers and faults took. Faults do not count, so a
+/// server that fails fast does not look fast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Latency {
+    /// How many answers there were.
+    pub answers: u64,
+    /// Half of them took no longer.
+    #[serde(rename = "p50_ms", serialize_with = "optional_millis")]
+    pub p50: Option<Duration>,
+    /// 99 of 100 took no longer.
+    #[serde(rename = "p99_ms", serialize_with = "optional_millis")]
+    pub p99: Option<Duration>,
+}
+
+/// How the calls of one server ended, and how long they took.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    totals: Totals,
+    ewma: PeakEwma,
+    /// How long the latest answers took; `None` for a fault.
+    recent: VecDeque<Option<Duration>>,
+}
+
+/// How many answers and faults are kept for percentiles.
+const RECENT: usize = 1000;
+
+impl Tally {
+    /// Counts a call that ended.
+    pub(crate) fn count(&mut self, outcome: Outcome, took: Duration, now: Instant) {
+        self.ewma.learn(outcome, took, now);
+        let totals = &mut self.totals;
+        let kept = match outcome {
+            Outcome::Answered => {
+                totals.answers += 1;
+                Some(took)
+            }
+            Outcome::Fault => {
+                totals.faults += 1;
+                None
+            }
+            Outcome::Refused => {
+                totals.refusals += 1;
+                return;
+            }
+            Outcome::Cancelled => {
+                totals.cancelled += 1;
+                return;
+            }
+        };
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
+        }
+        if self.recent.is_empty() {
+            self.recent.reserve_exact(RECENT);
+        }
+        self.recent.push_back(kept);
+    }
+
+    pub(crate) fn estimate(&self, now: Instant) -> Estimate {
+        self.ewma.estimate(now)
+    }
+
+    /// Returns how all calls ended, and how long the latest answers took.
+    pub(crate) fn recent(&self) -> (Totals, Vec<Option<Duration>>) {
+        (self.totals, self.recent.iter().copied().collect())
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a share is shown in a few digits"
+)]
+fn rate(faults: u64, answers: u64) -> Option<f64> {
+    let all = faults + answers;
+    (all > 0).then(|| faults as f64 / all as f64)
+}
+
+#[expect(clippy::ref_option, reason = "the shape serde asks for")]
+fn optional_millis<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => to.serialize_f64(time.as_secs_f64() * 1e3),
+        None => to.serialize_none(),
+    }
+}
