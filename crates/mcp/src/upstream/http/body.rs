@@ -9,6 +9,7 @@ use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::upstream::answer::RequestError;
+use crate::wire::DEFAULT_MAX_LINE;
 
 /// How much of a body is read that only explains a refusal.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -16,6 +17,8 @@ const MAX_REFUSAL: usize = 64 * 1024;
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 /// An answer that has more bytes is long.
 pub(super) const SHORT: usize = 256 * 1024;
+/// The room that a long answer gets at once.
+const LONG_ROOM: usize = DEFAULT_MAX_LINE;
 /// How many long answers of one server are read at the same time.
 const LONG_AT_ONCE: usize = 2;
 
@@ -44,7 +47,10 @@ impl LongAnswers {
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     let needed = buffer.len() + bytes.len();
     if needed > buffer.capacity() {
-        let room = (buffer.capacity() * 2).min(limit).max(needed);
+        // pages that nothing is written to cost nothing, copies that are left behind do
+        let usual = if needed > SHORT { LONG_ROOM } else { 0 };
+        let room = (buffer.capacity() * 2).max(usual);
+        let room = room.min(limit).max(needed);
         buffer.reserve_exact(room - buffer.len());
     }
     buffer.extend_from_slice(bytes);
