@@ -40,9 +40,10 @@ impl fmt::Display for Unreadable {
 ///
 /// # Errors
 ///
-/// The first reason why clients may be unable to read the text.
+/// Why clients may be unable to read the text: its depth, or else a number.
 pub fn check(raw: &[u8], levels: usize) -> Result<(), Unreadable> {
     let (mut depth, mut at) = (0_usize, 0);
+    let mut numbers = Ok(());
     while let Some(byte) = raw.get(at) {
         match byte {
             b'{' | b'[' if depth == levels => return Err(Unreadable::Depth(levels)),
@@ -52,7 +53,7 @@ pub fn check(raw: &[u8], levels: usize) -> Result<(), Unreadable> {
             b'-' | b'0'..=b'9' => {
                 let end = end_of_number(raw, at);
                 if !is_finite(&raw[at..end]) {
-                    return Err(Unreadable::Number);
+                    numbers = Err(Unreadable::Number);
                 }
                 at = end;
                 continue;
@@ -61,7 +62,7 @@ pub fn check(raw: &[u8], levels: usize) -> Result<(), Unreadable> {
         }
         at += 1;
     }
-    Ok(())
+    numbers
 }
 
 /// Returns where a number ends that begins at `at`.

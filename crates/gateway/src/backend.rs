@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward::core::readable::{self, Unreadable};
 use callward::core::{
     BaggageFilter, BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest,
 };
@@ -106,6 +107,16 @@ impl StackBackend {
                 ErrorKind::InvalidCall,
                 Delivery::NotSent,
                 "multi-round exchanges are not carried; call the tool with all its arguments",
+            ));
+        }
+        // a server that cannot read them may break its connection, which would count against it
+        if let Err(Unreadable::Depth(levels)) =
+            readable::check(&request.arguments, readable::MAX_DEPTH)
+        {
+            return Err(ToolError::new(
+                ErrorKind::InvalidCall,
+                Delivery::NotSent,
+                format!("the arguments nest deeper than {levels} levels; make them flatter"),
             ));
         }
         let mut call = self

@@ -45,7 +45,7 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
         ("limits", "per_principal = nan", "per_principal", "above 0"),
         ("limits", "burst = \"2h\"", "burst", "above an hour"),
         ("limits", "max_wait = \"25h\"", "max_wait", "at most a day"),
-        ("limits", "max_keys = 0", "max_keys", "could be counted"),
+        ("limits", "max_keys = 0", "max_keys", "use 1 or more"),
         (
             "limits",
             "attempt_timeout = \"0s\"",

@@ -142,7 +142,7 @@ async fn what_is_not_among_the_tools_is_told_beside_them() {
             for part in [
                 "warning: server `dead` is down: /nowhere/server cannot be started",
                 "warning: tool `drop_b` of server `shop` is not offered: ",
-                "warning: tool `get_aa` of server `shop` is not offered: the operator says",
+                "warning: tool `get_aa` of server `shop` is not offered: it is configured, but",
             ] {
                 assert!(said.contains(part), "{part} in\n{said}");
             }

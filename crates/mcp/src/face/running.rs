@@ -18,8 +18,9 @@ use crate::wire::{Era, RequestId};
 /// The answer of a call that may have an effect is read for so long after its client has left.
 const AFTER_ITS_CLIENT: Duration = Duration::from_secs(5);
 
-/// So many calls go on in this process whose clients have left; any more are dropped at once.
-static LEFT_BEHIND: Semaphore = Semaphore::const_new(256);
+/// So many calls go on in this process whose clients have left; any more are dropped at once. Far
+/// fewer than a server's permits, which clients that stay need.
+static LEFT_BEHIND: Semaphore = Semaphore::const_new(16);
 
 /// A call on its way, as a future of its answer.
 ///

@@ -96,6 +96,18 @@ async fn deleting_a_session_drops_its_calls() {
     assert_eq!(gone.send().await.unwrap().status(), 404);
 }
 
+#[tokio::test]
+async fn a_second_session_header_is_refused() {
+    let server = Server::start().await;
+    let sessions = [server.session().await, server.session().await];
+    let [first, second] = &sessions;
+    let request = server
+        .post(hold("1", ""))
+        .header("mcp-session-id", first)
+        .header("mcp-session-id", second);
+    assert_eq!(request.send().await.unwrap().status(), 400);
+}
+
 /// Sends a request to the router itself, without a socket: time can then be paused.
 async fn send(router: &Router, method: Method, session: Option<&str>, body: &str) -> Response {
     let mut request = Request::builder()

@@ -157,6 +157,7 @@ fn no_json() -> Vec<Row> {
     let text = call().to_string();
     let of = |name, body: &[u8]| row(name, post(CALL, body), &[400]);
     let deep = "[".repeat(100_000);
+    let nested = format!("{}{}", "[".repeat(1_200), "]".repeat(1_200));
     vec![
         of("no body", b""),
         of("white space", b"  \r\n "),
@@ -197,6 +198,18 @@ fn no_json() -> Vec<Row> {
             "a body of 100 MB",
             post(CALL, &vec![b' '; 100 << 20]),
             &[413],
+        ),
+        row(
+            "arguments that nest 1,200 levels",
+            post(
+                CALL,
+                text.replace(
+                    "\"arguments\":{}",
+                    &format!("\"arguments\":{{\"x\":{nested}}}"),
+                )
+                .as_bytes(),
+            ),
+            &[200],
         ),
         // it is passed on as it was written
         Row {

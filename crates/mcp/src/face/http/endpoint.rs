@@ -111,9 +111,14 @@ impl<B: Backend> Endpoint<B> {
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Option<Arc<Session>>, Fault> {
-        let Some(id) = headers.get(header::SESSION_ID) else {
+        let mut ids = headers.get_all(header::SESSION_ID).iter();
+        let Some(id) = ids.next() else {
             return Ok(None);
         };
+        if ids.next().is_some() {
+            let reason = "Mcp-Session-Id is there twice";
+            return Err(Fault::transport(StatusCode::BAD_REQUEST, reason));
+        }
         let id = id.to_str().ok().and_then(|id| Uuid::parse_str(id).ok());
         let principal = principal(extensions).unwrap_or(&self.anonymous.principal);
         id.and_then(|id| {
