@@ -152,7 +152,9 @@ async fn over_stdio_nothing_unsafe_is_executed_twice_however_often_the_child_die
             ];
             let target = Target::command(env!("CARGO_BIN_EXE_chaos"), args);
             let id = format!("child-{seed}").parse().unwrap();
-            let upstream = Upstream::builder(id, target).reconnect_cap(Duration::from_millis(20));
+            let upstream = Upstream::builder(id, target)
+                .reconnect_cap(Duration::from_millis(20))
+                .greeting_timeout(Duration::from_secs(10));
             upstreams.push(upstream.start());
             ledger
         });

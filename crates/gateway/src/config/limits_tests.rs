@@ -62,7 +62,7 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
             "limits",
             "progress_cap = 0",
             "progress_cap",
-            "1 is the least",
+            "use 1 for no extension",
         ),
         (
             "limits",

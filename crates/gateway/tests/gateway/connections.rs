@@ -71,18 +71,20 @@ async fn half_sent_bodies_keep_no_client_out() {
 #[tokio::test]
 async fn a_connection_with_a_request_in_work_is_not_ended_for_another() {
     let gateway = gateway(FEW).await;
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": "orders__sales_report", "arguments": {"region": "x", "delay_ms": 3_000},
-    }});
-    let body = body.to_string();
-    let call = format!(
-        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len(),
-    );
     let mut busy = Vec::new();
-    for _ in 0..6 {
-        busy.push(connected(&gateway, call.as_bytes()).await);
+    for region in 0..6 {
+        // not the same call, of which one would run
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "orders__sales_report",
+            "arguments": {"region": region.to_string(), "delay_ms": 3_000},
+        }});
+        let body = body.to_string();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
+            body.len(),
+        );
+        busy.push(connected(&gateway, (head + &body).as_bytes()).await);
     }
     let mut asked = 0;
     until("the calls in work", || {

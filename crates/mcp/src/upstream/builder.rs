@@ -128,8 +128,9 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets how long a server over a pipe may take to answer the greeting. Then its process is ended and
-    /// started again. Default: 5 min, since `npx` and `uvx` download on a cold start.
+    /// Sets how long a server over a pipe may take to answer its first greeting. Then its process is
+    /// ended and started again. Default: 5 min, since `npx` and `uvx` download on a cold start. One
+    /// that has greeted before has at most the [`connect_timeout`](Self::connect_timeout).
     pub fn greeting_timeout(mut self, timeout: Duration) -> Self {
         self.options.greeting_timeout = timeout;
         self

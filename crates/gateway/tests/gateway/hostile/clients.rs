@@ -251,7 +251,7 @@ fn forged() -> Vec<Row> {
         session(
             "two sessions",
             "mcp-session-id: a\r\nmcp-session-id: b\r\n",
-            &[404],
+            &[400],
         ),
         Row {
             runs: 1,

@@ -126,7 +126,12 @@ async fn greet(
     opened: &Opened,
     known: &mut KnownEra,
 ) -> Result<ServerInfo, String> {
-    let timeout = shared.options.greeting_timeout;
+    let options = &shared.options;
+    // one that has greeted before has nothing to download
+    let timeout = match shared.info() {
+        Some(_) => options.greeting_timeout.min(options.connect_timeout),
+        None => options.greeting_timeout,
+    };
     let connection = &opened.connection;
     let greeting = session::greet(connection, shared, *known);
     // a request in flight is told of a loss only after the reason is known, so watch for it here
