@@ -17,7 +17,8 @@ use std::time::Duration;
 use callward_replay::report::{Cell, Grid, Mark, percent, share};
 use callward_replay::trace::Calls;
 
-use crate::day::{Fault, Figures, Freshness, Model, ToolEvidence, Traffic, measure};
+use crate::day::figures::ToolEvidence;
+use crate::day::{Fault, Figures, Freshness, Model, Traffic, measure};
 
 #[path = "../crates/replay/tests/replay/day/mod.rs"]
 mod day;

@@ -131,7 +131,7 @@ impl Read {
             if undisturbed && is_last {
                 shared.keep(key, record, received, expiry);
             } else {
-                shared.refuse(record, RefusalReason::Overtaken);
+                record.refuse(RefusalReason::Overtaken);
             }
         }
         match (result, expiry) {
@@ -149,7 +149,7 @@ impl Read {
                     reason @ (RefusalReason::NoStore | RefusalReason::ToolError) if undisturbed => {
                         shared.supersede(key, record, reason);
                     }
-                    reason => shared.refuse(record, reason),
+                    reason => record.refuse(reason),
                 }
                 flight.allow_more_leaders();
                 result.or_else(|error| {
@@ -191,7 +191,7 @@ impl Read {
         let deadline = call.deadline().map(Instant::from_std);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         let _ended_or_too_slow = timeout_at(until, flight.wait_for_previous()).await;
-        shared.bypass(record, &call, conflict.into());
+        record.bypass(&call, conflict.into());
         let sent = Instant::now();
         flight.dispatch(sent, None);
         let result = inner.oneshot(call).await;

@@ -42,7 +42,7 @@ impl<S: ToolService> Cache<S> {
         let version = shared.tools.version(call.tool(), shared);
         match Route::of(shared, &version, call) {
             Route::Bypass(reason) => {
-                shared.bypass(&version.record, call, reason);
+                version.record.bypass(call, reason);
                 Decision::Forward
             }
             Route::Write => Decision::Write(Write::new(shared.clone(), version, None)),

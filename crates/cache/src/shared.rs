@@ -15,7 +15,7 @@ use crate::flight::Flights;
 use crate::fresh::{Expiry, Gate, NotServed, Refreshing};
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
-use crate::reason::{BypassReason, RefusalReason};
+use crate::reason::RefusalReason;
 use crate::scope::{ScopeRules, Scopes};
 use crate::store::Entry;
 use crate::sync::MokaStore;
@@ -141,27 +141,14 @@ impl Shared {
         if self.store.put(key, entry) {
             record.count(|counts| counts.stored += 1);
         } else {
-            self.refuse(record, RefusalReason::TooLarge);
+            record.refuse(RefusalReason::TooLarge);
         }
     }
 
     /// Counts a result that is not kept, and removes the one it would have replaced.
     pub(crate) fn supersede(&self, key: u128, record: &Record, reason: RefusalReason) {
         self.store.remove(key);
-        self.refuse(record, reason);
-    }
-
-    /// Counts a result that is not kept.
-    pub(crate) fn refuse(&self, record: &Record, reason: RefusalReason) {
-        record.count(|counts| counts.refusals.add_one(reason));
-    }
-
-    /// Counts and records a call that is sent without a look-up.
-    pub(crate) fn bypass(&self, record: &Record, call: &ToolCall, reason: BypassReason) {
-        record.count(|counts| counts.bypass(reason));
-        if let Some(record) = call.record() {
-            record.set_cache_bypass(reason.as_str());
-        }
+        record.refuse(reason);
     }
 }
 

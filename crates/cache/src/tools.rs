@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use callward_core::{ReplicaSetId, Tool, ToolName};
+use callward_core::{ReplicaSetId, Tool, ToolCall, ToolName};
 use dashmap::DashMap;
 use parking_lot::Mutex;
 
 use crate::durations::Durations;
+use crate::reason::{BypassReason, RefusalReason};
 use crate::scope::{Scope, ScopeRules, StateAccess};
 use crate::shared::Shared;
 use crate::stats::{Counts, ToolStats};
@@ -185,6 +186,19 @@ impl Version {
 }
 
 impl Record {
+    /// Counts a result that is not kept.
+    pub(crate) fn refuse(&self, reason: RefusalReason) {
+        self.count(|counts| counts.refusals.add_one(reason));
+    }
+
+    /// Counts and records a call that is sent without a look-up.
+    pub(crate) fn bypass(&self, call: &ToolCall, reason: BypassReason) {
+        self.count(|counts| counts.bypass(reason));
+        if let Some(record) = call.record() {
+            record.set_cache_bypass(reason.as_str());
+        }
+    }
+
     pub(crate) fn count(&self, add: impl FnOnce(&mut Counts)) {
         add(&mut self.counts.lock());
     }

@@ -119,7 +119,7 @@ impl Write {
                 stale: Duration::ZERO,
                 ..expiry
             },
-            Err(reason) => return shared.refuse(record, reason),
+            Err(reason) => return record.refuse(reason),
         };
         record.took(took);
         // its principal may have been purged meanwhile
@@ -129,7 +129,7 @@ impl Write {
             (shared.key(&keep.identity, epochs) == key).then_some(key)
         };
         let Some(key) = produced.as_ref().and_then(key_of) else {
-            return shared.refuse(record, RefusalReason::Overtaken);
+            return record.refuse(RefusalReason::Overtaken);
         };
         let received = Received {
             output,

@@ -104,6 +104,10 @@ impl Comparison {
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
         let results = thread::scope(|scope| {
             // the workers take turns, so that each has policies of all kinds
+            #[expect(
+                clippy::needless_collect,
+                reason = "every worker runs before one is joined"
+            )]
             let workers: Vec<_> = (0..workers)
                 .map(|worker| {
                     let jobs = jobs.iter().skip(worker).step_by(workers);

@@ -71,7 +71,10 @@ impl LogFile {
         {
             end = last_of(&closed, &seal)?.0;
             if end.is_none() {
-                return Err(invalid(format!("{} is not an audit log", closed.display())));
+                return Err(invalid(&format!(
+                    "{} is not an audit log",
+                    closed.display()
+                )));
             }
         }
         let mut options = OpenOptions::new();
@@ -269,7 +272,7 @@ fn last_of(path: &Path, seal: &Seal) -> io::Result<(Option<End>, bool)> {
             (Some(line), Some(End { link, .. })) => *link = line.link(),
             (Some(line), end @ None) => *end = Some(first_of(line, seal)?),
             (None, None) if line.ends_with(b"\n") => {
-                return Err(invalid("the first line is not that of an audit log".into()));
+                return Err(invalid("the first line is not that of an audit log"));
             }
             (None, _) => {}
         }
@@ -279,10 +282,10 @@ fn last_of(path: &Path, seal: &Seal) -> io::Result<(Option<End>, bool)> {
 /// Reads the first line of a file.
 fn first_of(line: Line<'_>, seal: &Seal) -> io::Result<End> {
     if !line.is_intact(seal) {
-        return Err(invalid("it was edited, or has another key".into()));
+        return Err(invalid("it was edited, or has another key"));
     }
     let Ok(Note::File { log, file, .. }) = line.note() else {
-        return Err(invalid("the first line is not that of an audit log".into()));
+        return Err(invalid("the first line is not that of an audit log"));
     };
     Ok(End {
         log,
@@ -292,7 +295,7 @@ fn first_of(line: Line<'_>, seal: &Seal) -> io::Result<End> {
     })
 }
 
-fn invalid(what: String) -> io::Error {
+fn invalid(what: &str) -> io::Error {
     let text = format!("{what}; choose another path, or move the file away");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

@@ -49,7 +49,7 @@ impl ToolScopes {
 fn of_call(templates: &[ScopeTemplate], call: &ToolCall) -> Vec<NamedScope> {
     let named = access::named(templates, call.tool().set(), call).into_iter();
     let each = |(set, names): (&ReplicaSetId, Option<Vec<String>>)| {
-        let names = names.map_or(vec![None], |names| names.into_iter().map(Some).collect());
+        let names = names.map_or_else(|| vec![None], |names| names.into_iter().map(Some).collect());
         let set = set.clone();
         names.into_iter().map(move |name| NamedScope {
             set: set.clone(),

@@ -374,15 +374,11 @@ ttl = \"1m\"
 
     #[test]
     fn an_invalid_threshold_is_reported_at_its_key() {
-        for (cache, key, want) in [(
-            "slow_threshold = 500",
-            "`cache.slow_threshold`",
-            "\"250ms\"",
-        )] {
-            let text = format!("[cache]\n{cache}\n[servers.a]\ncommand = \"x\"\n");
-            let error = Config::parse(Path::new("t.toml"), &text).unwrap_err();
-            let error = error.to_string();
-            assert!(error.contains(key) && error.contains(want), "{error}");
+        let text = "[cache]\nslow_threshold = 500\n[servers.a]\ncommand = \"x\"\n";
+        let error = Config::parse(Path::new("t.toml"), text).unwrap_err();
+        let error = error.to_string();
+        for part in ["`cache.slow_threshold`", "\"250ms\""] {
+            assert!(error.contains(part), "{error}");
         }
     }
 }

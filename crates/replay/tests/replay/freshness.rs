@@ -44,9 +44,10 @@ fn read(lines: String) -> Traffic {
 }
 
 fn model(times: u32) -> Model {
-    let mut model = Model::default();
-    model.times = times;
-    model
+    Model {
+        times,
+        ..Model::default()
+    }
 }
 
 fn measured(freshness: Freshness, times: u32) -> Figures {

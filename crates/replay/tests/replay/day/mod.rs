@@ -7,14 +7,13 @@
 //!
 //! The benchmark `freshness` includes this module.
 
-mod figures;
+pub(crate) mod figures;
 mod model;
 pub(crate) mod random;
 mod run;
 mod state;
 
-#[allow(unused_imports, reason = "the benchmark uses all of them")]
-pub(crate) use self::figures::{Figures, ToolEvidence};
+pub(crate) use self::figures::Figures;
 pub(crate) use self::model::{Model, Traffic};
 pub(crate) use self::run::{Freshness, measure};
 
