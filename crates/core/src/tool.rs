@@ -239,8 +239,7 @@ impl ToolDefinition {
 
 /// One callable operation of one replica set: definition, verdict and plan.
 ///
-/// Immutable and shared by `Arc`: a changed definition is another `Tool`. What a layer [keeps](Self::keep)
-/// with it changes nothing about it.
+/// Immutable and shared by `Arc`: a changed definition is another `Tool`.
 #[derive(Debug, Clone)]
 pub struct Tool {
     set: ReplicaSetId,
