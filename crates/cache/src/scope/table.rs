@@ -66,7 +66,9 @@ impl Scopes {
 
     /// Invalidates everything.
     pub(crate) fn raise_all(&self) {
-        for group in &self.groups {
+        // a group that is made meanwhile begins with an epoch of its own
+        let groups: Vec<_> = self.groups.iter().map(|group| group.clone()).collect();
+        for group in groups {
             group.any.raise();
             group.wide.raise();
         }
@@ -74,14 +76,19 @@ impl Scopes {
 
     /// Invalidates everything that was read from scopes of this name, in whichever group.
     pub(crate) fn raise_named(&self, name: &str) {
-        for group in &self.groups {
-            self.named(group.key(), name).raise();
+        let groups: Vec<_> = self
+            .groups
+            .iter()
+            .map(|group| group.key().clone())
+            .collect();
+        for group in groups {
+            self.named(&group, name).raise();
         }
     }
 
     /// Returns `true` if the group is being written, or a write to it may still land.
     pub(crate) fn is_written(&self, group: &Group, now: Instant) -> bool {
-        let scopes = self.groups.get(group);
+        let scopes = self.groups.get(group).map(|scopes| scopes.clone());
         scopes.is_some_and(|scopes| scopes.has_conflict(self.at(now)))
     }
 
