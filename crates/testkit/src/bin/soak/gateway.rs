@@ -19,8 +19,7 @@ use crate::server::Server;
 
 /// What fails is the point: nothing is spared.
 const PATIENT: &str = "\n[cache]\nfreshness = \"fixed\"\n\n\
-    [breaker]\nfailures = 1000000\n\n[breaker.server]\nfailures = 1000000\n\n\
-    [router.health]\nfaults = 0\noutlier = 0\n";
+    [breaker]\nfailures = 1000000\n\n[breaker.server]\nfailures = 1000000\n\n";
 /// How long a gateway may take to end, with all that it started.
 const TO_END: Duration = Duration::from_secs(20);
 
