@@ -19,7 +19,7 @@ pub const MAX_DEFINITION_DEPTH: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unreadable {
-    /// Its arrays and objects nest deeper than so many levels.
+    /// Its arrays and objects nest deeper than this many levels.
     Depth(usize),
     /// One of its numbers is infinite as an [`f64`].
     Number,

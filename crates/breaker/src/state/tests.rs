@@ -561,7 +561,7 @@ proptest! {
                     let before = bench.state.clone();
                     let wait = before.time_to_pass(risk, &bench.config, bench.now);
                     let safe_wait = before.time_to_pass(Risk::Safe, &bench.config, bench.now);
-                    prop_assert!(safe_wait <= wait, "nobody waits less than a safe call");
+                    prop_assert!(safe_wait <= wait, "no call waits less than a safe one");
                     let admitted = bench.state.admit(risk, &bench.config, bench.now);
                     prop_assert_eq!(wait == Some(Duration::ZERO), admitted.is_ok());
                     prop_assert_eq!(admitted.err().unwrap_or(Some(Duration::ZERO)), wait);
@@ -585,7 +585,7 @@ proptest! {
                 Step::Settle(..) => {}
                 Step::Wait(secs) => bench.wait(secs),
             }
-            // whoever is within the limit still holds a place
+            // a probe within the limit still holds its permit
             let since = |given| bench.now.duration_since(given);
             let probing = flying
                 .iter()

@@ -204,7 +204,7 @@ async fn within<F: Future>(polls: u8, future: F) -> Option<F::Output> {
     .await
 }
 
-/// Lets callers of these behaviors meet; drops the first while it waits or runs, if told so.
+/// Lets callers of these behaviors meet; drops the first while it waits or runs, if asked to.
 fn play(behaviors: &[Behavior], keeps: bool, drop_first: bool, joins: Joins) {
     let table = Arc::new(Table {
         keeps,

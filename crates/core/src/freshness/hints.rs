@@ -55,7 +55,7 @@ fn may_say(body: &[u8]) -> bool {
 /// What is read of the members of the result, in one pass and without keeping the others.
 struct Top<'a> {
     said: Freshness,
-    /// More than one only if somebody wants to be read in two ways.
+    /// More than one only if a server wants two readings.
     meta: Vec<&'a RawValue>,
 }
 

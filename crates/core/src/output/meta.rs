@@ -139,7 +139,7 @@ fn nested(meta: &str) -> Option<String> {
     Some(format!("{{{}}}", all.join(",")))
 }
 
-/// Each `_meta` of an object: more than one only if somebody wants to be read in two ways.
+/// Each `_meta` of an object: more than one only if a server wants two readings.
 struct Found<'a> {
     meta: SmallVec<[&'a RawValue; 1]>,
 }

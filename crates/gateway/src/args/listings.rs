@@ -1,4 +1,4 @@
-//! The command lines of `callward annotate` and `callward lint`: what reads listed tools and serves nobody.
+//! The command lines of `callward annotate` and `callward lint`, which read listed tools.
 
 use std::path::PathBuf;
 

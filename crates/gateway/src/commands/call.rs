@@ -1,4 +1,4 @@
-//! `callward call`: one call, its result, and what became of it.
+//! `callward call`: one call, its result and its outcome.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -112,7 +112,7 @@ async fn requests_on_a_stream_of_the_server_s_own_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_the_server_s_own_is_reopened_after_an_event_that_is_too_long() {
+async fn a_server_stream_is_reopened_after_an_event_that_is_too_long() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("s").await;
