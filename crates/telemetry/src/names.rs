@@ -56,7 +56,7 @@ pub const SPANS: &[SpanName] = &[
     SpanName {
         name: CALL_SPAN,
         kinds: &[KIND_SERVER, KIND_INTERNAL],
-        meaning: "One for each call, from its arrival to its answer: also where the cache answers, or a layer refuses.",
+        meaning: "One for each call, from arrival to answer, also if the cache answers or a layer refuses.",
     },
     SpanName {
         name: ATTEMPT_SPAN,
@@ -78,7 +78,7 @@ pub struct Field {
     pub name: &'static str,
     /// The names of the spans that may have it.
     pub spans: &'static [&'static str],
-    /// What it says, in a line or two.
+    /// Its meaning in a line.
     pub meaning: &'static str,
 }
 
@@ -103,50 +103,50 @@ const CLIENT_SPANS: &[&str] = &[ATTEMPT_SPAN, DISCOVERY_SPAN];
 const EACH: &[&str] = &[CALL_SPAN, ATTEMPT_SPAN, DISCOVERY_SPAN];
 
 fields! {
-    OTEL_NAME = "otel.name" in EACH, "The name that OpenTelemetry shows, as the name of a `tracing` span is static: `tools/call {tool}` of an MCP request, `execute_tool {tool}` of a call from within the process, `tools/list` of a listing.";
-    OTEL_KIND = "otel.kind" in EACH, "`server` of a call that came as an MCP request, `client` of an attempt or a listing that went out as one, `internal` otherwise.";
-    OTEL_STATUS = "otel.status_code" in EACH, "`ERROR` for an error. The caller's own fault (codes -32700, -32600, -32601, -32602 and -32002) is not an error of a span of kind `server`.";
-    METHOD = "mcp.method.name" in EACH, "The MCP method: `tools/call` or `tools/list`. Absent without an MCP request.";
+    OTEL_NAME = "otel.name" in EACH, "The name that OpenTelemetry shows: `tools/call {tool}` of an MCP request, `execute_tool {tool}` of a call within the process, `tools/list` of a listing.";
+    OTEL_KIND = "otel.kind" in EACH, "`server` of an MCP request received, `client` of one sent, otherwise `internal`.";
+    OTEL_STATUS = "otel.status_code" in EACH, "`ERROR` for an error; absent for the caller's own fault (-32700, -32600, -32601, -32602, -32002) on a span of kind `server`.";
+    METHOD = "mcp.method.name" in EACH, "The MCP method, `tools/call` or `tools/list`.";
     OPERATION = "gen_ai.operation.name" in CALL_AND_ATTEMPT, "Always `execute_tool`.";
-    TOOL = "gen_ai.tool.name" in CALL_AND_ATTEMPT, "The tool's name. Only tools that are known are called, so the set of values is bounded.";
-    TOOL_TYPE = "gen_ai.tool.type" in CALL, "`function`, of a call from within the process.";
-    TOOL_DESCRIPTION = "gen_ai.tool.description" in CALL, "The first 1,024 bytes of the tool's description, of a call from within the process.";
-    CALL_ID = "gen_ai.tool.call.id" in CALL, "The model's id of the call, if the call was given one.";
-    ARGUMENTS = "gen_ai.tool.call.arguments" in CALL, "The arguments as JSON, without secrets. Only if configured, and never of a tool whose plan is restricted.";
-    RESULT = "gen_ai.tool.call.result" in CALL, "The result as JSON, without secrets. Only if configured, and never of a tool whose plan is restricted.";
-    REQUEST_ID = "jsonrpc.request.id" in EACH, "The id of the MCP request: the caller's of a call, the first one sent of an attempt or a listing.";
-    PROTOCOL_VERSION = "mcp.protocol.version" in EACH, "The revision of MCP that the request was made under, as in `2025-11-25`.";
-    SESSION_ID = "mcp.session.id" in EACH, "The MCP session, where there is one: in the revisions up to 2025-11-25, over HTTP.";
-    TRANSPORT = "network.transport" in EACH, "What carried the MCP request: `pipe` or `tcp`.";
-    PROTOCOL = "network.protocol.name" in EACH, "`http` where the request went by HTTP.";
-    PROTOCOL_HTTP_VERSION = "network.protocol.version" in EACH, "The version of HTTP, as in `1.1`.";
-    CLIENT_ADDRESS = "client.address" in CALL, "The address a call came from, if it came by TCP.";
-    CLIENT_PORT = "client.port" in CALL, "The port a call came from.";
+    TOOL = "gen_ai.tool.name" in CALL_AND_ATTEMPT, "The tool's name; bounded, as only known tools are called.";
+    TOOL_TYPE = "gen_ai.tool.type" in CALL, "`function`, of a call within the process.";
+    TOOL_DESCRIPTION = "gen_ai.tool.description" in CALL, "The first 1,024 bytes of the tool's description, of a call within the process.";
+    CALL_ID = "gen_ai.tool.call.id" in CALL, "The model's id of the call.";
+    ARGUMENTS = "gen_ai.tool.call.arguments" in CALL, "The arguments as JSON, redacted; only if configured, and never of a restricted tool.";
+    RESULT = "gen_ai.tool.call.result" in CALL, "The result as JSON, redacted; only if configured, and never of a restricted tool.";
+    REQUEST_ID = "jsonrpc.request.id" in EACH, "The id of the MCP request: of an attempt or a listing the first one sent.";
+    PROTOCOL_VERSION = "mcp.protocol.version" in EACH, "The MCP revision of the request (`2025-11-25`).";
+    SESSION_ID = "mcp.session.id" in EACH, "The MCP session, of HTTP in revisions up to 2025-11-25.";
+    TRANSPORT = "network.transport" in EACH, "The transport of the MCP request: `pipe` or `tcp`.";
+    PROTOCOL = "network.protocol.name" in EACH, "`http` of a request by HTTP.";
+    PROTOCOL_HTTP_VERSION = "network.protocol.version" in EACH, "The version of HTTP (`1.1`).";
+    CLIENT_ADDRESS = "client.address" in CALL, "The client's address, of a call by TCP.";
+    CLIENT_PORT = "client.port" in CALL, "The client's port.";
     SERVER_ADDRESS = "server.address" in CLIENT_SPANS, "The server's host, if it is reached by HTTP.";
     SERVER_PORT = "server.port" in CLIENT_SPANS, "The server's port.";
-    ERROR_TYPE = "error.type" in EACH, "The error, as one word of a bounded set: `tool_error` of an answer with `isError`, a well-known JSON-RPC or HTTP code, or the kind of the failure. Absent without an error.";
-    STATUS_CODE = "rpc.response.status_code" in EACH, "The code of the JSON-RPC error that was answered with.";
+    ERROR_TYPE = "error.type" in EACH, "The error as a word of a bounded set: `tool_error` of a result with `isError`, a well-known JSON-RPC or HTTP code, or the kind of the failure.";
+    STATUS_CODE = "rpc.response.status_code" in EACH, "The code of the JSON-RPC error.";
     SERVER_SET = "callward.server_set" in CALL, "The replica set that offers the tool.";
-    ANNOTATIONS = "callward.annotations" in CALL, "The hints the call's plan was derived from, in one line.";
-    EFFECT = "callward.effect" in CALL, "What the call may do: `read_only`, `idempotent`, `mutating` or `destructive`.";
-    PLAN = "callward.plan" in CALL, "The call's plan, in one line.";
-    PLAN_REASON = "callward.plan.reason" in CALL, "Why the effect is what it is.";
-    CONFIRM = "callward.confirm" in CALL, "Whether a human is asked: `ask` or `skip`.";
+    ANNOTATIONS = "callward.annotations" in CALL, "The hints that the plan is derived from.";
+    EFFECT = "callward.effect" in CALL, "The effect: `read_only`, `idempotent`, `mutating` or `destructive`.";
+    PLAN = "callward.plan" in CALL, "The plan of the call.";
+    PLAN_REASON = "callward.plan.reason" in CALL, "The reason for the effect.";
+    CONFIRM = "callward.confirm" in CALL, "`ask` if the plan requires confirmation, otherwise `skip`.";
     CACHE = "callward.cache" in CALL, "What the cache did: `bypass`, `hit`, `stale`, `joined`, `miss` or `invalidated`.";
-    CACHE_BYPASS_REASON = "callward.cache.bypass_reason" in CALL, "Why the cache sent the call without a look-up, as one word of a bounded set. Absent otherwise.";
-    ATTEMPTS = "callward.attempts" in CALL, "How many attempts were started.";
-    HEDGE = "callward.hedge" in CALL, "The outcome of a second attempt beside a slow first: `sent` or `won`. Absent if there was none.";
-    GUARDED = "callward.guarded" in CALL, "`true` if the loop guard answered in the server's place. Absent otherwise.";
-    DECISIONS = "callward.decisions" in CALL, "The decisions about the call with their reasons, in order and in one line, as `callward explain` shows them.";
-    ATTEMPT_NUMBER = "callward.attempt.number" in ATTEMPT, "Which attempt it is, from 1.";
-    SERVER = "callward.server" in EACH, "The server: of a call the one chosen last.";
-    ROUTE_REASON = "callward.route.reason" in CALL_AND_ATTEMPT, "Why that server, or why none.";
-    ROUTE_STRATEGY = "callward.route.strategy" in ATTEMPT, "The name of the strategy that chose it.";
-    ROUTE_RULE = "callward.route.rule" in ATTEMPT, "The plan's requirements and preferences, in words; they come before the strategy.";
-    ROUTE_CANDIDATES = "callward.route.candidates" in ATTEMPT, "The candidates, each with its weight and what speaks against it: at most eight.";
-    ROUTE_ALTERNATES = "callward.route.alternates" in ATTEMPT, "Servers that would be asked next, best first: at most four. Absent where there are none.";
-    DELIVERY = "callward.delivery" in ATTEMPT, "How far an attempt got: `answered`, `not_sent` or `unknown`.";
-    PURPOSE = "callward.discovery.purpose" in DISCOVERY, "What a listing is made for: `discovery`, or `probe` to find out whether the server is back.";
-    TOOLS = "callward.discovery.tools" in DISCOVERY, "How many tools were listed.";
-    DURATION_MS = "duration_ms" in EACH, "From start to end, in milliseconds.";
+    CACHE_BYPASS_REASON = "callward.cache.bypass_reason" in CALL, "The reason of a `bypass`.";
+    ATTEMPTS = "callward.attempts" in CALL, "The number of attempts.";
+    HEDGE = "callward.hedge" in CALL, "The outcome of hedging: `sent` or `won`.";
+    GUARDED = "callward.guarded" in CALL, "`true` if the loop guard answered.";
+    DECISIONS = "callward.decisions" in CALL, "The decisions about the call with their reasons, as `callward explain` shows them.";
+    ATTEMPT_NUMBER = "callward.attempt.number" in ATTEMPT, "The number of the attempt, from 1.";
+    SERVER = "callward.server" in EACH, "The server; of a call, the last one chosen.";
+    ROUTE_REASON = "callward.route.reason" in CALL_AND_ATTEMPT, "The reason for that server, or for none.";
+    ROUTE_STRATEGY = "callward.route.strategy" in ATTEMPT, "The strategy that chose it.";
+    ROUTE_RULE = "callward.route.rule" in ATTEMPT, "The plan's requirements and preferences, which precede the strategy.";
+    ROUTE_CANDIDATES = "callward.route.candidates" in ATTEMPT, "The candidates with weight and the reasons against them, at most eight.";
+    ROUTE_ALTERNATES = "callward.route.alternates" in ATTEMPT, "The next best servers, at most four.";
+    DELIVERY = "callward.delivery" in ATTEMPT, "The delivery of the attempt: `answered`, `not_sent` or `unknown`.";
+    PURPOSE = "callward.discovery.purpose" in DISCOVERY, "`discovery`, or `probe` of a server that was down.";
+    TOOLS = "callward.discovery.tools" in DISCOVERY, "The number of tools listed.";
+    DURATION_MS = "duration_ms" in EACH, "The duration in milliseconds.";
 }

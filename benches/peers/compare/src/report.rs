@@ -30,9 +30,7 @@ pub(crate) fn write(page: &Path, folder: &Path) -> Outcome<()> {
         fs::write(folder.join(name), svg)?;
         generated.push_str(&format!("\n![{}]({folder_name}/{name})\n", plot::alt(name)));
     }
-    for section in sections::read(folder)? {
-        generated.push_str(&section);
-    }
+    generated.push_str(&sections::read(folder, folder_name)?);
     let old = fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
     fs::write(page, between(&old, &generated)?)?;
     Ok(())

@@ -1,16 +1,15 @@
-//! The defaults in `docs/behavior.md` are those of the code. `CALLWARD_WRITE_PAGES=1 cargo test -p
-//! callward-gateway --bin callward defaults` writes its tables.
+//! The tables of `docs/config.md` have every key with its default, as the code has it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use callward::telemetry::export::OtlpConfig;
-use callward_testkit::page::{holds, table};
 
 use super::file::File;
 use super::units::show_duration;
 
 /// The file's tables, each under the name it has in a file.
-const SECTIONS: [&str; 17] = [
+pub(super) const SECTIONS: [&str; 17] = [
     "",
     "http",
     "admin",
@@ -33,8 +32,8 @@ const SECTIONS: [&str; 17] = [
 /// Returns every key that a table may have: the reader itself lists them when it meets another.
 fn keys(section: &str) -> Vec<String> {
     let text = match section {
-        "" => "nobody = 1".to_owned(),
-        section => format!("[{section}]\nnobody = 1"),
+        "" => "unknown = 1".to_owned(),
+        section => format!("[{section}]\nunknown = 1"),
     };
     let error = toml::from_str::<File>(&text).unwrap_err();
     let (_, listed) = error.message().split_once("expected ").unwrap();
@@ -45,13 +44,13 @@ fn keys(section: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a key without a value comes to, where that is something.
-fn derived(section: &str, key: &str) -> Option<String> {
+/// Returns the default of a key that has no value in the file, if there is one.
+pub(super) fn derived(section: &str, key: &str) -> Option<String> {
     let quoted = |time| Some(format!("`\"{}\"`", show_duration(time)));
     match (section, key) {
         ("admin", "listen") => Some("`127.0.0.1:7421`, or a free port if it is taken".into()),
         ("limits", "attempt_timeout") => Some("the profile's".into()),
-        ("breaker" | "breaker.server", _) => None,
+        ("breaker", "slow_rate") => Some("`0.5`".into()),
         ("telemetry", "otlp_timeout") => quoted(OtlpConfig::DEFAULT_TIMEOUT),
         ("telemetry", "otlp_queue") => Some(format!("`{}`", OtlpConfig::DEFAULT_QUEUE)),
         ("telemetry", "otlp_batch") => Some(format!("`{}`", OtlpConfig::DEFAULT_BATCH)),
@@ -69,63 +68,46 @@ fn derived(section: &str, key: &str) -> Option<String> {
     }
 }
 
-/// One table: every key of a section with its default, as the whole file of docs/config.md has it.
-/// That file is held to the code by the tests of `pages`.
-fn section(name: &str, whole: &toml::Table) -> String {
-    let path = name.split('.').filter(|part| !part.is_empty());
-    let mut written = whole;
-    for part in path {
-        let part = if part == "NAME" { "files" } else { part };
-        written = written[part].as_table().unwrap();
-    }
-    // what the example's server says for itself is no default
-    let example = ["command", "args", "env", "set", "prefix", "annotations"];
-    let rows = keys(name).into_iter().filter_map(|key| {
-        let is_example = name == "servers.NAME" && example.contains(&key.as_str());
-        let value = written.get(&key).filter(|_| !is_example);
-        let shown = match value {
-            // a table of its own
-            Some(toml::Value::Table(_)) => return None,
-            Some(value) => format!("`{}`", serde_json::to_string(value).unwrap()),
-            None => derived(name, &key).unwrap_or_else(|| "not set".into()),
-        };
-        Some([format!("`{key}`"), shown])
+/// Returns the rows of a section's table in the page: each key with its default.
+pub(super) fn documented(section: &str) -> BTreeMap<String, String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let heading = match section {
+        "" => "\n## Top level\n".to_owned(),
+        section => format!("\n## `[{section}]`\n"),
+    };
+    let (_, after) = text.split_once(&heading).unwrap();
+    let rows = after.split("\n#").next().unwrap().lines();
+    let rows = rows.filter_map(|line| {
+        let (key, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        let (default, _) = rest.split_once(" | ")?;
+        let is_key = |key: &str| key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        is_key(key).then(|| (key.to_owned(), default.to_owned()))
     });
-    table(&["key", "default"], rows)
+    rows.collect()
 }
 
 #[test]
-fn the_page_about_behavior_has_every_key_with_its_default() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let whole: toml::Table = super::pages::whole_file().parse().unwrap();
-    let names: Vec<_> = SECTIONS.map(|name| format!("defaults: [{name}]")).into();
-    let tables = SECTIONS.map(|name| section(name, &whole));
-    let names = names.iter().map(String::as_str);
-    let made: Vec<_> = names.zip(tables).collect();
-    holds(&docs.join("behavior.md"), "defaults: ", &made);
-}
-
-/// Every table of the whole file is one of the sections.
-#[test]
-fn no_section_is_left_out() {
-    fn tables(table: &toml::Table, before: &str, found: &mut Vec<String>) {
-        for (key, value) in table {
-            if let Some(inner) = value.as_table() {
-                found.push(format!("{before}{key}"));
-                tables(inner, &format!("{before}{key}."), found);
+fn the_page_has_every_key_and_no_other() {
+    for section in SECTIONS {
+        let mut expected = keys(section);
+        expected.retain(|key| {
+            let table = format!("{section}.{key}");
+            let table = table.trim_start_matches('.');
+            !SECTIONS.contains(&table)
+                && !["lexicon", "servers", "servers.NAME.tools"].contains(&table)
+        });
+        expected.sort_unstable();
+        let documented = documented(section);
+        let found: Vec<_> = documented.keys().cloned().collect();
+        assert_eq!(found, expected, "[{section}]");
+        for (key, default) in documented {
+            match derived(section, &key) {
+                Some(derived) => assert_eq!(default, derived, "[{section}] {key}"),
+                None => assert!(default == "not set" || default.starts_with('`'), "{key}"),
             }
         }
     }
-    let mut whole: toml::Table = super::pages::whole_file().parse().unwrap();
-    whole.remove("servers");
-    // verbs of one's own: all lists are empty
-    whole.remove("lexicon");
-    let mut found = vec![String::new(), "servers.NAME".into()];
-    tables(&whole, "", &mut found);
-    let mut known = SECTIONS.map(ToOwned::to_owned);
-    found.sort_unstable();
-    known.sort_unstable();
-    assert_eq!(found, known);
 }
 
 /// A key that the whole file leaves out has no value in the code either.

@@ -1,5 +1,7 @@
 //! The documented files and examples are read as they are written.
 
+use std::fmt::Write as _;
+
 use super::*;
 
 #[test]
@@ -26,12 +28,25 @@ fn the_pages_about_the_config_show_files_that_are_accepted() {
     }
 }
 
-/// The first block of the page: the file with every default.
+/// The file with every default, as the tables of the page have them.
 pub(super) fn whole_file() -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/config.md");
-    let text = std::fs::read_to_string(page).unwrap();
-    let file = text.split("```toml\n").nth(1).unwrap();
-    file.split("```").next().unwrap().to_owned()
+    let mut file = String::new();
+    for section in defaults::SECTIONS {
+        match section {
+            "" => {}
+            "servers.NAME" => file.push_str("[servers.files]\ncommand = \"npx\"\n"),
+            section => writeln!(file, "[{section}]").unwrap(),
+        }
+        for (key, default) in defaults::documented(section) {
+            let code = default
+                .strip_prefix('`')
+                .and_then(|code| code.strip_suffix('`'));
+            if let Some(value) = code.filter(|_| defaults::derived(section, &key).is_none()) {
+                writeln!(file, "{key} = {value}").unwrap();
+            }
+        }
+    }
+    file
 }
 
 #[test]

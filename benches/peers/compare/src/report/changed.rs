@@ -15,10 +15,10 @@ pub(crate) fn section(page: &mut String, figures: &Figures) -> Result {
         );
     }
     writeln!(page, "Wrong answers, of all answers.\n")?;
-    writeln!(page, "| | configuration | {} |", WAYS.join(" | "))?;
-    writeln!(page, "| --- | --- |{}", " ---: |".repeat(WAYS.len()))?;
+    writeln!(page, "| | {} |", WAYS.join(" | "))?;
+    writeln!(page, "| --- |{}", " ---: |".repeat(WAYS.len()))?;
     for peer in &figures.peers {
-        write!(page, "| {} | {} |", peer.name, peer.configuration)?;
+        write!(page, "| {} |", peer.name)?;
         for way in WAYS {
             write!(page, " {} |", cell(peer, way))?;
         }
@@ -47,7 +47,6 @@ mod tests {
     fn page(changed: Vec<Changed>) -> String {
         let peer = PeerFigures {
             name: "a".to_owned(),
-            configuration: "default".to_owned(),
             changed,
             ..PeerFigures::default()
         };
@@ -74,7 +73,7 @@ mod tests {
             found(2, 0, 0, 7),
             found(3, 0, 0, 0),
         ]);
-        let row = "| a | default | 3 of 100 | 0 of 90, 10 failed | none of 7 answered | not applicable | – |";
+        let row = "| a | 3 of 100 | 0 of 90, 10 failed | none of 7 answered | not applicable | – |";
         assert!(page.contains(row), "{page}");
     }
 

@@ -157,17 +157,10 @@ fn better(page: &mut String, figures: &Figures) -> std::fmt::Result {
 
 fn setups(page: &mut String, figures: &Figures) -> std::fmt::Result {
     writeln!(page, "\n### How each is set up\n")?;
-    writeln!(
-        page,
-        "| name here | version | configuration | how it is set up |"
-    )?;
-    writeln!(page, "| --- | --- | --- | --- |")?;
+    writeln!(page, "| name | setup |")?;
+    writeln!(page, "| --- | --- |")?;
     for peer in &figures.peers {
-        writeln!(
-            page,
-            "| {} | {} | {} | {} |",
-            peer.name, peer.version, peer.configuration, peer.setup
-        )?;
+        writeln!(page, "| {} | {} |", peer.name, peer.setup)?;
     }
     let failures: Vec<_> = figures
         .peers
