@@ -7,11 +7,11 @@ mod deliveries;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use callward::ToolError;
 use callward::core::{Delivery, ErrorKind, RetryRule};
 use callward::retry::{RetryDecision, classify};
 use callward::telemetry::names;
 use callward::telemetry::names::metric::{self, label};
-use callward::{ToolError, core};
 use callward_testkit::page::{holds, table};
 
 fn root() -> &'static Path {
@@ -52,22 +52,21 @@ fn attributes() -> String {
     table(&["attribute", "spans", "meaning"], rows)
 }
 
-fn metrics() -> String {
-    let rows = metric::ALL.iter().map(|metric| {
-        let kind = match metric.unit {
-            "s" => format!("{}, seconds", metric.kind.as_str()),
-            "By" => format!("{}, bytes", metric.kind.as_str()),
-            _ => metric.kind.as_str().to_owned(),
+fn metrics(kind: metric::Kind) -> String {
+    let metrics = metric::ALL.iter().filter(|metric| metric.kind == kind);
+    let rows = metrics.map(|metric| {
+        let unit = match metric.unit {
+            "s" => ", in seconds",
+            "By" => ", in bytes",
+            _ => "",
         };
-        let labels = codes(metric.labels);
         [
             code(metric.name),
-            kind,
-            labels,
-            metric.description.to_owned(),
+            codes(metric.labels),
+            format!("{}{unit}", metric.description),
         ]
     });
-    table(&["metric", "kind", "labels", "description"], rows)
+    table(&["metric", "labels", "description"], rows)
 }
 
 fn labels() -> String {
@@ -93,21 +92,6 @@ fn buckets() -> String {
         ],
     ];
     table(&["histograms of", "upper bounds, in seconds"], rows)
-}
-
-fn stages() -> String {
-    let rows = core::Stage::ALL.iter().map(|stage| {
-        let meaning = stage.meaning().to_owned();
-        [code(stage.as_str()), meaning]
-    });
-    table(&["stage", "decides"], rows)
-}
-
-fn verdicts() -> String {
-    let rows = core::Verdict::ALL
-        .iter()
-        .map(|verdict| [code(verdict.as_str()), verdict.meaning().to_owned()]);
-    table(&["verdict", "means"], rows)
 }
 
 const DELIVERIES: [Delivery; 3] = [Delivery::NotSent, Delivery::Answered, Delivery::Unknown];
@@ -184,11 +168,11 @@ fn the_page_says_what_the_code_does() {
     let made = [
         ("code: spans", spans()),
         ("code: attributes", attributes()),
-        ("code: metrics", metrics()),
+        ("code: counters", metrics(metric::Kind::Counter)),
+        ("code: gauges", metrics(metric::Kind::Gauge)),
+        ("code: histograms", metrics(metric::Kind::Histogram)),
         ("code: labels", labels()),
         ("code: buckets", buckets()),
-        ("code: stages", stages()),
-        ("code: verdicts", verdicts()),
         ("code: errors", errors()),
         ("code: JSON-RPC", rpc_codes()),
     ];

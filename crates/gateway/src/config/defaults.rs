@@ -104,7 +104,7 @@ fn the_page_has_every_key_and_no_other() {
         for (key, default) in documented {
             match derived(section, &key) {
                 Some(derived) => assert_eq!(default, derived, "[{section}] {key}"),
-                None => assert!(default == "not set" || default.starts_with('`'), "{key}"),
+                None => assert!(default == "unset" || default.starts_with('`'), "{key}"),
             }
         }
     }
