@@ -1,8 +1,8 @@
 //! Hits and stale answers of each lifetime, on recorded agent sessions made into a day of traffic.
 //!
 //! `cargo bench --bench freshness [-- FILE... --seed N --times N --outside N]`. Without a FILE, the
-//! sample in `docs/examples` is replayed. `docs/benchmarks/freshness.md` documents what is recorded and
-//! what is modelled. The figures of one seed are the same on every machine.
+//! sample in `docs/examples` is replayed. `docs/benchmarks/freshness.md` documents what is recorded
+//! and what is modelled. The figures of one seed are the same on every machine.
 #![expect(
     clippy::print_stderr,
     clippy::print_stdout,

@@ -1,7 +1,8 @@
 //! What an OpenTelemetry collector is sent: a trace for each call, as a tree, and metrics.
 //! `cargo run --example otel --features otlp`.
 //!
-//! The collector is in this program too, so that nothing has to be installed; it is asked over HTTP.
+//! The collector is in this program too, so that nothing has to be installed; it is asked over
+//! HTTP.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;

@@ -1,5 +1,5 @@
-//! Servers that lose replies, and count what they ran: naive repeats run writes twice, the stack never
-//! does. `cargo run --example safe_retries`.
+//! Servers that lose replies, and count what they ran: naive repeats run writes twice, the stack
+//! never does. `cargo run --example safe_retries`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;

@@ -16,21 +16,21 @@ use crate::stack::Stack;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LearnedLifetime {
-    /// The lifetime that evidence and the plan allow now, from the dispatch of a call, for arguments
-    /// without evidence of their own; 0 if none.
+    /// The lifetime that evidence and the plan allow now, from the dispatch of a call, for
+    /// arguments without evidence of their own; 0 if none.
     pub served: Duration,
     /// Executions that repeated an earlier one after at most 300 s.
     pub repeats: u64,
     /// Of these, the ones with another answer.
     pub different: u64,
-    /// Why nothing is served beyond the burst window, with the evidence that is missing. `None` where a
-    /// lifetime is allowed.
+    /// Why nothing is served beyond the burst window, with the evidence that is missing. `None`
+    /// where a lifetime is allowed.
     pub missing: Option<String>,
 }
 
 impl LearnedLifetime {
-    /// Reads it off a plan and the evidence; `None` if the plan's lifetime is not learned. `burst` is the
-    /// cache's [burst window](callward_cache::CacheConfig::burst).
+    /// Reads it off a plan and the evidence; `None` if the plan's lifetime is not learned. `burst`
+    /// is the cache's [burst window](callward_cache::CacheConfig::burst).
     pub(crate) fn new(
         plan: &CallPlan,
         seen: Option<&EvidenceStatus>,
@@ -107,8 +107,8 @@ fn lacks(seen: &EvidenceStatus) -> String {
 }
 
 impl Stack {
-    /// Returns how long the results of each offered tool are served whose lifetime is learned, by the
-    /// evidence of the principal with the most.
+    /// Returns how long the results of each offered tool are served whose lifetime is learned, by
+    /// the evidence of the principal with the most.
     #[must_use]
     pub fn learned_lifetimes(&self) -> HashMap<(ReplicaSetId, ToolName), LearnedLifetime> {
         let catalogue = self.catalogue();

@@ -111,8 +111,8 @@ impl Server {
         self
     }
 
-    /// Adds a capability, for strategies that look at them: what the server can do that others of its
-    /// set cannot. Default: none.
+    /// Adds a capability, for strategies that look at them: what the server can do that others of
+    /// its set cannot. Default: none.
     #[must_use]
     pub fn capability(mut self, capability: impl Into<String>) -> Self {
         self.capabilities.push(capability.into());
@@ -205,8 +205,8 @@ impl Server {
         self
     }
 
-    /// Adds a rule over the arguments of one tool, behind those added before: the first that matches
-    /// wins, and its hints are laid over the operator's own. See
+    /// Adds a rule over the arguments of one tool, behind those added before: the first that
+    /// matches wins, and its hints are laid over the operator's own. See
     /// [`core::refine`](crate::core::refine) for what matches. Default: none.
     ///
     /// ```
@@ -233,9 +233,9 @@ impl Server {
         self
     }
 
-    /// Sets what decides how long results of reads are kept where neither the operator nor the server
-    /// says it. Default: what [`ToolServer::freshness`] says, [`FreshnessMode::Learned`] for MCP
-    /// servers and [`FreshnessMode::Fixed`] for tools of this process.
+    /// Sets what decides how long results of reads are kept where neither the operator nor the
+    /// server says it. Default: what [`ToolServer::freshness`] says, [`FreshnessMode::Learned`] for
+    /// MCP servers and [`FreshnessMode::Fixed`] for tools of this process.
     #[must_use]
     pub fn freshness(mut self, mode: FreshnessMode) -> Self {
         self.freshness = Some(mode);
@@ -268,7 +268,8 @@ impl Server {
     }
 
     /// Says which other replica sets share state with this server's: a write through any of them
-    /// invalidates what was read from all. Default: [`StateGroup::Shared`], all that say nothing else.
+    /// invalidates what was read from all. Default: [`StateGroup::Shared`], all that say nothing
+    /// else.
     ///
     /// ```
     /// use callward::cache::StateGroup;
@@ -285,9 +286,9 @@ impl Server {
     }
 
     /// Says which state one tool reads and writes, so that a write drops less than all that is kept
-    /// of the state it shares. It stands in place of what the cache's own config says of the tool. See
-    /// [`ScopeTemplate`](crate::cache::ScopeTemplate) for how state is named. Default: each tool
-    /// touches all of the state that its replica set shares.
+    /// of the state it shares. It stands in place of what the cache's own config says of the tool.
+    /// See [`ScopeTemplate`](crate::cache::ScopeTemplate) for how state is named. Default: each
+    /// tool touches all of the state that its replica set shares.
     ///
     /// ```
     /// use callward::cache::ToolScopes;
@@ -306,8 +307,8 @@ impl Server {
 
     /// Says what to check with what a call of one tool did whose answer never came: another tool of
     /// the same replica set, which must only read. The error of such a call names it. Default: the
-    /// names decide, `get_order` for `update_order`. One that is not there, or does not only read, is
-    /// warned of, and names decide then too.
+    /// names decide, `get_order` for `update_order`. One that is not there, or does not only read,
+    /// is warned of, and names decide then too.
     ///
     /// ```
     /// use callward::{Server, Tools};
@@ -322,13 +323,13 @@ impl Server {
         self
     }
 
-    /// Sets how the state that the server keeps is divided among callers: results, single flight and
-    /// breakers are divided with it. Where a set has several servers, all calls of a session, or of a
-    /// principal, then go to one of them and to no other, not even if it fails.
+    /// Sets how the state that the server keeps is divided among callers: results, single flight
+    /// and breakers are divided with it. Where a set has several servers, all calls of a session,
+    /// or of a principal, then go to one of them and to no other, not even if it fails.
     ///
     /// Default: as the server says ([`ToolServer::instances`]), which is
-    /// [`Session`](Instances::Session) for an MCP server that is a child process or opens sessions, and
-    /// [`Shared`](Instances::Shared) for everything else and for each set of several servers.
+    /// [`Session`](Instances::Session) for an MCP server that is a child process or opens sessions,
+    /// and [`Shared`](Instances::Shared) for everything else and for each set of several servers.
     #[must_use]
     pub const fn instances(mut self, instances: Instances) -> Self {
         self.instances = Some(instances);

@@ -67,7 +67,8 @@ fn weight(weight: u32) -> Weight {
 /// Which servers a tool's calls go to, in the order of names.
 async fn who(stack: &Stack, tool: &str) -> Vec<String> {
     let mut who = Vec::new();
-    // a server that has just come gets a tenth of its share: so many that it is not left out by chance
+    // a server that has just come gets a tenth of its share: so many that it is not left out by
+    // chance
     for n in 0..300 {
         who.push(stack.call(tool, json!({"n": n})).await.unwrap().to_text());
     }

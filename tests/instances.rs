@@ -11,7 +11,8 @@ use callward::{
 };
 use serde_json::Value;
 
-/// A server with a tool that reads and counts how often it ran, one that writes, and one that fails.
+/// A server with a tool that reads and counts how often it ran, one that writes, and one that
+/// fails.
 fn server(id: &str) -> (Server, Arc<AtomicUsize>) {
     let reads = Arc::new(AtomicUsize::new(0));
     let runs = reads.clone();

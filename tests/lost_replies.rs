@@ -129,7 +129,8 @@ async fn of_reads_that_lose_one_reply_in_ten_hardly_any_fails() {
     }
 }
 
-/// Among calls of eight, what is lost is no row of failures: nobody is refused, and nothing runs again.
+/// Among calls of eight, what is lost is no row of failures: nobody is refused, and nothing runs
+/// again.
 #[tokio::test(start_paused = true)]
 async fn writes_of_many_run_once_each_though_three_in_ten_replies_are_lost() {
     let breaker = BreakerConfig::default();
@@ -146,9 +147,9 @@ async fn writes_of_many_run_once_each_though_three_in_ten_replies_are_lost() {
     }
 }
 
-/// Three in ten is more than the budget pays for: a hundred calls would take 43 repeats, and have 23.
-/// The breakers of tools make it hardly worse: three in a row, each begun after the one before was
-/// known, are rare among calls of eight.
+/// Three in ten is more than the budget pays for: a hundred calls would take 43 repeats, and have
+/// 23. The breakers of tools make it hardly worse: three in a row, each begun after the one before
+/// was known, are rare among calls of eight.
 #[tokio::test(start_paused = true)]
 async fn where_the_budget_is_spent_breakers_that_open_make_it_hardly_worse() {
     let blind = BreakerConfig::default()

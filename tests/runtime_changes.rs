@@ -304,7 +304,8 @@ async fn call(stack: Stack, world: Arc<World>, number: usize) -> Told {
     }
 }
 
-/// Plays a round; returns how many calls were answered and how many were refused for want of a server.
+/// Plays a round; returns how many calls were answered and how many were refused for want of a
+/// server.
 async fn round(pace: Pace, seed: u64, at_once: usize, later: usize) -> (usize, usize) {
     let world = World::new(pace, at_once + later);
     let mut changes = Changes {

@@ -1,5 +1,6 @@
 //! Safe calls under faults of the way to the servers: they get through where repeats are not
-//! limited, and where they are, no more is sent than the budget pays for, and what it refuses says so.
+//! limited, and where they are, no more is sent than the budget pays for, and what it refuses says
+//! so.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::time::Duration;
@@ -89,8 +90,8 @@ fn run(seed: u64, settings: impl FnOnce(StackBuilder) -> StackBuilder) -> Outcom
     })
 }
 
-/// Everything but the budget, the breakers and how long they are waited for as it is by default: ten
-/// attempts, because the chance that all of ten fail is 0.3^10, six in a million.
+/// Everything but the budget, the breakers and how long they are waited for as it is by default:
+/// ten attempts, because the chance that all of ten fail is 0.3^10, six in a million.
 fn opened(seed: u64) -> RetryConfig {
     RetryConfig::default()
         .with_seed(seed)
@@ -102,8 +103,9 @@ fn opened(seed: u64) -> RetryConfig {
 
 /// Breakers that are made for such a way to the servers, and the default ones. Those open at three
 /// failures in a row, so here they are open most of the time: it is their purpose to leave a server
-/// alone that fails so often. A call gets through because it waits for a probe, which takes a deadline
-/// of minutes: of 2,000 calls up to eleven need more than five minutes, and none more than ten.
+/// alone that fails so often. A call gets through because it waits for a probe, which takes a
+/// deadline of minutes: of 2,000 calls up to eleven need more than five minutes, and none more than
+/// ten.
 fn breakers() -> [(BreakerConfig, BreakerConfig); 2] {
     [
         (patient(), patient()),
@@ -170,8 +172,8 @@ fn with_the_default_budget_no_more_is_sent_than_it_pays_for_and_what_it_refuses_
     }
 }
 
-/// Where three in ten of all calls fail, three failures in a row are no sign of anything: a share of
-/// them is.
+/// Where three in ten of all calls fail, three failures in a row are no sign of anything: a share
+/// of them is.
 fn patient() -> BreakerConfig {
     BreakerConfig::default()
         .with_failures(0)

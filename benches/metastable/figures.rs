@@ -94,13 +94,14 @@ pub(crate) struct Figures {
     pub(crate) amplification: f64,
     pub(crate) amplification_after: f64,
     pub(crate) amplification_worst: f64,
-    /// Seconds from the end of the outage until nine of ten calls to the struck sets are answered, in
-    /// that second and each after it. None: not before the end of the run.
+    /// Seconds from the end of the outage until nine of ten calls to the struck sets are answered,
+    /// in that second and each after it. None: not before the end of the run.
     pub(crate) recovered_after_secs: Option<f64>,
     /// Seconds until the last breaker lets a probe through, as of the end of the outage.
     pub(crate) open_secs: Option<f64>,
-    /// Answer times of calls offered from the begin of the outage on, as the longest of 99 in 100, in
-    /// milliseconds: of sets on the same machines as what is struck, and of all others that are not.
+    /// Answer times of calls offered from the begin of the outage on, as the longest of 99 in 100,
+    /// in milliseconds: of sets on the same machines as what is struck, and of all others that are
+    /// not.
     pub(crate) neighbours_p99_ms: f64,
     pub(crate) others_p99_ms: f64,
     /// Calls to sets that are not struck and were not answered, over all those.

@@ -1,22 +1,23 @@
 //! Metastable failure: retries that keep servers busy with abandoned calls after an outage.
 //!
-//! `cargo bench --bench metastable -- [--json] [--seed N]`. The clock is paused: a seed gives the same
-//! figures on every machine.
+//! `cargo bench --bench metastable -- [--json] [--seed N]`. The clock is paused: a seed gives the
+//! same figures on every machine.
 //!
 //! **Servers.** 100 in 20 replica sets. Each runs four calls concurrently, 100 ms on average, and
-//! queues the others, abandoned ones included. Four servers of different sets share a machine, which
-//! needs 5 ms for each attempt. 10,000 clients send 70 % of the capacity, open loop, with deadlines
-//! of 5 to 20 s; half of them state the deadline.
+//! queues the others, abandoned ones included. Four servers of different sets share a machine,
+//! which needs 5 ms for each attempt. 10,000 clients send 70 % of the capacity, open loop, with
+//! deadlines of 5 to 20 s; half of them state the deadline.
 //!
-//! **Outages.** From 20 s to 65 s. *Partial*: in every second set three of five servers are ten times
-//! as slow. *Total*: in one set three servers refuse connections and two never answer.
+//! **Outages.** From 20 s to 65 s. *Partial*: in every second set three of five servers are ten
+//! times as slow. *Total*: in one set three servers refuse connections and two never answer.
 //!
 //! **Policies.** No retry; up to three attempts without backoff; this stack with its defaults. All
-//! choose the server with the fewest calls in flight and end an attempt after 5 s. None has a cache.
+//! choose the server with the fewest calls in flight and end an attempt after 5 s. None has a
+//! cache.
 //!
-//! **Figures.** Affected sets: the share of answered calls, attempts per call, and the time until nine
-//! of ten calls are answered again. Other sets: the increase of the p99 against a run without an
-//! outage; neighbours share a machine with an affected server.
+//! **Figures.** Affected sets: the share of answered calls, attempts per call, and the time until
+//! nine of ten calls are answered again. Other sets: the increase of the p99 against a run without
+//! an outage; neighbours share a machine with an affected server.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(
     clippy::expect_used,

@@ -246,8 +246,8 @@ impl QueueingServer {
         Outcome::Answered(end)
     }
 
-    /// How long the call takes a worker: the same in every run of one seed, whatever runs before it.
-    /// The sum of four draws, so that few calls are much longer than most.
+    /// How long the call takes a worker: the same in every run of one seed, whatever runs before
+    /// it. The sum of four draws, so that few calls are much longer than most.
     fn work(&self, call: &ToolCall) -> Duration {
         let digits = call.arguments().iter().filter(|byte| byte.is_ascii_digit());
         let id = digits.fold(0_u64, |id, digit| id * 10 + u64::from(digit - b'0'));

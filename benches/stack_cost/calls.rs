@@ -15,8 +15,8 @@ pub(crate) const WRITE: &str = "bench.create_item_0";
 /// How many tools of each kind are called where several are.
 pub(crate) const CALLED: usize = 5;
 
-/// Answers each call at once. Each thread has an answer of its own, so that threads do not meet at the
-/// count of references to one.
+/// Answers each call at once. Each thread has an answer of its own, so that threads do not meet at
+/// the count of references to one.
 #[derive(Clone)]
 struct AtOnce;
 

@@ -160,7 +160,8 @@ pub(crate) fn bare(mut work: impl FnMut(usize) + Send + 'static) -> Once {
     Box::new(move |_, numbers| clocked(|| numbers.iter().for_each(|number| work(*number))))
 }
 
-/// Prepares something for each number, and then does it with each in turn and drops what it answers.
+/// Prepares something for each number, and then does it with each in turn and drops what it
+/// answers.
 pub(crate) fn prepared<P, F, E>(
     mut prepare: impl FnMut(usize) -> P + Send + 'static,
     mut call: impl FnMut(P) -> F + Send + 'static,

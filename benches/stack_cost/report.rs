@@ -209,8 +209,8 @@ fn find(rows: &[Row], part: Part) -> Option<&Row> {
     rows.iter().find(|row| row.part == part)
 }
 
-/// The least that a row takes: for a cached call a hash and a look-up, for one that is kept what a call
-/// past the cache takes besides, and an entry put.
+/// The least that a row takes: for a cached call a hash and a look-up, for one that is kept what a
+/// call past the cache takes besides, and an entry put.
 fn floor(rows: &[Row], row: &Row) -> Option<f64> {
     let of = |part| Some(find(rows, part)?.subject.nanos());
     let looked_up = |distinct| Some(of(Part::Hash(distinct))? + of(Part::Get(distinct))?);

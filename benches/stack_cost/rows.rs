@@ -78,8 +78,8 @@ impl Row {
         )
     }
 
-    /// Asks for what is kept so often that it is where it stays: among the entries that are asked for
-    /// again and again.
+    /// Asks for what is kept so often that it is where it stays: among the entries that are asked
+    /// for again and again.
     pub(crate) fn settle(&self) {
         if matches!(self.part, Part::Cached(_) | Part::Hit | Part::HitsAmong(_)) {
             self.subject.settle(ASKED);

@@ -66,7 +66,8 @@ impl BuildError {
         Self::Settings(format!("server `{id}`: {fault}"))
     }
 
-    /// Takes a layer's own word on its settings, where the name of the setting does not say whose it is.
+    /// Takes a layer's own word on its settings, where the name of the setting does not say whose
+    /// it is.
     pub(crate) fn of_the(whose: impl fmt::Display) -> impl FnOnce(InvalidConfig) -> Self {
         move |fault| Self::Settings(format!("{whose}: {fault}"))
     }

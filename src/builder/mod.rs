@@ -67,8 +67,8 @@ impl StackBuilder {
         self
     }
 
-    /// Sets what decides how long results of reads are kept, for each server that says nothing of its
-    /// own: see [`Server::freshness`](crate::Server::freshness).
+    /// Sets what decides how long results of reads are kept, for each server that says nothing of
+    /// its own: see [`Server::freshness`](crate::Server::freshness).
     pub fn freshness(mut self, mode: FreshnessMode) -> Self {
         self.freshness = Some(mode);
         self
@@ -136,15 +136,16 @@ impl StackBuilder {
         self
     }
 
-    /// Sets when a failing tool of a server is left alone. Default: [`BreakerConfig::default`], 30 s
-    /// after 3 failures in a row.
+    /// Sets when a failing tool of a server is left alone. Default: [`BreakerConfig::default`], 30
+    /// s after 3 failures in a row.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
         self.breakers.tool = config;
         self
     }
 
-    /// Sets when a whole server is left alone that cannot be reached. Only connections that cannot be
-    /// made or are lost count. Default: [`BreakerConfig::server`], 10 s after 5 failures in a row.
+    /// Sets when a whole server is left alone that cannot be reached. Only connections that cannot
+    /// be made or are lost count. Default: [`BreakerConfig::server`], 10 s after 5 failures in a
+    /// row.
     pub fn server_breaker(mut self, config: BreakerConfig) -> Self {
         self.breakers.server = config;
         self
@@ -222,8 +223,8 @@ impl StackBuilder {
         self
     }
 
-    /// Sets the names that tools had in an earlier run: each stays with its tool, and no other tool gets
-    /// it. Default: none.
+    /// Sets the names that tools had in an earlier run: each stays with its tool, and no other tool
+    /// gets it. Default: none.
     pub fn kept_names(mut self, names: Vec<KeptName>) -> Self {
         self.kept_names = names;
         self

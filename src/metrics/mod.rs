@@ -1,8 +1,8 @@
 //! What the layers count, as metrics: read off the stack when somebody asks.
 //!
 //! `callward.server_set` and `callward.server` are named by whoever adds servers, and
-//! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other attributes
-//! are words of bounded sets. Callers may be any number: they are attributes of nothing.
+//! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other
+//! attributes are words of bounded sets. Callers may be any number: they are attributes of nothing.
 
 mod audit;
 mod breakers;
@@ -27,13 +27,13 @@ use opentelemetry::metrics::Meter;
 use crate::stack::{Inner, Stack};
 
 impl Stack {
-    /// Adds all that the layers count to a meter: cache, retry, hedges, loop guard, limits, breakers,
-    /// router, discovery, audit log. What is measured of each call comes from the
+    /// Adds all that the layers count to a meter: cache, retry, hedges, loop guard, limits,
+    /// breakers, router, discovery, audit log. What is measured of each call comes from the
     /// [`Metrics`](crate::telemetry::Metrics) that the builder was given; the two are disjoint.
     ///
     /// Nothing is counted for it: the layers count anyway, and are asked when the meter's reader
-    /// collects. To be said once for each stack and meter. The meter does not keep the stack alive; of
-    /// one that is gone, nothing more is told.
+    /// collects. To be said once for each stack and meter. The meter does not keep the stack alive;
+    /// of one that is gone, nothing more is told.
     ///
     /// All names are in [`names::metric`](crate::telemetry::names::metric).
     ///

@@ -72,7 +72,8 @@ fn where_all_servers_are_well_the_default_is_close_to_one_who_knows_everything()
 }
 
 /// Of 28 calls a second that would be its share, a server that fails fast gets five in the first
-/// second, until that is known. From then on, a call in two seconds finds out whether it still does.
+/// second, until that is known. From then on, a call in two seconds finds out whether it still
+/// does.
 #[test]
 fn failing_fast_attracts_no_traffic() {
     for seed in SEEDS {

@@ -16,15 +16,15 @@ use crate::world::{Leaf, Simulated, work_of};
 pub(crate) enum Policy {
     /// A router with this strategy and its defaults otherwise.
     Strategy(StrategyName),
-    /// Knows each queue, what each call will take, and who is slow or failing: sends a call where it
-    /// is answered first. No router can do this.
+    /// Knows each queue, what each call will take, and who is slow or failing: sends a call where
+    /// it is answered first. No router can do this.
     Oracle,
 }
 
 impl Policy {
-    /// Category and capability are left out: for tools that ask for neither they are the default. So
-    /// are weighted and priority: among servers of one weight the first takes turns as round robin
-    /// does, and the second sends all calls to one server.
+    /// Category and capability are left out: for tools that ask for neither they are the default.
+    /// So are weighted and priority: among servers of one weight the first takes turns as round
+    /// robin does, and the second sends all calls to one server.
     pub(crate) const ALL: [Self; 6] = [
         Self::Oracle,
         Self::Strategy(StrategyName::PeakEwma),

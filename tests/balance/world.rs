@@ -98,7 +98,8 @@ impl Scenario {
         }
     }
 
-    /// Draws what a call is: of the second tool or not, and how long it takes a server that is well.
+    /// Draws what a call is: of the second tool or not, and how long it takes a server that is
+    /// well.
     pub(crate) fn draw(self, chance: &mut fastrand::Rng) -> (bool, Duration) {
         let rare = chance.f64() < 0.1;
         let short = 1.0 / (0.9 + 0.1 * RARE);

@@ -82,7 +82,8 @@ fn sources() -> Vec<(String, String)> {
     found
 }
 
-/// What is made at one place: where a name stands for the kind, all kinds that its function names before.
+/// What is made at one place: where a name stands for the kind, all kinds that its function names
+/// before.
 fn made_at(path: &str, text: &str, place: usize) -> Vec<Made> {
     let (before, call) = text.split_at(place);
     let (_, arguments) = call.split_once('(').unwrap();

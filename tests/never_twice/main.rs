@@ -1,9 +1,10 @@
-//! Never twice: no call that may have had an effect is sent again unless its tool is safe to repeat.
+//! Never twice: no call that may have had an effect is sent again unless its tool is safe to
+//! repeat.
 //!
 //! [`fates`] lets servers say anything, in small scripts that shrink. [`chaos`] counts what servers
 //! that fail at every point executed, and holds what each caller was told against it:
-//! `NEVER_TWICE_CALLS=1000000 cargo test --release --test never_twice` makes so many calls, and shows
-//! on a terminal how far it is.
+//! `NEVER_TWICE_CALLS=1000000 cargo test --release --test never_twice` makes so many calls, and
+//! shows on a terminal how far it is.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 mod chaos;

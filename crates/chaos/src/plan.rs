@@ -8,8 +8,8 @@ use crate::{Break, Fault, Refusal};
 
 /// Chooses the fault of each call.
 ///
-/// With a seed, it is a function of the seed, the identity of the call and the number of its attempts;
-/// the order of calls does not matter.
+/// With a seed, it is a function of the seed, the identity of the call and the number of its
+/// attempts; the order of calls does not matter.
 ///
 /// ```
 /// use callward_chaos::{Chaos, Fault};
@@ -92,8 +92,8 @@ impl Chaos {
             .with(2, Fault::Drip { within: 2 * MINUTE })
     }
 
-    /// Faults of the connection, on three calls of ten: refused connections, requests and answers lost
-    /// at any byte, late executions, and rare crashes.
+    /// Faults of the connection, on three calls of ten: refused connections, requests and answers
+    /// lost at any byte, late executions, and rare crashes.
     #[must_use]
     pub fn transport(seed: u64) -> Self {
         let broken = Break::Close;
@@ -132,8 +132,8 @@ impl Chaos {
         self
     }
 
-    /// Sets the maximum latency of a call without a fault, half of it before the execution. Default:
-    /// none.
+    /// Sets the maximum latency of a call without a fault, half of it before the execution.
+    /// Default: none.
     #[must_use]
     pub const fn with_latency(mut self, most: Duration) -> Self {
         self.latency = most;

@@ -12,12 +12,14 @@ use pin_project_lite::pin_project;
 pin_project! {
     /// Polls a future once more, right away, if it was woken while it was polled.
     ///
-    /// tokio takes such a wake-up for a task that wants to let others go first: it puts the task at the
-    /// end of the queue, and wakes another thread to share the work there seems to be. hyper wakes a
-    /// connection like that for each body that is read in the connection's own task, though nothing is
-    /// left to do; and the thread that is woken costs more than the rest of a cached call.
+    /// tokio takes such a wake-up for a task that wants to let others go first: it puts the task at
+    /// the end of the queue, and wakes another thread to share the work there seems to be. hyper
+    /// wakes a connection like that for each body that is read in the connection's own task, though
+    /// nothing is left to do; and the thread that is woken costs more than the rest of a cached
+    /// call.
     ///
-    /// A future that wakes itself once more is left to the scheduler, so that others have their turn.
+    /// A future that wakes itself once more is left to the scheduler, so that others have their
+    /// turn.
     #[derive(Debug)]
     pub(crate) struct AtOnce<F> {
         #[pin]
@@ -66,8 +68,8 @@ const ROUNDS: usize = 2;
 
 /// Who rings wakes the task, unless the future is being polled: then the poll is told.
 ///
-/// Each change is a read and a write in one, so that two of them know which came first: what a poll does
-/// not see rung was rung after it ended, and then wakes the task.
+/// Each change is a read and a write in one, so that two of them know which came first: what a poll
+/// does not see rung was rung after it ended, and then wakes the task.
 #[derive(Debug, Default)]
 struct Bell {
     state: AtomicU8,
@@ -130,8 +132,8 @@ mod tests {
         }
     }
 
-    /// Polls once a future that wakes itself in each of its first `wakes` polls; says how often it was
-    /// polled, how often its task was woken, and the waker it was given last.
+    /// Polls once a future that wakes itself in each of its first `wakes` polls; says how often it
+    /// was polled, how often its task was woken, and the waker it was given last.
     fn poll_one_that_wakes_itself(wakes: usize) -> (usize, usize, Arc<Count>, Waker) {
         let mut polls = 0;
         let mut given = None;

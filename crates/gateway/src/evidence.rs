@@ -10,8 +10,8 @@ use crate::state_dir::StateDir;
 /// How often new evidence is written. A crash loses at most this much.
 const SAVE_EVERY: Duration = Duration::from_secs(10);
 
-/// Returns the file of one config, and creates its folder. `None` where there is no state directory,
-/// or it cannot be created: evidence stays in memory then.
+/// Returns the file of one config, and creates its folder. `None` where there is no state
+/// directory, or it cannot be created: evidence stays in memory then.
 pub(crate) fn file_of_config(state: Option<&StateDir>, config: &Path) -> Option<PathBuf> {
     let path = config.canonicalize().ok()?;
     file(state, path.as_os_str().as_encoded_bytes())

@@ -1,4 +1,5 @@
-//! The names of tools, kept from one run to the next: no server gets the name of another one's tool.
+//! The names of tools, kept from one run to the next: no server gets the name of another one's
+//! tool.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -26,8 +27,8 @@ pub(crate) struct NameFile {
 }
 
 impl NameFile {
-    /// Returns the file of a config. `None` where there is no state directory, or it cannot be created:
-    /// names are handed out anew with each start then.
+    /// Returns the file of a config. `None` where there is no state directory, or it cannot be
+    /// created: names are handed out anew with each start then.
     pub(crate) fn of_config(state: Option<&StateDir>, config: &Path) -> Option<Self> {
         let config = config.canonicalize().ok()?;
         let what = config.as_os_str().as_encoded_bytes();
@@ -40,8 +41,8 @@ impl NameFile {
         }
     }
 
-    /// Reads the names of tools in these sets. Without a file, or with one that cannot be read, there are
-    /// none.
+    /// Reads the names of tools in these sets. Without a file, or with one that cannot be read,
+    /// there are none.
     pub(crate) fn read(&self, sets: &HashSet<ReplicaSetId>) -> Vec<KeptName> {
         match self.names() {
             Ok(names) => names

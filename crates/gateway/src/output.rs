@@ -158,7 +158,8 @@ impl Screen {
         }
     }
 
-    /// Writes a line to standard error. What servers and files say in it is no command to a terminal.
+    /// Writes a line to standard error. What servers and files say in it is no command to a
+    /// terminal.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn note(&self, line: impl Display) {
         write_line(&plain::lines(&line.to_string()));

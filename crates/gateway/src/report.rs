@@ -1,5 +1,5 @@
-//! What the cache did with a call, and everything that was decided about it, told in the result's `_meta`
-//! to who asks.
+//! What the cache did with a call, and everything that was decided about it, told in the result's
+//! `_meta` to who asks.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,14 +5,14 @@ use std::time::Duration;
 use callward::Startup;
 use tokio_util::sync::CancellationToken;
 
-/// Whether every server has listed its tools, failed to, or used up the startup timeout. Clones share
-/// it.
+/// Whether every server has listed its tools, failed to, or used up the startup timeout. Clones
+/// share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Started(CancellationToken);
 
 impl Started {
-    /// How long the answer to `initialize` may wait, which tells clients the instructions of servers.
-    /// They come with a server's first answer, and clients never ask for them again.
+    /// How long the answer to `initialize` may wait, which tells clients the instructions of
+    /// servers. They come with a server's first answer, and clients never ask for them again.
     const INSTRUCTIONS: Duration = Duration::from_millis(500);
 
     /// For servers that need no start.

@@ -1,5 +1,5 @@
-//! The folder for what outlives one run: which gateways are running, evidence about answers, and the names of
-//! tools.
+//! The folder for what outlives one run: which gateways are running, evidence about answers, and
+//! the names of tools.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,8 +16,8 @@ pub(crate) struct StateDir {
 
 impl StateDir {
     /// Returns the given directory, or else `callward` below the user's state folder
-    /// (`$XDG_STATE_HOME`, by default `~/.local/state`). `None` if there is no home directory either:
-    /// nothing is kept then.
+    /// (`$XDG_STATE_HOME`, by default `~/.local/state`). `None` if there is no home directory
+    /// either: nothing is kept then.
     pub(crate) fn locate(given: Option<&Path>) -> Option<Self> {
         Self::locate_in(given, |name| std::env::var_os(name))
     }

@@ -49,8 +49,8 @@ impl Entry {
         &self.client_name
     }
 
-    /// Returns the tool's `tools/list` object: the server's own bytes, but for the name and for members
-    /// of its `_meta` under keys of ours, which are [kept apart](callward_core::nest_ours).
+    /// Returns the tool's `tools/list` object: the server's own bytes, but for the name and for
+    /// members of its `_meta` under keys of ours, which are [kept apart](callward_core::nest_ours).
     #[must_use]
     pub fn listed(&self) -> &Bytes {
         &self.listed

@@ -87,14 +87,14 @@ impl Lines {
         })
     }
 
-    /// Returns the next line without its end (`\n` or `\r\n`), or `None` after the last. A byte order
-    /// mark before the first line is skipped. A line that is too long is an error, and the next
-    /// call returns the line after it.
+    /// Returns the next line without its end (`\n` or `\r\n`), or `None` after the last. A byte
+    /// order mark before the first line is skipped. A line that is too long is an error, and the
+    /// next call returns the line after it.
     ///
     /// # Errors
     ///
-    /// [`ReplayError::Read`] if the file cannot be read or decompressed, [`ReplayError::Line`] if the
-    /// line is too long.
+    /// [`ReplayError::Read`] if the file cannot be read or decompressed, [`ReplayError::Line`] if
+    /// the line is too long.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReplayError> {
         if let Err(source) = self.read_line() {
             return Err(ReplayError::Read {

@@ -136,7 +136,8 @@ impl KeyTrace {
         self.sizes.as_deref().unwrap_or_default()
     }
 
-    /// Returns round capacities from very small to half of all keys. Empty if there are no requests.
+    /// Returns round capacities from very small to half of all keys. Empty if there are no
+    /// requests.
     #[must_use]
     pub fn capacities(&self) -> Vec<Capacity> {
         let distinct = self.distinct();

@@ -63,8 +63,8 @@ impl Policy {
         }
     }
 
-    /// Returns `true` if the policy is defined for a capacity. Belady's optimum needs entries of one
-    /// size: with sizes, finding it is NP-hard.
+    /// Returns `true` if the policy is defined for a capacity. Belady's optimum needs entries of
+    /// one size: with sizes, finding it is NP-hard.
     #[must_use]
     pub fn applies(self, capacity: Capacity) -> bool {
         !matches!((self, capacity), (Self::Belady, Capacity::Bytes(_)))

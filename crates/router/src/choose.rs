@@ -136,7 +136,8 @@ impl<S> Selection<S> {
     /// Returns the best server that was not tried.
     ///
     /// Unavailable ones are only chosen if no available one was tried before, and never for a call
-    /// that needs a weight: what cannot be undone is not tried on a server that is known to be sick.
+    /// that needs a weight: what cannot be undone is not tried on a server that is known to be
+    /// sick.
     pub(crate) fn next(&mut self, call: &ToolCall) -> Option<Choice> {
         if !self.has_more(call) {
             return None;

@@ -33,8 +33,8 @@ impl Draining {
         self.0.in_flight()
     }
 
-    /// Waits until the last call has ended. The calls' own timeouts and deadlines bound how long that
-    /// is. Dropping the future leaves the server drained.
+    /// Waits until the last call has ended. The calls' own timeouts and deadlines bound how long
+    /// that is. Dropping the future leaves the server drained.
     pub async fn finished(&self) -> Drained {
         self.0.drained().await
     }

@@ -80,8 +80,8 @@ pub enum RouteEvent {
 
 /// A bounded stream of a router's events.
 ///
-/// Sending never waits, and makes no event while there are no listeners. A listener that falls behind
-/// loses the oldest events and gets their number ([`RouteEvent::Missed`]).
+/// Sending never waits, and makes no event while there are no listeners. A listener that falls
+/// behind loses the oldest events and gets their number ([`RouteEvent::Missed`]).
 pub struct RouteEvents {
     waiting: usize,
     listeners: Arc<AtomicUsize>,

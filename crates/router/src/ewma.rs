@@ -11,8 +11,8 @@ use crate::outcome::Outcome;
 ///
 /// - *What is old is not fast.* An average that no call feeds keeps its value and loses
 ///   [trust](Estimate::trust), rather than falling to nothing.
-/// - *A failure is not fast.* Each consecutive failure triples what the server seems to cost, so one
-///   that refuses in microseconds attracts no calls.
+/// - *A failure is not fast.* Each consecutive failure triples what the server seems to cost, so
+///   one that refuses in microseconds attracts no calls.
 ///
 /// <https://twitter.github.io/finagle/guide/Clients.html#power-of-two-choices-p2c-least-loaded>
 #[derive(Debug, Default)]

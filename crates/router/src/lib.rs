@@ -3,18 +3,18 @@
 //! A [`Pool`] holds the replica sets. A [`Router`] is the service in front of it: it reads the
 //! call's plan, picks a [`Member`] of the tool's set and sends the call there.
 //!
-//! **Rule.** It comes before every strategy, pin and affinity. Servers below the plan's weight do not
-//! exist for the call. Of the others, in this order: available ones, those that have not failed
-//! this call, those with a weight, those of a preferred category; the [`Strategy`] chooses among the
-//! best. An unavailable server is only asked when no other is left, and never for a call that needs
-//! a weight. Reads keep going to a minimum share of a set even if breakers are open there
+//! **Rule.** It comes before every strategy, pin and affinity. Servers below the plan's weight do
+//! not exist for the call. Of the others, in this order: available ones, those that have not failed
+//! this call, those with a weight, those of a preferred category; the [`Strategy`] chooses among
+//! the best. An unavailable server is only asked when no other is left, and never for a call that
+//! needs a weight. Reads keep going to a minimum share of a set even if breakers are open there
 //! ([`RouterConfig::min_available`]).
 //!
 //! **Fallback.** A server whose breaker or queue refuses the call with nothing sent costs nothing:
 //! the next one is asked, 32 at most. Any other failure ends the call here.
 //!
-//! **Readiness.** Always ready; the chosen server's readiness is awaited in the call's future, until
-//! the call's deadline. Dropping the future drops the inner call.
+//! **Readiness.** Always ready; the chosen server's readiness is awaited in the call's future,
+//! until the call's deadline. Dropping the future drops the inner call.
 //!
 //! **Errors.** [`NoEligibleServer`](callward_core::ErrorKind::NoEligibleServer), not sent, with the
 //! reason for each server.

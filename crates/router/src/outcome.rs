@@ -16,8 +16,8 @@ pub enum Outcome {
     Cancelled,
     /// The server failed: unreachable, lost on the way, too slow, or broken.
     Fault,
-    /// It was not taken: refused by a gate of our own (breaker, queue, rate) with nothing sent, or by
-    /// the server, which asked to come later.
+    /// It was not taken: refused by a gate of our own (breaker, queue, rate) with nothing sent, or
+    /// by the server, which asked to come later.
     Refused,
 }
 

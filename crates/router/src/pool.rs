@@ -47,8 +47,8 @@ impl<S> Pool<S> {
         result
     }
 
-    /// Adds a server to a set, which is made where it is not there. One of the same id in the set is
-    /// replaced, and continues its counts.
+    /// Adds a server to a set, which is made where it is not there. One of the same id in the set
+    /// is replaced, and continues its counts.
     pub fn add(&self, id: ReplicaSetId, member: Member<S>)
     where
         S: Clone,
@@ -68,8 +68,8 @@ impl<S> Pool<S> {
         });
     }
 
-    /// Removes a server from its set; the last one takes the set along. Calls in flight there go on.
-    /// A server that is added later under the same id counts from 0.
+    /// Removes a server from its set; the last one takes the set along. Calls in flight there go
+    /// on. A server that is added later under the same id counts from 0.
     ///
     /// # Errors
     ///

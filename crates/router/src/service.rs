@@ -110,12 +110,12 @@ impl<S> Router<S> {
     }
 
     /// Sets what each attempt of a call may cost at most, in the units of `costHint`. What a call
-    /// costs on a server is its tool's `costHint` times the server's
-    /// [cost factor](crate::Member::with_cost_factor); servers where that is more than the budget are
-    /// no candidates, and where there is no other, the call fails. A tool without a `costHint` fits
-    /// any budget. A call may state a lower budget ([`ToolCall::with_cost_budget`]). Within the budget
-    /// the strategy chooses as usual. A budget that is negative or NaN counts as 0. Default: any
-    /// cost.
+    /// costs on a server is its tool's `costHint` times the server's [cost
+    /// factor](crate::Member::with_cost_factor); servers where that is more than the budget are no
+    /// candidates, and where there is no other, the call fails. A tool without a `costHint` fits
+    /// any budget. A call may state a lower budget ([`ToolCall::with_cost_budget`]). Within the
+    /// budget the strategy chooses as usual. A budget that is negative or NaN counts as 0. Default:
+    /// any cost.
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is no maximum
@@ -136,7 +136,8 @@ impl<S> Router<S> {
     }
 
     /// Returns a stream of events: which server gets which call and why, and changes of health. A
-    /// listener that is too slow loses the oldest events and gets their number; no call waits for it.
+    /// listener that is too slow loses the oldest events and gets their number; no call waits for
+    /// it.
     #[must_use]
     pub fn events(&self) -> RouteListener {
         self.routing.events.listen()
@@ -157,8 +158,8 @@ impl<S> Router<S> {
     /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
     /// order they were added.
     ///
-    /// - A destructive tool: available servers that are heavy enough. If there are none, such a call
-    ///   fails; it never goes to a lighter server.
+    /// - A destructive tool: available servers that are heavy enough. If there are none, such a
+    ///   call fails; it never goes to a lighter server.
     /// - A tool whose plan prefers categories (`caching` for idempotent ones, `high-compute` for
     ///   complex or costly ones): available servers of such a category, or all available ones if
     ///   there is none.
@@ -207,8 +208,8 @@ impl<S> Router<S> {
     }
 
     /// Lists the servers that the annotation rule gives a call to, as
-    /// [`route_by_annotation`](Self::route_by_annotation) does, under the plan that its arguments give
-    /// it, its pin and its budget.
+    /// [`route_by_annotation`](Self::route_by_annotation) does, under the plan that its arguments
+    /// give it, its pin and its budget.
     #[must_use]
     pub fn admitted(&self, call: &ToolCall) -> Vec<ServerId> {
         let Some(set) = self.pool.get(call.tool().set()) else {
@@ -219,8 +220,8 @@ impl<S> Router<S> {
         admitted.map(|server| server.server().clone()).collect()
     }
 
-    /// Returns what speaks against a server of the call's set now, its weight aside. `None` if nothing
-    /// does, or if there is no such server.
+    /// Returns what speaks against a server of the call's set now, its weight aside. `None` if
+    /// nothing does, or if there is no such server.
     #[must_use]
     pub fn why_not(&self, server: &ServerId, call: &ToolCall) -> Option<ExclusionReason> {
         let set = self.pool.get(call.tool().set())?;
@@ -228,8 +229,8 @@ impl<S> Router<S> {
         rule.check_except_weight(set.endpoint(server)?).err()
     }
 
-    /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if no
-    /// server may take it.
+    /// Chooses a server for a call as if it were sent, turns included, and sends nothing. `None` if
+    /// no server may take it.
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
         let set = self.pool.get(call.tool().set())?;

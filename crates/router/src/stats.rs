@@ -43,8 +43,8 @@ pub struct ServerStats {
     pub error_rate: Option<f64>,
     /// The same, of all calls since it was added.
     pub error_rate_ever: Option<f64>,
-    /// How long a call takes, in milliseconds: a mean in which the latest count most and peaks count
-    /// at once, as the default strategy sees it. `None` if none has ended lately.
+    /// How long a call takes, in milliseconds: a mean in which the latest count most and peaks
+    /// count at once, as the default strategy sees it. `None` if none has ended lately.
     #[serde(rename = "ewma_ms", serialize_with = "optional_millis")]
     pub ewma: Option<Duration>,
     /// How long recent answers took, in milliseconds.

@@ -1,5 +1,5 @@
-//! An OpenTelemetry collector: OTLP over real HTTP, as protobuf. It keeps what it takes, and behaves
-//! as badly as a test asks.
+//! An OpenTelemetry collector: OTLP over real HTTP, as protobuf. It keeps what it takes, and
+//! behaves as badly as a test asks.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -6,7 +6,8 @@
 //!   executions; [`truth`] compares these counts with the answers that callers got.
 //! - [`mod@score`] measures inference on labelled tools, and [`parity`] compares our answers with
 //!   those of NeuroLink; both have a binary.
-//! - [`WorkQueue`] is the base of simulated servers; [`mod@bench`] and [`processes`] support benches.
+//! - [`WorkQueue`] is the base of simulated servers; [`mod@bench`] and [`processes`] support
+//!   benches.
 //! - [`page`] compares the tables of documents with the code.
 #![expect(
     clippy::unwrap_used,

@@ -16,8 +16,8 @@ use tower_service::Service;
 type Script =
     dyn Fn(ToolCall, usize) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A scripted service that counts its calls. Clones share everything except readiness: each clone must
-/// be polled ready before each call, and a call without that panics.
+/// A scripted service that counts its calls. Clones share everything except readiness: each clone
+/// must be polled ready before each call, and a call without that panics.
 #[derive(Clone)]
 pub struct MockService {
     shared: Arc<Shared>,

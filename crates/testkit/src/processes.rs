@@ -1,7 +1,7 @@
 //! Measurements in several processes, one after another.
 //!
-//! The memory pages of a process are random, and so are their conflicts in the processor's caches: the
-//! same program may take half as long again in another process.
+//! The memory pages of a process are random, and so are their conflicts in the processor's caches:
+//! the same program may take half as long again in another process.
 #![expect(clippy::print_stderr, reason = "a benchmark shows its progress")]
 
 use std::process::{Command, Stdio};
@@ -14,8 +14,8 @@ pub const ROUNDS: &str = "--rounds-here";
 /// The number of processes.
 const PROCESSES: usize = 16;
 
-/// Runs this program for a number of rounds, in several processes with the arguments `words`. `take`
-/// receives each printed line, and returns `None` if it is invalid.
+/// Runs this program for a number of rounds, in several processes with the arguments `words`.
+/// `take` receives each printed line, and returns `None` if it is invalid.
 ///
 /// # Errors
 ///
@@ -53,8 +53,8 @@ fn output_of(rounds: &str, words: &[&str]) -> Result<String, String> {
     String::from_utf8(done.stdout).map_err(|fault| fault.to_string())
 }
 
-/// Counts the instructions of this program with the arguments `words` under `valgrind`, independent of
-/// other load. With `inside`, only those of matching functions.
+/// Counts the instructions of this program with the arguments `words` under `valgrind`, independent
+/// of other load. With `inside`, only those of matching functions.
 ///
 /// # Errors
 ///

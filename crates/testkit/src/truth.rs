@@ -46,8 +46,8 @@ impl Tally {
 /// Judges one call, when everything that could still happen has happened, and counts it if it is
 /// unsafe.
 ///
-/// `sees_all` says that the servers count each request they see a part of, as those in memory do. On
-/// a socket a request that is cut short is nobody's, so there only executions tell.
+/// `sees_all` says that the servers count each request they see a part of, as those in memory do.
+/// On a socket a request that is cut short is nobody's, so there only executions tell.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! NeuroLink's answers, case by case.
 //!
-//! `data/neurolink-cases.jsonl` holds cases written for this project, one an edge. A larger recording
-//! in the same format is used as well where one lies beside the checkout.
+//! `data/neurolink-cases.jsonl` holds cases written for this project, one an edge. A larger
+//! recording in the same format is used as well where one lies beside the checkout.
 
 use std::path::Path;
 

@@ -4,8 +4,8 @@ use callward_core::RuleSet;
 use callward_testkit::score::{Case, Hint, read, score};
 
 /// The servers the rules were first written for. All others came later, their labels before any
-/// verdict on them was looked at: they are the harder half. Rules have been mended with both in view
-/// since.
+/// verdict on them was looked at: they are the harder half. Rules have been mended with both in
+/// view since.
 const EASY: [&str; 8] = [
     "clock", "cluster", "db", "ledger", "mailbox", "store", "tracker", "web",
 ];

@@ -83,7 +83,8 @@ pub(crate) struct Memory {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Changed {
     pub(crate) way: String,
-    /// Answers that could be right or wrong. If there were no calls, the way does not apply to the peer.
+    /// Answers that could be right or wrong. If there were no calls, the way does not apply to the
+    /// peer.
     pub(crate) answers: u64,
     pub(crate) wrong: u64,
     /// Calls that were not answered, and writes that were not acknowledged.

@@ -1,5 +1,6 @@
-//! The layers of tower-resilience around the same tools, in this process: cache, coalescing, retry and a
-//! breaker, each as its front page sets it up. A reply that is lost is an error of the inner service.
+//! The layers of tower-resilience around the same tools, in this process: cache, coalescing, retry
+//! and a breaker, each as its front page sets it up. A reply that is lost is an error of the inner
+//! service.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

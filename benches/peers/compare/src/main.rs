@@ -1,4 +1,5 @@
-//! `compare run` takes every peer through every scenario; `compare report` writes the page and pictures.
+//! `compare run` takes every peer through every scenario; `compare report` writes the page and
+//! pictures.
 
 mod figures;
 mod layers;

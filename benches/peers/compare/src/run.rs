@@ -65,8 +65,8 @@ pub(crate) async fn run(options: &Options) -> Outcome<()> {
     save(&sessions, &layers)
 }
 
-/// Peers of one package take turns; packages do not wait for each other: most of what a peer does here is
-/// to pause before it repeats, or to wait for its breakers.
+/// Peers of one package take turns; packages do not wait for each other: most of what a peer does
+/// here is to pause before it repeats, or to wait for its breakers.
 async fn counted(sessions: &mut [Session<'_>]) -> Outcome<()> {
     let mut packages: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for session in sessions {

@@ -1,5 +1,5 @@
-//! One peer, taken through everything; each scenario with a new process, so that none inherits open breakers
-//! or full caches.
+//! One peer, taken through everything; each scenario with a new process, so that none inherits open
+//! breakers or full caches.
 
 use std::time::Duration;
 
@@ -70,8 +70,8 @@ impl<'a> Session<'a> {
         self.peer.package
     }
 
-    /// What is counted, and no time: other peers may be at work meanwhile. Only how early failures in a row
-    /// open a breaker is chance, beside others as well as alone.
+    /// What is counted, and no time: other peers may be at work meanwhile. Only how early failures
+    /// in a row open a breaker is chance, beside others as well as alone.
     pub(crate) async fn counted(&mut self) -> Outcome<()> {
         if !self.there {
             return Ok(());
@@ -169,8 +169,8 @@ impl<'a> Session<'a> {
         memory::run(&Remote { endpoint, upstream }, rounds(self.quick)).await
     }
 
-    /// What others change is read through one process before two servers, what is kept per client through
-    /// another before the server with sessions.
+    /// What others change is read through one process before two servers, what is kept per client
+    /// through another before the server with sessions.
     async fn changed(&mut self, upstream: &Upstream) -> Outcome<()> {
         upstream.reset().await?;
         let reads = reads(self.quick);

@@ -103,8 +103,8 @@ impl Client {
         Ok(client)
     }
 
-    /// As [`connect`](Self::connect), and lists the tools once. A server may lose the message that opens
-    /// the session when many are opened at once; such a session is given up for another.
+    /// As [`connect`](Self::connect), and lists the tools once. A server may lose the message that
+    /// opens the session when many are opened at once; such a session is given up for another.
     pub async fn settled(endpoint: &Endpoint, era: Era) -> Result<Self, Error> {
         let mut tries = 0;
         loop {

@@ -1,5 +1,5 @@
-//! Rounds that follow one another: direct, through the peer, direct, and so on. What else the machine does
-//! then weighs on both alike, and each pair says what the peer costs.
+//! Rounds that follow one another: direct, through the peer, direct, and so on. What else the
+//! machine does then weighs on both alike, and each pair says what the peer costs.
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ pub struct Summary {
     pub rss_mib: Option<f64>,
 }
 
-/// Direct and peer in turn, so many times. A round of each before them warms up and does not count; the
-/// direct one is short: what the peers have in common was warm long before.
+/// Direct and peer in turn, so many times. A round of each before them warms up and does not count;
+/// the direct one is short: what the peers have in common was warm long before.
 pub async fn paired(
     direct: (&Endpoint, &Load),
     peer: (&Endpoint, &Load, Option<u32>),

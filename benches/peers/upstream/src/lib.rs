@@ -1,5 +1,6 @@
-//! The tools that all peers stand before: what they do, what they say of themselves, how they fail, and
-//! how often each has run. The binary serves them over HTTP; layers are put around them in process.
+//! The tools that all peers stand before: what they do, what they say of themselves, how they fail,
+//! and how often each has run. The binary serves them over HTTP; layers are put around them in
+//! process.
 
 mod fault;
 mod state;

@@ -1,8 +1,9 @@
 //! `upstream [ADDRESS]`: MCP servers made with rmcp, on two threads.
 //!
-//! `/mcp` is the server that is measured, without sessions, answering in JSON. `/other/mcp` is a second one over
-//! the same items, and `/session/mcp` one with sessions and state of its own for each. `/control/` is for the
-//! measurement: `GET counts`, `POST reset`, `POST faults`, `POST items`.
+//! `/mcp` is the server that is measured, without sessions, answering in JSON. `/other/mcp` is a
+//! second one over the same items, and `/session/mcp` one with sessions and state of its own for
+//! each. `/control/` is for the measurement: `GET counts`, `POST reset`, `POST faults`, `POST
+//! items`.
 
 mod control;
 mod server;

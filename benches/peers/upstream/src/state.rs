@@ -58,8 +58,8 @@ impl State {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a tool, and says what it answers and what becomes of the answer. A slow tool is as quick
-    /// here as any: whoever calls this waits.
+    /// Runs a tool, and says what it answers and what becomes of the answer. A slow tool is as
+    /// quick here as any: whoever calls this waits.
     pub fn run(&self, tool: &'static str, work: Work, key: &str, value: &str) -> (String, Fault) {
         if work == Work::Noop {
             self.noops.fetch_add(1, Ordering::Relaxed);

@@ -225,9 +225,9 @@ mod tests {
         assert_eq!(ageing(f64::INFINITY), 0.0);
     }
 
-    /// Whether a bucket whose P(different) equals the odds ever passes within `looks` looks. A bucket
-    /// only passes at an equal observation, and likelier with each, so that it is enough to look at
-    /// the last one before each difference.
+    /// Whether a bucket whose P(different) equals the odds ever passes within `looks` looks. A
+    /// bucket only passes at an equal observation, and likelier with each, so that it is enough to
+    /// look at the last one before each difference.
     fn ever_passes(test: &Test, odds: f64, looks: f64, rng: &mut fastrand::Rng) -> bool {
         let mut seen = Tally::default();
         loop {

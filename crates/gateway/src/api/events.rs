@@ -79,8 +79,8 @@ impl Events {
         }
     }
 
-    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping the
-    /// future loses nothing.
+    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping
+    /// the future loses nothing.
     ///
     /// # Errors
     ///

@@ -13,8 +13,8 @@ use crate::state_dir::StateDir;
 ///
 /// # Errors
 ///
-/// [`AppError`] if none answers, if what answers is not a gateway, or if several are running and none
-/// is named.
+/// [`AppError`] if none answers, if what answers is not a gateway, or if several are running and
+/// none is named.
 pub(crate) async fn gateway(
     args: &Gateway,
     state: Option<&StateDir>,
@@ -31,8 +31,8 @@ pub(crate) async fn gateway(
     }
 }
 
-/// Returns the admin address of the gateway that runs with this config file, or of the only one that
-/// runs. Where none is known of it is the default address.
+/// Returns the admin address of the gateway that runs with this config file, or of the only one
+/// that runs. Where none is known of it is the default address.
 ///
 /// # Errors
 ///

@@ -36,8 +36,8 @@ pub(crate) struct ReplayCalls {
     /// Plan by these definitions, in any form that `callward annotate` reads
     #[arg(long, value_name = "FILE", requires = "calls")]
     pub(crate) tools: Option<PathBuf>,
-    /// Which state tools read and write, as TOML: a table for each tool, `[get_order]` with `reads =
-    /// ["order:{order_id}"]`, `[cancel_order]` with `writes = ["order:{order_id}"]`
+    /// Which state tools read and write, as TOML: a table for each tool, `[get_order]` with `reads
+    /// = ["order:{order_id}"]`, `[cancel_order]` with `writes = ["order:{order_id}"]`
     #[arg(long, value_name = "FILE", requires = "calls")]
     pub(crate) scopes: Option<PathBuf>,
     /// Let all sessions of a trace work on the same state, and share results: right where they did.

@@ -52,8 +52,8 @@ impl Embedded {
         })
     }
 
-    /// Returns the servers as one replica set. Nothing but calls through the stack changes the shop, so
-    /// results are served for their whole TTL.
+    /// Returns the servers as one replica set. Nothing but calls through the stack changes the
+    /// shop, so results are served for their whole TTL.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! What the audit log of a gateway that is killed lacks, and what `callward audit verify` says of it.
+//! What the audit log of a gateway that is killed lacks, and what `callward audit verify` says of
+//! it.
 #![cfg(unix)]
 
 use std::collections::HashSet;
@@ -22,7 +23,8 @@ async fn gateway(folder: &Path, more: &str) -> Gateway {
     .await
 }
 
-/// Makes calls, each with a number of its own, until the gateway is gone. Tells which were answered.
+/// Makes calls, each with a number of its own, until the gateway is gone. Tells which were
+/// answered.
 async fn calls(gateway: &Gateway, numbers: &AtomicU64, answered: UnboundedSender<String>) {
     loop {
         let number = numbers.fetch_add(1, Ordering::Relaxed).to_string();

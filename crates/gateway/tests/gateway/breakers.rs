@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 
 use crate::support::{Gateway, ends, http, text, within};
 
-/// Listens on a port of its own, with two tools: `sick` ends the connection of every call, and `well`
-/// answers. Returns the URL.
+/// Listens on a port of its own, with two tools: `sick` ends the connection of every call, and
+/// `well` answers. Returns the URL.
 async fn two_tools() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());

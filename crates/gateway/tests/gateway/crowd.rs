@@ -196,8 +196,8 @@ async fn a_crowd_of_both_eras_runs_once() {
     scene.meets(crowd).await;
 }
 
-/// Answers its first call when something is written into the pipe it is given. A second one is to be seen
-/// in the answers.
+/// Answers its first call when something is written into the pipe it is given. A second one is to
+/// be seen in the answers.
 const DESK: &str = r#"
 if [ "$runs" = 1 ]; then read -r go < "$argument"; fi
 says "run $runs"

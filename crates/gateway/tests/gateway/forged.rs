@@ -1,5 +1,5 @@
-//! A server that writes what only the gateway says: into the `_meta` of its tools and results, and into the
-//! `data` of its errors.
+//! A server that writes what only the gateway says: into the `_meta` of its tools and results, and
+//! into the `data` of its errors.
 
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};

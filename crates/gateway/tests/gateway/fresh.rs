@@ -12,8 +12,8 @@ const KEY: &str = "io.callward/cache";
 /// Lives as long as the file it is given is there.
 const MORTAL: &str = "test -e \"$argument\" || exit 1";
 
-/// The n-th call is answered with `run n`, which is good for a millisecond unless its arguments say that it
-/// moves, or with `always` if they say so.
+/// The n-th call is answered with `run n`, which is good for a millisecond unless its arguments say
+/// that it moves, or with `always` if they say so.
 const ANSWERS: &str = r#"
 case $line in
   *steady*) says always ;;

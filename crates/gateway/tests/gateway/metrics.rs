@@ -1,5 +1,5 @@
-//! `/metrics`: text that Prometheus reads, with nothing in it that a caller made up, and the dashboard
-//! over it.
+//! `/metrics`: text that Prometheus reads, with nothing in it that a caller made up, and the
+//! dashboard over it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,8 +100,8 @@ async fn all_metrics_are_of_the_list_and_all_of_the_list_are_there() {
     }
 }
 
-/// Ends in the middle of the first call it gets, and answers those after its new start. The argument is a
-/// file that tells the two apart.
+/// Ends in the middle of the first call it gets, and answers those after its new start. The
+/// argument is a file that tells the two apart.
 const ENDS_ONCE: &str = r#"
 if [ ! -e "$argument" ]; then : > "$argument"; exit 1; fi
 says here
@@ -201,7 +201,8 @@ async fn labels_are_those_of_the_list_and_each_of_the_list_is_used() {
         }
     }
     let as_prometheus = |label: &str| label.replace('.', "_");
-    // the range of a histogram is Prometheus' own, and any series may stand for what is beyond a limit
+    // the range of a histogram is Prometheus' own, and any series may stand for what is beyond a
+    // limit
     let mut unseen = Vec::new();
     let of_all = ["le".to_owned(), as_prometheus(metric::label::OVERFLOW)];
     for metric in metric::ALL {
@@ -296,8 +297,8 @@ fn expressions(panel: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// Returns the names of metrics in a PromQL expression: words before `{` or `[`, or that begin as all
-/// of ours do.
+/// Returns the names of metrics in a PromQL expression: words before `{` or `[`, or that begin as
+/// all of ours do.
 fn named(expression: &str) -> BTreeSet<&str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut named = BTreeSet::new();

@@ -35,7 +35,8 @@ fn column(headings: &str) -> BTreeSet<String> {
 }
 
 /// Holds the lines after a command on the page, to `...` if there is one, against what was printed.
-/// Of a replay of calls, the heading names a path, and the last column hangs on how large pointers are.
+/// Of a replay of calls, the heading names a path, and the last column hangs on how large pointers
+/// are.
 fn shows(command: &str, printed: &str) {
     let shown = blocks("console")
         .into_iter()

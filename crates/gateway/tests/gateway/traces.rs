@@ -1,5 +1,5 @@
-//! One trace per call, from the client through one gateway or two to the server, in both eras of the
-//! protocol and over both transports.
+//! One trace per call, from the client through one gateway or two to the server, in both eras of
+//! the protocol and over both transports.
 
 use callward_testkit::collector::{Collected, Collector, path_to};
 use rmcp::ClientLifecycleMode;

@@ -56,8 +56,8 @@ impl Marked {
         file
     }
 
-    /// Returns how many processes there are; one that has ended and is not waited for has no environment
-    /// any more.
+    /// Returns how many processes there are; one that has ended and is not waited for has no
+    /// environment any more.
     pub(crate) fn count(&self) -> usize {
         self.processes().len()
     }

@@ -12,9 +12,9 @@ use crate::found::Marked;
 
 pub(crate) const CALLWARD: &str = env!("CARGO_BIN_EXE_callward");
 
-/// Starts three processes that are hard to end: one ignores SIGTERM, one has left its session, and one
-/// has lost its parent, left its session and ignores SIGTERM. The first two keep the server's output
-/// open.
+/// Starts three processes that are hard to end: one ignores SIGTERM, one has left its session, and
+/// one has lost its parent, left its session and ignores SIGTERM. The first two keep the server's
+/// output open.
 pub(crate) const STUBBORN: &str = "(trap \"\" TERM; exec sleep 1000) & \
      setsid sleep 1001 & \
      (trap \"\" TERM HUP INT; setsid sleep 1002 >/dev/null 2>&1 &);";

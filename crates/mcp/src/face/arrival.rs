@@ -32,8 +32,8 @@ pub(super) struct Told {
 }
 
 impl Arrival {
-    /// It came over a pair of pipes, from a client that agreed on this revision and introduced itself
-    /// so, if it did either.
+    /// It came over a pair of pipes, from a client that agreed on this revision and introduced
+    /// itself so, if it did either.
     pub(super) fn by_pipe(agreed: Option<&'static str>, client: Option<Arc<ClientInfo>>) -> Self {
         let mut inbound = Inbound::new(Transport::Pipe);
         inbound.protocol_version = agreed;

@@ -19,8 +19,8 @@ pub trait Backend: Send + Sync + 'static {
     /// cheap, and the same generation must mean the same content.
     fn tools(&self) -> Arc<ToolListing>;
 
-    /// Returns what the answer to a request has to wait for while servers are starting; `None` if it
-    /// need not. Whoever implements it bounds the wait. Default: nothing.
+    /// Returns what the answer to a request has to wait for while servers are starting; `None` if
+    /// it need not. Whoever implements it bounds the wait. Default: nothing.
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
         let _ = asked;
         None
@@ -31,14 +31,14 @@ pub trait Backend: Send + Sync + 'static {
     /// A tool that needs what the client did not declare fails with code −32021.
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-    /// Returns who is told of sessions when they are over, and of requests that are answered without
-    /// [`call`](Self::call). Asked for once by each transport. Default: nobody.
+    /// Returns who is told of sessions when they are over, and of requests that are answered
+    /// without [`call`](Self::call). Asked for once by each transport. Default: nobody.
     fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
         None
     }
 
-    /// Takes that a client asked for a call that cannot be made, and is told so: its arguments are no
-    /// object. Default: nobody cares.
+    /// Takes that a client asked for a call that cannot be made, and is told so: its arguments are
+    /// no object. Default: nobody cares.
     fn refused(
         &self,
         tool: &str,
@@ -49,8 +49,8 @@ pub trait Backend: Send + Sync + 'static {
         let _ = (tool, caller, inbound, reason);
     }
 
-    /// Takes note that a session has ended: its client left, deleted it, or was silent for too long.
-    /// Must not block. Default: nothing happens.
+    /// Takes note that a session has ended: its client left, deleted it, or was silent for too
+    /// long. Must not block. Default: nothing happens.
     fn session_ended(&self, caller: &Arc<Caller>) {
         let _ = caller;
     }
@@ -165,8 +165,8 @@ pub struct CallRequest {
     pub caller: Arc<Caller>,
     /// The trace context to continue: that of the message, or else that of the HTTP request.
     pub trace: Option<Arc<TraceContext>>,
-    /// The baggage the client sent, as it came. None of it may be passed on unless it is listed: see
-    /// [`BaggageFilter`](callward_core::BaggageFilter).
+    /// The baggage the client sent, as it came. None of it may be passed on unless it is listed:
+    /// see [`BaggageFilter`](callward_core::BaggageFilter).
     pub baggage: Option<String>,
     /// What is known of the request itself.
     pub inbound: Option<Arc<Inbound>>,

@@ -29,9 +29,9 @@ impl<'a> Implementation<'a> {
 
 /// What is offered: tools, and notifications of their changes.
 ///
-/// Lists of prompts and resources are answered, and are empty: many clients ask for them whatever is
-/// declared. The modern revision requires a server that answers them to declare so; a legacy client
-/// is told of tools only, so that it does not ask in vain.
+/// Lists of prompts and resources are answered, and are empty: many clients ask for them whatever
+/// is declared. The modern revision requires a server that answers them to declare so; a legacy
+/// client is told of tools only, so that it does not ask in vain.
 #[derive(Serialize)]
 struct Capabilities {
     tools: Tools,

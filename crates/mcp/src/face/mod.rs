@@ -9,20 +9,23 @@
 //! and `subscriptions/listen`; anything else is legacy. Only tools are offered, and word of their
 //! changes: `initialize` or `server/discover`, `tools/list`, `tools/call`, `ping` (legacy) and
 //! `subscriptions/listen` (modern) are answered; `prompts/list`, `resources/list` and
-//! `resources/templates/list` are answered with empty lists, every other method is refused as unknown.
+//! `resources/templates/list` are answered with empty lists, every other method is refused as
+//! unknown.
 //!
-//! **Browsers.** Pages of the origins in [`HttpOptions::allowed_origins`] may use the endpoint: their
-//! preflight requests (`OPTIONS`) are answered, and responses carry `Access-Control-Allow-Origin` with
-//! that origin. Other origins are refused, without any such header.
+//! **Browsers.** Pages of the origins in [`HttpOptions::allowed_origins`] may use the endpoint:
+//! their preflight requests (`OPTIONS`) are answered, and responses carry
+//! `Access-Control-Allow-Origin` with that origin. Other origins are refused, without any such
+//! header.
 //!
 //! **Fidelity.** Tools and results are passed on byte for byte. Three things are spliced in: a
 //! modern result without a `resultType` gets one, progress gets the client's own token, and raw
 //! line breaks between JSON tokens become spaces where a transport frames by lines.
 //!
 //! **Keys.** A client may name a call, so that it means the same call whenever it comes again:
-//! `io.callward/idempotencyKey` in `_meta`, or over HTTP the header `Idempotency-Key`, one to 64 visible
-//! ASCII characters. What is no such name is refused, and so are two that differ. The name is passed on
-//! to servers that take keys; the face itself remembers no call, and so declares no such capability.
+//! `io.callward/idempotencyKey` in `_meta`, or over HTTP the header `Idempotency-Key`, one to 64
+//! visible ASCII characters. What is no such name is refused, and so are two that differ. The name
+//! is passed on to servers that take keys; the face itself remembers no call, and so declares no
+//! such capability.
 //!
 //! **Startup.** A request whose answer depends on servers that are starting waits as long as
 //! [`Backend::starting`] says; other requests of the client are served meanwhile.

@@ -52,8 +52,8 @@ impl<B: Backend> Face<B> {
         }
     }
 
-    /// Returns what a request has to wait for before it is [served](Self::serve), if anything. A call
-    /// need not: it waits by itself, so that it can be cancelled meanwhile.
+    /// Returns what a request has to wait for before it is [served](Self::serve), if anything. A
+    /// call need not: it waits by itself, so that it can be cancelled meanwhile.
     pub(super) fn starting(&self, request: &Request) -> Option<BoxFuture<'static, ()>> {
         // once the list is complete nothing waits, and no name has to be read
         let listed = self.backend.starting(Asked::Tools)?;

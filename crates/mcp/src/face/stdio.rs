@@ -25,8 +25,8 @@ const FLUSH_GRACE: Duration = Duration::from_secs(1);
 /// `shutdown` fires.
 ///
 /// Messages are separated by line breaks; a line may have 16 MiB. Calls run at the same time, and
-/// each is dropped when the client cancels it. Calls still running when the reader ends are finished
-/// and answered. On `shutdown` they are dropped, and what is already queued is written.
+/// each is dropped when the client cancels it. Calls still running when the reader ends are
+/// finished and answered. On `shutdown` they are dropped, and what is already queued is written.
 ///
 /// Everything runs inside this future or in tasks that end with it.
 ///

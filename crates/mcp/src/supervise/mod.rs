@@ -1,10 +1,11 @@
-//! A process between a client and its stdio server, with which everything that the server started ends.
-//! Linux only.
+//! A process between a client and its stdio server, with which everything that the server started
+//! ends. Linux only.
 //!
-//! A server often starts further processes (`npx` starts node, a browser server starts a browser), and
-//! some of them leave its process group and session. [`supervise`] is the main function of a small
-//! process that becomes their *subreaper*: whatever loses its parent becomes its child, so that it finds
-//! all of them. It starts the server with its own standard input, output and error, and then only waits.
+//! A server often starts further processes (`npx` starts node, a browser server starts a browser),
+//! and some of them leave its process group and session. [`supervise`] is the main function of a
+//! small process that becomes their *subreaper*: whatever loses its parent becomes its child, so
+//! that it finds all of them. It starts the server with its own standard input, output and error,
+//! and then only waits.
 //!
 //! Everything the server started ends
 //!
@@ -15,13 +16,13 @@
 //! | the client sends a second one | SIGKILL |
 //! | the client is gone, by SIGKILL too: nobody reads standard error any more | the server's input is closed, and it has the grace period to end; then as above |
 //!
-//! SIGKILL is repeated until nothing is left, at most for [`KILL_TIME`]: a process that hangs in the
-//! kernel cannot be waited for.
+//! SIGKILL is repeated until nothing is left, at most for [`KILL_TIME`]: a process that hangs in
+//! the kernel cannot be waited for.
 //!
 //! # Limits
 //!
-//! If the supervisor itself is ended by SIGKILL, what left the server's process group is not found any
-//! more. A process that runs as another user cannot be signalled.
+//! If the supervisor itself is ended by SIGKILL, what left the server's process group is not found
+//! any more. A process that runs as another user cannot be signalled.
 //!
 //! # Cost
 //!
@@ -53,15 +54,16 @@ pub const KILL_TIME: Duration = Duration::from_secs(5);
 /// The exit code if the arguments are wrong.
 const USAGE: u8 = 2;
 
-/// Runs a server: the whole life of a supervisor process. Call it from `main`, before anything else, with
-/// the arguments that [`UpstreamBuilder::supervisor`](crate::upstream::UpstreamBuilder::supervisor)
-/// appends: the grace period in milliseconds, the program, and its arguments.
+/// Runs a server: the whole life of a supervisor process. Call it from `main`, before anything
+/// else, with the arguments that
+/// [`UpstreamBuilder::supervisor`](crate::upstream::UpstreamBuilder::supervisor) appends: the grace
+/// period in milliseconds, the program, and its arguments.
 ///
-/// Returns the server's exit code, or 127 if it cannot be started, and standard error says why. A signal
-/// that ended the server ends this process too.
+/// Returns the server's exit code, or 127 if it cannot be started, and standard error says why. A
+/// signal that ended the server ends this process too.
 ///
-/// It waits for every child of this process, and replaces standard input and output by `/dev/null`: a
-/// process that calls it does nothing else.
+/// It waits for every child of this process, and replaces standard input and output by `/dev/null`:
+/// a process that calls it does nothing else.
 #[must_use]
 pub fn supervise(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args = args.into_iter();
@@ -148,8 +150,8 @@ impl Family {
         }
     }
 
-    /// Ends this process by the signal that ended the server, if there was one; else returns its exit
-    /// code.
+    /// Ends this process by the signal that ended the server, if there was one; else returns its
+    /// exit code.
     fn end(&self) -> u8 {
         let Some(status) = self.status else {
             return 1;
@@ -189,8 +191,8 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal, for the end of the client if that is `watched`, or until the pause is over.
-    /// Says whether the client is gone.
+    /// Waits for a signal, for the end of the client if that is `watched`, or until the pause is
+    /// over. Says whether the client is gone.
     fn wait(&mut self, pause: Option<Duration>, watched: bool) -> bool {
         let stderr = rustix::stdio::stderr();
         let mut fds = [

@@ -34,8 +34,8 @@ pub(super) struct Seen {
 impl Stage {
     /// Returns the stage after `seen`.
     ///
-    /// A signal that comes while the processes are terminating for another reason is the first: only the
-    /// second one kills, so that SIGTERM is always followed by the client's grace period.
+    /// A signal that comes while the processes are terminating for another reason is the first:
+    /// only the second one kills, so that SIGTERM is always followed by the client's grace period.
     pub(super) fn next(self, seen: Seen, now: Duration, grace: Duration) -> Self {
         let killing = Self::Killing {
             until: now.saturating_add(KILL_TIME),

@@ -18,10 +18,11 @@ use crate::wire::{InvalidMessage, RpcError, code};
 pub(super) enum RequestError {
     /// The server answered with a JSON-RPC error.
     Refused(RpcError),
-    /// The server refused the request for its headers, with the status the protocol has for that; it
-    /// has not looked at the rest, let alone run it.
+    /// The server refused the request for its headers, with the status the protocol has for that;
+    /// it has not looked at the rest, let alone run it.
     HeadersRefused(RpcError),
-    /// The server does not know the session any more. It may have run the request before it said so.
+    /// The server does not know the session any more. It may have run the request before it said
+    /// so.
     SessionGone,
     /// Everything else.
     Failed(ToolError),
@@ -71,8 +72,8 @@ impl RequestError {
         ))
     }
 
-    /// An answer came that belongs to another request, such as a late second one on a connection that was
-    /// kept. It says nothing of this request.
+    /// An answer came that belongs to another request, such as a late second one on a connection
+    /// that was kept. It says nothing of this request.
     pub(super) fn misdirected() -> Self {
         Self::Failed(ToolError::new(
             ErrorKind::Protocol,
@@ -239,7 +240,8 @@ pub(super) fn status(
     }
     let kind = match status.as_u16() {
         401 | 403 | 407 => ErrorKind::Unauthorized,
-        // not the caller's fault, whatever its first digit says: the request took too long to arrive
+        // not the caller's fault, whatever its first digit says: the request took too long to
+        // arrive
         408 => ErrorKind::Timeout,
         429 => ErrorKind::RateLimited,
         500..=599 => ErrorKind::ServerFault,
@@ -282,7 +284,8 @@ pub(super) fn status(
     }
 }
 
-/// Returns the address that a redirect leads to, as much of it as may be shown: the server chose it.
+/// Returns the address that a redirect leads to, as much of it as may be shown: the server chose
+/// it.
 fn location(headers: &HeaderMap) -> Option<String> {
     let to = Url::parse(headers.get(header::LOCATION)?.to_str().ok()?).ok()?;
     if !matches!(to.scheme(), "http" | "https") {

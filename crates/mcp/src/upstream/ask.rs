@@ -144,8 +144,8 @@ impl<'a> Ask<'a> {
 const KEYS: Uuid = Uuid::from_u128(0x1b6c_9a3e_52d4_4f0b_8c77_e0d1_94a6_3f25);
 
 /// Binds a caller's own key to the caller. A server sees one client, us: without this, whoever
-/// guessed a key could have another's result for it. The same in every process, since a key is there
-/// to make a call again; and a hash, since who calls is none of the server's business.
+/// guessed a key could have another's result for it. The same in every process, since a key is
+/// there to make a call again; and a hash, since who calls is none of the server's business.
 fn qualified(principal: &Principal, key: &str) -> String {
     let hash = Sha1::new()
         .chain_update(KEYS)

@@ -8,8 +8,9 @@ use http::{HeaderMap, HeaderValue};
 use super::ask::text_member;
 use crate::wire::{header, meta};
 
-/// What a request carries of the trace it belongs to: in `_meta`, and over HTTP as headers too, where
-/// what stands before a server looks for it ([W3C Trace Context](https://www.w3.org/TR/trace-context-2/)).
+/// What a request carries of the trace it belongs to: in `_meta`, and over HTTP as headers too,
+/// where what stands before a server looks for it ([W3C Trace
+/// Context](https://www.w3.org/TR/trace-context-2/)).
 #[derive(Debug, Default)]
 pub(super) struct Carried<'a> {
     parent: Option<String>,

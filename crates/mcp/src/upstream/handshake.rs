@@ -99,8 +99,8 @@ fn negotiate(supported: &[String]) -> Probe {
     }
 }
 
-/// Says whether a JSON-RPC or HTTP code that answers `initialize` means that the server does not know
-/// the method, so that asking again cannot help. Any other failure may pass.
+/// Says whether a JSON-RPC or HTTP code that answers `initialize` means that the server does not
+/// know the method, so that asking again cannot help. Any other failure may pass.
 pub(super) fn refuses_initialize(code: i64) -> bool {
     matches!(
         code,

@@ -22,12 +22,12 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
     /// Whether it announces changes of its tools.
     pub tools_list_changed: bool,
-    /// Whether it runs a call it gets twice under one idempotency key only once: whether it declares
-    /// the experimental capability `io.callward/idempotency`.
+    /// Whether it runs a call it gets twice under one idempotency key only once: whether it
+    /// declares the experimental capability `io.callward/idempotency`.
     pub takes_idempotency_keys: bool,
     /// Whether an HTTP server opens a session, with an id, for a client that greets it with
-    /// `initialize`, and so may keep state for each of them. A server of era [`Era::Modern`] may do so
-    /// beside; it is asked only where the era is [`EraChoice::Auto`](super::EraChoice::Auto).
+    /// `initialize`, and so may keep state for each of them. A server of era [`Era::Modern`] may do
+    /// so beside; it is asked only where the era is [`EraChoice::Auto`](super::EraChoice::Auto).
     pub opens_sessions: bool,
     /// Whether a discovery lists a revision that begins with `initialize`.
     pub(super) names_legacy: bool,

@@ -18,7 +18,8 @@ const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// No more tools of one list that cannot be used are kept, to say why: a list may have millions.
 const MAX_FAULTY: usize = 1000;
 
-/// No more tools than this are read: one more than are offered, so that it is seen that there are more.
+/// No more tools than this are read: one more than are offered, so that it is seen that there are
+/// more.
 const MAX_TOOLS: usize = 10_001;
 
 /// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
@@ -85,8 +86,8 @@ impl Pages {
         self.elements
     }
 
-    /// Reads the definitions. One that cannot be used has a [fault](ToolDefinition::fault), and hides no
-    /// other.
+    /// Reads the definitions. One that cannot be used has a [fault](ToolDefinition::fault), and
+    /// hides no other.
     ///
     /// `mirrored` says whether arguments are to be mirrored into headers: then a tool that marks
     /// them in a way the protocol forbids may not be used either.

@@ -5,41 +5,44 @@
 //! for ever. Definitions, arguments and results go through as the bytes they are.
 //!
 //! **Rule.** A call is sent once. It is sent again only where the server has certainly not run it:
-//! its session had ended (HTTP 404, and no answer to this very request), or its mirrored headers were
-//! refused (HTTP 400 with −32020). The HTTP client itself repeats nothing that it took from us, and
-//! follows no redirect. Everything else is reported with its [`Delivery`](callward_core::Delivery), and whoever knows the tool decides.
+//! its session had ended (HTTP 404, and no answer to this very request), or its mirrored headers
+//! were refused (HTTP 400 with −32020). The HTTP client itself repeats nothing that it took from
+//! us, and follows no redirect. Everything else is reported with its
+//! [`Delivery`](callward_core::Delivery), and whoever knows the tool decides.
 //!
-//! **Readiness.** [`Upstream::start`](UpstreamBuilder::start) never waits and never fails. A call to
-//! a child process that is down fails at once, as not sent. HTTP has no connection to wait for, so
-//! such a call is tried.
+//! **Readiness.** [`Upstream::start`](UpstreamBuilder::start) never waits and never fails. A call
+//! to a child process that is down fails at once, as not sent. HTTP has no connection to wait for,
+//! so such a call is tried.
 //!
-//! **Keys.** A server that declares the experimental capability `io.callward/idempotency` promises to
-//! run a call once however often it gets it under one key. It is sent the call's
-//! [`IdempotencyKey`](callward_core::IdempotencyKey), the same over all attempts; so is one for which
-//! [`idempotency_keys`](UpstreamBuilder::idempotency_keys) says so, since most that know keys do not
-//! declare it.
+//! **Keys.** A server that declares the experimental capability `io.callward/idempotency` promises
+//! to run a call once however often it gets it under one key. It is sent the call's
+//! [`IdempotencyKey`](callward_core::IdempotencyKey), the same over all attempts; so is one for
+//! which [`idempotency_keys`](UpstreamBuilder::idempotency_keys) says so, since most that know keys
+//! do not declare it.
 //!
 //! **Cancellation.** Dropping a call's future tells the server: `notifications/cancelled` on pipes
-//! and for legacy HTTP, a closed response stream for modern HTTP. A call still in the queue is taken
-//! out of it and never written.
+//! and for legacy HTTP, a closed response stream for modern HTTP. A call still in the queue is
+//! taken out of it and never written.
 //!
 //! **Clone.** Handles share one connection. The last one dropped ends it, and the child with it; a
 //! running call counts as a handle.
 //!
-//! **Processes.** All that a child has started ends with it: when the handles are dropped, when it dies,
-//! and when this process dies. On Linux that takes a supervisor ([`UpstreamBuilder::supervisor`]).
-//! Without one, and on other systems, the child's process group is killed: a process that has left the
-//! group stays, and so do all if this process is ended by SIGKILL and they do not end with their input.
+//! **Processes.** All that a child has started ends with it: when the handles are dropped, when it
+//! dies, and when this process dies. On Linux that takes a supervisor
+//! ([`UpstreamBuilder::supervisor`]). Without one, and on other systems, the child's process group
+//! is killed: a process that has left the group stays, and so do all if this process is ended by
+//! SIGKILL and they do not end with their input.
 //!
-//! **Instances.** A call whose tool says so ([`Tool::instances`](callward_core::Tool::instances)) goes
-//! to an instance that only its owner uses: a child, or an HTTP session, of its own. It is started with
-//! the owner's first call, which waits for it up to [`connect_timeout`](UpstreamBuilder::connect_timeout),
-//! and ends with the owner's session or when it is [`idle`](UpstreamBuilder::idle). All other calls go
-//! to the instance that lists the tools; the first owner gets that one too. It ends like any other, and
-//! is started again at once if [`spare`](UpstreamBuilder::spare) ones are kept, else with the next call
-//! or listing. Meanwhile the upstream is up.
-//! An HTTP server that speaks both eras lists its tools in the modern one, which has no sessions: there
-//! each owner with a session gets one of the server's legacy sessions, if the server opens them.
+//! **Instances.** A call whose tool says so ([`Tool::instances`](callward_core::Tool::instances))
+//! goes to an instance that only its owner uses: a child, or an HTTP session, of its own. It is
+//! started with the owner's first call, which waits for it up to
+//! [`connect_timeout`](UpstreamBuilder::connect_timeout), and ends with the owner's session or when
+//! it is [`idle`](UpstreamBuilder::idle). All other calls go to the instance that lists the tools;
+//! the first owner gets that one too. It ends like any other, and is started again at once if
+//! [`spare`](UpstreamBuilder::spare) ones are kept, else with the next call or listing. Meanwhile
+//! the upstream is up. An HTTP server that speaks both eras lists its tools in the modern one,
+//! which has no sessions: there each owner with a session gets one of the server's legacy sessions,
+//! if the server opens them.
 //!
 //! **Errors.** Each says how far the call got, and is on the safe side where that cannot be known.
 //! What was only partly written counts as not sent: a message without its last bracket is no JSON,
@@ -83,14 +86,15 @@
 //! (1) For five seconds after the loss the error tells when the server is back
 //! ([`ToolError::reopening`](callward_core::ToolError::reopening)).
 //!
-//! (2) Over a pipe the rest of the message is skipped, and its `id` tells whose answer it was; calls of
-//! other answers, and the process, are not affected. A message without an `id` is dropped with a
-//! warning.
+//! (2) Over a pipe the rest of the message is skipped, and its `id` tells whose answer it was;
+//! calls of other answers, and the process, are not affected. A message without an `id` is dropped
+//! with a warning.
 //!
-//! Over HTTP the bytes of a request that have left cannot be counted, only those that the connection
-//! has asked us for: it asks for all of a request below some hundred kilobytes at once. So an early
-//! loss of such a request reads as `Unknown`, also where the server had closed a connection that was
-//! kept for reuse; unused ones are therefore given up after four seconds, before most servers do.
+//! Over HTTP the bytes of a request that have left cannot be counted, only those that the
+//! connection has asked us for: it asks for all of a request below some hundred kilobytes at once.
+//! So an early loss of such a request reads as `Unknown`, also where the server had closed a
+//! connection that was kept for reuse; unused ones are therefore given up after four seconds,
+//! before most servers do.
 //!
 //! Codes, `data` and `Retry-After` (seconds, or a date beside the answer's own `Date`) are kept. A
 //! call has no timeout here, and one that is given up has no error: whoever gives it up has to say

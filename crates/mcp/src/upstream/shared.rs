@@ -80,8 +80,8 @@ pub(super) struct Shared {
 /// One stream of events, seen from the sending side.
 ///
 /// Losses and returns are few, since attempts to connect have pauses between them. Changes of the
-/// tools, and of the state behind them, are as many as the server likes, so only one of each at a time
-/// waits to be read.
+/// tools, and of the state behind them, are as many as the server likes, so only one of each at a
+/// time waits to be read.
 #[derive(Debug)]
 struct Subscriber {
     events: mpsc::UnboundedSender<ServerEvent>,
@@ -158,7 +158,8 @@ impl Shared {
         &self.stop
     }
 
-    /// Opens the connection. It closes when the guard is dropped, and can be opened again after that.
+    /// Opens the connection. It closes when the guard is dropped, and can be opened again after
+    /// that.
     pub(super) fn open(&self) -> DropGuard {
         self.status.send_if_modified(|status| {
             let is_idle = *status == UpstreamStatus::Idle;
@@ -223,14 +224,14 @@ impl Shared {
         }
     }
 
-    /// Notes that the server is gone, and why. Only the first of several reasons is announced: calls may
-    /// find any number of them.
+    /// Notes that the server is gone, and why. Only the first of several reasons is announced:
+    /// calls may find any number of them.
     pub(super) fn down(&self, reason: &str) {
         self.note_loss(&reason.to_owned().into(), false);
     }
 
-    /// Notes that the server is gone, or still is after another attempt. Each reason that differs from the
-    /// one before is announced: attempts have pauses between them.
+    /// Notes that the server is gone, or still is after another attempt. Each reason that differs
+    /// from the one before is announced: attempts have pauses between them.
     pub(super) fn lost(&self, loss: &Loss) {
         self.note_loss(loss, true);
     }
@@ -258,8 +259,8 @@ impl Shared {
         self.told.lock().clone()
     }
 
-    /// Notes that the connection was closed until it is [opened](Self::open) again. The server counts as
-    /// up, also if it was down: whether it still is shows when it is needed.
+    /// Notes that the connection was closed until it is [opened](Self::open) again. The server
+    /// counts as up, also if it was down: whether it still is shows when it is needed.
     pub(super) fn idle(&self) {
         let event = self.is_down().then_some(ServerEvent::Up);
         self.change(UpstreamStatus::Idle, event);

@@ -9,14 +9,15 @@ const MAX_TOKEN: usize = 256;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Skipped {
-    /// The message's own `id`, wherever it stood; nothing if it has none that is a string or a number.
+    /// The message's own `id`, wherever it stood; nothing if it has none that is a string or a
+    /// number.
     pub id: Option<RequestId>,
     /// Whether it has a `method`: it is a request or a notification, and not an answer.
     pub has_method: bool,
 }
 
-/// Reads a JSON object piece by piece and keeps its top-level `id`. Its memory is bounded: it holds one
-/// key or one id, and the depth.
+/// Reads a JSON object piece by piece and keeps its top-level `id`. Its memory is bounded: it holds
+/// one key or one id, and the depth.
 ///
 /// Of two ids the last one counts. What is not JSON is read as if it were: it finds an id or none.
 #[derive(Debug)]

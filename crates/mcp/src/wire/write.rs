@@ -1,7 +1,7 @@
 //! Writes messages around raw parts.
 //!
-//! Raw parts are copied as they are and must be valid JSON; nothing is checked again. The line break
-//! that ends a message on a pipe is the sender's business, see [`flatten`](super::flatten).
+//! Raw parts are copied as they are and must be valid JSON; nothing is checked again. The line
+//! break that ends a message on a pipe is the sender's business, see [`flatten`](super::flatten).
 
 use super::{RequestId, RpcError};
 

@@ -61,7 +61,8 @@ impl Sketch {
 /// Returns the counter of a key in each row.
 fn places(key: u32, mask: u64) -> impl Iterator<Item = usize> {
     (1..).map(move |row: u64| {
-        // the finalizer of splitmix64: keys are 0, 1, 2…, and neighbours must not collide in all rows
+        // the finalizer of splitmix64: keys are 0, 1, 2…, and neighbours must not collide in all
+        // rows
         let z = (u64::from(key) ^ (row << 32)).wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

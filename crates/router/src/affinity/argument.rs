@@ -9,14 +9,14 @@ use super::rendezvous::fold;
 /// An argument, such that two are equal if they mean the same.
 ///
 /// - A text is what it says, however it is escaped.
-/// - A number is its value: `7`, `7.0` and `70e-1` are one. No digit is lost, however many there are,
-///   and `"7"` is a text and another key.
+/// - A number is its value: `7`, `7.0` and `70e-1` are one. No digit is lost, however many there
+///   are, and `"7"` is a text and another key.
 /// - `true` and `false` are keys.
-/// - An array or object is one as a whole, as the cache takes it: members in any order, numbers within
-///   in their own spelling.
+/// - An array or object is one as a whole, as the cache takes it: members in any order, numbers
+///   within in their own spelling.
 ///
-/// Borrowed from the call, so nothing is allocated but for a text with escapes, a number of more than
-/// 32 digits, or a large array or object.
+/// Borrowed from the call, so nothing is allocated but for a text with escapes, a number of more
+/// than 32 digits, or a large array or object.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Argument<'a> {
     Bool(bool),
@@ -29,8 +29,8 @@ pub(crate) enum Argument<'a> {
 const LONGEST: usize = 4096;
 
 impl<'a> Argument<'a> {
-    /// Takes the text of a JSON value; `None` if it makes no key: `null`, longer than 4 KiB, or something
-    /// that readers may disagree about.
+    /// Takes the text of a JSON value; `None` if it makes no key: `null`, longer than 4 KiB, or
+    /// something that readers may disagree about.
     pub(super) fn read(json: &'a str) -> Option<Self> {
         if json.len() > LONGEST {
             return None;

@@ -45,8 +45,8 @@ impl fmt::Display for KeyKind {
 /// or argument.
 ///
 /// Two of one process are the same if their keys are, but for one pair in four billion. Those of
-/// another process, or after a restart, cannot be compared: they are made by SipHash with a secret that
-/// is drawn anew each time, so that no name is found by trying all.
+/// another process, or after a restart, cannot be compared: they are made by SipHash with a secret
+/// that is drawn anew each time, so that no name is found by trying all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub(super) u32);
 
@@ -126,7 +126,8 @@ impl Keys {
         }
     }
 
-    /// Returns where a key is remembered for the replica set of a call. It changes with each process.
+    /// Returns where a key is remembered for the replica set of a call. It changes with each
+    /// process.
     pub(crate) fn place(&self, key: &Key<'_>, call: &ToolCall) -> u64 {
         self.places.hash_one((call.tool().set().as_str(), key))
     }

@@ -9,9 +9,10 @@
 //! choice is remembered.
 //!
 //! **What moves.** Servers that join, and weights that change, move no key that is in use. A server
-//! that is removed, drained or unreachable loses its keys, each at its next call, to the next server
-//! of the key's ranking; they stay there when it comes back. Any other reason against a server, such
-//! as an open breaker, moves only the call at hand: a detour to the next of the ranking.
+//! that is removed, drained or unreachable loses its keys, each at its next call, to the next
+//! server of the key's ranking; they stay there when it comes back. Any other reason against a
+//! server, such as an open breaker, moves only the call at hand: a detour to the next of the
+//! ranking.
 //!
 //! **Bounds.** A key is forgotten after [`ttl`](AffinityConfig::ttl) without a call. At most
 //! [`max_keys`](AffinityConfig::max_keys) are remembered.

@@ -10,8 +10,8 @@ use super::{KeyDigest, KeyKind};
 
 /// Gets the events of affinity.
 ///
-/// Called on the path of the call that set or ended an affinity, with no lock held: an observer must
-/// not block, be slow or panic. A call whose key stays where it is tells nothing.
+/// Called on the path of the call that set or ended an affinity, with no lock held: an observer
+/// must not block, be slow or panic. A call whose key stays where it is tells nothing.
 pub trait AffinityObserver: fmt::Debug + Send + Sync + 'static {
     /// A key has a server from now on: it is new, or its server before was lost.
     fn on_set(&self, set: &AffinitySet) {

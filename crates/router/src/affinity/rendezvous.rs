@@ -1,19 +1,19 @@
 //! Which server a key belongs to: rendezvous hashing, by weight.
 //!
 //! Each pair of a key and a server gets a number that looks random and is the same everywhere. The
-//! server with the highest score takes the key, and the ranking of all by their scores says who takes
-//! it next. So a server that leaves gives up its own keys and no others, and one that joins takes its
-//! share and moves nothing else: no ring to keep, and no state to share between processes (Thaler and
-//! Ravishankar, "Using name-based mappings to increase hit rates", 1998).
+//! server with the highest score takes the key, and the ranking of all by their scores says who
+//! takes it next. So a server that leaves gives up its own keys and no others, and one that joins
+//! takes its share and moves nothing else: no ring to keep, and no state to share between processes
+//! (Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998).
 //!
-//! The score is `-weight / ln(u)`, with `u` the pair's number as one between 0 and 1. Then the highest
-//! of them all is a server's as often as its weight says, and a weight that changes moves no key
-//! between two other servers (Schindelhauer and Schomaker, "Weighted distributed hash tables", 2005).
-//! Servers of weight 0 come after all others.
+//! The score is `-weight / ln(u)`, with `u` the pair's number as one between 0 and 1. Then the
+//! highest of them all is a server's as often as its weight says, and a weight that changes moves
+//! no key between two other servers (Schindelhauer and Schomaker, "Weighted distributed hash
+//! tables", 2005). Servers of weight 0 come after all others.
 //!
 //! **Fixed for good.** All that counts is done in integers and in the four operations that IEEE 754
-//! fixes to the last bit, so processes, machines and releases agree. The tests hold values to compare
-//! with.
+//! fixes to the last bit, so processes, machines and releases agree. The tests hold values to
+//! compare with.
 
 use callward_core::{FingerprintKey, ServerId, Weight};
 
@@ -40,11 +40,12 @@ pub(crate) struct Candidate {
     pub(crate) weight: Weight,
 }
 
-/// Returns the number of the server that ranks highest for a key among those that fit; `None` if none
-/// does.
+/// Returns the number of the server that ranks highest for a key among those that fit; `None` if
+/// none does.
 ///
-/// They must come in the order of their weights, those of one weight together: then one logarithm is
-/// enough for each weight that occurs. Only a server that would come first is asked whether it fits.
+/// They must come in the order of their weights, those of one weight together: then one logarithm
+/// is enough for each weight that occurs. Only a server that would come first is asked whether it
+/// fits.
 pub(crate) fn highest(
     key: u64,
     candidates: impl Iterator<Item = (usize, Candidate)>,
@@ -108,9 +109,9 @@ fn unit(number: u64) -> f64 {
     ((number >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
 }
 
-/// Returns the natural logarithm of a normal number above 0 and below 1, to within some units in the
-/// last place, and the same bits on every machine. That of the standard library is the system's, and
-/// systems differ in the last bit.
+/// Returns the natural logarithm of a normal number above 0 and below 1, to within some units in
+/// the last place, and the same bits on every machine. That of the standard library is the
+/// system's, and systems differ in the last bit.
 fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     // x = mantissa * 2^exponent, with a mantissa from 1 to 2

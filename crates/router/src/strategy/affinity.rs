@@ -13,10 +13,11 @@ use crate::affinity::{
 use crate::candidates::Candidates;
 use crate::rule::ExclusionReason;
 
-/// Calls that belong together go to one server: those of a session, of a user, or about one thing. See
-/// [`affinity`](crate::affinity) for what counts as together, and what moves when.
+/// Calls that belong together go to one server: those of a session, of a user, or about one thing.
+/// See [`affinity`](crate::affinity) for what counts as together, and what moves when.
 ///
-/// Calls without a key go where another strategy says, [`PeakEwma`](crate::PeakEwma) if none is set.
+/// Calls without a key go where another strategy says, [`PeakEwma`](crate::PeakEwma) if none is
+/// set.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -3,8 +3,8 @@
 use super::{Strategy, draw};
 use crate::candidates::Candidates;
 
-/// Each server in turn, in proportion to its weight, and spread: of as many consecutive calls as all
-/// weights together, each gets as many as its weight.
+/// Each server in turn, in proportion to its weight, and spread: of as many consecutive calls as
+/// all weights together, each gets as many as its weight.
 ///
 /// Weights with a common divisor need as many times fewer calls: among 50, 50 and 25, five.
 #[derive(Debug, Clone, Copy, Default)]

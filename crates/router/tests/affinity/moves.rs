@@ -75,8 +75,8 @@ async fn among_servers_of_a_preferred_category_keys_stay_too() {
     assert_eq!(bed.read_all(100), homes, "no matter what is called");
 }
 
-/// Checks that `lose` moves the keys of `b` and no others, over all servers that are left, and returns
-/// where they are.
+/// Checks that `lose` moves the keys of `b` and no others, over all servers that are left, and
+/// returns where they are.
 fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {
     lose();
     let after = bed.read_all(before.len());

@@ -1,8 +1,8 @@
 //! An MCP server on standard input and output that fails as it is told to:
 //! `chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]`.
 //!
-//! What it executes is written into the ledger at once, so that it outlives the process. A fault that
-//! is its death ends it with status 1.
+//! What it executes is written into the ledger at once, so that it outlives the process. A fault
+//! that is its death ends it with status 1.
 
 use std::error::Error;
 use std::path::Path;

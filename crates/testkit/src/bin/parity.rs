@@ -1,8 +1,8 @@
 //! Compares our answers with NeuroLink's: `parity [--json] [FILE]`.
 //!
-//! FILE holds one recorded call a line, `{"fn", "input", "output"}`. By default it is
-//! the recording that lies beside the checkout, or the cases of this crate where there is none. Fails
-//! if any case does.
+//! FILE holds one recorded call a line, `{"fn", "input", "output"}`. By default it is the recording
+//! that lies beside the checkout, or the cases of this crate where there is none. Fails if any case
+//! does.
 
 use std::error::Error;
 use std::io::Write;

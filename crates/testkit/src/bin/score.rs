@@ -4,8 +4,8 @@
 //! always shown. Behind a figure stands how far it depends on which servers are in the file.
 //!
 //! FILE holds one tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. By
-//! default it is the recording that lies beside the checkout, or the corpus of this crate where there
-//! is none.
+//! default it is the recording that lies beside the checkout, or the corpus of this crate where
+//! there is none.
 
 use std::error::Error;
 use std::io::Write;

@@ -17,14 +17,15 @@ use super::{Deviation, hints, route};
 pub enum Answer {
     /// The same kind of value as NeuroLink's.
     Is(Value),
-    /// Another one than NeuroLink's, or one that may be, for reasons that were found to hold; the same
-    /// where there is none.
+    /// Another one than NeuroLink's, or one that may be, for reasons that were found to hold; the
+    /// same where there is none.
     Otherwise(Value, BTreeSet<Deviation>),
     /// We have no such function.
     Skipped,
 }
 
-/// Answers a recorded call. `theirs` is what NeuroLink answered, to see where a difference is meant.
+/// Answers a recorded call. `theirs` is what NeuroLink answered, to see where a difference is
+/// meant.
 ///
 /// # Errors
 ///

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 /// Why an answer of ours is another one than NeuroLink's, and right all the same.
 ///
-/// A case passes with one of these only if what is said here is so: each is checked against the case,
-/// and a difference that is none of them is a failure.
+/// A case passes with one of these only if what is said here is so: each is checked against the
+/// case, and a difference that is none of them is a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -30,11 +30,11 @@ pub enum Deviation {
     Spread,
     /// Calls in flight count for the server's weight. With NeuroLink each counts the same.
     ForWeight,
-    /// Servers beside a category come after those in it. With NeuroLink they do not come at all while
-    /// one of the category is healthy.
+    /// Servers beside a category come after those in it. With NeuroLink they do not come at all
+    /// while one of the category is healthy.
     Wider,
-    /// A list in the order in which servers were added. For destructive tools NeuroLink's is in that
-    /// of the list of weights, and names a server as often as that does.
+    /// A list in the order in which servers were added. For destructive tools NeuroLink's is in
+    /// that of the list of weights, and names a server as often as that does.
     Listed,
 }
 

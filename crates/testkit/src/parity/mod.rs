@@ -2,7 +2,8 @@
 //!
 //! A case is one line, `{"fn", "input", "output"}`: a function of NeuroLink, what it was given and
 //! what it answered. Ours is the function of [`neurolink`](callward_core::infer::neurolink) that
-//! stands for it; what it routes, our router routes. What has no counterpart is skipped and counted.
+//! stands for it; what it routes, our router routes. What has no counterpart is skipped and
+//! counted.
 //!
 //! Some deviations are meant, and pass: see [`Deviation`]. Each is counted.
 

@@ -1,4 +1,5 @@
-//! The table of answers about state that somebody else changed: a row for each configuration of each peer.
+//! The table of answers about state that somebody else changed: a row for each configuration of
+//! each peer.
 
 use std::fmt::{Result, Write};
 

@@ -211,7 +211,8 @@ fn slowest_read(peer: &PeerFigures) -> Cell {
     Some((slowest, format!("{slowest:.1}")))
 }
 
-/// Writes that ran more than once. A peer that let most of them never run has not run them once, either.
+/// Writes that ran more than once. A peer that let most of them never run has not run them once,
+/// either.
 fn again(peer: &PeerFigures, way: &str) -> Cell {
     let writes = || {
         peer.lost

@@ -104,7 +104,8 @@ fn best<'a>(row: &Row, peers: impl Iterator<Item = &'a PeerFigures>) -> Option<f
     }
 }
 
-/// Every row in which another peer is better than our defaults, and what our cached configuration has there.
+/// Every row in which another peer is better than our defaults, and what our cached configuration
+/// has there.
 fn better(page: &mut String, figures: &Figures) -> std::fmt::Result {
     let named = |name| figures.peers.iter().find(move |peer| peer.name == name);
     let Some(ours) = named(OURS) else {

@@ -1,5 +1,5 @@
-//! State that changes without a write through the same server, or that belongs to one client: how many answers
-//! are wrong?
+//! State that changes without a write through the same server, or that belongs to one client: how
+//! many answers are wrong?
 
 use std::collections::BTreeMap;
 use std::time::Duration;

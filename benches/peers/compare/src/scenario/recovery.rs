@@ -1,4 +1,5 @@
-//! The upstream is killed while callers call, and is back after a second: do their calls get answers again?
+//! The upstream is killed while callers call, and is back after a second: do their calls get
+//! answers again?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +49,8 @@ pub(crate) async fn run(
         task.abort();
         let _ = task.await;
     }
-    // What is left of the outage may be a breaker that is still open: that is part of the time above.
+    // What is left of the outage may be a breaker that is still open: that is part of the time
+    // above.
     let calls = (0..AFTERWARDS).map(|key| ("get_item", json!({ "key": format!("after-{key}") })));
     let remote = Remote {
         endpoint: peer.clone(),

@@ -17,8 +17,8 @@ pub(crate) struct Effort {
     pub(crate) warm_up: Duration,
 }
 
-/// Asks for the keys that cached calls are drawn from, once for all rounds: until all of them are likely to
-/// have been asked for, or for as long as the warm-up may take.
+/// Asks for the keys that cached calls are drawn from, once for all rounds: until all of them are
+/// likely to have been asked for, or for as long as the warm-up may take.
 pub(crate) async fn fill(peer: &Running, effort: Effort) -> Outcome<()> {
     let (mut calls, mut seconds) = (0, 0.0);
     let mut load = Load {

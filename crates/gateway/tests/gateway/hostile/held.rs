@@ -63,7 +63,8 @@ async fn what_never_ends_is_given_up() {
                 "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n",
             ),
         ] {
-            // what fills the gateway's limit for one event is told as too large, if it comes in time
+            // what fills the gateway's limit for one event is told as too large, if it comes in
+            // time
             let again = again.repeat(100);
             http.endless(row, move |_| {
                 Reply::bytes(EVENTS).and_again(again.clone(), u64::MAX)

@@ -1,13 +1,13 @@
 //! Servers and clients that do what none should: a table of modes, each with its promise.
 //!
-//! After every row a neighbour's call works, the gateway has grown by a bounded number of bytes, has no
-//! more descriptors and processes than a bound, and a call that is not safe to retry has run at most
-//! once. Bounds are in bytes and numbers, never in time: a limit ends what hangs.
+//! After every row a neighbour's call works, the gateway has grown by a bounded number of bytes,
+//! has no more descriptors and processes than a bound, and a call that is not safe to retry has run
+//! at most once. Bounds are in bytes and numbers, never in time: a limit ends what hangs.
 //!
 //! Modes that need a scene of their own are beside this table: `flood.rs` (requests without end),
 //! `connections.rs` (clients that hold connections, bodies, answers and sessions), `hosts.rs`,
-//! `forged.rs`, and in `callward-mcp` `tests/upstream/http_streams.rs`, `tests/face/http_refusals.rs` and
-//! `tests/face/http_status.rs`.
+//! `forged.rs`, and in `callward-mcp` `tests/upstream/http_streams.rs`,
+//! `tests/face/http_refusals.rs` and `tests/face/http_status.rs`.
 #![cfg(target_os = "linux")]
 
 mod answers;
@@ -33,7 +33,8 @@ use crate::support::{Gateway, until};
 
 /// By how many bytes the gateway may grow in one row. The longest message it takes is 1 MiB.
 const GROWTH: u64 = 32 << 20;
-/// How many descriptors one row may add while it runs, and how many may stay: connections that are kept.
+/// How many descriptors one row may add while it runs, and how many may stay: connections that are
+/// kept.
 const DESCRIPTORS: usize = 32;
 const KEPT: usize = 8;
 
@@ -191,8 +192,8 @@ impl Http {
         }
     }
 
-    /// Calls both tools while the server plays this, and holds the promises: the kinds of answer, the
-    /// neighbour's call, the bounds, and that what is not safe to retry is sent once.
+    /// Calls both tools while the server plays this, and holds the promises: the kinds of answer,
+    /// the neighbour's call, the bounds, and that what is not safe to retry is sent once.
     async fn row(
         &self,
         row: &str,

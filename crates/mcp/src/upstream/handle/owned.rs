@@ -38,16 +38,17 @@ impl Upstream {
         result
     }
 
-    /// Says whether an HTTP server opens sessions, as far as is known. A session that was lost since
-    /// shows no less.
+    /// Says whether an HTTP server opens sessions, as far as is known. A session that was lost
+    /// since shows no less.
     pub(super) fn opens_sessions(&self) -> bool {
         self.server_info().is_some_and(|info| info.opens_sessions)
     }
 
     /// Returns the owner whose instance runs a call; `None` if the lead runs it for all.
     ///
-    /// A lead that speaks 2026-07-28 over HTTP serves all requests that have no session. Others have an
-    /// instance if the server opens sessions; if not, it keeps nothing that could be kept apart.
+    /// A lead that speaks 2026-07-28 over HTTP serves all requests that have no session. Others
+    /// have an instance if the server opens sessions; if not, it keeps nothing that could be kept
+    /// apart.
     async fn owner<'a>(
         &self,
         pool: &Pool,
@@ -66,8 +67,8 @@ impl Upstream {
         Ok((info.opens_sessions && wants_session).then_some(owner))
     }
 
-    /// Greets a server again that refused a session for good. Returns `true` if it opens none any more.
-    /// A lead that serves an owner is not asked: its session would be lost.
+    /// Greets a server again that refused a session for good. Returns `true` if it opens none any
+    /// more. A lead that serves an owner is not asked: its session would be lost.
     async fn opens_no_more_sessions(&self, pool: &Pool) -> bool {
         match &self.0.link {
             Link::Http(link) if !pool.lead_is_owned() => {

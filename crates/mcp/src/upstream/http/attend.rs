@@ -1,5 +1,5 @@
-//! Watches a server between calls: makes the first session, listens for changes of the tools and for
-//! requests, and when the server is down, tries until it is back.
+//! Watches a server between calls: makes the first session, listens for changes of the tools and
+//! for requests, and when the server is down, tries until it is back.
 
 use std::sync::Arc;
 

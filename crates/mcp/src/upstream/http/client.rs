@@ -47,9 +47,9 @@ pub(super) enum SendError {
 impl Client {
     /// Builds the client.
     ///
-    /// Redirects are not followed: they would send a call to a place nobody configured, some of them
-    /// as a GET. Nothing is sent twice but what certainly never left: a request goes to another
-    /// connection if the one it was given to had closed before it took any of it.
+    /// Redirects are not followed: they would send a call to a place nobody configured, some of
+    /// them as a GET. Nothing is sent twice but what certainly never left: a request goes to
+    /// another connection if the one it was given to had closed before it took any of it.
     ///
     /// # Errors
     ///

@@ -131,7 +131,8 @@ impl Connect {
     }
 }
 
-/// Returns the variable of the environment that names the proxy, in the order in which they are read.
+/// Returns the variable of the environment that names the proxy, in the order in which they are
+/// read.
 fn variable(scheme: Option<&str>, is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
     let own = match scheme {
         Some("https") => ["HTTPS_PROXY", "https_proxy"],

@@ -26,7 +26,8 @@ pub(super) struct EventReader {
     /// Whether the last line ended with a carriage return: a line feed then belongs to that end.
     after_return: bool,
     is_first_line: bool,
-    /// The data of the event so far, with a line feed after each line; then the line without an end.
+    /// The data of the event so far, with a line feed after each line; then the line without an
+    /// end.
     event: Vec<u8>,
     /// Where that line begins.
     line: usize,

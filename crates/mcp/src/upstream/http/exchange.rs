@@ -161,8 +161,8 @@ async fn read(
             endpoint.close_idle();
             return Err(RequestError::misdirected());
         }
-        // A 404 means that the session is gone, but one that answers this very request, and speaks of
-        // something else.
+        // A 404 means that the session is gone, but one that answers this very request, and speaks
+        // of something else.
         let speaks_of_us = of.is_some();
         let can_be_gone = session.can_be_forgotten()
             && (!speaks_of_us || rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message)));
@@ -185,7 +185,8 @@ async fn read(
                 outcome.map_err(RequestError::Refused)?
             }
             Ok(_) => {
-                // whose answer it is, nobody knows: more may follow on the connections that are kept
+                // whose answer it is, nobody knows: more may follow on the connections that are
+                // kept
                 endpoint.close_idle();
                 return Err(RequestError::misdirected());
             }
@@ -239,8 +240,8 @@ async fn read_events(
     }
 }
 
-/// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again: the
-/// server goes on with what it does. The attempt's timeout says how often that may be.
+/// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again:
+/// the server goes on with what it does. The attempt's timeout says how often that may be.
 async fn resumed(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
@@ -257,8 +258,8 @@ async fn resumed(
     Ok(rest)
 }
 
-/// Opens a stream of the server's own, or, after the event with an id, the rest of another. On its own
-/// stream a server makes requests and announces changes: events there are short.
+/// Opens a stream of the server's own, or, after the event with an id, the rest of another. On its
+/// own stream a server makes requests and announces changes: events there are short.
 ///
 /// # Errors
 ///

@@ -169,8 +169,8 @@ impl HttpLink {
         answer
     }
 
-    /// Makes sure that the server knows the session still, if it has been idle: a call that must not run
-    /// twice cannot be sent again if the server then says that it does not.
+    /// Makes sure that the server knows the session still, if it has been idle: a call that must
+    /// not run twice cannot be sent again if the server then says that it does not.
     async fn checked(&self, session: Arc<Session>) -> Result<Arc<Session>, RequestError> {
         if !session.can_be_forgotten() || session.idle() <= MAX_UNCHECKED {
             return Ok(session);
@@ -319,8 +319,8 @@ impl HttpLink {
         }
     }
 
-    /// Forgets that the server is modern, so that the next request finds out what is there: the server
-    /// was gone, and may have been replaced.
+    /// Forgets that the server is modern, so that the next request finds out what is there: the
+    /// server was gone, and may have been replaced.
     pub(super) fn forget_modern(&self) {
         let is_auto = self.endpoint.shared.options.era == EraChoice::Auto;
         let mut session = self.session.write();
@@ -445,7 +445,8 @@ impl HttpLink {
     }
 }
 
-/// How long a server may have kept silent in a session before it is asked whether it knows it still.
+/// How long a server may have kept silent in a session before it is asked whether it knows it
+/// still.
 const MAX_UNCHECKED: Duration = Duration::from_secs(30);
 
 /// Recognises servers that answer 400, with words, where the protocol wants 404 for a lost session.

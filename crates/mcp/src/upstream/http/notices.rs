@@ -1,4 +1,5 @@
-//! What a server is told without anyone waiting: replies to its requests, and which calls are cancelled.
+//! What a server is told without anyone waiting: replies to its requests, and which calls are
+//! cancelled.
 //!
 //! A server decides how many there are, so they share one bounded queue, and each has a time limit.
 
@@ -58,7 +59,8 @@ impl Notices {
         }
     }
 
-    /// Queues a reply to a request of the server. Of those that have to be dropped the first is told.
+    /// Queues a reply to a request of the server. Of those that have to be dropped the first is
+    /// told.
     pub(super) fn reply(&self, session: &Arc<Session>, message: Vec<u8>) {
         let is_lost = !self.push(session, message) && !self.queue.is_closed();
         if is_lost && !self.has_dropped.swap(true, Ordering::Relaxed) {

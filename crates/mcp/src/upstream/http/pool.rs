@@ -12,8 +12,8 @@ use super::conn::Conn;
 /// How long a connection may lie unused before it is given up.
 ///
 /// A request that meets a connection its server is just closing is lost, and nobody can say whether
-/// it ran. The servers most in use close after five seconds: Node's and uvicorn's default. Ours goes
-/// first.
+/// it ran. The servers most in use close after five seconds: Node's and uvicorn's default. Ours
+/// goes first.
 pub(super) const IDLE: Duration = Duration::from_secs(4);
 /// How many unused connections are kept. More are closed as they come back.
 pub(super) const MAX_IDLE: usize = 256;

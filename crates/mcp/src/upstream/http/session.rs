@@ -38,7 +38,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Takes what the server said of itself, its name for the session, and the headers of the client.
+    /// Takes what the server said of itself, its name for the session, and the headers of the
+    /// client.
     pub(super) fn new(
         info: ServerInfo,
         id: Option<HeaderValue>,
@@ -123,8 +124,8 @@ impl Session {
         self.has_no_stream.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether it may be worth to listen: a legacy server may announce changes, and make requests,
-    /// on a stream of its own; a modern one says whether it announces changes.
+    /// Says whether it may be worth to listen: a legacy server may announce changes, and make
+    /// requests, on a stream of its own; a modern one says whether it announces changes.
     pub(super) fn may_have_stream(&self) -> bool {
         let may = self.info.era == Era::Legacy || self.info.tools_list_changed;
         may && !self.has_no_stream.load(Ordering::Relaxed)

@@ -1,8 +1,9 @@
 //! Sessions that begin with `initialize`, and whether a modern server opens them too.
 //!
-//! A request of 2026-07-28 belongs to no session. A server that also speaks earlier revisions keeps the
-//! state of its clients in the sessions of those, whatever revisions its discovery lists. So a modern
-//! server is greeted with `initialize` once per connection, and a session that this opens is ended.
+//! A request of 2026-07-28 belongs to no session. A server that also speaks earlier revisions keeps
+//! the state of its clients in the sessions of those, whatever revisions its discovery lists. So a
+//! modern server is greeted with `initialize` once per connection, and a session that this opens is
+//! ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,9 +52,9 @@ pub(super) async fn delete(endpoint: &Endpoint, session: &Session) {
     let _ = tokio::time::timeout(grace, request).await;
 }
 
-/// Finds out whether a modern server opens sessions too. Without a clear answer within `timeout`, the
-/// revisions in its discovery decide: calls of a client that gets no session then fail, while a client
-/// that shares the requests of others would lose its state silently.
+/// Finds out whether a modern server opens sessions too. Without a clear answer within `timeout`,
+/// the revisions in its discovery decide: calls of a client that gets no session then fail, while a
+/// client that shares the requests of others would lose its state silently.
 pub(super) async fn are_opened(
     endpoint: &Arc<Endpoint>,
     names_legacy: bool,

@@ -34,8 +34,8 @@ impl Heard {
     ///
     /// A lead that was closed and opened again was up all the time.
     ///
-    /// A lead that serves one session may crash of what that session does. The others have instances of
-    /// their own, so the server is not down for them unless the lead stays away.
+    /// A lead that serves one session may crash of what that session does. The others have
+    /// instances of their own, so the server is not down for them unless the lead stays away.
     pub(in crate::upstream) async fn next(&mut self) -> Option<ServerEvent> {
         if let Some(event) = self.queued.take() {
             return Some(event);

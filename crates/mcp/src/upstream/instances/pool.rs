@@ -103,12 +103,13 @@ impl Pool {
         self.ended.notify_waiters();
     }
 
-    /// Finds the instance of a call's owner, starting one if it has none. It may not be connected yet.
+    /// Finds the instance of a call's owner, starting one if it has none. It may not be connected
+    /// yet.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Overloaded`], not sent, if there are as many as there may be and all are needed;
-    /// [`ErrorKind::ConnectFailed`], not sent, after a shutdown.
+    /// [`ErrorKind::Overloaded`], not sent, if there are as many as there may be and all are
+    /// needed; [`ErrorKind::ConnectFailed`], not sent, after a shutdown.
     pub(in crate::upstream) async fn lease(
         self: &Arc<Self>,
         owner: Owner<'_>,
@@ -126,8 +127,9 @@ impl Pool {
         })
     }
 
-    /// Lets the instances end that are ending when an owner comes that has none yet, up to the shutdown
-    /// grace: a client that starts its server anew waits for the old one, which may hold a lock.
+    /// Lets the instances end that are ending when an owner comes that has none yet, up to the
+    /// shutdown grace: a client that starts its server anew waits for the old one, which may hold a
+    /// lock.
     async fn let_others_end(&self, owner: Owner<'_>) {
         let ending = self.table.lock().ending_before(owner);
         if ending.is_empty() {
@@ -138,11 +140,13 @@ impl Pool {
         let _ = tokio::time::timeout(self.lead.options.shutdown_grace, all_ended).await;
     }
 
-    /// Opens the lead for a request that belongs to no owner. It stays open while the handle exists.
+    /// Opens the lead for a request that belongs to no owner. It stays open while the handle
+    /// exists.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ConnectFailed`], not sent, after a shutdown, or if the lead has not ended in time.
+    /// [`ErrorKind::ConnectFailed`], not sent, after a shutdown, or if the lead has not ended in
+    /// time.
     pub(in crate::upstream) async fn open_lead(&self) -> Result<Handle, ToolError> {
         self.try_open_lead(false).await
     }
@@ -192,8 +196,8 @@ impl Pool {
         }
     }
 
-    /// Takes whether the server's tools look as if it kept state between reads: no instance counts as
-    /// clean then. What calls showed stays.
+    /// Takes whether the server's tools look as if it kept state between reads: no instance counts
+    /// as clean then. What calls showed stays.
     pub(in crate::upstream) fn set_looks_stateful(&self, looks_so: bool) {
         self.looks_stateful.fetch_or(looks_so, Ordering::Relaxed);
     }
@@ -362,9 +366,9 @@ impl Lease {
         self.handle.upstream.as_ref()
     }
 
-    /// Takes the answer of a call. An instance is not clean, and no other of the server is from now on,
-    /// if an equal read of it had another answer: the server keeps state between reads, or what it reads
-    /// changes, and the two cannot be told apart.
+    /// Takes the answer of a call. An instance is not clean, and no other of the server is from now
+    /// on, if an equal read of it had another answer: the server keeps state between reads, or what
+    /// it reads changes, and the two cannot be told apart.
     pub(in crate::upstream) fn answered(&self, call: &ToolCall, output: &ToolOutput) {
         let pool = &self.pool;
         if call.plan().is_write() || pool.looks_stateful.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! Equal reads of one instance whose answers differ: the server keeps state, whatever its tools declare.
+//! Equal reads of one instance whose answers differ: the server keeps state, whatever its tools
+//! declare.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

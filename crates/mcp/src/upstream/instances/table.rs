@@ -32,8 +32,8 @@ impl Default for Limits {
     }
 }
 
-/// All instances of one server. `H` keeps one open, and is what calls go through. The lead is not among
-/// them while it is closed.
+/// All instances of one server. `H` keeps one open, and is what calls go through. The lead is not
+/// among them while it is closed.
 #[derive(Debug)]
 pub(super) struct Table<H> {
     limits: Limits,
@@ -77,9 +77,9 @@ impl<H: Clone> Table<H> {
         }
     }
 
-    /// Counts a call of an owner as in flight at its instance, giving it one if it has none; `start`
-    /// starts one more, from its number and whether it is the lead. Returns its number, and what leads
-    /// there.
+    /// Counts a call of an owner as in flight at its instance, giving it one if it has none;
+    /// `start` starts one more, from its number and whether it is the lead. Returns its number, and
+    /// what leads there.
     pub(super) fn enter(
         &mut self,
         owner: Owner<'_>,
@@ -135,9 +135,9 @@ impl<H: Clone> Table<H> {
             .any(|number| self.entries.contains_key(number))
     }
 
-    /// Returns the lead, which stays open while a clone of it exists; starts it if it is closed. With
-    /// `share` no owner has it from now on, since it serves calls that all share: one that had it gets
-    /// another instance with its next call.
+    /// Returns the lead, which stays open while a clone of it exists; starts it if it is closed.
+    /// With `share` no owner has it from now on, since it serves calls that all share: one that had
+    /// it gets another instance with its next call.
     pub(super) fn open_lead(
         &mut self,
         share: bool,
@@ -245,8 +245,9 @@ impl<H: Clone> Table<H> {
         self.owners.retain(|_, owned| *owned != number);
     }
 
-    /// Ends instances that were not used for long enough, and spare ones beyond the limit or without owners
-    /// to come. The lead stays as the spare one, and while it is down, so that attempts to connect go on.
+    /// Ends instances that were not used for long enough, and spare ones beyond the limit or
+    /// without owners to come. The lead stays as the spare one, and while it is down, so that
+    /// attempts to connect go on.
     pub(super) fn sweep(&mut self, now: Instant, lead_is_down: bool) -> Swept {
         let mut swept = Swept::default();
         let is_owned = !self.owners.is_empty();
@@ -356,8 +357,8 @@ impl<H: Clone> Table<H> {
         Ok(number)
     }
 
-    /// Makes sure that one more may be started. What holds nothing that its owner could miss is ended
-    /// for it, the one first that was not used for longest.
+    /// Makes sure that one more may be started. What holds nothing that its owner could miss is
+    /// ended for it, the one first that was not used for longest.
     fn make_place(&mut self) -> Result<(), Refused> {
         if self.count() < self.limits.max {
             return Ok(());

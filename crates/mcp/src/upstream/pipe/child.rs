@@ -121,8 +121,8 @@ impl Process {
         self.not_started
     }
 
-    /// Says why the output has ended, which `reason` calls it: how the child exited, and, for operators,
-    /// what it last said.
+    /// Says why the output has ended, which `reason` calls it: how the child exited, and, for
+    /// operators, what it last said.
     pub(super) async fn epitaph(&mut self, reason: &str) -> Loss {
         let ended = tokio::time::timeout(STATUS_WAIT, self.child.wait()).await;
         // what it said last is still on its way; what it has started may keep the pipe open
@@ -187,8 +187,8 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Kills what the child has left behind in its group. Its number is not given to others while the
-    /// group has members, and without any there is nobody to signal.
+    /// Kills what the child has left behind in its group. Its number is not given to others while
+    /// the group has members, and without any there is nobody to signal.
     fn drop(&mut self) {
         let runs = self.child.id().is_some();
         if runs && self.supervised {

@@ -27,8 +27,8 @@ const BATCH_LINES: usize = 64;
 /// How many bytes may wait for a server that does not read. A call beyond that is not sent.
 const MAX_WAITING: usize = 64 * 1024 * 1024;
 
-/// How many bytes may wait where something is said beside calls: a server decides how often it wants a
-/// reply. What comes beyond that is dropped.
+/// How many bytes may wait where something is said beside calls: a server decides how often it
+/// wants a reply. What comes beyond that is dropped.
 const MAX_WAITING_BESIDE: usize = 1024 * 1024;
 
 /// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
@@ -261,9 +261,9 @@ impl Connection {
         }
     }
 
-    /// Logs a line that is not a message, or an answer under an id that no request ever has: some servers
-    /// print to the wrong stream. The first one of a connection is a warning, as it may have been the
-    /// answer to a call.
+    /// Logs a line that is not a message, or an answer under an id that no request ever has: some
+    /// servers print to the wrong stream. The first one of a connection is a warning, as it may
+    /// have been the answer to a call.
     fn skip_other_line(&self, shared: &Shared, error: &dyn fmt::Display) {
         let server = &shared.id;
         match self.saw_other_line.swap(true, Ordering::Relaxed) {
@@ -276,8 +276,8 @@ impl Connection {
         }
     }
 
-    /// Fails the call whose answer was too long. A call whose answer cannot be told from others has its
-    /// timeout.
+    /// Fails the call whose answer was too long. A call whose answer cannot be told from others has
+    /// its timeout.
     fn skip(&self, shared: &Shared, limit: usize, skipped: Skipped) {
         let Skipped { id, has_method, .. } = skipped;
         tracing::warn!(
@@ -326,7 +326,8 @@ impl Connection {
     }
 }
 
-/// Takes a request out when nobody waits for it any more, and tells the server if it may know of it.
+/// Takes a request out when nobody waits for it any more, and tells the server if it may know of
+/// it.
 struct InFlight<'a> {
     connection: &'a Connection,
     id: u64,

@@ -25,8 +25,8 @@ pub(in crate::upstream) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Returns the command that runs the server: the supervisor's words, the grace period, the program.
-    /// The server's own arguments are to be added.
+    /// Returns the command that runs the server: the supervisor's words, the grace period, the
+    /// program. The server's own arguments are to be added.
     pub(super) fn command(&self, spec: &CommandSpec) -> Command {
         let Some((program, words)) = self.command.split_first() else {
             return Command::new(&spec.program);
@@ -52,7 +52,8 @@ pub(super) fn not_started_as(program: &str) -> String {
     format!("{program} cannot be started")
 }
 
-/// Says whether these are the end and the last words of a supervisor that could not start the server.
+/// Says whether these are the end and the last words of a supervisor that could not start the
+/// server.
 pub(super) fn was_not_started(program: &str, status: ExitStatus, said: &str) -> bool {
     status.code() == Some(i32::from(NOT_STARTED)) && said.starts_with(&not_started_as(program))
 }

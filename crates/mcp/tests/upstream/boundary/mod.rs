@@ -4,9 +4,9 @@
 //! be: a call counts as run with the last bracket of it.
 //!
 //! Certainty over a pipe: a call is `NotSent` as long as the pipe has not taken its last bracket.
-//! Certainty over HTTP: a request below some hundred kilobytes is handed to the system in one piece,
-//! so a connection that ends in the middle of it looks as if all was sent, and the call is `Unknown`
-//! at every byte; a larger one is `NotSent` while its last byte was not asked for.
+//! Certainty over HTTP: a request below some hundred kilobytes is handed to the system in one
+//! piece, so a connection that ends in the middle of it looks as if all was sent, and the call is
+//! `Unknown` at every byte; a larger one is `NotSent` while its last byte was not asked for.
 
 mod child;
 mod http_answers;

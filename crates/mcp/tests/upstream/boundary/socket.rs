@@ -116,8 +116,8 @@ impl Server {
         upstream
     }
 
-    /// Makes a call of its own number, padded with that many bytes. Returns its end, and how often it
-    /// was run.
+    /// Makes a call of its own number, padded with that many bytes. Returns its end, and how often
+    /// it was run.
     pub(crate) async fn call(&mut self, upstream: &Upstream, padding: usize) -> (Ended, usize) {
         let call = self.next_call(padding);
         let ended = upstream.call(call).await;
@@ -174,8 +174,8 @@ impl Server {
     /// Makes calls until one arrives.
     ///
     /// The end of a connection may still be on its way when the connection is taken for the next
-    /// call. That call reaches nobody and fails truthfully, and whatever was to happen to it happens
-    /// to the one after.
+    /// call. That call reaches nobody and fails truthfully, and whatever was to happen to it
+    /// happens to the one after.
     pub(crate) async fn arriving(&mut self, upstream: &Upstream, padding: usize) -> (Ended, usize) {
         loop {
             let requests = self.state.lock().requests;

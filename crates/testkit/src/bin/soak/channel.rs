@@ -81,7 +81,8 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// The connection or the gateway ended, or, as [`io::ErrorKind::TimedOut`], there was no answer.
+    /// The connection or the gateway ended, or, as [`io::ErrorKind::TimedOut`], there was no
+    /// answer.
     pub(crate) async fn request(
         &mut self,
         method: &str,

@@ -23,7 +23,8 @@ const PATIENT: &str = "\n[cache]\nfreshness = \"fixed\"\n\n\
 /// How long a gateway may take to end, with all that it started.
 const TO_END: Duration = Duration::from_secs(20);
 
-/// How many more descriptors and processes a gateway may hold at the end: idle connections and spare servers.
+/// How many more descriptors and processes a gateway may hold at the end: idle connections and
+/// spare servers.
 const MARGIN: u64 = 16;
 
 /// How gateways are started: the program, and a directory of their own.
@@ -119,7 +120,8 @@ impl Wrapped {
     }
 }
 
-/// Prints what a gateway holds, at the beginning and at the end; says whether it has let go of the rest.
+/// Prints what a gateway holds, at the beginning and at the end; says whether it has let go of the
+/// rest.
 pub(crate) fn tell(name: &str, start: Usage, end: Usage) -> bool {
     println!("{name:<18}     start        end");
     let row = |what: &str, start: u64, end: u64| println!("  {what:<16}{start:>8} {end:>10}");

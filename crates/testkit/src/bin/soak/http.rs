@@ -31,7 +31,8 @@ impl Http {
         }
     }
 
-    /// Sends a request, in a session where the era has sessions; `None` if it was left after a time.
+    /// Sends a request, in a session where the era has sessions; `None` if it was left after a
+    /// time.
     pub(crate) async fn request(
         &mut self,
         method: &str,

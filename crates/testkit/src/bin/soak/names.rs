@@ -1,4 +1,5 @@
-//! The names that one gateway gives to tools: each belongs to one tool for as long as the gateway runs.
+//! The names that one gateway gives to tools: each belongs to one tool for as long as the gateway
+//! runs.
 
 use std::collections::BTreeMap;
 

@@ -78,7 +78,8 @@ pub(crate) async fn relay(address: &str) -> std::io::Result<()> {
     }
 }
 
-/// Returns the line that answers a line; an empty one if nothing does, `None` if the answer is lost.
+/// Returns the line that answers a line; an empty one if nothing does, `None` if the answer is
+/// lost.
 async fn pass(
     address: &str,
     line: &str,

@@ -1,4 +1,5 @@
-//! The servers behind the gateway that are reached over HTTP: registers, with faults. Some come and go.
+//! The servers behind the gateway that are reached over HTTP: registers, with faults. Some come and
+//! go.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,8 +1,9 @@
 //! Which servers the router admits, and which it chooses, beside what NeuroLink did.
 //!
-//! A case becomes a pool and calls of ours, and the router decides about them as about any others; no
-//! rule is written down a second time here. What is compared is who may have a call, who gets it, and
-//! who would be next. NeuroLink's words on how sure it is (`strategy`, `confidence`) have no counterpart.
+//! A case becomes a pool and calls of ours, and the router decides about them as about any others;
+//! no rule is written down a second time here. What is compared is who may have a call, who gets
+//! it, and who would be next. NeuroLink's words on how sure it is (`strategy`, `confidence`) have
+//! no counterpart.
 
 mod setup;
 

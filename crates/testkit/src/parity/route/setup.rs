@@ -129,8 +129,8 @@ pub(super) struct Bed {
 impl Setup {
     /// Builds the pool, puts servers out of service that are marked so, and makes the load.
     ///
-    /// `by_category` is whether any tool of the case names a category: with NeuroLink that is a filter
-    /// before any strategy, and here a strategy.
+    /// `by_category` is whether any tool of the case names a category: with NeuroLink that is a
+    /// filter before any strategy, and here a strategy.
     pub(super) fn bed(&self, by_category: bool) -> Result<Bed, String> {
         let pool = Arc::new(Pool::new());
         let affinity = self.config.enable_affinity || self.config.strategy == "affinity";

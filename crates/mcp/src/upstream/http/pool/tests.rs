@@ -80,8 +80,8 @@ async fn call(client: &Client) -> Result<Bytes, SendError> {
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
-/// A connection that sees nothing for a number of reads, and counts in the second number how often it is
-/// shut down.
+/// A connection that sees nothing for a number of reads, and counts in the second number how often
+/// it is shut down.
 struct Blind(TokioIo<DuplexStream>, Arc<AtomicUsize>, Arc<AtomicUsize>);
 
 impl hyper::rt::Read for Blind {
