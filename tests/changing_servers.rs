@@ -176,7 +176,7 @@ async fn what_a_server_says_of_tools_holds_for_its_set_as_long_as_it_is_there() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_servers_calls_end_and_its_tools_go_unless_another_offers_them() {
+async fn a_removed_server_finishes_its_calls_and_its_unique_tools_go() {
     let stack = start(&["a", "b"]).await;
     let only = Tools::new("c")
         .unwrap()

@@ -43,7 +43,7 @@ async fn an_attempt_that_is_not_answered_leaves_time_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stays_silent_uses_all_attempts_and_no_more_than_the_deadline() {
+async fn a_silent_server_uses_all_attempts_within_the_deadline() {
     let limit = Duration::from_secs(10);
     let (stack, mock) = stack(usize::MAX, limit).await;
     let start = Instant::now();

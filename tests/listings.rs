@@ -125,7 +125,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_announces_a_change_with_each_listing_is_not_listed_without_end() {
+async fn list_changed_in_every_listing_does_not_loop() {
     let server = Lister::new(|mock, _| {
         mock.emit(&ServerEvent::ToolsChanged);
         Some(one_tool())

@@ -413,7 +413,7 @@ async fn leave_nothing(mut changes: Changes) {
 }
 
 #[test]
-fn ten_thousand_calls_in_flight_are_each_answered_once_or_fail_with_a_reason() {
+fn ten_thousand_calls_in_flight_each_end_once() {
     for seed in 1..=4 {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

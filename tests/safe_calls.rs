@@ -142,7 +142,7 @@ fn with_the_budget_opened_999_of_1000_succeed() {
 }
 
 #[test]
-fn with_the_default_budget_no_more_is_sent_than_it_pays_for_and_what_it_refuses_says_so() {
+fn the_default_budget_bounds_retries_and_a_refusal_names_it() {
     for seed in SEEDS {
         for (tool, server) in breakers() {
             let retry = RetryConfig::default().with_seed(seed);

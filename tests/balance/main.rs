@@ -40,7 +40,7 @@ fn the_default_is_what_is_tested() {
 }
 
 #[test]
-fn with_one_slow_server_of_ten_the_default_is_close_to_one_who_knows_everything() {
+fn with_one_slow_server_of_ten_the_default_is_close_to_an_oracle() {
     for seed in SEEDS {
         let p99 = |policy| run(Scenario::OneSlow, policy, seed).p99_ms;
         let oracle = p99(Policy::Oracle).expect("the oracle fails no call");
@@ -59,7 +59,7 @@ fn with_one_slow_server_of_ten_the_default_is_close_to_one_who_knows_everything(
 }
 
 #[test]
-fn where_all_servers_are_well_the_default_is_close_to_one_who_knows_everything() {
+fn with_healthy_servers_the_default_is_close_to_an_oracle() {
     for scenario in [Scenario::LogNormal, Scenario::Bimodal, Scenario::TwoTools] {
         let p99 = |policy| run(scenario, policy, SEEDS[0]).p99_ms.expect("no failures");
         let (default, oracle) = (p99(DEFAULT), p99(Policy::Oracle));

@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn whatever_servers_do_a_call_that_may_be_unsafe_by_its_arguments_reaches_them_at_most_once(
+    fn a_call_that_is_unsafe_by_its_arguments_runs_at_most_once(
         first in prop::collection::vec(fate(), 1..12),
         second in prop::collection::vec(fate(), 1..12),
         kinds in prop::collection::vec(0..5_u8, 1..20),

@@ -103,7 +103,7 @@ fn judge_all(all: &[(u64, Sort, Told)], ledger: &Ledger) {
 }
 
 #[tokio::test]
-async fn over_http_nothing_unsafe_is_executed_twice_wherever_the_exchange_breaks() {
+async fn unsafe_calls_over_http_run_at_most_once_at_any_cut() {
     let run = async {
         let ledger = Ledger::new();
         let mut servers = Vec::new();
@@ -131,7 +131,7 @@ async fn over_http_nothing_unsafe_is_executed_twice_wherever_the_exchange_breaks
 }
 
 #[tokio::test]
-async fn over_stdio_nothing_unsafe_is_executed_twice_however_often_the_child_dies() {
+async fn unsafe_calls_over_stdio_run_at_most_once_when_children_die() {
     let run = async {
         let folder = tempfile::tempdir().unwrap();
         let mut upstreams = Vec::new();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_markers_is_replaced_and_a_second_time_changes_nothing() {
+    fn only_the_text_between_the_markers_is_replaced() {
         let page = format!("head\n{BEGIN}old\n{END}tail\n");
         let once = between(&page, "new\n").unwrap();
         assert_eq!(once, format!("head\n{BEGIN}\nnew\n\n{END}tail\n"));

@@ -251,7 +251,7 @@ async fn counted(gateway: &Gateway, series: &str) -> u64 {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_full_disk_refuses_what_needs_a_record_or_lets_it_go_on_as_the_settings_say() {
+async fn a_full_disk_fails_closed_or_open_as_configured() {
     let read = json!({"order_id": 1});
 
     let folder = tempfile::tempdir().unwrap();
@@ -383,7 +383,7 @@ async fn the_log_of_a_killed_gateway_is_whole_and_continues() {
 }
 
 #[tokio::test]
-async fn a_fault_in_the_settings_is_told_with_its_place_and_a_taken_log_by_its_name() {
+async fn audit_config_errors_have_a_position_and_a_locked_log_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("t.toml");
     for (more, place) in [

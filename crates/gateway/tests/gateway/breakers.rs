@@ -66,7 +66,7 @@ async fn answer(body: Bytes) -> Response {
 }
 
 #[tokio::test]
-async fn a_tool_that_drops_its_connections_is_left_alone_and_its_neighbour_is_not() {
+async fn the_breaker_of_a_tool_that_drops_connections_opens_alone() {
     // with more time than this, calls of the sick tool would wait for its next probe, half a minute
     let url = two_tools().await;
     let config = format!("call_deadline = \"20s\"\n[servers.two]\nurl = \"{url}\"\n");

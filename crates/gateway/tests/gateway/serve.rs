@@ -130,7 +130,7 @@ async fn what_is_no_object_never_reaches_a_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_makes_the_gateway_unready_and_hides_no_other() {
+async fn a_missing_server_makes_the_gateway_unready_and_hides_no_other() {
     let alone = Gateway::configured("[servers.gone]\ncommand = \"/nonexistent/server\"\n").await;
     let (status, body) = alone.get("/readyz").await;
     let body: Value = serde_json::from_str(&body).unwrap();

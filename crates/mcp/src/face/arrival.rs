@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_s_own_context_is_the_parent_and_that_of_http_stands_beside_it() {
+    fn the_context_in_meta_is_the_parent_and_that_of_http_a_link() {
         let id = RequestId::number(7);
         let http = parts(&[
             ("traceparent", TWO),

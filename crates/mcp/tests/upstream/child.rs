@@ -24,7 +24,7 @@ fn shell(then: &str) -> UpstreamBuilder {
 }
 
 #[tokio::test]
-async fn a_child_that_dies_is_started_again_and_its_last_words_are_for_operators() {
+async fn a_child_that_dies_is_restarted_and_operators_see_its_stderr() {
     let dir = TempDir::new().unwrap();
     let mark = dir.path().join("second");
     let mark = mark.display();

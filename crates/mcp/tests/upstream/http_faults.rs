@@ -208,7 +208,7 @@ async fn what_fails_in_the_greeting_leaves_the_call_unsent() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_400_for_a_lost_session_gets_another_with_the_next_call() {
+async fn a_400_for_a_lost_session_opens_another_with_the_next_call() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("one").await;

@@ -30,7 +30,7 @@ async fn calls_without_a_key_go_where_the_other_strategy_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_session_calls_are_kept_together_by_principal_if_that_is_asked_for() {
+async fn by_principal_keeps_calls_without_a_session_together() {
     let config = AffinityConfig::default().with_without_session(WithoutSession::ByPrincipal);
     let bed = Bed::with(&config, &FOUR);
     let calls = (0..8).map(|_| without_session("ada", "{}"));

@@ -31,7 +31,7 @@ async fn routers_that_know_nothing_of_each_other_choose_alike() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_joins_moves_no_key_in_use_and_takes_its_share_of_new_ones() {
+async fn a_joining_server_moves_no_key_in_use_and_gets_new_ones() {
     let bed = Bed::new(&FOUR[..3]);
     let homes = bed.read_all(200);
     // the heaviest comes first, so all others stand elsewhere than before

@@ -64,7 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn whatever_happens_no_destructive_call_goes_below_its_weight_or_to_a_sick_server(
+    fn no_destructive_call_goes_below_weight_50_or_to_an_open_breaker(
         weights in prop::collection::vec(0_u32..=100, 5),
         max_keys in 1_usize..8,
         steps in prop::collection::vec(step(), 1..80),

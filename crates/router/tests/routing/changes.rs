@@ -68,7 +68,7 @@ async fn a_read_may_still_fall_back_on_one_that_became_lighter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_a_removed_server_run_to_their_end_and_the_last_one_takes_the_set_along() {
+async fn calls_of_a_removed_server_end_and_the_last_removes_the_set() {
     let read = tool("read").read_only().build();
     let slow = MockService::new(|_, _| async {
         sleep(Duration::from_secs(1)).await;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
 #[tokio::test(start_paused = true)]
-async fn a_gate_that_refuses_sends_the_call_to_the_next_server_whatever_the_tool_does() {
+async fn a_refused_call_goes_to_the_next_server_whatever_its_effect() {
     for kind in [ErrorKind::BreakerOpen, ErrorKind::Overloaded] {
         for tool in [
             tool("read").read_only().build(),

@@ -42,7 +42,10 @@ pub(crate) fn read(folder: &Path, folder_name: &str) -> Outcome<String> {
         return Ok(String::new());
     }
     let links = files.iter().map(|file| link(folder_name, file));
-    Ok(format!("\n## Other benches\n\n{}", links.collect::<String>()))
+    Ok(format!(
+        "\n## Other benches\n\n{}",
+        links.collect::<String>()
+    ))
 }
 
 fn stem(file: &str) -> &str {

@@ -19,7 +19,7 @@ fn slow_at_21(n: usize) -> Fate {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_95th_percentile_of_what_the_tool_took_a_second_attempt_goes_elsewhere() {
+async fn a_hedge_is_sent_elsewhere_after_the_95th_percentile() {
     let bed = Bed::new(2, slow_at_21);
     bed.reads(20).await;
     let ended = bed.read().await;
