@@ -100,9 +100,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let call = stack.prepare(tool, arguments.to_string())?;
             stack.run(call.with_caller(caller.clone())).await
         });
-        for ((tool, arguments), told) in calls.iter().zip(join_all(running).await) {
+        for ((tool, arguments), reported) in calls.iter().zip(join_all(running).await) {
             // a failure is an answer too: the model is to know, and to choose what to do
-            let answer = told.unwrap_or_else(|error| ToolOutput::error_text(error.to_string()));
+            let answer = reported.unwrap_or_else(|error| ToolOutput::error_text(error.to_string()));
             println!(
                 "{tool} {arguments}\n  {}",
                 answer.to_text().replace('\n', "\n  ")

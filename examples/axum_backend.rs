@@ -1,5 +1,5 @@
-//! An agent backend that embeds the stack: every user is a principal, so nobody is shown what was
-//! answered to somebody else. `cargo run --example axum_backend` asks it a few questions;
+//! An agent backend that embeds the stack: every user is a principal, so no one is shown what was
+//! answered to someone else. `cargo run --example axum_backend` asks it a few questions;
 //! `cargo run --example axum_backend -- 127.0.0.1:8080` listens.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
@@ -27,7 +27,7 @@ fn mail() -> Result<Tools, Box<dyn Error>> {
     Ok(Tools::new("mail")?.service(spec, inbox)?)
 }
 
-/// `POST /tools/{name}` with the arguments as JSON calls a tool for whoever the token belongs to.
+/// `POST /tools/{name}` with the arguments as JSON calls a tool for the owner of the token.
 async fn call_tool(
     State(stack): State<Stack>,
     Path(tool): Path<String>,
@@ -39,7 +39,7 @@ async fn call_tool(
     };
     let caller = Arc::new(Caller::new(Principal::new(user)));
     let record = Arc::new(CallRecord::new());
-    let told = match stack.prepare(&tool, arguments) {
+    let reported = match stack.prepare(&tool, arguments) {
         Ok(call) => {
             let call = call.with_caller(caller).with_record(record.clone());
             stack.run(call).await
@@ -47,7 +47,7 @@ async fn call_tool(
         Err(error) => Err(error),
     };
     let cache = [("x-cache", record.cache().as_str())];
-    match told {
+    match reported {
         Ok(output) => (cache, output.body().clone()).into_response(),
         Err(error) => (status(&error), cache, format!("{error}\n")).into_response(),
     }
@@ -62,7 +62,7 @@ fn user_of(headers: &HeaderMap) -> Option<&'static str> {
     }
 }
 
-/// What went wrong, for HTTP. A call that may have run is no 503: clients repeat those.
+/// What went wrong, for HTTP. A call that may have run is not a 503: clients repeat those.
 fn status(error: &ToolError) -> StatusCode {
     match (error.kind(), error.delivery()) {
         (ErrorKind::UnknownTool, _) => StatusCode::NOT_FOUND,

@@ -42,8 +42,8 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, told: &Result<ToolOutput, ToolError>) {
-        match told {
+    fn add(&mut self, answer: &Result<ToolOutput, ToolError>) {
+        match answer {
             Ok(_) => self.answered += 1,
             Err(error) if error.kind() == ErrorKind::OutcomeUnknown => {
                 self.unknown += 1;
@@ -73,13 +73,13 @@ impl Tally {
 
 /// Sends a call until it is answered, whatever it is: what retry layers do that know no tools.
 async fn until_answered(bank: &[ChaosServer; 2], call: ToolCall) -> Result<ToolOutput, ToolError> {
-    let mut told = bank[0].call(call.clone()).await;
+    let mut answer = bank[0].call(call.clone()).await;
     for server in bank.iter().cycle().skip(1).take(TRIES - 1) {
-        if told.is_err() {
-            told = server.call(call.clone()).await;
+        if answer.is_err() {
+            answer = server.call(call.clone()).await;
         }
     }
-    told
+    answer
 }
 
 // on a paused clock: the pauses between calls and before repeats take no time

@@ -59,7 +59,7 @@ impl Server {
         Self::shared(Arc::new(server))
     }
 
-    /// Takes a server somebody else holds too; defaults as in [`new`](Self::new).
+    /// Takes a server someone else holds too; defaults as in [`new`](Self::new).
     #[must_use]
     pub fn shared(server: Arc<dyn ToolServer>) -> Self {
         let set = ReplicaSetId::from(server.id().clone());
@@ -242,7 +242,8 @@ impl Server {
         self
     }
 
-    /// Says whether results of all tools are kept, and for how long. Default: the mode decides.
+    /// Sets whether results of all tools are kept, and for how long. Default: the mode
+    /// decides.
     ///
     /// ```
     /// use std::time::Duration;
@@ -259,8 +260,8 @@ impl Server {
         self
     }
 
-    /// Says whether results of one tool are kept, and for how long, in place of what is said of all
-    /// tools.
+    /// Returns `true` if results of one tool are kept, and for how long, in place of what is said
+    /// of all tools.
     #[must_use]
     pub fn tool_caching(mut self, tool: ToolName, caching: Caching) -> Self {
         self.tool_caching.insert(tool, caching);

@@ -67,7 +67,7 @@ fn weight(weight: u32) -> Weight {
 /// Which servers a tool's calls go to, in the order of names.
 async fn who(stack: &Stack, tool: &str) -> Vec<String> {
     let mut who = Vec::new();
-    // a server that has just come gets a tenth of its share: so many that it is not left out by
+    // a server that has just come gets a tenth of its share: this many that it is not left out by
     // chance
     for n in 0..300 {
         who.push(stack.call(tool, json!({"n": n})).await.unwrap().to_text());
@@ -123,7 +123,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let (generation, breakers) = (stack.catalogue().generation(), stack.breakers().len());
     let no_rate = Server::new(tools("c")).calls_per_minute(-1.0);
     let scopes = ToolScopes::reading(["x"]).unwrap();
-    for (server, told) in [
+    for (server, reported) in [
         (in_set("a"), "two servers are called `a`"),
         (
             in_set("b").trust(Trust::Untrusted),
@@ -138,7 +138,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
         ),
     ] {
         let error = stack.add_server(server).await.unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reported), "{error}");
     }
     assert_eq!(stack.servers().len(), 1);
     assert_eq!(stack.catalogue().generation(), generation);
@@ -150,7 +150,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert!(stack.undrain(&unknown).is_err());
     let error = stack.drain(&unknown).unwrap_err();
     assert_eq!(error.to_string(), "no replica set has a server \"z\"");
-    // of tools that nobody has called yet, anything may be said
+    // of tools that no one has called yet, anything may be said
     let server = Server::new(tools("c")).tool_scopes("get".parse().unwrap(), scopes);
     stack.add_server(server).await.unwrap();
 }
@@ -194,7 +194,7 @@ async fn a_removed_server_finishes_its_calls_and_its_unique_tools_go() {
         .unwrap();
     let error = stack.call("set.only_here", json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownTool);
-    // made while it was there: whoever stays does not have it
+    // made while it was there: anyone who stays does not have it
     let error = stack.run(made).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
     assert!(

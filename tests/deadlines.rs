@@ -9,7 +9,7 @@ use callward_testkit::{MockServer, MockService};
 use serde_json::json;
 use tokio::time::Instant;
 
-/// A server that says nothing to so many calls, and answers the next ones at once.
+/// A server that says nothing to this many calls, and answers the next ones at once.
 async fn stack(silent: usize, limit: Duration) -> (Stack, MockService) {
     let mock = MockService::new(move |_, n| async move {
         if n <= silent {

@@ -22,7 +22,7 @@ fn listed(name: &str, hints: &Value) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
 }
 
-/// A server with a tool that bears twelve calls a minute, and one that says nothing.
+/// A server with a tool that supports twelve calls a minute, and one that says nothing.
 fn server(service: &MockService) -> Arc<MockServer> {
     let tools = vec![
         listed("rare", &json!({"rateLimitHint": 12})),
@@ -190,12 +190,12 @@ async fn settings_that_make_no_sense_fail_the_build_and_are_named() {
     none.attempt_timeout = Some(Duration::ZERO);
     let mut rate = LimitsConfig::default();
     rate.rate = rate.rate.with_per_principal(Some(-1.0));
-    let told = build(none, |server| server).await;
-    assert!(told.contains("attempt_timeout"), "{told}");
-    let told = build(rate, |server| server).await;
-    assert!(told.contains("per_principal"), "{told}");
+    let reported = build(none, |server| server).await;
+    assert!(reported.contains("attempt_timeout"), "{reported}");
+    let reported = build(rate, |server| server).await;
+    assert!(reported.contains("per_principal"), "{reported}");
 
     let plain = LimitsConfig::default();
-    let told = build(plain, |server| server.calls_per_minute(0.0)).await;
-    assert!(told.contains("server `a`: in_all"), "{told}");
+    let reported = build(plain, |server| server.calls_per_minute(0.0)).await;
+    assert!(reported.contains("server `a`: in_all"), "{reported}");
 }

@@ -1,4 +1,4 @@
-//! Calls of one server that loses replies, one in so many, through the whole stack.
+//! Calls of one server that loses replies, one in this many, through the whole stack.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ struct Outcome {
     slowest: Duration,
 }
 
-/// Says whether the reply to an execution is lost: the same one whatever else runs.
+/// Returns `true` if the reply to an execution is lost: the same one whatever else runs.
 fn is_lost(percent: u64, seed: u64, key: &str, nth: u32) -> bool {
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     hasher.hash_one((seed, key, nth)) % 100 < percent
@@ -107,10 +107,12 @@ async fn failures(percent: u64, breaker: BreakerConfig, kind: ErrorKind) -> Vec<
     for seed in 0..10 {
         let outcome = run(read(), seed, percent, breaker, kind).await;
         for error in &outcome.failures {
-            let told = error.to_string();
-            let says_so = ["budget", "waited"].iter().any(|why| told.contains(why));
+            let reported = error.to_string();
+            let says_so = ["budget", "waited"]
+                .iter()
+                .any(|why| reported.contains(why));
             let left_alone = error.retry_after() > Some(Duration::from_secs(60));
-            assert!(says_so || left_alone || error.attempts() >= 3, "{told}");
+            assert!(says_so || left_alone || error.attempts() >= 3, "{reported}");
         }
         // a fifth, and the reserve
         assert!(outcome.executed <= 123, "{} executed", outcome.executed);
@@ -129,7 +131,7 @@ async fn of_reads_that_lose_one_reply_in_ten_hardly_any_fails() {
     }
 }
 
-/// Among calls of eight, what is lost is no row of failures: nobody is refused, and nothing runs
+/// Among calls of eight, what is lost is not a row of failures: no one is refused, and nothing runs
 /// again.
 #[tokio::test(start_paused = true)]
 async fn writes_of_many_run_once_each_though_three_in_ten_replies_are_lost() {
@@ -139,8 +141,8 @@ async fn writes_of_many_run_once_each_though_three_in_ten_replies_are_lost() {
             let outcome = run(write(), seed, 30, breaker, kind).await;
             assert_eq!(outcome.executed, 100, "{outcome:?}");
             assert_eq!(outcome.most_runs, 1, "{outcome:?}");
-            let told = |error: &ToolError| error.delivery() != Delivery::NotSent;
-            assert!(outcome.failures.iter().all(told), "{outcome:?}");
+            let reported = |error: &ToolError| error.delivery() != Delivery::NotSent;
+            assert!(outcome.failures.iter().all(reported), "{outcome:?}");
             let lost = outcome.failures.len();
             assert!((15..50).contains(&lost), "{lost} of 100");
         }

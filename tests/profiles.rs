@@ -53,7 +53,7 @@ async fn runs(profile: Profile, tool: &str, fails: usize, calls: usize) -> usize
     server.emit(&ServerEvent::Up);
     let stack = building.await.unwrap().unwrap();
     for _ in 0..calls {
-        // what becomes of the call is told by how often it ran
+        // how often a call ran shows whether it is retried
         let _ = stack.call(&format!("shop.{tool}"), json!({"id": 1})).await;
     }
     service.started()

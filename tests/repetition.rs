@@ -30,7 +30,7 @@ async fn build(mut builder: StackBuilder, set: &str, servers: &[Arc<MockServer>]
     building.await.unwrap().unwrap()
 }
 
-/// Sends a call of a session; says whether a server was asked, and what the model is told.
+/// Sends a call of a session; returns `true` if a server was asked, and what the model gets.
 async fn send(stack: &Stack, tool: &str, arguments: Value, caller: Arc<Caller>) -> (bool, String) {
     let record = Arc::new(CallRecord::new());
     let call = stack.prepare(tool, arguments.to_string()).unwrap();
@@ -59,13 +59,13 @@ async fn the_sixth_equal_failing_call_of_a_session_is_answered_without_a_server(
     for tool in ["orders.add_note", "orders.cancel_order"] {
         let id = |id: u32| json!({"id": id});
         for _ in 0..5 {
-            let (asked, told) = send(&stack, tool, id(7), session("1")).await;
-            assert!(asked && told == "no such order", "{told}");
+            let (asked, reported) = send(&stack, tool, id(7), session("1")).await;
+            assert!(asked && reported == "no such order", "{reported}");
         }
-        let (asked, told) = send(&stack, tool, id(7), session("1")).await;
+        let (asked, reported) = send(&stack, tool, id(7), session("1")).await;
         assert!(
-            !asked && told.contains("no such order") && told.contains("5 times"),
-            "{told}"
+            !asked && reported.contains("no such order") && reported.contains("5 times"),
+            "{reported}"
         );
 
         assert!(
@@ -129,8 +129,8 @@ async fn the_guard_can_be_set_and_switched_off() {
         .build()
         .await
         .unwrap_err();
-    let told = matches!(&fault, BuildError::Settings(text) if text.contains("failures"));
-    assert!(told, "{fault}");
+    let reported = matches!(&fault, BuildError::Settings(text) if text.contains("failures"));
+    assert!(reported, "{fault}");
 }
 
 /// Two servers of one set. The first call after twenty hangs at whichever gets it.

@@ -135,7 +135,7 @@ impl Site {
         }
     }
 
-    /// Notes what must not be: the whole time in which the call can have been sent here lies within
+    /// Notes what must not be: the whole time in which the call can have been sent here is within
     /// a time in which it must not.
     fn judge(&self, call: &ToolCall, number: usize) {
         let now = self.world.tick();
@@ -271,7 +271,7 @@ impl Changes {
         let server = Server::shared(site.clone())
             .in_set("set".parse().unwrap())
             .weight(weight)
-            // whoever waits for a place was sent there before
+            // anyone who waits for a place was sent there before
             .max_concurrent(1_000_000);
         self.stack.add_server(server).await.unwrap();
         self.sites.insert(id, site);
@@ -285,19 +285,19 @@ impl Changes {
     }
 }
 
-struct Told {
+struct Reply {
     tool: &'static str,
     number: usize,
     result: Result<ToolOutput, ToolError>,
 }
 
-/// Makes one call, and says what its caller was told.
-async fn call(stack: Stack, world: Arc<World>, number: usize) -> Told {
+/// Makes one call, and says what its caller got.
+async fn call(stack: Stack, world: Arc<World>, number: usize) -> Reply {
     let tool = TOOLS[number % TOOLS.len()];
     world.calls.lock()[number].began = world.tick();
     let name = format!("set.{tool}");
     let result = stack.call(&name, json!({"call": number})).await;
-    Told {
+    Reply {
         tool,
         number,
         result,
@@ -338,26 +338,29 @@ async fn round(pace: Pace, seed: u64, at_once: usize, later: usize) -> (usize, u
         let most = world.most_running.load(Ordering::SeqCst);
         assert!(most >= at_once * 9 / 10, "only {most} calls ran at once");
     }
-    let told = calls.join_all().await;
+    let reported = calls.join_all().await;
     assert_eq!(world.faults.lock().as_slice(), [] as [String; 0]);
-    assert_eq!(told.len(), at_once + later);
-    let judged = judge(&told, &world.calls.lock());
+    assert_eq!(reported.len(), at_once + later);
+    let judged = judge(&reported, &world.calls.lock());
     leave_nothing(changes).await;
     judged
 }
 
-/// Compares what callers were told with what was executed.
-fn judge(told: &[Told], seen: &[Seen]) -> (usize, usize) {
+/// Compares what callers got with what was executed.
+fn judge(reported: &[Reply], seen: &[Seen]) -> (usize, usize) {
     let (mut answered, mut without_server) = (0, 0);
-    for told in told {
-        let executions = seen[told.number].executions;
-        let about = format!("{} {}: {:?}", told.tool, told.number, told.result);
-        if told.tool != "get" {
+    for reported in reported {
+        let executions = seen[reported.number].executions;
+        let about = format!(
+            "{} {}: {:?}",
+            reported.tool, reported.number, reported.result
+        );
+        if reported.tool != "get" {
             assert!(executions <= 1, "executed {executions} times: {about}");
         }
-        match &told.result {
+        match &reported.result {
             Ok(output) => {
-                assert_eq!(output.to_text(), told.number.to_string());
+                assert_eq!(output.to_text(), reported.number.to_string());
                 assert!(executions >= 1, "{about}");
                 answered += 1;
             }
@@ -385,7 +388,7 @@ fn judge(told: &[Told], seen: &[Seen]) -> (usize, usize) {
     (answered, without_server)
 }
 
-/// Whoever was removed is let go, and nothing is in flight.
+/// Anyone who was removed is let go, and nothing is in flight.
 async fn leave_nothing(mut changes: Changes) {
     for server in changes.stack.servers() {
         assert_eq!(server.in_flight, 0, "{server:?}");
@@ -423,7 +426,7 @@ fn ten_thousand_calls_in_flight_each_end_once() {
         let (answered, without_server) =
             runtime.block_on(round(Pace::Seconds, seed, 10_000, 4_000));
         assert!(answered >= 10_000, "seed {seed}: {answered}");
-        assert!(without_server > 0, "seed {seed}: nobody was ever refused");
+        assert!(without_server > 0, "seed {seed}: no call was ever refused");
     }
 }
 

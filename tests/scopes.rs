@@ -40,9 +40,9 @@ async fn a_write_drops_what_it_names_and_all_of_the_set_if_it_names_nothing() {
     assert_eq!(hits(&silent).await, 0);
     let server = reads(shop("a"), "order:{id}");
     let server = server.tool_scopes("create_order".parse().unwrap(), writes("order:{id}"));
-    let told = Stack::builder().server(server).build().await.unwrap();
-    assert_eq!(hits(&told).await, 1);
-    let explained = told
+    let reported = Stack::builder().server(server).build().await.unwrap();
+    assert_eq!(hits(&reported).await, 1);
+    let explained = reported
         .explain_call("shop.create_order", r#"{"id": 2}"#)
         .unwrap();
     assert_eq!(explained.writes(), Some(vec!["@shop/order:2".to_owned()]));

@@ -31,7 +31,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Runs all of it on a paused clock. `progress` is told the share that is done.
+    /// Runs all of it on a paused clock. `progress` gets the share that is done.
     pub(crate) fn new(
         size: &Size,
         outage: Option<Outage>,

@@ -102,7 +102,7 @@ impl Outage {
         }
     }
 
-    /// Says whether anything befalls a server of the set.
+    /// Returns `true` if anything befalls a server of the set.
     pub(crate) const fn strikes(self, set: usize) -> bool {
         match self {
             Self::Partial => set.is_multiple_of(2),
@@ -177,8 +177,8 @@ impl Machine {
     }
 }
 
-/// One server: so many workers and one queue. A call that its caller gave up is worked on like any
-/// other, for nobody tells the server.
+/// One server: this many workers and one queue. A call that its caller gave up is worked on like
+/// any other, for no one tells the server.
 pub(crate) struct QueueingServer {
     id: ServerId,
     pub(crate) set: usize,
@@ -300,5 +300,5 @@ const SERVICE: Duration = Duration::from_millis(100);
 /// What an attempt takes the machine.
 const FRONT: Duration = Duration::from_millis(5);
 const SLOWER: u32 = 10;
-/// A server refuses what comes when so many calls wait.
+/// A server refuses what comes when this many calls wait.
 const LONGEST_QUEUE: usize = 1000;

@@ -37,7 +37,7 @@ impl Service<ToolCall> for AtOnce {
     }
 }
 
-/// Makes a server of so many tools, half of which read, and half of which write.
+/// Makes a server of this many tools, half of which read, and half of which write.
 pub(crate) fn server(tools: usize) -> Tools {
     (0..tools / 2).fold(Tools::new("bench").unwrap(), |server, number| {
         let reads = Annotations::default().with_read_only(true);
@@ -56,7 +56,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts a stack around a server of so many tools.
+    /// Starts a stack around a server of this many tools.
     pub(crate) fn new(tools: usize) -> Arc<Self> {
         let runtime = runtime();
         let starting = Stack::builder().server(server(tools)).build();
@@ -73,7 +73,7 @@ pub(crate) fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Makes so many distinct arguments of 200 bytes each.
+/// Makes this many distinct arguments of 200 bytes each.
 pub(crate) fn arguments(distinct: usize) -> Arc<[Bytes]> {
     (0..distinct)
         .map(|number| argument(number as u64))

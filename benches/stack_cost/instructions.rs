@@ -5,7 +5,7 @@ use callward_testkit::processes;
 
 use crate::rows::{self, Part};
 
-/// Does one row so many times, and prints nothing: for whoever counts from outside.
+/// Does one row this many times, and prints nothing: for anyone who counts from outside.
 pub(crate) const ROW: &str = "--row";
 pub(crate) const CALLS: &str = "--calls";
 
@@ -37,7 +37,7 @@ pub(crate) fn table(part: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Counts the instructions inside of what is clocked, with so many calls after the first ones.
+/// Counts the instructions inside of what is clocked, with this many calls after the first ones.
 fn count(row: &str, calls: u64) -> Result<u64, String> {
     let words = [ROW, row, CALLS, &calls.to_string()];
     processes::instructions(Some("*stack_cost*measure*clocked*"), &words)

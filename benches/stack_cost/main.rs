@@ -11,7 +11,7 @@
 //! and making the call is part of it.
 //!
 //! **What is set.** [`Stack::builder`](callward::Stack::builder) with nothing but a server: every
-//! layer is there as it is by default. Nobody looks at spans, and no metrics are taken.
+//! layer is there as it is by default. No one looks at spans, and no metrics are taken.
 //!
 //! **The floor** of a cached call is what any cache with a safe key does at least: one keyed hash
 //! of the argument bytes (SipHash-1-3 with 128 bits) and one `get` of a bare `moka` cache that
@@ -81,7 +81,7 @@ fn run(measured: bool) -> Result<(), String> {
         None => Ok(default),
         Some(word) => word
             .parse()
-            .map_err(|_| format!("{option} {word:?} is no number\n{USAGE}")),
+            .map_err(|_| format!("{option} {word:?} is not a number\n{USAGE}")),
     };
     if let Some(row) = args.value(instructions::ROW) {
         return instructions::repeat(row, number(instructions::CALLS, 0)?);

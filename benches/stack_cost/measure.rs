@@ -30,8 +30,8 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Measures something that is done over so many distinct things. `make` makes what does it, for
-    /// each thread.
+    /// Measures something that is done over this many distinct things. `make` makes what does it,
+    /// for each thread.
     pub(crate) fn new(distinct: usize, make: impl Fn() -> Once + 'static) -> Self {
         Self {
             distinct,
@@ -42,7 +42,7 @@ impl Subject {
         }
     }
 
-    /// Runs one round with so many threads.
+    /// Runs one round with this many threads.
     pub(crate) fn round(&mut self, threads: usize) {
         let barrier = Arc::new(Barrier::new(threads));
         let distinct = self.distinct;
@@ -82,7 +82,7 @@ impl Subject {
         self.bytes = per_call(few.bytes_total, many.bytes_total);
     }
 
-    /// Does it with each distinct thing, so many times.
+    /// Does it with each distinct thing, this many times.
     pub(crate) fn settle(&self, times: usize) {
         let (mut once, runtime) = ((self.make)(), runtime());
         let mut numbers = Numbers::new(self.distinct, 0);
@@ -99,7 +99,7 @@ impl Subject {
         once(&runtime, &numbers.next(calls));
     }
 
-    /// Returns the median run and half of the range in which the middle half of runs lies.
+    /// Returns the median run and half of the range in which the middle half of runs is.
     pub(crate) fn median(&self, threads: usize) -> Option<(f64, f64)> {
         let mut runs = self.runs.get(threads - 1)?.clone();
         runs.sort_by(f64::total_cmp);
@@ -122,7 +122,7 @@ impl Subject {
     }
 }
 
-/// Which of so many things is next.
+/// Which of this many things is next.
 struct Numbers {
     distinct: usize,
     next: usize,

@@ -23,13 +23,13 @@ pub(crate) fn measure(rows: &mut [Row], rounds: usize) {
 
 /// Has rows measured by other processes, and takes their runs over.
 pub(crate) fn ask(rows: &mut [Row], rounds: usize, part: &str) -> Result<(), String> {
-    processes::ask(rounds, &[part], |told| take(rows, &told))
+    processes::ask(rounds, &[part], |answer| take(rows, &answer))
 }
 
 /// Adds the runs of one line to those of its row.
-fn take(rows: &mut [Row], told: &Value) -> Option<()> {
-    let row = rows.iter_mut().find(|row| told["name"] == *row.name)?;
-    let runs: [Vec<f64>; 2] = serde_json::from_value(told["runs"].clone()).ok()?;
+fn take(rows: &mut [Row], answer: &Value) -> Option<()> {
+    let row = rows.iter_mut().find(|row| answer["name"] == *row.name)?;
+    let runs: [Vec<f64>; 2] = serde_json::from_value(answer["runs"].clone()).ok()?;
     for (known, more) in row.subject.runs.iter_mut().zip(runs) {
         known.extend(more);
     }

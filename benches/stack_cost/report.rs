@@ -11,19 +11,19 @@ use crate::rows::{DISTINCT, Part, Row, SIZES, TOOLS};
 /// The row that stands for no stack at all.
 pub(crate) const SERVICE: &str = "the service alone";
 
-/// At most so many times the floor for a cached call.
+/// At most this many times the floor for a cached call.
 const GOAL_CACHED: f64 = 1.6;
-/// At most so many nanoseconds for it where the floor is 300.
+/// At most this many nanoseconds for it where the floor is 300.
 const GOAL_AT_300: f64 = 500.0;
-/// At most so many nanoseconds more than the service alone for one that passes the cache.
+/// At most this many nanoseconds more than the service alone for one that passes the cache.
 const GOAL_UNCACHED: f64 = 1500.0;
 /// At most so much of the throughput may be lost by having many tools, in per cent.
 const GOAL_TOOLS: f64 = 5.0;
 
 /// Prints all tables, and leaves them where the page of all benchmarks is made from.
 pub(crate) fn tables(rows: &[Row], measured: bool) -> Result<(), String> {
-    let told = text(rows);
-    println!("{told}");
+    let reported = text(rows);
+    println!("{reported}");
     if !measured {
         return Ok(());
     }
@@ -32,13 +32,13 @@ pub(crate) fn tables(rows: &[Row], measured: bool) -> Result<(), String> {
     let page = reports.join("stack_cost.md");
     let written = fs::create_dir_all(&reports).and_then(|()| {
         let command = "cargo bench --bench stack_cost";
-        fs::write(&page, format!("`{command}`\n\n```text\n{told}```\n"))
+        fs::write(&page, format!("`{command}`\n\n```text\n{reported}```\n"))
     });
     written.map_err(|fault| format!("{}: {fault}", page.display()))
 }
 
 fn text(rows: &[Row]) -> String {
-    let mut told = format!("{}\n\n{}\n", machine(), whole(rows));
+    let mut reported = format!("{}\n\n{}\n", machine(), whole(rows));
     for (part, last, title) in [
         (
             Part::Hit,
@@ -52,14 +52,14 @@ fn text(rows: &[Row]) -> String {
         ),
     ] {
         if let Some(shares) = shares(rows, part, last, title) {
-            told += &format!("{shares}\n");
+            reported += &format!("{shares}\n");
         }
     }
     for verdict in verdicts(rows) {
-        told += &verdict;
-        told.push('\n');
+        reported += &verdict;
+        reported.push('\n');
     }
-    told
+    reported
 }
 
 /// Whole calls.

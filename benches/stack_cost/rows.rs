@@ -36,13 +36,13 @@ pub(crate) struct Row {
 pub(crate) enum Part {
     /// The service without a stack.
     Service,
-    /// A keyed hash of so many distinct arguments.
+    /// A keyed hash of this many distinct arguments.
     Hash(usize),
-    /// A bare look-up of so many distinct keys.
+    /// A bare look-up of this many distinct keys.
     Get(usize),
     /// Bare entries put into a cache that is full.
     Put,
-    /// Reads that are answered from the cache, so many distinct ones.
+    /// Reads that are answered from the cache, this many distinct ones.
     Cached(usize),
     /// Calls that reach the service, past the cache.
     Uncached,
@@ -52,7 +52,7 @@ pub(crate) enum Part {
     Hit,
     /// Layers that a call to the service passes, innermost first.
     Passed,
-    /// Calls by name among so many tools: hits.
+    /// Calls by name among this many tools: hits.
     HitsAmong(usize),
     /// The same: writes.
     WritesAmong(usize),
@@ -70,7 +70,7 @@ impl Row {
         }
     }
 
-    /// Says whether other rows are compared with it.
+    /// Returns `true` if other rows are compared with it.
     pub(crate) const fn is_needed(&self) -> bool {
         matches!(
             self.part,
@@ -275,7 +275,7 @@ fn named(world: &Arc<World>, tools: &[&str], distinct: usize) -> Subject {
     })
 }
 
-/// Reads that nobody made before, and whose answers are kept.
+/// Reads that no one made before, and whose answers are kept.
 fn missed() -> Subject {
     let world = World::new(10);
     let next = Arc::new(AtomicU64::new(0));

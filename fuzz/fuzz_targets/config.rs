@@ -1,4 +1,4 @@
-//! Any text is a config or has faults that are told; however a config is spelt, it is one.
+//! Any text is a config or has faults that are reported; however a config is written, it is one.
 
 #![no_main]
 

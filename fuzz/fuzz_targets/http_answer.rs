@@ -7,11 +7,11 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
+use callward_core::{ServerId, ToolServer};
+use callward_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use callward_core::{ServerId, ToolServer};
-use callward_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
 
 /// What calls are answered with.
 static ANSWER: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -68,7 +68,7 @@ fn serve(mut stream: TcpStream) {
 
 /// Puts the id of a request, which no input can know, in the places left for it.
 fn answer_to(id: &Value) -> Vec<u8> {
-    let mut answer = ANSWER.lock().expect("nobody panics with it").clone();
+    let mut answer = ANSWER.lock().expect("no holder panics").clone();
     let id = format!("{id:<width$}", id = id.to_string(), width = ID.len());
     for start in 0..answer.len().saturating_sub(ID.len() - 1) {
         let place = &mut answer[start..start + ID.len()];
@@ -99,7 +99,7 @@ fn read(stream: &TcpStream) -> Option<Value> {
 }
 
 fuzz_target!(|answer: &[u8]| {
-    *ANSWER.lock().expect("nobody panics with it") = answer.to_vec();
+    *ANSWER.lock().expect("no holder panics") = answer.to_vec();
     let client = &*CLIENT;
     let tool = callward_testkit::tool("look").build();
     let call = callward_testkit::call(&tool, json!({}));

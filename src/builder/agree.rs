@@ -55,8 +55,7 @@ impl Terms {
             if options.defaults != server.defaults {
                 return Err(conflict("the default hints of their tools"));
             }
-            // servers that replace each other have no state of one caller's, unless the operator
-            // says so
+            // servers that replace each other have no state of one caller's, unless the operator says so
             options.instances.get_or_insert_default();
             if server.instances.unwrap_or_default() != options.instances.unwrap_or_default() {
                 return Err(conflict("whose instance of a server a call goes to"));

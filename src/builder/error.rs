@@ -16,7 +16,7 @@ pub enum BuildError {
         what: &'static str,
     },
     /// A server cannot join a replica set that runs already, as it says something of its tools that
-    /// nobody said before and that cannot change under calls.
+    /// no one said before and that cannot change under calls.
     Running {
         /// The replica set.
         set: ReplicaSetId,

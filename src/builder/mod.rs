@@ -98,7 +98,7 @@ impl StackBuilder {
         self
     }
 
-    /// Takes the pauses between attempts from somebody else's schedule, in place of what
+    /// Takes the pauses between attempts from someone else's schedule, in place of what
     /// [`retry`](Self::retry) says of them. Default: none.
     ///
     /// With the feature `backoff`, any schedule of that crate:

@@ -1,4 +1,4 @@
-//! What became of audit records.
+//! The outcome of audit records.
 
 use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;

@@ -115,7 +115,7 @@ fn each(stack: &Stack, mut tell: impl FnMut(&[KeyValue], &Counts)) {
     }
 }
 
-/// What the store does is no tool's own.
+/// What the store does is not a tool's own.
 fn store(watched: &Watched<'_>) {
     watched.counter(metric::CACHE_EVICTIONS, |stack, series| {
         for (cause, count) in stack.cache_stats().evictions.iter() {

@@ -39,8 +39,8 @@ pub(super) fn observe(watched: &Watched<'_>) {
     });
 }
 
-/// Tells of each rate, with its attributes: a tool may have several, and what is known of callers
-/// comes together. The scopes that are always there are told without a rate, too.
+/// Reports each rate, with its attributes: a tool may have several, and what is known of callers
+/// comes together. The scopes that are always there are reported without a rate, too.
 fn each_rate(stack: &Stack, mut tell: impl FnMut(Option<&RateStatus>, Vec<KeyValue>)) {
     let status = stack.limits();
     let offered = Offered::by(stack);

@@ -1,6 +1,6 @@
-//! What the layers count, as metrics: read off the stack when somebody asks.
+//! What the layers count, as metrics: read off the stack when someone asks.
 //!
-//! `callward.server_set` and `callward.server` are named by whoever adds servers, and
+//! `callward.server_set` and `callward.server` are named by anyone who adds servers, and
 //! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other
 //! attributes are words of bounded sets. Callers may be any number: they are attributes of nothing.
 
@@ -33,7 +33,7 @@ impl Stack {
     ///
     /// Nothing is counted for it: the layers count anyway, and are asked when the meter's reader
     /// collects. To be said once for each stack and meter. The meter does not keep the stack alive;
-    /// of one that is gone, nothing more is told.
+    /// of one that is gone, nothing more is reported.
     ///
     /// All names are in [`names::metric`](crate::telemetry::names::metric).
     ///
@@ -65,7 +65,7 @@ impl Stack {
     }
 }
 
-/// A stack, and the meter that tells of it.
+/// A stack, and the meter that reports it.
 struct Watched<'a> {
     meter: &'a Meter,
     stack: Weak<Inner>,

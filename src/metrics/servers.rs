@@ -66,7 +66,7 @@ fn routing(watched: &Watched<'_>) {
     });
 }
 
-/// Tells of each server, with the attributes that name it.
+/// Reports each server, with the attributes that name it.
 fn each(stack: &Stack, mut tell: impl FnMut([KeyValue; 2], &ServerStats)) {
     for set in stack.routes() {
         for stats in &set.servers {

@@ -25,7 +25,7 @@ pub(crate) fn run(size: &Size, scenario: Scenario, policy: Policy, seed: u64) ->
     let tally = Arc::new(Mutex::new(Tally::new(size)));
     runtime.block_on(drive(size, scenario, policy, seed, &tally));
     drop(runtime);
-    let tally = Arc::into_inner(tally).expect("nobody counts any more");
+    let tally = Arc::into_inner(tally).expect("no other owner is left");
     Figures::of(tally.into_inner(), size, scenario, policy, seed)
 }
 

@@ -115,11 +115,11 @@ fn a_strategy_that_counts_calls_in_flight_alone_is_told_apart() {
 
 #[test]
 fn a_seed_gives_the_same_figures_each_time() {
-    let told = || {
+    let reported = || {
         let found = run(Scenario::OneFlaps, DEFAULT, SEEDS[0]);
         serde_json::to_string(&found).expect("plain figures")
     };
-    assert_eq!(told(), told());
+    assert_eq!(reported(), reported());
 }
 
 /// What struck servers get second by second, as a multiple of an equal share.

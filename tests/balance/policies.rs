@@ -108,7 +108,7 @@ impl Oracle {
                 best = (answers, server);
             }
             if answers <= now + work {
-                // nobody can be quicker
+                // no one can be quicker
                 break;
             }
         }

@@ -57,7 +57,7 @@ pub(crate) enum Scenario {
 pub(crate) enum Condition {
     /// Every call fails after a millisecond.
     Failing,
-    /// It works; calls take so many times as long.
+    /// It works; calls take this many times as long.
     Working(f64),
 }
 
@@ -74,12 +74,12 @@ impl Scenario {
         }
     }
 
-    /// Says whether something happens to the server of this number: to one of each ten.
+    /// Returns `true` if something happens to the server of this number: to one of each ten.
     pub(crate) const fn strikes(self, number: usize) -> bool {
         self.changes() && number % 10 == 7
     }
 
-    /// Says whether anything happens to anybody.
+    /// Returns `true` if anything happens to anybody.
     pub(crate) const fn changes(self) -> bool {
         !matches!(self, Self::LogNormal | Self::Bimodal | Self::TwoTools)
     }
@@ -117,8 +117,8 @@ impl Scenario {
     }
 }
 
-/// One server: so many workers and one queue. A call that its caller gave up is worked on like any
-/// other, for nobody tells the server.
+/// One server: this many workers and one queue. A call that its caller gave up is worked on like
+/// any other, for no one tells the server.
 pub(crate) struct Simulated {
     pub(crate) number: usize,
     pub(crate) id: ServerId,
@@ -158,7 +158,7 @@ impl Simulated {
         }
     }
 
-    /// Says whether it is there at all.
+    /// Returns `true` if it is there at all.
     pub(crate) fn is_there(&self, at: Duration) -> bool {
         let late = self.scenario == Scenario::OneJoins && self.scenario.strikes(self.number);
         !late || at >= self.turn

@@ -36,7 +36,7 @@ fn round(seed: u64) -> Round {
     }
 }
 
-/// Runs rounds until so many unsafe calls were made, on all processors.
+/// Runs rounds until this many unsafe calls were made, on all processors.
 fn rounds(unsafe_calls: u64) -> Result<Tally, String> {
     let watch = Watch::new(unsafe_calls);
     let (next, tally) = (AtomicU64::new(0), Mutex::new(Ok(Tally::default())));
@@ -70,11 +70,11 @@ fn an_unsafe_call_is_executed_at_most_once_and_its_caller_told_the_truth() {
     assert!(tally.unsafe_calls >= unsafe_calls, "{tally:?}");
     assert!(tally.unsafe_executions <= tally.unsafe_calls, "{tally:?}");
     // each ending is common enough that a lie about it would have been seen
-    for told in [
+    for reply in [
         "done", "answered", "not_sent", "unknown", "gone", "is_error",
     ] {
-        let count = tally.told.get(told).copied().unwrap_or_default();
-        assert!(count * 200 >= unsafe_calls, "{told}: {tally:?}");
+        let count = tally.replies.get(reply).copied().unwrap_or_default();
+        assert!(count * 200 >= unsafe_calls, "{reply}: {tally:?}");
     }
     println!("{tally:?}");
 }

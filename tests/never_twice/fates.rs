@@ -89,7 +89,7 @@ fn in_set(server: &Arc<MockServer>) -> Server {
         .refine_tool("tabs".parse().unwrap(), reads)
 }
 
-/// Arguments of `tabs`: only the first are a list, whoever reads them.
+/// Arguments of `tabs`: only the first are a list, anyone who reads them.
 fn of_tabs(kind: u8, n: usize) -> (String, bool) {
     let (members, reads) = match kind {
         0 => (r#""action":"list""#, true),

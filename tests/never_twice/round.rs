@@ -9,7 +9,7 @@ use callward::retry::hedge::HedgeConfig;
 use callward::{Server, Stack};
 use callward_testkit::calls;
 use callward_testkit::chaos::{Chaos, ChaosServer, Ledger};
-use callward_testkit::truth::{Sort, Tally, Told, judge};
+use callward_testkit::truth::{CallerReply, Sort, Tally, judge};
 use futures_util::future::join_all;
 
 /// How a round is set up.
@@ -43,13 +43,13 @@ impl Round {
         let servers: Vec<_> = self.chaos.iter().enumerate().map(server).collect();
         let stack = self.stack(&servers).await;
         let clients = (0..self.clients).map(|client| self.client(client, &stack));
-        let told = join_all(clients).await;
+        let reported = join_all(clients).await;
         for server in &servers {
             server.settled().await;
         }
         let mut tally = Tally::default();
-        for (call, sort, told) in told.into_iter().flatten() {
-            judge(sort, &told, ledger.of(call), true, &mut tally)
+        for (call, sort, reported) in reported.into_iter().flatten() {
+            judge(sort, &reported, ledger.of(call), true, &mut tally)
                 .map_err(|fault| format!("seed {}, call {call}: {fault}", self.seed))?;
         }
         Ok(tally)
@@ -93,7 +93,7 @@ impl Round {
     }
 
     /// One client: a call, a pause, and the next.
-    async fn client(&self, client: u64, stack: &Stack) -> Vec<(u64, Sort, Told)> {
+    async fn client(&self, client: u64, stack: &Stack) -> Vec<(u64, Sort, CallerReply)> {
         let mut rng = fastrand::Rng::with_seed(self.seed ^ (client << 32));
         let mut all = Vec::new();
         let mine = (self.calls.start + client..self.calls.end)
@@ -101,8 +101,8 @@ impl Round {
         for call in mine {
             let (tool, sort) = rng.choice(calls::KINDS).unwrap();
             let name = format!("set.{tool}");
-            let told = match stack.prepare(&name, calls::arguments(tool, sort, call)) {
-                // not listed: told without asking anybody
+            let reported = match stack.prepare(&name, calls::arguments(tool, sort, call)) {
+                // not listed: reported without asking a server
                 Err(error) => Some(Err(error)),
                 Ok(prepared) => {
                     let running = stack.run(prepared);
@@ -115,7 +115,7 @@ impl Round {
                     }
                 }
             };
-            all.push((call, sort, told));
+            all.push((call, sort, reported));
             tokio::time::sleep(Duration::from_millis(rng.u64(0..4_000))).await;
         }
         all

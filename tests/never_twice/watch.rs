@@ -1,4 +1,4 @@
-//! How far a long run is, if somebody looks.
+//! How far a long run is, if someone looks.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ impl Watch {
         }
     }
 
-    /// So many more are done.
+    /// This many more are done.
     pub(crate) fn advance(&self, by: u64) {
         let done = self.done.fetch_add(by, Ordering::Relaxed) + by;
         if !stderr().is_terminal() {

@@ -44,7 +44,7 @@ fn failure() -> impl Strategy<Value = (usize, ErrorKind, Delivery)> {
 /// Says what is wrong where what happened is not what was expected.
 fn contradiction(expected: &Trail, observed: &Trail) -> Option<String> {
     let same = |stage: Stage| {
-        let verdict = |trail: &Trail| trail.first(stage).map(|told| told.verdict);
+        let verdict = |trail: &Trail| trail.first(stage).map(|reported| reported.verdict);
         let (before, after) = (verdict(expected), verdict(observed));
         (before != after).then(|| format!("{stage}: {before:?}, but {after:?}"))
     };
@@ -54,17 +54,22 @@ fn contradiction(expected: &Trail, observed: &Trail) -> Option<String> {
         expected.plan == observed.plan,
         expected.first(Stage::Plan) == observed.first(Stage::Plan),
     ];
-    let hit = observed.first(Stage::Cache).map(|told| told.verdict) == Some(Verdict::Hit);
+    let hit = observed
+        .first(Stage::Cache)
+        .map(|reported| reported.verdict)
+        == Some(Verdict::Hit);
     let repeats = observed
         .of(Stage::Retry)
-        .filter(|told| told.verdict == Verdict::Retry)
+        .filter(|reported| reported.verdict == Verdict::Retry)
         .count();
-    let may = expected.first(Stage::Retry).map(|told| told.verdict);
+    let may = expected
+        .first(Stage::Retry)
+        .map(|reported| reported.verdict);
     let forbidden = match may {
         Some(Verdict::Safe) => repeats > 2,
-        Some(Verdict::OnlyUnsent) => observed
-            .of(Stage::Retry)
-            .any(|told| told.verdict == Verdict::Retry && !told.reason.contains("not_sent")),
+        Some(Verdict::OnlyUnsent) => observed.of(Stage::Retry).any(|reported| {
+            reported.verdict == Verdict::Retry && !reported.reason.contains("not_sent")
+        }),
         _ => repeats > 0,
     };
     // a hit asks no router; otherwise the first server is the one that was foretold

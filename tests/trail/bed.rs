@@ -81,8 +81,11 @@ pub(crate) async fn run(stack: &Stack, tool: &str) -> Trail {
     let (call, record) = prepare(stack, tool);
     let result = stack.run(call.clone()).await;
     let trail = Trail::observed(&call, &record, Some(&result));
-    for told in &trail.decisions {
-        assert!(told.stage.verdicts().contains(&told.verdict), "{told:?}");
+    for reported in &trail.decisions {
+        assert!(
+            reported.stage.verdicts().contains(&reported.verdict),
+            "{reported:?}"
+        );
     }
     // reading what was written gives the same, but for how routers decided
     let read: Trail = serde_json::from_value(serde_json::to_value(&trail).unwrap()).unwrap();
@@ -94,13 +97,16 @@ pub(crate) async fn run(stack: &Stack, tool: &str) -> Trail {
 
 /// The decisions without times and reasons, but for what the plan says of itself.
 pub(crate) fn steps(trail: &Trail) -> Vec<String> {
-    let step = |told: &Decision| {
-        let mut step = told.stage.to_string();
-        if let Some(attempt) = told.attempt {
-            step.push_str(&format!("#{attempt}{}", if told.beside { "+" } else { "" }));
+    let step = |reported: &Decision| {
+        let mut step = reported.stage.to_string();
+        if let Some(attempt) = reported.attempt {
+            step.push_str(&format!(
+                "#{attempt}{}",
+                if reported.beside { "+" } else { "" }
+            ));
         }
-        step.push_str(&format!(":{}", told.verdict));
-        if let Some(server) = &told.server {
+        step.push_str(&format!(":{}", reported.verdict));
+        if let Some(server) = &reported.server {
             step.push_str(&format!("@{server}"));
         }
         step
@@ -108,13 +114,15 @@ pub(crate) fn steps(trail: &Trail) -> Vec<String> {
     trail
         .decisions
         .iter()
-        .filter(|told| told.stage > Stage::Confirm)
+        .filter(|reported| reported.stage > Stage::Confirm)
         .map(step)
         .collect()
 }
 
 /// Why the stage decided as it did, the last time.
 pub(crate) fn why(trail: &Trail, stage: Stage) -> String {
-    let told = trail.of(stage).last();
-    told.map(|told| told.reason.to_string()).unwrap_or_default()
+    let reported = trail.of(stage).last();
+    reported
+        .map(|reported| reported.reason.to_string())
+        .unwrap_or_default()
 }

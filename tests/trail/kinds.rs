@@ -34,7 +34,11 @@ async fn a_read_is_looked_up_and_the_next_one_found() {
     let hints = "readOnlyHint=true (declared), idempotentHint=true (inferred)";
     assert!(first.annotations.starts_with(hints), "{first}");
     assert_eq!(first.first(Stage::Plan).unwrap().verdict, Verdict::ReadOnly);
-    assert!(first.of(Stage::Route).all(|told| told.route.is_some()));
+    assert!(
+        first
+            .of(Stage::Route)
+            .all(|reported| reported.route.is_some())
+    );
     tokio::time::advance(Duration::from_secs(2)).await;
     let second = run(&stack, "read").await;
     assert_eq!(steps(&second), ["cache:hit", "answer:answered"]);

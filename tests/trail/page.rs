@@ -19,10 +19,10 @@ fn the_page_has_the_words_of_each_stage() {
     for row in rows {
         let mut words = row.split('`').skip(1).step_by(2);
         stages.push(words.next().unwrap());
-        let told: BTreeSet<_> = words.collect();
+        let reported: BTreeSet<_> = words.collect();
         let stage = Stage::ALL.get(stages.len() - 1).unwrap();
         let used = stage.verdicts().iter().map(|verdict| verdict.as_str());
-        assert_eq!(told, used.collect::<BTreeSet<_>>(), "{stage}");
+        assert_eq!(reported, used.collect::<BTreeSet<_>>(), "{stage}");
     }
     let all: Vec<_> = Stage::ALL.iter().map(|stage| stage.as_str()).collect();
     assert_eq!(stages, all);

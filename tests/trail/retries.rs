@@ -35,7 +35,7 @@ async fn what_was_not_sent_goes_elsewhere_after_a_pause() {
     let trail = run(&stack, "read").await;
     let servers: Vec<_> = trail
         .of(Stage::Route)
-        .map(|told| told.server.clone().unwrap().to_string())
+        .map(|reported| reported.server.clone().unwrap().to_string())
         .collect();
     let [first, second] = &servers[..] else {
         panic!("{trail}")
@@ -82,7 +82,10 @@ async fn attempts_that_all_fail_end_with_a_reason() {
     let service = failing(9, ErrorKind::ServerFault, Delivery::Answered);
     let stack = stack(Stack::builder(), &[("a", service)]).await;
     let trail = run(&stack, "read").await;
-    let verdicts: Vec<_> = trail.of(Stage::Retry).map(|told| told.verdict).collect();
+    let verdicts: Vec<_> = trail
+        .of(Stage::Retry)
+        .map(|reported| reported.verdict)
+        .collect();
     assert_eq!(
         verdicts,
         [Verdict::Retry, Verdict::Retry, Verdict::Stop],
@@ -117,14 +120,14 @@ async fn a_second_attempt_that_answers_first_is_told() {
         run(&stack, "read").await;
     }
     let trail = run(&stack, "read").await;
-    let told: Vec<_> = trail
+    let reported: Vec<_> = trail
         .decisions
         .iter()
-        .filter(|told| matches!(told.stage, Stage::Hedge | Stage::Attempt))
-        .map(|told| (told.stage, told.verdict, told.beside))
+        .filter(|reported| matches!(reported.stage, Stage::Hedge | Stage::Attempt))
+        .map(|reported| (reported.stage, reported.verdict, reported.beside))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (Stage::Hedge, Verdict::Sent, false),
             (Stage::Attempt, Verdict::Answered, true),

@@ -7,7 +7,7 @@ use callward_core::{Delivery, OutputStatus, ToolError, ToolOutput};
 /// A write whose outcome is not certain is unsettled for at least this long.
 const FLOOR: Duration = Duration::from_secs(1);
 
-/// So many times the observed p99 is taken for the longest that the tool's effect takes to land.
+/// This many times the observed p99 is taken for the longest that the tool's effect takes to land.
 const P99_MULTIPLE: u32 = 4;
 
 /// What is known of a call that is not read-only once its attempts have ended.

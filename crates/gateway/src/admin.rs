@@ -6,7 +6,7 @@
 //! | `/metrics` | Prometheus text |
 //! | `/readyz` | as on the public listener, and the servers with their errors |
 //!
-//! Nobody is authenticated here, so it listens on loopback or on a socket with mode 0600, and
+//! No one is authenticated here, so it listens on loopback or on a socket with mode 0600, and
 //! refuses what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
 
 use std::borrow::Cow;

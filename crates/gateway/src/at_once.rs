@@ -66,7 +66,7 @@ impl<F: Future> Future for AtOnce<F> {
 /// How often a future is polled in one go.
 const ROUNDS: usize = 2;
 
-/// Who rings wakes the task, unless the future is being polled: then the poll is told.
+/// A ring wakes the task, unless the future is being polled: then the poll is notified.
 ///
 /// Each change is a read and a write in one, so that two of them know which came first: what a poll
 /// does not see rung was rung after it ended, and then wakes the task.
@@ -85,7 +85,7 @@ impl Bell {
         self.state.swap(POLLED, Ordering::AcqRel);
     }
 
-    /// A poll ends, unless somebody rang meanwhile.
+    /// A poll ends, unless someone rang meanwhile.
     fn end(&self) -> bool {
         let ended = self
             .state
@@ -93,7 +93,7 @@ impl Bell {
         ended.is_ok()
     }
 
-    /// A poll ends, though somebody rang.
+    /// A poll ends, though someone rang.
     fn give_up(&self) {
         self.state.swap(0, Ordering::AcqRel);
     }

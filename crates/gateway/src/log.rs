@@ -62,7 +62,7 @@ where
     tracing_subscriber::fmt::layer()
         .with_writer(|| Stderr)
         .with_ansi(Screen::stderr_is_coloured())
-        // both in one filter of the layer: beside a filter of all layers, spans nobody looks at are
+        // both in one filter of the layer: beside a filter of all layers, spans no one looks at are
         // made all the same
         .with_filter(levels.clone().and(shown))
 }

@@ -32,7 +32,7 @@ struct ServerView {
 }
 
 impl Readiness {
-    /// What anybody is told.
+    /// What anyone gets.
     pub(crate) fn of(operator: &Operator) -> Self {
         let servers = operator.stack.servers();
         let reason = if operator.stop.asked().is_cancelled() {
@@ -55,7 +55,7 @@ impl Readiness {
         }
     }
 
-    /// What operators are told.
+    /// What operators get.
     pub(crate) fn with_servers(operator: &Operator) -> Self {
         let server = |status: callward::ServerStatus| ServerView {
             id: status.id.to_string(),

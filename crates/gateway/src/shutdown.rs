@@ -21,7 +21,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Fires when somebody asks for the end.
+    /// Fires when someone asks for the end.
     pub(crate) const fn asked(&self) -> &CancellationToken {
         &self.asked
     }
@@ -31,7 +31,7 @@ impl Stop {
         &self.closing
     }
 
-    /// Waits until somebody asks a second time: nothing is waited for any more.
+    /// Waits until someone asks a second time: nothing is waited for any more.
     pub(crate) async fn at_once(&self) {
         self.at_once.cancelled().await;
     }
@@ -45,12 +45,12 @@ impl Stop {
 pub(crate) fn on_signal() -> Result<Stop, AppError> {
     let mut signals = Signals::listen().map_err(AppError::io("cannot listen for signals"))?;
     let stop = Stop::default();
-    let told = stop.clone();
+    let reported = stop.clone();
     tokio::spawn(async move {
         signals.next().await;
-        told.asked.cancel();
+        reported.asked.cancel();
         signals.next().await;
-        told.at_once.cancel();
+        reported.at_once.cancel();
     });
     Ok(stop)
 }
@@ -75,7 +75,7 @@ pub(crate) fn ignore_hangup() -> Result<(), AppError> {
     Ok(())
 }
 
-/// There is no such signal here.
+/// There is not a such signal here.
 #[cfg(not(unix))]
 pub(crate) fn ignore_hangup() -> Result<(), AppError> {
     Ok(())
@@ -119,7 +119,7 @@ impl Signals {
     #[expect(clippy::unused_self, reason = "on Unix the state is here")]
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            // it will never be told of a signal: run on
+            // no signal will ever come: run on
             std::future::pending().await
         }
     }

@@ -9,7 +9,7 @@
 //! An answer with `isError`, and an error that says *never*, are failures. One that says *later* is
 //! not: not sent, rate limited, breaker open, cancelled, with a `Retry-After`.
 //!
-//! **Readiness** is that of the inner service. **Cancellation:** a dropped call is no failure; a
+//! **Readiness** is that of the inner service. **Cancellation:** a dropped call is not a failure; a
 //! dropped trial is admitted again. **Clone:** services of one layer share their state. **Errors:**
 //! none, as models read answers.
 //!

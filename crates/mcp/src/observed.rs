@@ -1,4 +1,4 @@
-//! How long requests and sessions lasted, told to whoever wants to know.
+//! How long requests and sessions lasted, reported to anyone who wants to know.
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ pub(crate) struct Estimate {
 const MEMORY: Duration = Duration::from_secs(10);
 /// Memory lasts for this many calls, where that is longer.
 const CALLS: f64 = 10.0;
-/// Less trust than this is none: the server is as good as unknown, and worth a call.
+/// Less trust than this counts as zero: the server is as good as unknown, and worth a call.
 const MIN_TRUST: f64 = 0.01;
 /// Each consecutive failure makes a server look this many times more costly.
 const PENALTY: f64 = 3.0;

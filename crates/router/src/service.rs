@@ -118,7 +118,7 @@ impl<S> Router<S> {
     /// any cost.
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
-        // NaN is no maximum
+        // NaN is not a maximum
         self.routing_mut().cost_budget = Some(budget.max(0.0));
         self
     }

@@ -36,7 +36,7 @@ pub enum Mood {
     Takes,
     /// It takes nothing, and answers with this status.
     Refuses(u16),
-    /// It takes everything but so many spans of each request, and says so.
+    /// It takes everything but this many spans of each request, and says so.
     Rejects(i64),
     /// It does not answer until its mood changes.
     Hangs,
@@ -184,7 +184,7 @@ impl Collector {
         }
     }
 
-    /// Waits until it took so many spans, and returns all it has.
+    /// Waits until it took this many spans, and returns all it has.
     pub async fn until_spans(&self, count: usize) -> Vec<Collected> {
         self.until(|now| {
             let spans = now.spans();

@@ -1,4 +1,4 @@
-//! Whether what a caller was told is what happened, by what the servers executed.
+//! Whether what a caller got is what happened, by what the servers executed.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use callward_chaos::Count;
 use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 /// What a caller gets; nothing, if it did not wait.
-pub type Told = Option<Result<ToolOutput, ToolError>>;
+pub type CallerReply = Option<Result<ToolOutput, ToolError>>;
 
-/// What a call is like, whoever says so: decided by the test, and not read from a plan.
+/// What a call is like, anyone who says so: decided by the test, and not read from a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "tests match on all of them")]
 pub enum Sort {
     /// Must not be executed twice.
     Unsafe,
-    /// May be executed again, and is told apart from others by its identity.
+    /// May be executed again, and is distinguished from others by its identity.
     Repeatable,
     /// The same question as that of others, so the cache may answer.
     Shared,
 }
 
-/// How many unsafe calls were told what, and how often servers executed them.
+/// How many unsafe calls got which answer, and how often servers executed them.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Tally {
-    /// By what they were told.
-    pub told: BTreeMap<&'static str, u64>,
+    /// By what they got.
+    pub replies: BTreeMap<&'static str, u64>,
     /// Unsafe calls.
     pub unsafe_calls: u64,
     /// Executions of unsafe calls.
@@ -33,10 +33,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds what others were told.
+    /// Adds what others got.
     pub fn add(&mut self, other: &Self) {
-        for (word, count) in &other.told {
-            *self.told.entry(word).or_default() += count;
+        for (word, count) in &other.replies {
+            *self.replies.entry(word).or_default() += count;
         }
         self.unsafe_calls += other.unsafe_calls;
         self.unsafe_executions += other.unsafe_executions;
@@ -47,14 +47,14 @@ impl Tally {
 /// unsafe.
 ///
 /// `sees_all` says that the servers count each request they see a part of, as those in memory do.
-/// On a socket a request that is cut short is nobody's, so there only executions tell.
+/// On a socket a request that is cut short is no one's, so there only executions tell.
 ///
 /// # Errors
 ///
-/// What is wrong, with what was told and what was counted.
+/// What is wrong, with what was reported and what was counted.
 pub fn judge(
     sort: Sort,
-    told: &Told,
+    reply: &CallerReply,
     count: Count,
     sees_all: bool,
     tally: &mut Tally,
@@ -63,11 +63,11 @@ pub fn judge(
         // executed for others too, so its executions say nothing
         return Ok(());
     }
-    let fail = |what: &str| Err(format!("{what}: {count:?}, told {told:?}"));
+    let fail = |what: &str| Err(format!("{what}: {count:?}, reply {reply:?}"));
     if sort == Sort::Unsafe {
         tally.unsafe_calls += 1;
         tally.unsafe_executions += count.executions;
-        *tally.told.entry(word(told)).or_default() += 1;
+        *tally.replies.entry(word(reply)).or_default() += 1;
         if count.executions > 1 {
             return fail("an unsafe call was executed twice");
         }
@@ -75,48 +75,48 @@ pub fn judge(
             return fail("an unsafe call that a server may have seen was sent again");
         }
     }
-    if let Some(Err(error)) = told
+    if let Some(Err(error)) = reply
         && error.kind() == ErrorKind::OutcomeUnknown
         && error.delivery() != Delivery::Unknown
     {
-        return fail("told that nobody knows, and yet how far it got");
+        return fail("an unknown outcome with a delivery");
     }
-    match told {
-        // it did not wait to be told
+    match reply {
+        // the caller did not wait for it
         None => Ok(()),
         // the tool's own failure is the tool's own word for what happened
         Some(Ok(output)) if output.is_error() => Ok(()),
-        Some(Ok(_)) if count.executions == 0 => fail("told as done, and nothing was"),
+        Some(Ok(_)) if count.executions == 0 => fail("reported as done, and nothing ran"),
         Some(Ok(_)) => Ok(()),
         Some(Err(error)) => match error.delivery() {
             Delivery::NotSent if count.executions > 0 => {
-                fail("told as not sent, and it was executed")
+                fail("reported as not sent, and it was executed")
             }
             Delivery::NotSent if sees_all && count.seen > 0 => {
-                fail("told as not sent, and a server saw it")
+                fail("reported as not sent, and a server saw it")
             }
-            // an answered fault is no promise, by its own documentation
+            // an answered fault is not a promise, by its own documentation
             Delivery::NotSent | Delivery::Answered => Ok(()),
             Delivery::Unknown
                 if error.kind() == ErrorKind::OutcomeUnknown && error.outcome().is_none() =>
             {
-                fail("told that nobody knows, and not what is known")
+                fail("an unknown outcome without what is known")
             }
             Delivery::Unknown if sees_all && count.seen == 0 => {
-                fail("told as perhaps sent, and no server was ever asked")
+                fail("reported as perhaps sent, and no server was ever asked")
             }
             Delivery::Unknown
                 if sort == Sort::Unsafe && error.kind() != ErrorKind::OutcomeUnknown =>
             {
-                fail("the outcome is unknown, and the caller is not told so")
+                fail("the outcome is unknown, and the error does not state it")
             }
             Delivery::Unknown => Ok(()),
         },
     }
 }
 
-fn word(told: &Told) -> &'static str {
-    match told {
+fn word(reply: &CallerReply) -> &'static str {
+    match reply {
         None => "gone",
         Some(Ok(output)) if output.is_error() => "is_error",
         Some(Ok(_)) => "done",

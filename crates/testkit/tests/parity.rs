@@ -1,7 +1,7 @@
 //! NeuroLink's answers, case by case.
 //!
 //! `data/neurolink-cases.jsonl` holds cases written for this project, one an edge. A larger
-//! recording in the same format is used as well where one lies beside the checkout.
+//! recording in the same format is used as well where one is beside the checkout.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ fn a_route_that_differs_for_no_reason_fails() {
     for (setup, decided) in [
         // the lighter one
         (heavy, r#"{"serverId":"a","alternates":["b"]}"#),
-        // nobody, though all are there
+        // no one, though all are there
         (heavy, r#"{"throws":"TOOL_EXECUTION_FAILED"}"#),
         // one that is not among those that may
         (

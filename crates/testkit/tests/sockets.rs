@@ -17,7 +17,7 @@ use callward_testkit::calls;
 use callward_testkit::chaos::{Chaos, Ledger};
 use callward_testkit::hostile::Era;
 use callward_testkit::hostile::http::HttpServer;
-use callward_testkit::truth::{Sort, Tally, Told, judge};
+use callward_testkit::truth::{CallerReply, Sort, Tally, judge};
 
 /// How long a run may take before it counts as hanging.
 const HANGS: Duration = Duration::from_secs(240);
@@ -49,16 +49,16 @@ async fn client(
     upstreams: Vec<Upstream>,
     seed: u64,
     first: u64,
-) -> Vec<(u64, Sort, Told)> {
+) -> Vec<(u64, Sort, CallerReply)> {
     let mut rng = fastrand::Rng::with_seed(seed ^ (first << 32));
     let mut all = Vec::new();
     for call in (first..CALLS).step_by(usize::try_from(CLIENTS).unwrap()) {
         let (tool, sort) = rng.choice(calls::KINDS).unwrap();
         let name = format!("set.{tool}");
-        // a call to nobody is soon told, and says little
+        // a call to no one is soon reported, and says little
         rng.choice(&upstreams).unwrap().ready(HANGS).await.unwrap();
         let prepared = stack.prepare(&name, calls::arguments(tool, sort, call));
-        let told = match (prepared, rng.u8(0..20)) {
+        let reply = match (prepared, rng.u8(0..20)) {
             (Err(error), _) => Some(Err(error)),
             (Ok(call), 0) => {
                 let patience = Duration::from_millis(rng.u64(0..20));
@@ -66,13 +66,17 @@ async fn client(
             }
             (Ok(call), _) => Some(stack.run(call).await),
         };
-        all.push((call, sort, told));
+        all.push((call, sort, reply));
     }
     all
 }
 
 /// Makes all calls, from many clients at once.
-async fn all_calls(stack: &Stack, upstreams: &[Upstream], seed: u64) -> Vec<(u64, Sort, Told)> {
+async fn all_calls(
+    stack: &Stack,
+    upstreams: &[Upstream],
+    seed: u64,
+) -> Vec<(u64, Sort, CallerReply)> {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|first| tokio::spawn(client(stack.clone(), upstreams.to_vec(), seed, first)))
         .collect();
@@ -83,20 +87,20 @@ async fn all_calls(stack: &Stack, upstreams: &[Upstream], seed: u64) -> Vec<(u64
     all
 }
 
-fn judge_all(all: &[(u64, Sort, Told)], ledger: &Ledger) {
+fn judge_all(all: &[(u64, Sort, CallerReply)], ledger: &Ledger) {
     let mut tally = Tally::default();
-    for (call, sort, told) in all {
-        let judged = judge(*sort, told, ledger.of(*call), false, &mut tally);
+    for (call, sort, reply) in all {
+        let judged = judge(*sort, reply, ledger.of(*call), false, &mut tally);
         assert_eq!(judged, Ok(()), "call {call}");
     }
     assert!(tally.unsafe_executions <= tally.unsafe_calls, "{tally:?}");
     // most got through, and what did not was seen to fail in each way
-    let done = tally.told.get("done").copied().unwrap_or_default();
+    let done = tally.replies.get("done").copied().unwrap_or_default();
     assert!(done * 3 > tally.unsafe_calls, "{tally:?}");
-    for told in ["unknown", "not_sent", "answered"] {
+    for reply in ["unknown", "not_sent", "answered"] {
         assert!(
-            tally.told.get(told).is_some_and(|count| *count > 3),
-            "{told}: {tally:?}"
+            tally.replies.get(reply).is_some_and(|count| *count > 3),
+            "{reply}: {tally:?}"
         );
     }
     println!("{tally:?}");

@@ -61,7 +61,7 @@ pub(crate) struct Lost {
     pub(crate) extra: u64,
     /// Intended calls that were never executed.
     pub(crate) never: u64,
-    /// Calls whose caller was told of a failure.
+    /// Calls whose caller was notified of a failure.
     pub(crate) errors: u64,
     pub(crate) slowest_seconds: f64,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Memory {
     pub(crate) errors: u64,
 }
 
-/// Answers about state that somebody else changed, in one way, or that belongs to one client.
+/// Answers about state that someone else changed, in one way, or that belongs to one client.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Changed {
     pub(crate) way: String,

@@ -87,9 +87,9 @@ impl Service<Request> for Tools {
             }
             match fault {
                 Fault::None => Ok(Answer::Text(answer)),
-                Fault::Result => Ok(Answer::Failed("failed, as it was told to".to_owned())),
+                Fault::Result => Ok(Answer::Failed("failed as instructed".to_owned())),
                 Fault::Drop | Fault::Unavailable | Fault::Rpc => {
-                    Err("failed, as it was told to".to_owned())
+                    Err("failed as instructed".to_owned())
                 }
             }
         })

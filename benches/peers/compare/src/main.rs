@@ -72,7 +72,7 @@ pub(crate) struct Options {
     pub(crate) out: PathBuf,
     pub(crate) page: PathBuf,
     pub(crate) folder: PathBuf,
-    /// Nobody: everybody.
+    /// No one: everybody.
     pub(crate) only: Vec<String>,
     pub(crate) quick: bool,
     /// What building and installing took before this.

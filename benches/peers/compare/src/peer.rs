@@ -41,7 +41,7 @@ pub(crate) struct Peer {
 /// Which of a peer's configurations one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Configuration {
-    /// There is no peer.
+    /// There is not a peer.
     None,
     Default,
     Cached,

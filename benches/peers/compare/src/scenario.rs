@@ -25,7 +25,7 @@ use crate::upstream::Upstream;
 
 pub(crate) type Pinned<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Somebody who calls tools, one after the other.
+/// Someone who calls tools, one after the other.
 pub(crate) trait Caller: Send {
     fn call<'a>(&'a mut self, tool: &'a str, arguments: Value) -> Pinned<'a, Answer>;
 }
@@ -111,7 +111,7 @@ impl Caller for RemoteCaller {
 /// A call to be made: the tool and its arguments.
 pub(crate) type Call = (&'static str, Value);
 
-/// Makes all calls, with so many callers at once. The answers stand in the order of the calls.
+/// Makes all calls, with this many callers at once. The answers stand in the order of the calls.
 pub(crate) async fn all(
     subject: &dyn Subject,
     callers: usize,

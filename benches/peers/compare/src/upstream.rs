@@ -113,8 +113,8 @@ fn spawn(program: &Path, port: u16) -> Outcome<Child> {
         .map_err(|error| format!("{}: {error}", program.display()).into())
 }
 
-/// A port that nobody listens on at the moment, another one each time: processes start side by
-/// side. It lies below those that Linux gives to connections, of which there are many.
+/// A port that no one listens on at the moment, another one each time: processes start side by
+/// side. It is below those that Linux gives to connections, of which there are many.
 pub(crate) fn free_port() -> Outcome<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(PORTS.start);
     loop {

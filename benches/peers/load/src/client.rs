@@ -44,7 +44,7 @@ pub enum Answer {
     Failed(String),
     /// With a JSON-RPC error.
     Rpc(i64, String),
-    /// With a status that is no answer of MCP.
+    /// With a status that is not an answer of MCP.
     Status(u16, String),
     /// Without an answer.
     Lost(String),

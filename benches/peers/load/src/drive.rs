@@ -18,7 +18,7 @@ use crate::timing::percentile;
 #[derive(Debug, Clone, Copy)]
 pub enum Extent {
     For(Duration),
-    /// So many calls, shared by all callers.
+    /// This many calls, shared by all callers.
     Calls(u64),
 }
 

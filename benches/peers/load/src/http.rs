@@ -78,7 +78,7 @@ impl Connection {
             .await
             .map_err(|error| format!("no connection: {error}"))?;
         tokio::spawn(async move {
-            // the sender is told of it too
+            // the sender is notified of it too
             let _ = connection.await;
         });
         Ok(sender)

@@ -21,7 +21,7 @@ impl FromStr for Keys {
             "distinct" => Ok(Self::Distinct),
             "zipf" => Ok(Self::Zipf),
             "one" => Ok(Self::One),
-            other => Err(format!("`{other}` is none of distinct, zipf, one")),
+            other => Err(format!("`{other}` is not one of distinct, zipf, one")),
         }
     }
 }

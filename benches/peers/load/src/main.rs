@@ -44,7 +44,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, Box<dyn E
     };
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-        let endpoint = |url: String| Endpoint::new(&url).ok_or(format!("{url} is no address"));
+        let endpoint = |url: String| Endpoint::new(&url).ok_or(format!("{url} is not an address"));
         match word.as_str() {
             "--direct" => direct = Some(endpoint(value()?)?),
             "--peer" => peer = Some(endpoint(value()?)?),

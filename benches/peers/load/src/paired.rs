@@ -37,8 +37,8 @@ pub struct Summary {
     pub rss_mib: Option<f64>,
 }
 
-/// Direct and peer in turn, so many times. A round of each before them warms up and does not count;
-/// the direct one is short: what the peers have in common was warm long before.
+/// Direct and peer in turn, this many times. A round of each before them warms up and does not
+/// count; the direct one is short: what the peers have in common was warm long before.
 pub async fn paired(
     direct: (&Endpoint, &Load),
     peer: (&Endpoint, &Load, Option<u32>),

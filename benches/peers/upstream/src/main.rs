@@ -86,7 +86,7 @@ async fn serve(address: &str) -> Result<(), Box<dyn Error>> {
     let servers = Servers::new();
     let listener = TcpListener::bind(address).await?;
     loop {
-        // a client that is gone before it is accepted is no reason to end
+        // a client that is gone before it is accepted does not end the server
         if let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(connection(stream, servers.clone()));
         }
@@ -122,7 +122,7 @@ async fn answer(
         Fault::Drop => Err(Dropped),
         Fault::Unavailable => Ok(text(
             StatusCode::SERVICE_UNAVAILABLE,
-            "failed, as it was told to",
+            "failed as instructed",
         )),
         Fault::None | Fault::Rpc | Fault::Result => Ok(response),
     }

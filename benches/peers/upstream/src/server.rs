@@ -86,9 +86,9 @@ impl ServerHandler for Tools {
             verdict.set(fault);
         }
         match fault {
-            Fault::Rpc => Err(ErrorData::internal_error("failed, as it was told to", None)),
+            Fault::Rpc => Err(ErrorData::internal_error("failed as instructed", None)),
             Fault::Result => {
-                let words = vec![ContentBlock::text("failed, as it was told to")];
+                let words = vec![ContentBlock::text("failed as instructed")];
                 Ok(CallToolResult::error(words).into())
             }
             Fault::None | Fault::Drop | Fault::Unavailable => {

@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Runs a tool, and says what it answers and what becomes of the answer. A slow tool is as
-    /// quick here as any: whoever calls this waits.
+    /// quick here as any: anyone who calls this waits.
     pub fn run(&self, tool: &'static str, work: Work, key: &str, value: &str) -> (String, Fault) {
         if work == Work::Noop {
             self.noops.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const MIN_EVIDENCE: f64 = 20.0;
 /// Weight halves in this many seconds: one day.
 const HALF_LIFE: f64 = 86_400.0;
-/// A weight that ageing has brought below this is none.
+/// A weight that ageing has brought below this counts as zero.
 const NEGLIGIBLE: f64 = 1e-4;
 /// No sum of weights is larger, so that no logarithm overflows.
 const MAX_SUM: f64 = 1e12;

@@ -41,7 +41,7 @@ enum Behavior {
     Fails,
     /// Is dropped while it runs.
     IsDropped,
-    /// Waits for so many polls only.
+    /// Waits for this many polls only.
     StopsWaiting(u8),
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Scopes {
     groups: DashMap<Group, Arc<GroupScopes>>,
     /// Made when the first rule names one.
     named: OnceLock<Vec<Arc<Scope>>>,
-    /// The scopes of a group that is made anew must not begin with an epoch they had before.
+    /// The scopes of a group that is made again must not begin with an epoch they had before.
     epochs: AtomicU64,
     /// Places names under a secret: a client cannot make two meet.
     hasher: RandomState,

@@ -139,7 +139,7 @@ async fn a_follower_that_stops_waiting_leaves_no_trace() {
     all.remove(1).abort();
     settle().await;
     assert_eq!(bench.mock.running(), 1);
-    // the runner, too: only the last one who waits is left to take over
+    // the runner, too: only the last waiter is left to take over
     all.remove(0).abort();
     settle().await;
     assert_eq!(bench.mock.started(), 2);

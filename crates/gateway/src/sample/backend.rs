@@ -31,7 +31,7 @@ impl PlainBackend {
         let tools = definitions
             .into_iter()
             .map(|definition| {
-                // nobody reads these plans: a plain server does as it is told
+                // no one reads these plans: a plain server does as instructed
                 let hints =
                     Resolved::from_single(definition.annotations().clone(), Source::Declared);
                 let plan = CallPlan::derive(&hints, &Profile::standard());
@@ -75,7 +75,7 @@ impl Backend for PlainBackend {
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {
-        // a client that listens is told of nothing, for as long as it listens
+        // a client that listens is notified of nothing, for as long as it listens
         Box::pin(stream::pending())
     }
 }

@@ -127,8 +127,7 @@ impl CacheView {
     }
 }
 
-/// Takes what the cache writes of itself: what it counts is told without being listed here once
-/// more.
+/// Takes what the cache writes of itself: what it counts is told without being listed here once more.
 fn read<T: for<'de> Deserialize<'de>>(stats: &impl Serialize) -> serde_json::Result<T> {
     serde_json::from_value(serde_json::to_value(stats)?)
 }

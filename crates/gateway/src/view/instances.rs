@@ -3,15 +3,14 @@
 use callward::core::InstanceStatus;
 use serde::{Deserialize, Serialize};
 
-/// A session is told by so many characters of its id: enough to tell it from others, and too few to
-/// use.
+/// A session is told by so many characters of its id: enough to tell it from others, and too few to use.
 const SHOWN_SESSION: usize = 8;
 
 /// One instance.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct InstanceView {
-    /// Whose it is: a principal, with the beginning of its session's id behind a slash if it
-    /// belongs to a session; nobody's has none.
+    /// Whose it is: a principal, with the beginning of its session's id behind a slash if it belongs to
+    /// a session; nobody's has none.
     pub(crate) owner: Option<String>,
     /// `listing`, `spare`, `starting`, `up`, `down` or `ending`.
     pub(crate) state: String,

@@ -72,7 +72,8 @@ async fn metrics_are_public_only_by_choice_and_for_known_hosts() {
 
 #[tokio::test]
 async fn a_taken_default_port_is_replaced_and_a_configured_one_is_an_error() {
-    // of two, one at most has the default port, whoever else takes it and leaves it meanwhile
+    // of two, one at most has the default port, even if another process takes and leaves it
+    // meanwhile
     let other = Gateway::sample().await;
     let gateway = Gateway::sample().await;
     assert_ne!(gateway.admin, other.admin);

@@ -74,12 +74,12 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     assert!(well, "{said}");
 
     let calls = records(&path, "call");
-    let told: Vec<_> = calls
+    let reported: Vec<_> = calls
         .iter()
         .map(|call| [&call["tool"], &call["level"], &call["cache"]].map(Value::to_string))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ["\"get_order\"", "\"full\"", "\"miss\""],
             ["\"get_order\"", "\"full\"", "\"hit\""],
@@ -258,7 +258,7 @@ async fn a_full_disk_fails_closed_or_open_as_configured() {
     let path = folder.path().join("audit.jsonl");
     let gateway = Gateway::with_small_files(&config(folder.path(), ""), 16).await;
     gateway.call("orders__get_order", read.clone()).await;
-    // alone: of those that are written together, one that finds no room leaves out all
+    // alone: of those that are written together, one that finds no space leaves out all
     until("the first record", || async {
         (!records(&path, "call").is_empty()).then_some(())
     })
@@ -303,7 +303,7 @@ async fn a_full_disk_fails_closed_or_open_as_configured() {
         assert!(answer["result"].is_object(), "{answer}");
     }
     assert_eq!(counted(&gateway, "refused_calls_total").await, 0);
-    // what waits for the disk to have room is lost with the process, and it says so
+    // what waits for the disk to have space is lost with the process, and it says so
     signal("-TERM", gateway.child.id().unwrap()).await;
     let (_, said) = gateway.ended().await;
     assert!(said.contains("audit records are lost"), "{said}");

@@ -41,7 +41,7 @@ async fn calls(gateway: &Gateway, numbers: &AtomicU64, answered: UnboundedSender
     }
 }
 
-/// Kills a gateway after so many answers; returns how many of the answered calls have no record.
+/// Kills a gateway after this many answers; returns how many of the answered calls have no record.
 async fn lost(fsync: &str, answers: usize) -> usize {
     let folder = tempfile::tempdir().unwrap();
     // files that are full after a few records: each brings the disk into play
@@ -51,16 +51,16 @@ async fn lost(fsync: &str, answers: usize) -> usize {
     let numbers = AtomicU64::new(0);
     let callers = join_all((0..32).map(|_| calls(&gateway, &numbers, sender.clone())));
     drop(sender);
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let kill = async {
-        while told.len() < answers {
-            told.extend(answered.recv().await);
+        while reported.len() < answers {
+            reported.extend(answered.recv().await);
         }
         signal("-KILL", gateway.child.id().unwrap()).await;
     };
     within("the kill", async { tokio::join!(callers, kill) }).await;
     while let Some(number) = answered.recv().await {
-        told.insert(number);
+        reported.insert(number);
     }
     drop(gateway.ended().await);
 
@@ -72,10 +72,10 @@ async fn lost(fsync: &str, answers: usize) -> usize {
     );
     for file in std::fs::read_dir(folder.path()).unwrap() {
         for record in records(&file.unwrap().path(), "call") {
-            told.remove(record["arguments"]["region"].as_str().unwrap());
+            reported.remove(record["arguments"]["region"].as_str().unwrap());
         }
     }
-    told.len()
+    reported.len()
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_log_that_was_not_closed_is_whole_and_verify_says_so() {
     assert!(said.contains("may have no record"), "{said}");
     assert_eq!(output.status.code(), Some(0));
 
-    // the next process closes it, and the log still shows what became of the first
+    // the next process closes it, and the log still shows the outcome of the first
     gateway(folder.path(), "").await.stopped().await;
     let output = ends(&shown).await;
     let said = text(&output.stdout);

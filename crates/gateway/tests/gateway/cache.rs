@@ -1,4 +1,4 @@
-//! What the cache tells of itself, and emptying it.
+//! What the cache reports itself, and emptying it.
 
 use rmcp::ClientLifecycleMode;
 use rmcp::model::ProtocolVersion;
@@ -137,7 +137,7 @@ async fn each_purge_forgets_what_it_names_and_nothing_else() {
         (r#"{"tag":"orders"}"#, [false, true, true, true]),
         (r#"{"tag":"sales"}"#, [true, true, false, true]),
         (r#"{"tag":"unheard of"}"#, [true; 4]),
-        (r#"{"principal":"somebody else"}"#, [true; 4]),
+        (r#"{"principal":"another"}"#, [true; 4]),
         (r#"{"principal":"anonymous"}"#, [false; 4]),
         (r#"{"all":true}"#, [false; 4]),
     ] {

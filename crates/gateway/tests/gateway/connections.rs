@@ -108,7 +108,7 @@ async fn a_connection_with_a_request_in_work_is_not_ended_for_another() {
     gateway.stopped().await;
 }
 
-/// A call whose body has so many bytes, of which this many are sent.
+/// A call whose body has this many bytes, of which this many are sent.
 fn large_body(bytes: usize, sent: usize) -> Vec<u8> {
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
@@ -121,7 +121,7 @@ fn large_body(bytes: usize, sent: usize) -> Vec<u8> {
 async fn large_bodies_that_come_slowly_keep_no_small_one_out() {
     const LARGE: usize = 3 << 20;
     let gateway = gateway("max_bodies = \"4MiB\"").await;
-    // the last byte of neither comes, and there is room for one
+    // the last byte of neither comes, and there is space for one
     let mut slow = [
         connected(&gateway, &large_body(LARGE, LARGE - 1)).await,
         connected(&gateway, &large_body(LARGE, LARGE - 1)).await,
@@ -176,7 +176,7 @@ async fn clients_that_read_no_answers_are_closed_where_too_much_waits() {
         let _ended = within("its end", client.read_to_end(&mut read)).await;
         whole += usize::from(read.len() > LARGE);
     }
-    assert_eq!(whole, 1, "there is room for one");
+    assert_eq!(whole, 1, "there is space for one");
     let answer = gateway.get("/readyz").await;
     assert_eq!(answer.0, 200, "{answer:?}");
     gateway.stopped().await;

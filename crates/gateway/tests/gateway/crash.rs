@@ -62,7 +62,7 @@ async fn reports(gateway: &Gateway, tool: &str, delay_ms: u32) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_killed_child_fails_only_its_own_calls_and_comes_back() {
-    // without repeats, so that each call tells what became of its one attempt
+    // without repeats, so that each call tells the outcome of its one attempt
     let gateway = Gateway::configured(&format!("[retry]\nmax_attempts = 1\n{TWO}")).await;
     let old = pid(&gateway).await;
     let kill = async {

@@ -1,6 +1,6 @@
 //! Identical calls at once run once: through the whole gateway, in both eras of the protocol.
 //!
-//! The server behind the gateway answers nobody before the test lets it, and the test lets it only
+//! The server behind the gateway answers no one before the test lets it, and the test lets it only
 //! when the gateway says that all calls are in flight.
 
 use std::future::Future;
@@ -58,7 +58,7 @@ impl Desk {
 
     async fn report(&self) -> Value {
         let n = self.executions.fetch_add(1, Ordering::SeqCst) + 1;
-        // whoever else comes in is let through, too, so that a test that fails says how many ran
+        // later ones are let through, too, so that a test that fails says how many ran
         let _open = self.open.acquire().await.unwrap();
         json!({ "content": [{ "type": "text", "text": format!("run {n}") }] })
     }

@@ -131,7 +131,7 @@ async fn under_chaos_naive_retries_run_things_twice_and_the_stack_does_not() {
                 assert!(executions >= row[side]["done"].as_u64().unwrap(), "{row}");
             }
         }
-        // the chaos was there, and is told
+        // the chaos was there, and is reported
         assert!(sum["naive"]["duplicates"].as_u64().unwrap() > 20, "{sum}");
         assert!(sum["callward"]["unknown"].as_u64().unwrap() > 20, "{sum}");
     }

@@ -62,7 +62,7 @@ impl Follower {
                     return line;
                 }
             }
-            panic!("{what}: never told");
+            panic!("{what}: never reported");
         })
         .await
     }
@@ -100,8 +100,10 @@ async fn choices_and_changes_of_health_are_told_until_the_gateway_stops() {
     assert_eq!(chosen["strategy"], "round_robin", "{chosen}");
     assert_eq!(chosen["servers"], 2, "{chosen}");
     assert_eq!(chosen["candidates"].as_array().unwrap().len(), 2);
-    let told = format!("decision  shop.add_note -> {server} (round_robin, 2 of 2");
-    plain.finds(&told, |line| line.starts_with(&told)).await;
+    let reported = format!("decision  shop.add_note -> {server} (round_robin, 2 of 2");
+    plain
+        .finds(&reported, |line| line.starts_with(&reported))
+        .await;
 
     let url = gateway.at("/api/tools/shop__orders_stats/call?server=a");
     let ask = json!({"ask": "pid"});
@@ -158,7 +160,7 @@ async fn a_reader_that_goes_away_ends_the_listening_well() {
         mut child, lines, ..
     } = Follower::of(&gateway, &[]).await;
     drop(lines);
-    // what is told of this cannot be written
+    // what is reported of this cannot be written
     let note = json!({"order_id": 1, "text": "x"});
     gateway.call("orders__add_note", note).await;
     let status = within("the end", child.wait()).await.unwrap();

@@ -94,10 +94,10 @@ async fn flooding() -> (String, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let seen = Arc::<Seen>::default();
-    let told = seen.clone();
+    let reported = seen.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let seen = told.clone();
+            let seen = reported.clone();
             tokio::spawn(async move {
                 let open = seen.open.fetch_add(1, Ordering::Relaxed) + 1;
                 seen.most_open.fetch_max(open, Ordering::Relaxed);
@@ -132,8 +132,8 @@ async fn a_flood_of_requests_harms_no_neighbour_and_no_stop() {
     })
     .await;
     for run in 1..=20 {
-        let told = client.call("counter__add", json!({})).await;
-        assert_eq!(told, format!("run {run}"));
+        let reported = client.call("counter__add", json!({})).await;
+        assert_eq!(reported, format!("run {run}"));
     }
     let most = seen.most_open.load(Ordering::Relaxed);
     assert!(most <= 40, "{most} connections");

@@ -26,15 +26,15 @@ fn behind(url: &str, more: &str) -> String {
     format!("[servers.counter]\nurl = {url:?}\nprefix = false\n{more}\n")
 }
 
-/// Makes so many sessions count to three at the same time, each on its own.
+/// Makes this many sessions count to three at the same time, each on its own.
 async fn each_counts_for_itself(url: &str, sessions: usize) {
     let clients = join_all((0..sessions).map(|_| Legacy::open(url))).await;
     for run in 1..=3 {
         let counted = clients
             .iter()
             .map(|client| client.call("counter__add", json!({})));
-        for told in join_all(counted).await {
-            assert_eq!(told, format!("run {run}"));
+        for reported in join_all(counted).await {
+            assert_eq!(reported, format!("run {run}"));
         }
     }
     for client in clients {
@@ -217,8 +217,8 @@ async fn a_session_whose_instance_crashes_is_alone_with_it() {
     for run in 1..=6 {
         let crashed = bad.call("counter__add", json!({"crash": run})).await;
         assert!(!crashed.starts_with("run"), "{crashed}");
-        let told = good.call("counter__add", json!({})).await;
-        assert_eq!(told, format!("run {run}"));
+        let reported = good.call("counter__add", json!({})).await;
+        assert_eq!(reported, format!("run {run}"));
     }
     gateway.stopped().await;
 }

@@ -44,8 +44,8 @@ impl Legacy {
         let answer = answer_of(&body);
         let text = &answer["result"]["content"][0]["text"];
         let error = &answer["error"]["message"];
-        let told = text.as_str().or(error.as_str());
-        told.unwrap_or_else(|| panic!("{answer}")).to_owned()
+        let reported = text.as_str().or(error.as_str());
+        reported.unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     /// Ends the session.

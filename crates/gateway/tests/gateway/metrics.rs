@@ -27,7 +27,7 @@ const NEVER: &[(Metric, &str)] = &[
     ),
 ];
 
-/// A gateway with all there is to tell of: an audit log, and a collector that nobody runs.
+/// A gateway with all there is to tell of: an audit log, and a collector that no one runs.
 async fn sample() -> (Gateway, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("audit.jsonl");
@@ -44,7 +44,7 @@ async fn busy() -> (Gateway, TempDir) {
     for _ in 0..2 {
         call(&legacy, "orders__get_order", json!({"order_id": 1})).await;
     }
-    // its plan asks a person, and there is nobody to ask
+    // its plan asks a person, and there is no one to ask
     call(&legacy, "orders__delete_order", json!({"order_id": 2})).await;
     within("the end", legacy.cancel()).await.unwrap();
     (gateway, folder)
@@ -272,9 +272,9 @@ async fn a_hundred_thousand_made_up_names_make_no_series() {
         let series = collector.metric(&name);
         assert!(series.len() < 50, "{name}: {}", series.len());
         for one in series {
-            let told = format!("{:?}", one.attributes);
-            assert!(!told.contains("made_up"), "{name}: {told}");
-            if name == metric::SERVER_OPERATION_DURATION.name && told.contains("unknown_tool") {
+            let reported = format!("{:?}", one.attributes);
+            assert!(!reported.contains("made_up"), "{name}: {reported}");
+            if name == metric::SERVER_OPERATION_DURATION.name && reported.contains("unknown_tool") {
                 refused += one.value;
             }
         }

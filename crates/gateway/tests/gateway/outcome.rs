@@ -1,4 +1,4 @@
-//! What a caller is told of a call whose answer never came: over a real socket that breaks.
+//! What a caller gets of a call whose answer never came: over a real socket that breaks.
 
 use callward::ToolDefinition;
 use callward_chaos::{Break, Chaos, Fault, Ledger};
@@ -211,9 +211,9 @@ async fn a_client_of_two_gateways_is_told_of_no_tool_that_it_does_not_have() {
         config(&shop)
     );
     let inner = Gateway::configured(&inner).await;
-    let told = inner.mcp("shop__get_order", json!({"call": 1})).await;
-    let verifier = &told["error"]["data"]["outcome"]["verifyWith"];
-    assert_eq!(verifier, "shop__read_prices", "{told}");
+    let reported = inner.mcp("shop__get_order", json!({"call": 1})).await;
+    let verifier = &reported["error"]["data"]["outcome"]["verifyWith"];
+    assert_eq!(verifier, "shop__read_prices", "{reported}");
     let url = inner.public("/mcp");
     let outer = Gateway::configured(&format!("[servers.far]\nurl = {url:?}\n")).await;
     for (tool, verifier) in [

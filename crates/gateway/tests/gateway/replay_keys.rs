@@ -1,10 +1,10 @@
-//! `callward replay --keys`: what is told, as what, and what of a file is refused.
+//! `callward replay --keys`: what is reported, as what, and what of a file is refused.
 
 use serde_json::{Value, json};
 
 use crate::support::{ends, fed, file, text};
 
-/// Four keys, the first of them often: with room for two, what is new drives it out or does not.
+/// Four keys, the first of them often: with space for two, what is new drives it out or does not.
 const KEYS: &str = "a\nb\na\nc\na\nd\nb\na\n";
 
 async fn replayed(args: &[&str]) -> Vec<Value> {

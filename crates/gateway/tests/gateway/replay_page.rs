@@ -48,8 +48,8 @@ fn shows(command: &str, printed: &str) {
         Some((rest, _)) if of_calls => rest,
         _ => line,
     };
-    let told = |text| str::lines(text).filter(is_told).map(without_bytes);
-    let (shown, mut printed) = (told(shown), told(printed));
+    let reported = |text| str::lines(text).filter(is_told).map(without_bytes);
+    let (shown, mut printed) = (reported(shown), reported(printed));
     for line in shown {
         if line == "..." {
             return;

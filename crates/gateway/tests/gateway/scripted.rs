@@ -1,5 +1,5 @@
 //! A server that needs a shell only: it lists the tools it is given, and answers calls as it is
-//! told.
+//! reported.
 
 use serde_json::{Value, json};
 

@@ -52,7 +52,7 @@ async fn outer(collector: &Collector, inner: &Gateway, era: &str) -> Gateway {
     Gateway::configured(&(telemetry(collector, "outer") + &server)).await
 }
 
-/// Calls as a client that records its trace, and returns what the server was told.
+/// Calls as a client that records its trace, and returns what the server got.
 async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String {
     let Some(mode) = mode else {
         let mut request = gateway
@@ -72,12 +72,12 @@ async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String 
     };
     let client = gateway.connect(mode).await;
     let result = call(&client, "get_trace", json!({})).await;
-    let told = serde_json::to_value(&result.content[0]).unwrap();
-    told["text"].as_str().unwrap().to_owned()
+    let received = serde_json::to_value(&result.content[0]).unwrap();
+    received["text"].as_str().unwrap().to_owned()
 }
 
 /// Calls as a client of 2025 whose HTTP library traces its requests, and which puts nothing into
-/// `_meta`. Returns what the server was told.
+/// `_meta`. Returns what the server got.
 async fn traced_by_its_header(gateway: &Gateway) -> String {
     let version = "2025-11-25";
     let http = http();
@@ -111,11 +111,11 @@ async fn traced_by_its_header(gateway: &Gateway) -> String {
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
     let answer = post(&session, call).await.unwrap().text().await.unwrap();
     let answer = answer_of(&answer);
-    let told = answer["result"]["content"][0]["text"].as_str();
-    told.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    let received = answer["result"]["content"][0]["text"].as_str();
+    received.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// Reads the ids a server was told.
+/// Reads the ids that a server got.
 fn ids(traceparent: &str) -> (String, String) {
     let parts: Vec<_> = traceparent.split('-').collect();
     let [_, trace, id, "01"] = parts[..] else {
@@ -125,8 +125,8 @@ fn ids(traceparent: &str) -> (String, String) {
 }
 
 /// The services and kinds on the way to a span, and the spans.
-fn way<'a>(spans: &'a [Collected], told: &str) -> Vec<&'a Collected> {
-    let (trace, id) = ids(told);
+fn way<'a>(spans: &'a [Collected], received: &str) -> Vec<&'a Collected> {
+    let (trace, id) = ids(received);
     let path = path_to(spans, &trace, &id);
     let in_trace: Vec<_> = spans.iter().filter(|span| span.trace == trace).collect();
     assert_eq!(path.len(), in_trace.len(), "{in_trace:#?}");
@@ -145,12 +145,12 @@ async fn a_modern_clients_trace_goes_through_two_gateways_to_the_server() {
         let collector = Collector::start().await;
         let inner = inner(&collector).await;
         let outer = outer(&collector, &inner, era).await;
-        let told = traced(&outer, None).await;
+        let received = traced(&outer, None).await;
         outer.stopped().await;
         inner.stopped().await;
 
         let spans = collector.spans();
-        let path = way(&spans, &told);
+        let path = way(&spans, &received);
         assert_eq!(
             kinds(&path),
             [
@@ -161,7 +161,7 @@ async fn a_modern_clients_trace_goes_through_two_gateways_to_the_server() {
             ],
             "{era}: {spans:#?}"
         );
-        assert_eq!(ids(&told).0, TRACE);
+        assert_eq!(ids(&received).0, TRACE);
         assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
         assert!(path[0].parent_is_remote && path[2].parent_is_remote);
         let version = if era == "modern" {
@@ -179,15 +179,15 @@ async fn a_legacy_clients_own_header_is_the_parent_of_its_call() {
     let collector = Collector::start().await;
     let inner = inner(&collector).await;
     let outer = outer(&collector, &inner, "legacy").await;
-    let told = traced_by_its_header(&outer).await;
+    let received = traced_by_its_header(&outer).await;
     outer.stopped().await;
     inner.stopped().await;
 
     let spans = collector.spans();
-    let path = way(&spans, &told);
+    let path = way(&spans, &received);
     let kinds: Vec<_> = path.iter().map(|span| &*span.kind).collect();
     assert_eq!(kinds, ["Server", "Client", "Server", "Client"]);
-    assert_eq!(ids(&told).0, TRACE);
+    assert_eq!(ids(&received).0, TRACE);
     assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
     assert!(path[0].parent_is_remote && path[2].parent_is_remote);
     for span in &path[..3] {
@@ -200,11 +200,11 @@ async fn a_client_without_a_trace_begins_one_at_the_gateway() {
     let collector = Collector::start().await;
     let inner = inner(&collector).await;
     let outer = outer(&collector, &inner, "auto").await;
-    let told = traced(&outer, Some(ClientLifecycleMode::Initialize)).await;
+    let received = traced(&outer, Some(ClientLifecycleMode::Initialize)).await;
     outer.stopped().await;
     inner.stopped().await;
     let spans = collector.spans();
-    let path = way(&spans, &told);
+    let path = way(&spans, &received);
     assert_eq!((path.len(), path[0].parent.as_ref()), (4, None));
 }
 
@@ -223,14 +223,14 @@ async fn over_pipes_alone_it_is_one_trace_too() {
     let mut pipe = Pipe::open_with(&args, &environment).await;
     let params = json!({ "name": "p__q__get_trace", "arguments": {}, "_meta": meta() });
     let answer = pipe.request("tools/call", params).await;
-    let told = answer["result"]["content"][0]["text"].as_str();
-    let told = told.unwrap_or_else(|| panic!("{answer}")).to_owned();
+    let received = answer["result"]["content"][0]["text"].as_str();
+    let received = received.unwrap_or_else(|| panic!("{answer}")).to_owned();
     assert!(pipe.close().await);
 
     let spans = collector.spans();
-    let path = way(&spans, &told);
+    let path = way(&spans, &received);
     let kinds: Vec<_> = path.iter().map(|span| &*span.kind).collect();
     assert_eq!(kinds, ["Server", "Client", "Server", "Client"]);
     assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
-    assert_eq!(ids(&told).0, TRACE);
+    assert_eq!(ids(&received).0, TRACE);
 }

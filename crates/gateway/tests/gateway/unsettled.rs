@@ -1,4 +1,4 @@
-//! Writes whose end nobody sees, and what the cache serves after them.
+//! Writes whose end no one sees, and what the cache serves after them.
 
 use std::path::Path;
 
@@ -75,10 +75,13 @@ async fn state_is_told_that_a_write_may_still_change() {
     let changed = gateway.call("shop__change", json!({})).await;
     assert_eq!(changed["error"]["kind"], "outcome_unknown", "{changed}");
 
-    let told = &cache(&gateway).await["unsettled"][0];
-    assert_eq!(told["state"], "everything of the shared state", "{told}");
-    assert_eq!(told["tool"], "change", "{told}");
-    assert_eq!(told["reason"], "outcome_unknown", "{told}");
+    let reported = &cache(&gateway).await["unsettled"][0];
+    assert_eq!(
+        reported["state"], "everything of the shared state",
+        "{reported}"
+    );
+    assert_eq!(reported["tool"], "change", "{reported}");
+    assert_eq!(reported["reason"], "outcome_unknown", "{reported}");
     assert_eq!(look(&gateway).await, "bypass");
     assert_eq!(look(&gateway).await, "bypass");
     let (_, metrics) = gateway.get("/metrics").await;

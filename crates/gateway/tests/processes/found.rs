@@ -85,7 +85,7 @@ impl Marked {
     }
 }
 
-/// Says whether a file of a process has this text; one that has ended has none.
+/// Returns `true` if a file of a process has this text; one that has ended has none.
 fn has(process: u32, file: &str, text: &str) -> bool {
     let bytes = std::fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
     bytes

@@ -78,7 +78,7 @@ fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
     });
 }
 
-/// Returns what operators are told of the next loss.
+/// Returns what operators see of the next loss.
 async fn lost(events: &mut (impl Stream<Item = ServerEvent> + Unpin)) -> String {
     loop {
         if let Some(ServerEvent::Down(reason)) = events.next().await {
@@ -90,7 +90,7 @@ async fn lost(events: &mut (impl Stream<Item = ServerEvent> + Unpin)) -> String 
 #[test]
 fn callers_get_the_exit_status_and_operators_the_last_words() {
     beside_others(async {
-        for (ending, told) in [
+        for (ending, reported) in [
             ("exit 3", "exit status: 3"),
             ("kill -9 $$", "SIGKILL"),
             ("kill -15 $$", "SIGTERM"),
@@ -101,10 +101,10 @@ fn callers_get_the_exit_status_and_operators_the_last_words() {
             let mut events = upstream.events().unwrap();
             up(&upstream).await;
             let error = upstream.call(call()).await.unwrap_err();
-            assert!(error.message().contains(told), "{error}");
+            assert!(error.message().contains(reported), "{error}");
             assert!(!error.message().contains("last words"), "{error}");
             let reason = lost(&mut events).await;
-            for part in [told, "last words"] {
+            for part in [reported, "last words"] {
                 assert!(reason.contains(part), "{part}: {reason}");
             }
         }
@@ -283,8 +283,8 @@ fn arguments_that_make_no_sense_are_refused() {
                 .await
                 .unwrap();
             assert_eq!(ended.status.code(), Some(2), "{args:?}");
-            let told = String::from_utf8(ended.stderr).unwrap();
-            assert!(told.contains("grace period"), "{told}");
+            let reported = String::from_utf8(ended.stderr).unwrap();
+            assert!(reported.contains("grace period"), "{reported}");
         }
     });
 }

@@ -22,9 +22,9 @@ pub(super) struct Arrival {
     baggage: Option<String>,
 }
 
-/// What a call is told of the trace it belongs to.
+/// The trace context of a call.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Received {
     pub(super) inbound: Inbound,
     pub(super) trace: Option<TraceContext>,
     /// As it came: nothing of it may be passed on unless it is listed.
@@ -71,8 +71,8 @@ impl Arrival {
     }
 
     /// Puts it together with what the message says itself, which comes first: HTTP may have been
-    /// carried on by somebody who knows nothing of what is inside.
-    pub(super) fn of(mut self, request: &Request) -> Told {
+    /// carried on by someone who knows nothing of what is inside.
+    pub(super) fn of(mut self, request: &Request) -> Received {
         let meta = &request.meta;
         if let Some(version) = &meta.protocol_version {
             self.inbound.protocol_version = known_version(version);
@@ -83,7 +83,7 @@ impl Arrival {
         self.inbound.request = Some(name(&request.id));
         let state = meta.tracestate.as_deref();
         let parent = meta.traceparent.as_deref();
-        // one that cannot be read is none
+        // one that cannot be read is ignored
         let own = parent.and_then(|parent| TraceContext::parse(parent, state).ok());
         let trace = match own {
             Some(own) => {
@@ -92,7 +92,7 @@ impl Arrival {
             }
             None => self.trace,
         };
-        Told {
+        Received {
             inbound: self.inbound,
             trace,
             baggage: meta.baggage.clone().or(self.baggage),
@@ -163,8 +163,8 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    fn parent(told: &Told) -> Option<String> {
-        told.trace.as_ref().map(ToString::to_string)
+    fn parent(reported: &Received) -> Option<String> {
+        reported.trace.as_ref().map(ToString::to_string)
     }
 
     #[test]
@@ -179,10 +179,10 @@ mod tests {
             id.clone(),
             &format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#),
         );
-        let told = Arrival::by_http(&http, None, None).of(&both);
-        assert_eq!(parent(&told).as_deref(), Some(ONE));
-        assert_eq!(told.trace.unwrap().state(), Some("m=1"));
-        let beside = told.inbound.beside.unwrap();
+        let reported = Arrival::by_http(&http, None, None).of(&both);
+        assert_eq!(parent(&reported).as_deref(), Some(ONE));
+        assert_eq!(reported.trace.unwrap().state(), Some("m=1"));
+        let beside = reported.inbound.beside.unwrap();
         assert_eq!(
             (&*beside.to_string(), beside.state()),
             (TWO, Some("a=1,b=2"))
@@ -193,20 +193,20 @@ mod tests {
             r#"{"traceparent":"00-nonsense"}"#,
             r#"{"traceparent":7}"#,
         ] {
-            let told = Arrival::by_http(&http, None, None).of(&request(id.clone(), meta));
-            assert_eq!(parent(&told).as_deref(), Some(TWO), "{meta}");
-            assert_eq!(told.inbound.beside, None, "{meta}");
+            let reported = Arrival::by_http(&http, None, None).of(&request(id.clone(), meta));
+            assert_eq!(parent(&reported).as_deref(), Some(TWO), "{meta}");
+            assert_eq!(reported.inbound.beside, None, "{meta}");
         }
         let same = request(id, &format!(r#"{{"traceparent":"{ONE}"}}"#));
-        let told = Arrival::by_http(&parts(&[("traceparent", ONE)]), None, None).of(&same);
-        assert_eq!(told.inbound.beside, None, "it is the same one");
+        let reported = Arrival::by_http(&parts(&[("traceparent", ONE)]), None, None).of(&same);
+        assert_eq!(reported.inbound.beside, None, "it is the same one");
     }
 
     #[test]
     fn two_parents_in_headers_are_none() {
         let http = parts(&[("traceparent", ONE), ("traceparent", TWO)]);
-        let told = Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), "{}"));
-        assert_eq!(parent(&told), None);
+        let reported = Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), "{}"));
+        assert_eq!(parent(&reported), None);
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
     fn what_the_transport_knows_is_told() {
         let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
         let session = SessionId::new("s");
-        let told = Arrival::by_http(&http, Some(&session), None)
+        let reported = Arrival::by_http(&http, Some(&session), None)
             .of(&request(RequestId::string("a\"b"), "{}"));
-        let inbound = told.inbound;
+        let inbound = reported.inbound;
         assert_eq!(inbound.transport, Transport::Tcp);
         assert_eq!(inbound.protocol_version, Some("2025-06-18"));
         assert_eq!(inbound.session, Some(session));
@@ -236,13 +236,16 @@ mod tests {
             RequestId::number(1),
             r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
         );
-        let told = Arrival::by_pipe(Some("2024-11-05"), None).of(&modern);
-        assert_eq!(told.inbound.protocol_version, Some("2026-07-28"));
-        assert_eq!(told.inbound.request, Some(RequestName::Number(1)));
-        assert_eq!(told.inbound.transport, Transport::Pipe);
+        let reported = Arrival::by_pipe(Some("2024-11-05"), None).of(&modern);
+        assert_eq!(reported.inbound.protocol_version, Some("2026-07-28"));
+        assert_eq!(reported.inbound.request, Some(RequestName::Number(1)));
+        assert_eq!(reported.inbound.transport, Transport::Pipe);
         let long = request(RequestId::string(&"x".repeat(10_000)), "{}");
-        let told = Arrival::by_pipe(None, None).of(&long);
-        assert_eq!(told.inbound.request.unwrap().to_string().len(), SHOWN_ID);
+        let reported = Arrival::by_pipe(None, None).of(&long);
+        assert_eq!(
+            reported.inbound.request.unwrap().to_string().len(),
+            SHOWN_ID
+        );
     }
 
     #[test]
@@ -251,8 +254,11 @@ mod tests {
         let said = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
         let of = |meta| {
             let request = request(RequestId::number(1), meta);
-            let told = Arrival::by_http(&http, None, said.clone()).of(&request);
-            told.inbound.client_info.map(|client| client.to_string())
+            let reported = Arrival::by_http(&http, None, said.clone()).of(&request);
+            reported
+                .inbound
+                .client_info
+                .map(|client| client.to_string())
         };
         assert_eq!(of("{}").as_deref(), Some("session 1"));
         let own = r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#;

@@ -20,7 +20,7 @@ pub trait Backend: Send + Sync + 'static {
     fn tools(&self) -> Arc<ToolListing>;
 
     /// Returns what the answer to a request has to wait for while servers are starting; `None` if
-    /// it need not. Whoever implements it bounds the wait. Default: nothing.
+    /// it need not. Anyone who implements it bounds the wait. Default: nothing.
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
         let _ = asked;
         None
@@ -31,14 +31,14 @@ pub trait Backend: Send + Sync + 'static {
     /// A tool that needs what the client did not declare fails with code −32021.
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-    /// Returns who is told of sessions when they are over, and of requests that are answered
-    /// without [`call`](Self::call). Asked for once by each transport. Default: nobody.
+    /// Returns who is notified of sessions when they are over, and of requests that are answered
+    /// without [`call`](Self::call). Asked for once by each transport. Default: no one.
     fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
         None
     }
 
-    /// Takes that a client asked for a call that cannot be made, and is told so: its arguments are
-    /// no object. Default: nobody cares.
+    /// Takes that a client asked for a call that cannot be made, and gets an error: its arguments
+    /// are no object. Default: no one cares.
     fn refused(
         &self,
         tool: &str,
@@ -157,7 +157,7 @@ impl ToolListing {
 /// One call, as a client asked for it.
 #[non_exhaustive]
 pub struct CallRequest {
-    /// The tool's name, as clients see it. Not checked: whoever looks it up does.
+    /// The tool's name, as clients see it. Not checked: anyone who looks it up does.
     pub name: String,
     /// The arguments: a raw JSON object, `{}` where the client gave none.
     pub arguments: Bytes,

@@ -1,4 +1,4 @@
-//! What one client on a pipe has going: its calls, its subscriptions, and what it is told.
+//! What one client on a pipe has going: its calls, its subscriptions, and what it gets.
 
 use std::io;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl<B: Backend> Conversation<B> {
         }
     }
 
-    /// Ends what is still going: calls are dropped, subscriptions are told if there is room.
+    /// Ends what is still going: calls are dropped, subscriptions are notified if there is space.
     pub(super) async fn end(&mut self) {
         self.tasks.shutdown().await;
         self.face.session_ended(&self.caller);

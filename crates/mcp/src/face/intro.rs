@@ -31,7 +31,7 @@ impl<'a> Implementation<'a> {
 ///
 /// Lists of prompts and resources are answered, and are empty: many clients ask for them whatever
 /// is declared. The modern revision requires a server that answers them to declare so; a legacy
-/// client is told of tools only, so that it does not ask in vain.
+/// client sees tools only, so that it does not ask for others.
 #[derive(Serialize)]
 struct Capabilities {
     tools: Tools,

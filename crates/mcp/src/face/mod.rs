@@ -23,9 +23,9 @@
 //!
 //! **Keys.** A client may name a call, so that it means the same call whenever it comes again:
 //! `io.callward/idempotencyKey` in `_meta`, or over HTTP the header `Idempotency-Key`, one to 64
-//! visible ASCII characters. What is no such name is refused, and so are two that differ. The name
-//! is passed on to servers that take keys; the face itself remembers no call, and so declares no
-//! such capability.
+//! visible ASCII characters. What is not a such name is refused, and so are two that differ. The
+//! name is passed on to servers that take keys; the face itself remembers no call, and so declares
+//! no such capability.
 //!
 //! **Startup.** A request whose answer depends on servers that are starting waits as long as
 //! [`Backend::starting`] says; other requests of the client are served meanwhile.

@@ -91,7 +91,7 @@ impl Params {
                 _ => continue,
             };
             if place.is_some() {
-                // whoever checked this call before us may have read the other one
+                // anyone who checked this call before us may have read the other one
                 return Err(invalid(format!("`{name}` is there twice")));
             }
             // `null` is kept until the end, so that a second one is seen
@@ -212,7 +212,7 @@ pub(super) fn cancelled_id(params: Option<&Bytes>) -> Option<RequestId> {
     RequestId::from_raw(std::str::from_utf8(&id).ok()?)
 }
 
-/// Reads a key. One that is none is refused: who sends it counts on it.
+/// Reads a key. An invalid one is refused, as its sender relies on it.
 fn key_of(raw: &[u8]) -> Result<IdempotencyKey, RpcError> {
     let name = meta::IDEMPOTENCY_KEY;
     let text: String = serde_json::from_slice(raw)
@@ -224,7 +224,7 @@ fn invalid(reason: impl std::fmt::Display) -> RpcError {
     RpcError::new(code::INVALID_PARAMS, format!("params: {reason}"))
 }
 
-/// Returns a part of a buffer as a slice that keeps the buffer alive; a copy if it lies elsewhere.
+/// Returns a part of a buffer as a slice that keeps the buffer alive; a copy if it is elsewhere.
 fn part_of(buffer: &Bytes, part: &[u8]) -> Bytes {
     let start = (part.as_ptr() as usize).wrapping_sub(buffer.as_ptr() as usize);
     match start.checked_add(part.len()) {

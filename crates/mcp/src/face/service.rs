@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::arrival::{Arrival, Told};
+use super::arrival::{Arrival, Received};
 use super::error::Fault;
 use super::listing::{Listings, Written};
 use super::progress::Relay;
@@ -39,7 +39,7 @@ pub(super) enum Step {
     Done(Answer),
     /// A call runs.
     Call(RunningCall),
-    /// The client wants to be told of changes.
+    /// The client subscribes to changes.
     Listen(Subscription),
 }
 
@@ -88,7 +88,7 @@ impl<B: Backend> Face<B> {
         let began = Instant::now();
         let step = self.step(request, era, caller, reports, arrival);
         let outcome = match &step {
-            // whoever runs the call knows how it ends
+            // anyone who runs the call knows how it ends
             Ok(Step::Call(_)) => return step,
             Ok(_) => PeerOutcome::Answered,
             Err(fault) => PeerOutcome::Refused(fault.error.code),
@@ -152,7 +152,7 @@ impl<B: Backend> Face<B> {
         self.backend.session_ended(caller);
     }
 
-    /// Returns what tells the backend so, for whoever holds no face.
+    /// Returns what tells the backend so, for anyone who holds no face.
     pub(super) fn ends_sessions(&self) -> EndsSession {
         let backend = Arc::clone(&self.backend);
         Arc::new(move |caller: &Arc<Caller>| backend.session_ended(caller))
@@ -176,12 +176,12 @@ impl<B: Backend> Face<B> {
         era: Era,
         caller: Arc<Caller>,
         reports: Option<mpsc::Sender<Answer>>,
-        told: Told,
+        received: Received,
     ) -> Result<RunningCall, Fault> {
         let Some(name) = request.params.tool_name() else {
             return Err(Fault::invalid_params("`name` must be a string"));
         };
-        let inbound = Arc::new(told.inbound);
+        let inbound = Arc::new(received.inbound);
         let arguments = match &request.params.arguments {
             None => Bytes::from_static(b"{}"),
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
@@ -199,8 +199,8 @@ impl<B: Backend> Face<B> {
             name: name.clone(),
             arguments,
             caller,
-            trace: told.trace.map(Arc::new),
-            baggage: told.baggage,
+            trace: received.trace.map(Arc::new),
+            baggage: received.baggage,
             inbound: Some(Arc::clone(&inbound)),
             idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),

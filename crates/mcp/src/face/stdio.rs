@@ -18,7 +18,7 @@ use crate::wire::{DEFAULT_MAX_LINE, LineReader};
 /// How many messages may wait for the client to read them before calls have to wait.
 const QUEUE: usize = 256;
 
-/// How long the last messages may take once the server is told to stop.
+/// How long the last messages may take once the server is asked to stop.
 const FLUSH_GRACE: Duration = Duration::from_secs(1);
 
 /// Serves one client over a reader and a writer until the reader ends, the client stops reading, or
@@ -32,7 +32,7 @@ const FLUSH_GRACE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// What the reader or the writer failed with; a client that went away is no error.
+/// What the reader or the writer failed with; a client that went away is not an error.
 pub async fn serve_stdio<B, R, W>(
     backend: Arc<B>,
     reader: R,

@@ -43,7 +43,7 @@ impl Subscription {
         self.wants_tools
     }
 
-    /// Confirms what will be told. Always the first message of a subscription.
+    /// Confirms what will be reported. Always the first message of a subscription.
     pub(super) fn acknowledged(&self) -> Answer {
         let accepted: &[u8] = if self.wants_tools {
             b"{\"toolsListChanged\":true}"
@@ -65,7 +65,7 @@ impl Subscription {
         Answer::notification(LIST_CHANGED, Some(&params))
     }
 
-    /// Answers the request: nothing more will be told.
+    /// Answers the request: nothing more will be reported.
     pub(super) fn ended(&self) -> Answer {
         let mut result = b"{\"resultType\":\"complete\"".to_vec();
         write::member(&mut result, "_meta", &self.tag());

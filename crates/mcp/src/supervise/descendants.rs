@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 /// Sends a signal to every process below this one.
 pub(super) fn signal(signal: Signal) {
     for process in of(rustix::process::getpid(), &parents()) {
-        // it has ended meanwhile, or belongs to somebody else: either way there is no more to do
+        // it has ended meanwhile, or belongs to someone else: either way there is no more to do
         let _ = rustix::process::kill_process(process, signal);
     }
 }

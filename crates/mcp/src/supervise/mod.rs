@@ -14,7 +14,7 @@
 //! | the server has ended | SIGTERM, and SIGKILL after the grace period |
 //! | the client sends SIGTERM, SIGINT or SIGHUP | the same |
 //! | the client sends a second one | SIGKILL |
-//! | the client is gone, by SIGKILL too: nobody reads standard error any more | the server's input is closed, and it has the grace period to end; then as above |
+//! | the client is gone, by SIGKILL too: no one reads standard error any more | the server's input is closed, and it has the grace period to end; then as above |
 //!
 //! SIGKILL is repeated until nothing is left, at most for [`KILL_TIME`]: a process that hangs in
 //! the kernel cannot be waited for.
@@ -85,13 +85,13 @@ pub fn supervise(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn complain(text: &str) {
-    // without anybody to read it, there is nobody to tell
+    // without anybody to read it, there is no one to tell
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Fails if the server cannot be started.
 fn run(command: &mut Command, grace: Duration) -> io::Result<u8> {
-    // a name of its own, so that whoever ends the gateway by name does not end this first
+    // a name of its own, so that anyone who ends the gateway by name does not end this first
     let _ = rustix::thread::set_name(c"mcp-supervisor");
     let mut signals = Signals::listen()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -134,7 +134,7 @@ struct Family {
 }
 
 impl Family {
-    /// Takes in which children have ended. Says whether any are left.
+    /// Takes in which children have ended. Returns `true` if any are left.
     fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -192,13 +192,13 @@ impl Signals {
     }
 
     /// Waits for a signal, for the end of the client if that is `watched`, or until the pause is
-    /// over. Says whether the client is gone.
+    /// over. Returns `true` if the client is gone.
     fn wait(&mut self, pause: Option<Duration>, watched: bool) -> bool {
         let stderr = rustix::stdio::stderr();
         let mut fds = [
             PollFd::new(&self.children, PollFlags::IN),
             PollFd::new(&self.ends, PollFlags::IN),
-            // that nobody reads it any more is told without being asked for
+            // the loss of the reader is reported without a request
             PollFd::new(&stderr, PollFlags::empty()),
         ];
         let watched_fds = if watched { &mut fds[..] } else { &mut fds[..2] };

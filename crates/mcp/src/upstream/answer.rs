@@ -46,7 +46,7 @@ impl RequestError {
     }
 
     /// The connection broke while the request was written, and the server lacks the end of it: what
-    /// it has is no JSON, so it cannot have run.
+    /// it has is not JSON, so it cannot have run.
     pub(super) fn cut_short(message: impl Into<String>) -> Self {
         Self::Failed(ToolError::new(
             ErrorKind::ConnectionLost,
@@ -55,7 +55,7 @@ impl RequestError {
         ))
     }
 
-    /// Something came for an answer, and is none. One that only breaks off is a lost connection.
+    /// The reply is not an answer. One that only breaks off is a lost connection.
     pub(super) fn unreadable(error: &InvalidMessage) -> Self {
         if error.is_truncated() {
             Self::lost(format!("the answer broke off: {error}"))
@@ -103,7 +103,7 @@ impl RequestError {
         ))
     }
 
-    /// Says it to whoever counts requests.
+    /// Says it to anyone who counts requests.
     pub(super) fn outcome(&self) -> PeerOutcome<'_> {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => PeerOutcome::Refused(error.code),
@@ -169,13 +169,13 @@ fn refused(error: RpcError) -> ToolError {
         error.message
     };
     let data = error.data.as_deref().unwrap_or_default();
-    let told = Delivery::told_by_peer(error.code, data);
-    let message = match told {
+    let reported = Delivery::told_by_peer(error.code, data);
+    let message = match reported {
         Some(_) => OutcomeUnknown::without_verifier(&message, data).into(),
         None => message,
     };
-    let refusal = told.and_then(|_| refusal_of_peer(data));
-    let mut failed = match (told, refusal) {
+    let refusal = reported.and_then(|_| refusal_of_peer(data));
+    let mut failed = match (reported, refusal) {
         // another gateway that lost the call answers for itself, not for the server behind it
         (Some(Delivery::Unknown), _) => {
             ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message)
@@ -245,7 +245,7 @@ pub(super) fn status(
         408 => ErrorKind::Timeout,
         429 => ErrorKind::RateLimited,
         500..=599 => ErrorKind::ServerFault,
-        // 101 switches to a protocol that nobody asked for
+        // 101 switches to a protocol that no one asked for
         100..=199 | 300..=399 => ErrorKind::Protocol,
         _ => {
             // here the body decides, if it can

@@ -42,7 +42,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Sets who is told when the request is sent.
+    /// Sets who is notified when the request is sent.
     pub(super) fn watched_by(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
         self
@@ -69,8 +69,8 @@ impl<'a> Ask<'a> {
         })
     }
 
-    /// Tells whoever watches that the request is about to be sent; returns what it carries of its
-    /// trace.
+    /// Tells anyone who watches that the request is about to be sent; returns what it carries of
+    /// its trace.
     pub(super) fn carried(&self, request: &Outbound<'_>) -> Carried<'a> {
         Carried::new(self.call, self.watch.as_ref(), request)
     }
@@ -97,7 +97,7 @@ impl<'a> Ask<'a> {
         })
     }
 
-    /// Says whether the server may be told that nobody waits any more.
+    /// Returns `true` if the server may be notified that the call is cancelled.
     ///
     /// `initialize` may not be cancelled, and an old server may not understand that a probe is.
     pub(super) fn is_cancellable(&self) -> bool {
@@ -145,7 +145,7 @@ const KEYS: Uuid = Uuid::from_u128(0x1b6c_9a3e_52d4_4f0b_8c77_e0d1_94a6_3f25);
 
 /// Binds a caller's own key to the caller. A server sees one client, us: without this, whoever
 /// guessed a key could have another's result for it. The same in every process, since a key is
-/// there to make a call again; and a hash, since who calls is none of the server's business.
+/// there to make a call again; and a hash, since the server must not see who calls.
 fn qualified(principal: &Principal, key: &str) -> String {
     let hash = Sha1::new()
         .chain_update(KEYS)
@@ -185,7 +185,7 @@ pub(super) fn progress_id(params: &[u8]) -> Option<u64> {
 
 /// Writes the cancellation of a request.
 pub(super) fn cancelled(id: u64) -> Vec<u8> {
-    let params = format!(r#"{{"requestId":{id},"reason":"nobody waits for the answer any more"}}"#);
+    let params = format!(r#"{{"requestId":{id},"reason":"the call was cancelled"}}"#);
     write::notification("notifications/cancelled", Some(params.as_bytes()))
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Asks whoever watches, and else takes what the call came with.
+    /// Asks anyone who watches, and else takes what the call came with.
     pub(super) fn new(
         call: Option<&'a ToolCall>,
         watch: Option<&Watch>,
@@ -85,7 +85,7 @@ impl<'a> Carried<'a> {
     }
 }
 
-/// Makes the context of a trace that nobody records.
+/// Makes the context of a trace that no one records.
 fn unrecorded() -> Option<TraceContext> {
     TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false)
 }

@@ -13,14 +13,14 @@ use crate::wire::{LATEST_LEGACY, RpcError, code};
 /// The method that only modern servers know.
 pub(super) const DISCOVER: &str = "server/discover";
 
-/// What the probe told.
+/// What the probe found.
 #[derive(Debug)]
 pub(super) enum Probe {
     /// A modern server, and what it said of itself.
     Modern(ServerInfo),
     /// Anything that should be greeted with `initialize`.
     Legacy,
-    /// No era fits, or nobody is there.
+    /// No era fits, or no one is there.
     Failed(RequestError),
 }
 
@@ -45,7 +45,7 @@ pub(super) fn judge(answer: Result<Bytes, RequestError>) -> Probe {
         Ok(result) => match ServerInfo::discovered(&result) {
             Ok(Discovery::Modern(info)) => Probe::Modern(info),
             Ok(Discovery::Other(versions)) => negotiate(&versions),
-            // an answer that is no discovery: a server that says yes to everything
+            // an answer that is not a discovery: a server that says yes to everything
             Err(_) => Probe::Legacy,
         },
         Err(RequestError::Refused(error)) => judge_refusal(error),
@@ -57,7 +57,7 @@ pub(super) fn judge(answer: Result<Bytes, RequestError>) -> Probe {
     }
 }
 
-/// Says whether a refusal of [`discover`] shows that the server is not modern any more.
+/// Returns `true` if a refusal of [`discover`] shows that the server is not modern any more.
 pub(super) fn shows_legacy(error: &RequestError) -> bool {
     match error {
         RequestError::Refused(error) => matches!(judge_refusal(error.clone()), Probe::Legacy),
@@ -66,7 +66,7 @@ pub(super) fn shows_legacy(error: &RequestError) -> bool {
     }
 }
 
-/// Says whether this HTTP status answers a request that the server did not understand.
+/// Returns `true` if this HTTP status answers a request that the server did not understand.
 fn is_legacy_status(status: i64) -> bool {
     (400..500).contains(&status) && !matches!(status, 401 | 403 | 429)
 }
@@ -99,8 +99,8 @@ fn negotiate(supported: &[String]) -> Probe {
     }
 }
 
-/// Says whether a JSON-RPC or HTTP code that answers `initialize` means that the server does not
-/// know the method, so that asking again cannot help. Any other failure may pass.
+/// Returns `true` if a JSON-RPC or HTTP code that answers `initialize` means that the server does
+/// not know the method, so that asking again cannot help. Any other failure may pass.
 pub(super) fn refuses_initialize(code: i64) -> bool {
     matches!(
         code,

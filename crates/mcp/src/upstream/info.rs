@@ -114,7 +114,7 @@ impl ServerInfo {
     }
 }
 
-/// Says whether one of the revisions begins with `initialize` and is spoken here.
+/// Returns `true` if one of the revisions begins with `initialize` and is spoken here.
 pub(super) fn shares_legacy(versions: &[String]) -> bool {
     versions.iter().any(|version| {
         Era::of(version) == Era::Legacy && KNOWN_VERSIONS.contains(&version.as_str())

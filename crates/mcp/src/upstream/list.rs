@@ -89,7 +89,7 @@ impl Pages {
     /// Reads the definitions. One that cannot be used has a [fault](ToolDefinition::fault), and
     /// hides no other.
     ///
-    /// `mirrored` says whether arguments are to be mirrored into headers: then a tool that marks
+    /// With `mirrored`, arguments are mirrored into headers: then a tool that marks
     /// them in a way the protocol forbids may not be used either.
     pub(super) fn finish(self, server: &ServerId, mirrored: bool) -> Listing {
         let mut listing = Listing::default();
@@ -125,7 +125,7 @@ pub(super) struct Listing {
     pub(super) headers: HashMap<String, Arc<ParamHeaders>>,
 }
 
-/// Says whether requests of this era mirror arguments. Only HTTP asks.
+/// Returns `true` if requests of this era mirror arguments. Only HTTP asks.
 pub(super) fn mirrors(era: Era) -> bool {
     era == Era::Modern
 }
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn a_list_may_not_grow_without_bound_page_by_page() {
         let mut pages = Pages::default();
-        let room = " ".repeat(MAX_BYTES / 4);
+        let capacity = " ".repeat(MAX_BYTES / 4);
         let mut take = |number: usize| {
-            let page = format!(r#"{{"tools":[{room}],"nextCursor":"{number}"}}"#);
+            let page = format!(r#"{{"tools":[{capacity}],"nextCursor":"{number}"}}"#);
             pages.take(page.as_bytes()).map(|ask| ask.is_some())
         };
         for number in 0..3 {

@@ -8,7 +8,7 @@
 //! its session had ended (HTTP 404, and no answer to this very request), or its mirrored headers
 //! were refused (HTTP 400 with −32020). The HTTP client itself repeats nothing that it took from
 //! us, and follows no redirect. Everything else is reported with its
-//! [`Delivery`](callward_core::Delivery), and whoever knows the tool decides.
+//! [`Delivery`](callward_core::Delivery), and anyone who knows the tool decides.
 //!
 //! **Readiness.** [`Upstream::start`](UpstreamBuilder::start) never waits and never fails. A call
 //! to a child process that is down fails at once, as not sent. HTTP has no connection to wait for,
@@ -45,14 +45,14 @@
 //! if the server opens them.
 //!
 //! **Errors.** Each says how far the call got, and is on the safe side where that cannot be known.
-//! What was only partly written counts as not sent: a message without its last bracket is no JSON,
-//! and no server runs what it cannot parse. `Answered` is no promise that nothing happened.
+//! What was only partly written counts as not sent: a message without its last bracket is not JSON,
+//! and no server runs what it cannot parse. `Answered` is not a promise that nothing happened.
 //!
 //! | failure | kind | delivery |
 //! | --- | --- | --- |
 //! | the host has no address | `ConnectFailed` | `NotSent` |
 //! | the connection is refused | `ConnectFailed` | `NotSent` |
-//! | TLS fails: nobody vouches for the certificate, or the server speaks no TLS | `ConnectFailed` | `NotSent` |
+//! | TLS fails: no one vouches for the certificate, or the server speaks no TLS | `ConnectFailed` | `NotSent` |
 //! | no connection, or no greeting, within [`connect_timeout`](UpstreamBuilder::connect_timeout); over a pipe, no greeting within [`greeting_timeout`](UpstreamBuilder::greeting_timeout) | `ConnectFailed` | `NotSent` |
 //! | the greeting is refused with HTTP 401, 403 or 407 | `Unauthorized` | `NotSent` |
 //! | the greeting is put off with HTTP 429 | `RateLimited` | `NotSent` |
@@ -97,8 +97,8 @@
 //! before most servers do.
 //!
 //! Codes, `data` and `Retry-After` (seconds, or a date beside the answer's own `Date`) are kept. A
-//! call has no timeout here, and one that is given up has no error: whoever gives it up has to say
-//! `Unknown`. Listings alone have a time limit: `Timeout`.
+//! call has no timeout here, and one that is given up has no error: anyone who gives it up has to
+//! say `Unknown`. Listings alone have a time limit: `Timeout`.
 //!
 //! ```
 //! use callward_core::{ServerId, ToolServer};

@@ -66,10 +66,10 @@ pub(super) struct Shared {
     /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
     current: watch::Sender<CancellationToken>,
     status: watch::Sender<UpstreamStatus>,
-    /// What operators are told of the last loss. Changed together with the status.
+    /// What operators see of the last loss. Changed together with the status.
     told: Mutex<Arc<str>>,
     info: Mutex<Option<Arc<ServerInfo>>>,
-    /// The child that runs, by the system's number; 0 is none.
+    /// The child that runs, by the system's number; 0 means no child.
     process: AtomicU32,
     /// Whether the last attempt failed because the command could not be started.
     not_started: AtomicBool,
@@ -88,7 +88,7 @@ struct Subscriber {
     waits: Arc<Waits>,
 }
 
-/// Which events wait to be read that need not be told twice.
+/// Which events wait to be read that need not be reported twice.
 #[derive(Debug, Default)]
 struct Waits {
     tools_changed: AtomicBool,
@@ -106,7 +106,7 @@ impl Waits {
 }
 
 impl Subscriber {
-    /// False if nobody reads any more.
+    /// False if no one reads any more.
     fn tell(&self, event: ServerEvent) -> bool {
         let waits = self.waits.of(&event);
         if waits.is_some_and(|waits| waits.swap(true, Ordering::AcqRel)) {
@@ -197,7 +197,8 @@ impl Shared {
         matches!(*self.status.borrow(), UpstreamStatus::Down(_))
     }
 
-    /// Says whether the connection was closed by [`idle`](Self::idle) and is not open again yet.
+    /// Returns `true` if the connection was closed by [`idle`](Self::idle) and is not open again
+    /// yet.
     pub(super) fn is_reopening(&self) -> bool {
         let is_closed = match &*self.status.borrow() {
             UpstreamStatus::Idle | UpstreamStatus::Connecting => true,
@@ -254,7 +255,7 @@ impl Shared {
         }
     }
 
-    /// Returns what operators are told of the last loss.
+    /// Returns what operators see of the last loss.
     pub(super) fn told(&self) -> Arc<str> {
         self.told.lock().clone()
     }
@@ -297,7 +298,7 @@ impl Shared {
         self.process.store(id.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Says whether the last attempt failed because the command could not be started.
+    /// Returns `true` if the last attempt failed because the command could not be started.
     pub(super) fn was_not_started(&self) -> bool {
         self.not_started.load(Ordering::Relaxed)
     }
@@ -307,7 +308,7 @@ impl Shared {
     }
 
     /// Adds a subscriber. The state of the moment is its first event; while the first connection is
-    /// still being made there is none: the server is not there yet, and that is no failure.
+    /// still being made there is none: the server is not there yet, and that is not a failure.
     pub(super) fn subscribe(&self) -> Events {
         let (sender, receiver) = mpsc::unbounded_channel();
         let subscriber = Subscriber {
@@ -343,7 +344,7 @@ impl Shared {
         changed
     }
 
-    /// Says whether that changed anything. Only with the subscribers locked.
+    /// Returns `true` if that changed anything. Only with the subscribers locked.
     fn set(&self, to: UpstreamStatus) -> bool {
         self.status.send_if_modified(|status| {
             // only `open` ends `Idle`, and nothing ends `Closed`

@@ -153,10 +153,10 @@ impl HttpSpec {
     ///
     /// # Errors
     ///
-    /// [`InvalidHttpSpec`] if the text is no URL, or neither `http` nor `https`.
+    /// [`InvalidHttpSpec`] if the text is not an URL, or neither `http` nor `https`.
     pub fn new(url: &str) -> Result<Self, InvalidHttpSpec> {
         let url = Url::parse(url).map_err(|error| {
-            InvalidHttpSpec(format!("{:?} is no URL: {error}", redact::url(url)))
+            InvalidHttpSpec(format!("{:?} is not a URL: {error}", redact::url(url)))
         })?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(InvalidHttpSpec(format!(
@@ -177,7 +177,7 @@ impl HttpSpec {
     /// [`InvalidHttpSpec`] if name or value cannot travel in HTTP, or the protocol sets the header.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidHttpSpec> {
         let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| InvalidHttpSpec(format!("{name:?} is no header name")))?;
+            .map_err(|_| InvalidHttpSpec(format!("{name:?} is not a header name")))?;
         let reserved = [
             "accept",
             "content-type",

@@ -75,7 +75,7 @@ impl RpcError {
     ///
     /// # Errors
     ///
-    /// The parser's error if it is no object with an integer `code`.
+    /// The parser's error if it is not an object with an integer `code`.
     pub fn from_json(raw: &Bytes) -> Result<Self, serde_json::Error> {
         let wire: Wire<'_> = serde_json::from_slice(raw)?;
         Ok(Self {

@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::skim::{Skim, Skipped};
 
-/// The longest line accepted unless told otherwise: 16 MiB.
+/// The longest line accepted by default: 16 MiB.
 pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// How much room is made before each read.
+/// How much space is made before each read.
 const READ_SIZE: usize = 16 * 1024;
 
 /// Reads lines, none of them longer than a limit.
@@ -125,7 +125,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(None)
     }
 
-    /// Drops the beginning of the buffer, and the room that a long line took.
+    /// Drops the beginning of the buffer, and the space that a long line took.
     fn pass(&mut self, bytes: usize) {
         self.buffer.advance(bytes);
         if self.buffer.is_empty() && bytes > READ_SIZE {

@@ -62,7 +62,7 @@ impl InvalidMessage {
         self.id.as_ref()
     }
 
-    /// Says whether the text is the beginning of a message, cut off somewhere.
+    /// Returns `true` if the text is the beginning of a message, cut off somewhere.
     #[must_use]
     pub fn is_truncated(&self) -> bool {
         matches!(&self.reason, Reason::Syntax(error) if error.is_eof())
@@ -210,13 +210,13 @@ fn invalid(id: Option<RequestId>, reason: Reason) -> InvalidMessage {
     InvalidMessage { id, reason }
 }
 
-/// Finds the id of a message that is no valid one, so that its sender can be told.
+/// Finds the id of a message that is not a valid one, so that its sender gets an error.
 fn id_of(buffer: &[u8]) -> Option<RequestId> {
     let raw = super::object::get_member(buffer, "id").ok()??;
     RequestId::from_raw(std::str::from_utf8(raw).ok()?)
 }
 
-/// Returns `part` as a slice of `buffer` that keeps the buffer alive; a copy if it lies elsewhere.
+/// Returns `part` as a slice of `buffer` that keeps the buffer alive; a copy if it is elsewhere.
 pub(super) fn slice_of(buffer: &Bytes, part: &RawValue) -> Bytes {
     let part = part.get().as_bytes();
     // no arithmetic on the pointers themselves: only their distance is used, and it is checked

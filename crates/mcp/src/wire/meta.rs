@@ -54,7 +54,7 @@ pub struct RequestMeta {
     pub tracestate: Option<String>,
     /// [`BAGGAGE`].
     pub baggage: Option<String>,
-    /// [`IDEMPOTENCY_KEY`], raw: whoever takes it refuses one that is none.
+    /// [`IDEMPOTENCY_KEY`], raw: its readers refuse an invalid one.
     pub idempotency_key: Option<Bytes>,
 }
 
@@ -63,7 +63,8 @@ impl RequestMeta {
     ///
     /// # Errors
     ///
-    /// [`InvalidObject`] if `params` or its `_meta` is no object, or has a member read here twice.
+    /// [`InvalidObject`] if `params` or its `_meta` is not an object, or has a member read here
+    /// twice.
     pub fn of(params: Option<&[u8]>) -> Result<Self, InvalidObject> {
         let Some(params) = params else {
             return Ok(Self::default());
@@ -78,7 +79,7 @@ impl RequestMeta {
     ///
     /// # Errors
     ///
-    /// [`InvalidObject`] if it is no object, or has a member read here twice.
+    /// [`InvalidObject`] if it is not an object, or has a member read here twice.
     pub fn from_json(raw: &[u8]) -> Result<Self, InvalidObject> {
         let mut meta = Self::default();
         let mut seen = Vec::new();

@@ -9,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A text that is no JSON object, or one that has the member in question twice.
+/// A text that is not JSON object, or one that has the member in question twice.
 #[derive(Debug)]
 pub struct InvalidObject(String);
 
@@ -144,7 +144,7 @@ fn find<'a>(
     Ok(first)
 }
 
-/// Where in `raw` a part of it lies.
+/// The position of a part in `raw`.
 fn span(raw: &[u8], part: &[u8]) -> Result<Range<usize>, InvalidObject> {
     let start = (part.as_ptr() as usize).wrapping_sub(raw.as_ptr() as usize);
     match start.checked_add(part.len()) {
@@ -154,7 +154,7 @@ fn span(raw: &[u8], part: &[u8]) -> Result<Range<usize>, InvalidObject> {
 }
 
 fn outside() -> InvalidObject {
-    InvalidObject("a member lies outside of it".to_owned())
+    InvalidObject("a member is outside of it".to_owned())
 }
 
 struct Members<'a>(Vec<Member<'a>>);

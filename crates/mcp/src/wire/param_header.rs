@@ -58,7 +58,7 @@ impl ParamHeaders {
         Ok(found)
     }
 
-    /// Says whether no argument is mirrored.
+    /// Returns `true` if no argument is mirrored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -68,7 +68,7 @@ impl ParamHeaders {
     ///
     /// # Errors
     ///
-    /// [`InvalidObject`] if the raw arguments are no object, or have a mirrored member twice.
+    /// [`InvalidObject`] if the raw arguments are not an object, or have a mirrored member twice.
     pub fn values(&self, arguments: &[u8]) -> Result<Vec<(String, String)>, InvalidObject> {
         let mut values = Vec::with_capacity(self.0.len());
         for ParamHeader { path, header } in &self.0 {
@@ -146,7 +146,8 @@ impl ParamHeaders {
     }
 }
 
-/// Says whether a subschema holds the annotation anywhere. `key` is the keyword it stands under.
+/// Returns `true` if a subschema holds the annotation anywhere. `key` is the keyword it stands
+/// under.
 fn holds_annotation(key: &str, value: &Value) -> bool {
     // these map names to schemas, so a member of the annotation's name is a name there
     let names = matches!(

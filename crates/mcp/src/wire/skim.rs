@@ -28,7 +28,7 @@ pub(super) struct Skim {
     /// How many arrays and objects are open inside of the value.
     depth: u64,
     member: Member,
-    /// The key, or the value of `id`, as it is spelt.
+    /// The key, or the value of `id`, as it is written.
     token: Vec<u8>,
     found: Skipped,
 }
@@ -153,7 +153,7 @@ impl Skim {
         self.keep_id(byte);
     }
 
-    /// Says whether a byte inside of a string is the quote that ends it.
+    /// Returns `true` if a byte inside of a string is the quote that ends it.
     fn ends_string(&mut self, byte: u8) -> bool {
         let escaped = std::mem::replace(&mut self.escaped, false);
         self.escaped = byte == b'\\' && !escaped;
@@ -175,7 +175,7 @@ impl Skim {
         }
     }
 
-    /// Says which member the key names; it may be spelt with escapes.
+    /// Says which member the key names; it may be written with escapes.
     fn key(&self) -> Member {
         match serde_json::from_slice::<String>(&self.token).as_deref() {
             Ok("id") => Member::Id,

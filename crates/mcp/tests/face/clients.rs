@@ -95,9 +95,9 @@ async fn hears_as_modern(client: &Client, bench: &Bench) {
     let mut subscription = client.listen(filter).await.unwrap();
     assert_eq!(subscription.acknowledged().tools_list_changed, Some(true));
     bench.change(&["fresh"]);
-    let told = subscription.next().await.unwrap().unwrap();
+    let reported = subscription.next().await.unwrap().unwrap();
     assert!(matches!(
-        told,
+        reported,
         ServerNotification::ToolListChangedNotification(_)
     ));
     subscription.cancel().await.unwrap();

@@ -1,4 +1,4 @@
-//! What browsers are told: pages of allowed origins may use the endpoint, others may not.
+//! What browsers get: pages of allowed origins may use the endpoint, others may not.
 
 use callward_mcp::face::HttpOptions;
 use reqwest::Method;

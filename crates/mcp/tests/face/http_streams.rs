@@ -1,4 +1,4 @@
-//! Streams: progress, notifications, and what happens when somebody leaves.
+//! Streams: progress, notifications, and what happens when someone leaves.
 
 use std::time::Duration;
 

@@ -41,11 +41,14 @@ async fn a_child_that_dies_is_restarted_and_operators_see_its_stderr() {
     assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
     assert!(error.message().contains("exit status: 3"), "{error}");
     assert!(!error.message().contains("last words"), "{error}");
-    let Some(ServerEvent::Down(told)) = events.next().await else {
+    let Some(ServerEvent::Down(reported)) = events.next().await else {
         panic!("a loss expected")
     };
-    assert!(told.contains("exit status: 3"), "{told}");
-    assert!(told.ends_with("it last said: famous last words"), "{told}");
+    assert!(reported.contains("exit status: 3"), "{reported}");
+    assert!(
+        reported.ends_with("it last said: famous last words"),
+        "{reported}"
+    );
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     upstream.call(call("x", "{}")).await.unwrap();
 }
@@ -64,10 +67,10 @@ async fn the_last_words_of_a_child_are_told_without_its_secrets() {
         .with_env("SHOP_URL", "postgres://ada:pa55@db/shop");
     let upstream = Upstream::builder(id(), Target::Command(command)).start();
     let mut events = upstream.events().unwrap();
-    let Some(ServerEvent::Down(told)) = events.next().await else {
+    let Some(ServerEvent::Down(reported)) = events.next().await else {
         panic!("a loss expected")
     };
-    let said = told.split_once("it last said: ").unwrap().1;
+    let said = reported.split_once("it last said: ").unwrap().1;
     let want = format!(
         "using [redacted] and [redacted] | db [redacted], --token=[redacted] | \
          api_key=[redacted] | {long} [cut]"

@@ -331,7 +331,7 @@ async fn both_eras_announce_changes() {
     listen.events().await;
     listen.event(changed).await;
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
-    drop(listen); // the stream ends; what happens until the next one is heard by nobody
+    drop(listen); // the stream ends; what happens until the next one is heard by no one
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     server.asked("subscriptions/listen").await;
 
@@ -381,7 +381,7 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
     running.await.unwrap().unwrap();
 }
 
-/// Keeps what it is told.
+/// Keeps what it gets.
 #[derive(Default)]
 struct Watching(Mutex<Vec<String>>);
 
@@ -413,6 +413,6 @@ async fn whoever_watches_is_told_where_a_call_goes() {
     let running = tokio::spawn(upstream.call(watched));
     server.asked("tools/call").await.result(RESULT).await;
     running.await.unwrap().unwrap();
-    let told = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
-    assert_eq!(*watching.0.lock(), [told]);
+    let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
+    assert_eq!(*watching.0.lock(), [reported]);
 }

@@ -95,7 +95,7 @@ async fn over_http_too() {
 
         // what stands before a server that is gone answers, too
         let pinging = ping(&upstream);
-        server.asked(method).await.answer(503, "", "nobody").await;
+        server.asked(method).await.answer(503, "", "none").await;
         let error = pinging.await.unwrap().unwrap_err();
         assert_fails(&error, ErrorKind::ServerFault, Delivery::Answered);
         assert!(error.kind().blames_server());
@@ -103,8 +103,8 @@ async fn over_http_too() {
         let address = server.stop().await;
         let error = upstream.ping().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
-        let nobody = upstream_at(address).start();
-        let error = nobody.ping().await.unwrap_err();
+        let none = upstream_at(address).start();
+        let error = none.ping().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
     }
 }

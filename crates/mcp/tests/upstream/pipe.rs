@@ -150,7 +150,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
     running.abort();
     let params = peer.notified("notifications/cancelled").await;
     assert_eq!(params["requestId"].to_string(), asked.id.to_raw());
-    // the answer that comes all the same harms nobody
+    // the answer that comes all the same harms no one
     peer.reply(&asked, r#"{"content":[]}"#).await;
     let running = tokio::spawn(upstream.call(call("y", "{}")));
     let asked = peer.asked("tools/call").await;
@@ -196,15 +196,15 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
         let running = tokio::spawn(upstream.call(left_out));
         let asked = peer.asked("tools/call").await;
         let parent = asked.value()["_meta"]["traceparent"].clone();
-        let told = TraceContext::parse(parent.as_str().unwrap(), None).unwrap();
-        assert!(!told.is_sampled());
+        let reported = TraceContext::parse(parent.as_str().unwrap(), None).unwrap();
+        assert!(!reported.is_sampled());
         // it goes on in the trace it came from, and begins one of its own otherwise
-        let is_same = trace.is_some_and(|trace| trace.trace_id() == told.trace_id());
+        let is_same = trace.is_some_and(|trace| trace.trace_id() == reported.trace_id());
         assert_eq!(is_same, parent == PARENT.replace("-01", "-00"));
         peer.reply(&asked, r#"{"content":[]}"#).await;
         running.await.unwrap().unwrap();
     }
-    // who watches nothing is told nothing
+    // without a watcher nothing is reported
     let running = tokio::spawn(upstream.call(call("x", "{}")));
     let asked = peer.asked("tools/call").await;
     assert_eq!(
@@ -215,7 +215,7 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
     running.await.unwrap().unwrap();
 }
 
-/// Keeps what it is told, and answers with a context of its own.
+/// Keeps what it gets, and answers with a context of its own.
 #[derive(Default)]
 struct Watching(Mutex<Vec<String>>);
 
@@ -251,8 +251,8 @@ async fn whoever_watches_is_told_and_says_which_context_goes_out() {
     assert_eq!(asked.value()["_meta"]["traceparent"], PARENT);
     peer.reply(&asked, r#"{"content":[]}"#).await;
     running.await.unwrap().unwrap();
-    let told = "pipe Some(\"2025-11-25\")";
-    assert_eq!(*watching.0.lock(), [told, told]);
+    let reported = "pipe Some(\"2025-11-25\")";
+    assert_eq!(*watching.0.lock(), [reported, reported]);
 }
 
 struct Reports(Mutex<Vec<String>>);

@@ -96,7 +96,7 @@ async fn a_server_that_stays_away_is_expected_for_five_seconds() {
     assert_eq!(lost.elapsed(), Duration::from_secs(5));
     let error = upstream.call(call("x", "{}")).await.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert!(error.reopening().is_none(), "nobody knows");
+    assert!(error.reopening().is_none(), "the time is unknown");
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,15 +105,15 @@ async fn a_server_that_is_not_there_is_tried_for_ever() {
     let counter = attempts.clone();
     let io = Io::new(move || {
         counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        async { Err(std::io::Error::other("nobody home")) }
+        async { Err(std::io::Error::other("not reachable")) }
     });
     let upstream = Upstream::builder(id(), Target::Io(io)).start();
     let error = upstream
         .ready(Duration::from_secs(3600))
         .await
-        .expect_err("nobody");
+        .expect_err("no connection");
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert!(error.message().contains("nobody home"), "{error}");
+    assert!(error.message().contains("not reachable"), "{error}");
     // pauses of 2.5 to 5 s over an hour
     let attempts = attempts.load(std::sync::atomic::Ordering::Relaxed);
     assert!((720..1500).contains(&attempts), "{attempts}");
@@ -275,18 +275,18 @@ async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
     let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(4 << 20));
     let mut refused = None;
     for _ in 0..20 {
-        // nobody waits for long, and what was queued stays in the queue
+        // no one waits for long, and what was queued stays in the queue
         let call = upstream.call(call("x", &large));
         if let Ok(answer) = tokio::time::timeout(Duration::from_secs(1), call).await {
             refused = Some(answer.unwrap_err());
             break;
         }
     }
-    let error = refused.expect("a call that found no room");
+    let error = refused.expect("a call that found no space");
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert!(error.message().contains("does not read"), "{error}");
 
-    // it reads again: there is room again, and nothing was sent that nobody waited for
+    // it reads again: there is space again, and nothing was sent that no one waited for
     let running = tokio::spawn(upstream.call(call("after", "{}")));
     peer.asked("tools/call").await;
     peer.notified("notifications/cancelled").await;

@@ -15,7 +15,7 @@ const MAX_COUNT: u8 = 15;
 /// Counters in each row for one entry: fewer make new keys look used.
 const WIDTH: u64 = 4;
 const SAMPLE: u64 = 10;
-/// A sketch for more entries is no larger than this one: 4 × 64 MiB.
+/// A sketch for more entries is not a larger than this one: 4 × 64 MiB.
 const MAX_ENTRIES: u64 = 1 << 24;
 
 impl Sketch {

@@ -60,7 +60,7 @@ fn every_failure_is_treated_as_the_table_says() {
             let expected = match cell {
                 "R" => RetryDecision::Retry { floor: None },
                 "-" => RetryDecision::Fail,
-                other => panic!("{kind}: {other:?} is no cell"),
+                other => panic!("{kind}: {other:?} is not a cell"),
             };
             assert_eq!(
                 classify(rule, &error),

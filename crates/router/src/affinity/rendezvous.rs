@@ -131,7 +131,7 @@ fn ln(x: f64) -> f64 {
     exponent * std::f64::consts::LN_2 + 2.0 * s * sum
 }
 
-/// So many terms of the series leave an error below a double's own: `s` is at most 0.172.
+/// This many terms of the series leave an error below a double's own: `s` is at most 0.172.
 const TERMS: u32 = 11;
 
 #[cfg(test)]

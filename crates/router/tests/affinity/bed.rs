@@ -21,7 +21,7 @@ type Flaws = Arc<Mutex<HashMap<String, ExclusionReason>>>;
 pub(crate) struct Bed {
     pub(crate) pool: Arc<Pool<AtOnce>>,
     pub(crate) router: Router<AtOnce>,
-    pub(crate) told: Arc<Told>,
+    pub(crate) observed: Arc<Observed>,
     pub(crate) strategy: Arc<Affinity>,
     flaws: Flaws,
     interlude: Interlude,
@@ -30,9 +30,9 @@ pub(crate) struct Bed {
 /// What happens once, in the middle of a choice: when a spoilt server is asked whether it is fit.
 type Interlude = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-/// What an observer was told.
+/// What an observer got.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<Vec<Event>>);
+pub(crate) struct Observed(Mutex<Vec<Event>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -40,7 +40,7 @@ pub(crate) enum Event {
     Expired(AffinityExpired),
 }
 
-impl AffinityObserver for Told {
+impl AffinityObserver for Observed {
     fn on_set(&self, set: &AffinitySet) {
         self.0.lock().push(Event::Set(set.clone()));
     }
@@ -50,8 +50,8 @@ impl AffinityObserver for Told {
     }
 }
 
-impl Told {
-    /// Returns what was told since it was asked last.
+impl Observed {
+    /// Returns what was reported since it was asked last.
     pub(crate) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut self.0.lock())
     }
@@ -76,21 +76,21 @@ impl Bed {
     }
 
     pub(crate) fn with(config: &AffinityConfig, servers: &[(&str, u32)]) -> Self {
-        let (pool, told, flaws) = (
+        let (pool, observed, flaws) = (
             Arc::new(Pool::new()),
-            Arc::new(Told::default()),
+            Arc::new(Observed::default()),
             Flaws::default(),
         );
         let strategy = Affinity::new(config)
             .unwrap()
             .with_fallback(Arc::new(RoundRobin))
-            .with_observer(told.clone());
+            .with_observer(observed.clone());
         let strategy = Arc::new(strategy);
         let router = Router::new(pool.clone()).with_custom_strategy(strategy.clone());
         let bed = Self {
             pool,
             router,
-            told,
+            observed,
             strategy,
             flaws,
             interlude: Interlude::default(),

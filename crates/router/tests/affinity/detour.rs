@@ -26,7 +26,7 @@ async fn whatever_concerns_one_call_alone_leaves_the_key_where_it_is() {
     ] {
         let bed = Bed::new(&FOUR);
         let homes = bed.read_all(100);
-        bed.told.take();
+        bed.observed.take();
         bed.spoil("b", flaw);
         let detours = bed.read_all(100);
         for (home, detour) in homes.iter().zip(&detours) {
@@ -35,7 +35,7 @@ async fn whatever_concerns_one_call_alone_leaves_the_key_where_it_is() {
         assert_eq!(bed.read_all(100), detours, "{flaw:?}");
         bed.heal("b");
         assert_eq!(bed.read_all(100), homes, "{flaw:?}");
-        assert!(bed.told.take().is_empty(), "nothing has moved");
+        assert!(bed.observed.take().is_empty(), "nothing has moved");
     }
 }
 

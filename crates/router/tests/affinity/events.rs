@@ -1,4 +1,4 @@
-//! What is told, and when keys are forgotten.
+//! What is reported, and when keys are forgotten.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ async fn a_key_is_told_of_when_it_is_set_and_when_it_ends() {
     let home = bed.read("secret-session");
     let other = if home == "a" { "b" } else { "a" };
     bed.read("secret-session");
-    let (words, digests) = bed.told.words();
+    let (words, digests) = bed.observed.words();
     assert_eq!(words, [format!("session to {home}")]);
 
     bed.spoil(&home, ExclusionReason::Unreachable);
     bed.read("secret-session");
     bed.read("secret-session");
-    let (words, moved) = bed.told.words();
+    let (words, moved) = bed.observed.words();
     assert_eq!(
         words,
         [
@@ -35,7 +35,7 @@ async fn a_key_is_told_of_when_it_is_set_and_when_it_ends() {
     bed.heal(&home);
     advance(Duration::from_secs(30 * 60)).await;
     let back = bed.read("secret-session");
-    let (words, _) = bed.told.words();
+    let (words, _) = bed.observed.words();
     assert_eq!(
         words,
         [
@@ -56,7 +56,7 @@ async fn removed_and_drained_are_told_apart() {
     drop(bed.pool.drain(&crate::bed::server("b")));
     bed.read("1");
     assert_eq!(
-        bed.told.words().0,
+        bed.observed.words().0,
         [
             "session to a",
             "session from a: removed",
@@ -72,13 +72,13 @@ async fn each_call_begins_the_ttl_anew() {
     let config = AffinityConfig::default().with_ttl(Duration::from_secs(10));
     let bed = Bed::with(&config, &TWO);
     let home = bed.read("1");
-    bed.told.take();
+    bed.observed.take();
     for _ in 0..5 {
         advance(Duration::from_millis(9_999)).await;
         assert_eq!(bed.read("1"), home);
     }
-    assert!(bed.told.take().is_empty());
-    // a look is no use
+    assert!(bed.observed.take().is_empty());
+    // a lookup is not a use
     advance(Duration::from_secs(6)).await;
     assert!(
         bed.router
@@ -88,7 +88,7 @@ async fn each_call_begins_the_ttl_anew() {
     );
     advance(Duration::from_secs(4)).await;
     bed.read("1");
-    assert_eq!(bed.told.take().len(), 2);
+    assert_eq!(bed.observed.take().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +97,7 @@ async fn there_are_never_more_keys_than_may_be_and_those_that_go_are_told_of() {
     let bed = Bed::with(&config, &TWO);
     bed.read_all(200);
     assert_eq!(bed.strategy.held(), 50);
-    let events = bed.told.take();
+    let events = bed.observed.take();
     let expired = events
         .iter()
         .filter(|event| matches!(event, Event::Expired(_)));
@@ -113,7 +113,7 @@ async fn no_name_is_told() {
     ] {
         let bed = Bed::with(&AffinityConfig::default().with_by(by), &TWO);
         bed.read("secret-session");
-        let events = bed.told.take();
+        let events = bed.observed.take();
         assert_eq!(events.len(), 1);
         let text = format!("{events:?} {:?}", bed.strategy);
         assert!(
@@ -141,11 +141,11 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
         homes[0].clone()
     };
     let homes = read_at_once();
-    assert_eq!(bed.told.take().len(), SESSIONS);
+    assert_eq!(bed.observed.take().len(), SESSIONS);
     bed.spoil("b", ExclusionReason::Unreachable);
     read_at_once();
     let moved = homes.iter().filter(|home| *home == "b").count();
-    assert_eq!(bed.told.take().len(), 2 * moved);
+    assert_eq!(bed.observed.take().len(), 2 * moved);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,15 +153,15 @@ async fn a_call_that_comes_too_late_to_move_a_key_leaves_it() {
     let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50)]);
     let home = bed.read("1");
     bed.spoil(&home, ExclusionReason::Unreachable);
-    bed.told.take();
+    bed.observed.take();
     // both have found the key at the same home before either moves it
-    let (router, told) = (bed.router.clone(), bed.told.clone());
+    let (router, observed) = (bed.router.clone(), bed.observed.clone());
     bed.interrupt(move || {
         assert!(router.decide(&crate::bed::read("1")).is_some());
-        assert_eq!(told.take().len(), 2);
+        assert_eq!(observed.take().len(), 2);
     });
     bed.read("1");
-    assert!(bed.told.take().is_empty());
+    assert!(bed.observed.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,22 +173,22 @@ async fn a_router_tells_where_keys_go_among_its_other_events() {
     let home = router.decide(&crate::bed::read("1")).unwrap();
     bed.spoil(home.as_str(), ExclusionReason::Unreachable);
     router.decide(&crate::bed::read("1")).unwrap();
-    let mut told = Vec::new();
-    while told.len() < 3 {
+    let mut observed = Vec::new();
+    while observed.len() < 3 {
         let event = serde_json::to_value(events.next().await.unwrap()).unwrap();
         if event["by"] == "session" {
-            told.push(event);
+            observed.push(event);
         }
     }
-    let types: Vec<&str> = told
+    let types: Vec<&str> = observed
         .iter()
         .filter_map(|event| event["type"].as_str())
         .collect();
     assert_eq!(types, ["affinitySet", "affinityExpired", "affinitySet"]);
-    assert_eq!(told[0]["ttl_ms"], 30 * 60 * 1000);
-    assert_eq!(told[0]["server"], home.as_str());
-    assert_eq!(told[1]["server"], home.as_str());
-    assert_eq!(told[1]["reason"], "unreachable");
-    assert_eq!(told[1]["key"], told[0]["key"]);
-    assert_ne!(told[2]["server"], home.as_str());
+    assert_eq!(observed[0]["ttl_ms"], 30 * 60 * 1000);
+    assert_eq!(observed[0]["server"], home.as_str());
+    assert_eq!(observed[1]["server"], home.as_str());
+    assert_eq!(observed[1]["reason"], "unreachable");
+    assert_eq!(observed[1]["key"], observed[0]["key"]);
+    assert_ne!(observed[2]["server"], home.as_str());
 }

@@ -26,7 +26,7 @@ async fn calls_without_a_key_go_where_the_other_strategy_says() {
     let calls = (0..8).map(|_| without_session("ada", "{}"));
     assert_eq!(servers(&bed, calls), "abcdabcd");
     assert_eq!(bed.strategy.held(), 0);
-    assert!(bed.told.take().is_empty());
+    assert!(bed.observed.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +40,7 @@ async fn by_principal_keeps_calls_without_a_session_together() {
         .map(|n| bed.decide(&without_session(&format!("u{n}"), "{}")))
         .collect();
     assert_eq!(homes.len(), 4);
-    assert!(bed.told.words().0[0].starts_with("user to "));
+    assert!(bed.observed.words().0[0].starts_with("user to "));
 }
 
 #[tokio::test(start_paused = true)]

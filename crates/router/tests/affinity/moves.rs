@@ -165,7 +165,7 @@ async fn looking_what_would_be_chosen_remembers_nothing() {
         .collect();
     assert_eq!(order.len(), 4);
     assert_eq!(bed.strategy.held(), 0);
-    assert!(bed.told.take().is_empty());
+    assert!(bed.observed.take().is_empty());
     assert_eq!(bed.decide(&call), order[0]);
     bed.spoil(&order[0], ExclusionReason::BreakerOpen);
     assert_eq!(bed.decide(&call), order[1]);

@@ -100,9 +100,9 @@ async fn who_waits_for_the_end_of_a_drain_is_told_that_it_was_taken_back() {
     let running = tokio::spawn(bed.router().oneshot(call(&read, json!({}))));
     tokio::task::yield_now().await;
     let draining = bed.pool.drain(&server("a")).unwrap();
-    let told = tokio::spawn(async move { draining.finished().await });
+    let reported = tokio::spawn(async move { draining.finished().await });
     tokio::task::yield_now().await;
     bed.pool.undrain(&server("a")).unwrap();
-    assert_eq!(told.await.unwrap(), Drained::Undrained);
+    assert_eq!(reported.await.unwrap(), Drained::Undrained);
     assert!(!running.is_finished());
 }

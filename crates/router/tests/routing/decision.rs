@@ -1,4 +1,4 @@
-//! What a record tells of how a server was chosen.
+//! What a record reports how a server was chosen.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
@@ -96,7 +96,7 @@ async fn it_says_what_the_rule_demands_and_what_speaks_against_each() {
             "standby (0, too_light)"
         ]
     );
-    // the sick one is no alternate: what cannot be undone is not tried there
+    // the sick one is not an alternate: what cannot be undone is not tried there
     assert_eq!(decision.alternates, [server("b")]);
 }
 
@@ -114,11 +114,11 @@ async fn each_server_asked_is_a_decision_of_its_own() {
     let (call, record) = recorded(read());
     bed.send(call).await.unwrap();
     let decisions = record.routes();
-    let told: Vec<_> = decisions
+    let reported: Vec<_> = decisions
         .iter()
         .map(|d| (d.chosen.as_ref().unwrap().as_str(), d.refused_before))
         .collect();
-    assert_eq!(told, [("a", 0), ("b", 1), ("c", 2)]);
+    assert_eq!(reported, [("a", 0), ("b", 1), ("c", 2)]);
     assert_eq!(
         words(&decisions[2]),
         ["c (50)", "a (50, refused)", "b (50, refused)"]

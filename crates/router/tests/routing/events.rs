@@ -30,7 +30,7 @@ async fn each_choice_and_each_failure_is_told() {
         RouteEvent::RouteFailed { decision, error },
     ] = &heard(&mut listener)[..]
     else {
-        panic!("one choice, and that nobody is left");
+        panic!("one choice, and that no server is left");
     };
     assert_eq!(chosen.chosen, Some(server("a")));
     assert_eq!(*error, ErrorKind::BreakerOpen);
@@ -102,7 +102,7 @@ async fn where_a_session_goes_is_told_on_the_same_stream() {
     let mut listener = bed.pool.events().listen();
     let caller = Caller::new(Principal::new("ada")).with_session(SessionId::new("s-1"));
     let call = read().with_caller(Arc::new(caller));
-    // to look is no call: nothing is remembered, and nothing told
+    // to look is not a call: nothing is remembered, and nothing reported
     let home = bed.router().explain(&call).chosen;
     assert_eq!(heard(&mut listener), []);
     bed.send(call.clone()).await.unwrap();

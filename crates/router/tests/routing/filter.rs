@@ -169,7 +169,7 @@ async fn open_breakers_leave_reads_a_minimum_share_of_a_set() {
             "{percent} {broken}"
         );
     }
-    // a connection that is lost, or an operator, is no mistake of a breaker
+    // a connection that is lost, or an operator, is not a mistake of a breaker
     assert_eq!(reached(50, 8, ExclusionReason::Unreachable).await, 2);
     assert_eq!(reached(50, 8, ExclusionReason::HeldOpen).await, 2);
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, advance, sleep};
 
 use crate::bed::{Bed, member, weight};
 
-/// A server whose calls take so many milliseconds, as long as the number is left alone.
+/// A server whose calls take this many milliseconds, as long as the number is left alone.
 fn taking(millis: &Arc<AtomicU64>) -> MockService {
     let millis = millis.clone();
     MockService::new(move |_, _| {
@@ -38,7 +38,7 @@ fn bed(services: &[MockService]) -> Bed {
     Bed::new(StrategyName::PeakEwma, members.collect())
 }
 
-/// Sends so many calls, one every so many milliseconds, and waits for all of them.
+/// Sends this many calls, one every this many milliseconds, and waits for all of them.
 async fn load(bed: &Bed, tool: &Arc<Tool>, calls: u64, every: u64) {
     let start = Instant::now();
     let all = (0..calls).map(|n| async move {

@@ -36,7 +36,7 @@ fn first(router: &Router<MockService>, tool: &Arc<Tool>) -> Option<String> {
         .map(|id| id.to_string())
 }
 
-/// So many servers without a word before those that are given.
+/// This many servers without a word before those that are given.
 fn among(plain: usize, members: Vec<Member<MockService>>) -> Vec<Member<MockService>> {
     let plain = (0..plain).map(|n| counting(&format!("plain{n}")));
     plain.chain(members).collect()
@@ -78,7 +78,7 @@ async fn servers_of_a_category_that_the_tool_names_come_first() {
 async fn where_no_category_is_named_every_server_is_as_good() {
     for plain in [3, 40] {
         let router = Bed::new(StrategyName::Category, among(plain, vec![])).router();
-        for tool in [tagged([]), tagged(["nobody"])] {
+        for tool in [tagged([]), tagged(["none"])] {
             let mut got = BTreeMap::new();
             for _ in 0..plain * 40 {
                 *got.entry(first(&router, &tool)).or_insert(0) += 1;

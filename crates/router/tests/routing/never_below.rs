@@ -1,5 +1,5 @@
 //! Whatever the pool, the strategy, the health and the call: what destroys never reaches a server
-//! below its weight, and where nobody is fit, the error names everybody and why.
+//! below its weight, and where no one is fit, the error names everybody and why.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
@@ -191,7 +191,7 @@ fn wipe(request: &Request, servers: &[Server]) -> ToolCall {
         call = call.with_cost_budget(budget);
     }
     if let Some(session) = request.session {
-        let caller = Caller::new(Principal::new("somebody"));
+        let caller = Caller::new(Principal::new("alice"));
         let session = SessionId::new(session.to_string());
         call = call.with_caller(Arc::new(caller.with_session(session)));
     }
@@ -203,7 +203,8 @@ fn wipe(request: &Request, servers: &[Server]) -> ToolCall {
 }
 
 impl Request {
-    /// Says whether a call like this may go to a server; nothing where that may change any moment.
+    /// Returns `true` if a call like this may go to a server; nothing where that may change any
+    /// moment.
     fn may_go(&self, n: usize, to: &Server, router_budget: Option<f64>) -> Option<bool> {
         let budgets = [self.budget, router_budget].into_iter().flatten();
         let budget = budgets.map(|budget| budget.max(0.0)).reduce(f64::min);
@@ -267,10 +268,10 @@ proptest! {
                 .enumerate()
                 .map(|(n, to)| (request.may_go(n, to, budget), to))
                 .collect();
-            let nobody = verdicts.iter().all(|(may, _)| *may == Some(false));
-            let somebody = verdicts.iter().any(|(may, to)| *may == Some(true) && !to.refuses);
+            let none = verdicts.iter().all(|(may, _)| *may == Some(false));
+            let someone = verdicts.iter().any(|(may, to)| *may == Some(true) && !to.refuses);
             match result {
-                Ok(_) => prop_assert!(!nobody),
+                Ok(_) => prop_assert!(!none),
                 Err(error) if request.pin.is_some_and(|pin| pin >= servers.len()) => {
                     let other = if request.elsewhere_only {
                         ErrorKind::NoEligibleServer
@@ -280,8 +281,8 @@ proptest! {
                     prop_assert_eq!(error.kind(), other);
                 }
                 Err(error) => {
-                    prop_assert!(!somebody, "{}", error);
-                    if nobody {
+                    prop_assert!(!someone, "{}", error);
+                    if none {
                         prop_assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
                         let names_all = !request.elsewhere_only && request.pin.is_none();
                         for n in (0..servers.len()).filter(|_| names_all) {

@@ -61,13 +61,13 @@ async fn each_end_of_a_call_is_counted_as_what_it_is() {
         let bed = Bed::new(StrategyName::default(), vec![refusing("a", error.clone())]);
         bed.send(read()).await.unwrap_err();
         let totals = of(&bed, "a").totals;
-        let told = [
+        let reported = [
             totals.answers,
             totals.faults,
             totals.refusals,
             totals.cancelled,
         ];
-        assert_eq!(told, expected, "{error}");
+        assert_eq!(reported, expected, "{error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! An MCP server on standard input and output that fails as it is told to:
+//! An MCP server on standard input and output that fails as instructed:
 //! `chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]`.
 //!
 //! What it executes is written into the ledger at once, so that it outlives the process. A fault

@@ -1,7 +1,7 @@
 //! Compares our answers with NeuroLink's: `parity [--json] [FILE]`.
 //!
 //! FILE holds one recorded call a line, `{"fn", "input", "output"}`. By default it is the recording
-//! that lies beside the checkout, or the cases of this crate where there is none. Fails if any case
+//! that is beside the checkout, or the cases of this crate where there is none. Fails if any case
 //! does.
 
 use std::error::Error;

@@ -1,10 +1,10 @@
 //! Measures inference: `score [--rules standard|neurolink] [--errors N] [--json] [FILE]`.
 //!
-//! `--errors` shows so many mistakes, the worst first; writes that would be called read-only are
+//! `--errors` shows this many mistakes, the worst first; writes that would be called read-only are
 //! always shown. Behind a figure stands how far it depends on which servers are in the file.
 //!
 //! FILE holds one tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. By
-//! default it is the recording that lies beside the checkout, or the corpus of this crate where
+//! default it is the recording that is beside the checkout, or the corpus of this crate where
 //! there is none.
 
 use std::error::Error;

@@ -44,14 +44,14 @@ pub fn answer(function: &str, input: &Value, theirs: &Value) -> Result<Answer, S
             &stated()?,
         ))?,
         "mergeAnnotations" => {
-            let sets = input.as_array().ok_or("the input is no list")?.iter();
+            let sets = input.as_array().ok_or("the input is not a list")?.iter();
             let sets = sets
                 .map(|set| (!set.is_null()).then(|| hints::read(set)).transpose())
                 .collect::<Result<Vec<_>, _>>()?;
             hints::write(&neurolink::merge(sets.iter().map(Option::as_ref)))?
         }
         "validateAnnotations" => json!(neurolink::validate(
-            input.as_object().ok_or("the input is no object")?
+            input.as_object().ok_or("the input is not an object")?
         )),
         "getAnnotationSummary" => json!(hints::read(input)?.to_string()),
         "getToolSafetyLevel" => json!(stated()?.safety_level()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Why an answer of ours is another one than NeuroLink's, and right all the same.
 ///
 /// A case passes with one of these only if what is said here is so: each is checked against the
-/// case, and a difference that is none of them is a failure.
+/// case, and any other difference is a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -44,7 +44,7 @@ pub struct Difference {
     pub function: String,
     /// What it was given.
     pub input: Value,
-    /// NeuroLink's answer, or nothing where the line is no case.
+    /// NeuroLink's answer, or nothing where the line is not a case.
     pub theirs: Value,
     /// Ours, or what is wrong with the case.
     pub ours: Value,
@@ -65,7 +65,7 @@ pub struct Parity {
 }
 
 impl Parity {
-    /// Runs all cases of a text, one a line. A line that is no case is a failed one.
+    /// Runs all cases of a text, one a line. A line that is not a case is a failed one.
     #[must_use]
     pub fn run(cases: &str) -> Self {
         let mut parity = Self::default();

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The hints a tool's author declared; `None` is no label.
+/// The hints a tool's author declared; `None` is not a label.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(
@@ -45,7 +45,7 @@ pub struct Case {
     pub declared: Labels,
 }
 
-/// A line that is no tool.
+/// A line that is not a tool.
 #[derive(Debug)]
 pub struct BadLine {
     /// The line's number, from one.

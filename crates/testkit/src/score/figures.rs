@@ -245,7 +245,7 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
     score
 }
 
-/// What was concluded of a tool, and what became of it.
+/// What was concluded of a tool, and the outcome of it.
 #[derive(Clone)]
 struct Verdict {
     inferred: Inferred,

@@ -2,7 +2,7 @@
 //!
 //! Each tool is resolved as the runtime would resolve it had its server declared nothing: name,
 //! description, schema and server name are all there is. The effective hints are then compared with
-//! the declared ones. A hint that stays open counts as `false`; a hint the author left out is no
+//! the declared ones. A hint that stays open counts as `false`; a hint the author left out is not a
 //! label and is not scored. Labels are opinions, and each server has its own; so figures over all
 //! tools stand beside their mean over servers.
 //!

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::figures::{Counts, Hint, Mistake, OfServer, Score, share};
 use super::interval::Interval;
 
-/// Shows a [`Score`] to a person, with so many of its worst mistakes.
+/// Shows a [`Score`] to a person, with this many of its worst mistakes.
 #[derive(Debug)]
 pub struct Report<'a> {
     score: &'a Score,
@@ -81,10 +81,10 @@ impl Report<'_> {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let unsafe_share = (score.unsafe_share()).map_or_else(|| "-".to_owned(), percent);
         let likely = if score.harmful.is_empty() {
-            // Draws of nothing give nothing. Of a share above three in so many, one would have
+            // Draws of nothing give nothing. Of a share above three in this many, one would have
             // shown in nineteen cases of twenty.
             let bound = share(3, score.writes);
-            bound.map(|bound| format!("; so many show no less than {}", percent(bound)))
+            bound.map(|bound| format!("; this many show no less than {}", percent(bound)))
         } else {
             let between = intervals.unsafe_share;
             between.map(|Interval { low, high, .. }| {

@@ -132,13 +132,13 @@ fn verdict(resolved: &Resolved, inferred: &Inferred, trust: Trust) {
             assert_eq!(strength, Some(Strength::Strong), "{field} of {resolved:?}");
         }
         if relaxed && trust == Trust::Untrusted {
-            panic!("{field} relaxed on the word of nobody: {resolved:?}");
+            panic!("{field} relaxed without a source: {resolved:?}");
         }
     }
 }
 
 /// Under each profile, a plan agrees with its effect; and the less a server is believed, the
-/// stricter it is. Where nothing is believed, it is no laxer than if nothing were known.
+/// stricter it is. Where nothing is believed, it is not a laxer than if nothing were known.
 fn plans(verdicts: &[(Trust, Resolved); 3]) {
     let (nothing, silence) = (Inferred::default(), Annotations::default());
     let unknown = resolve(&Hints::new(&nothing, &silence, Trust::Untrusted));

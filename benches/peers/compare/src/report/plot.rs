@@ -321,11 +321,11 @@ mod tests {
             ..PeerFigures::default()
         };
         let without = PeerFigures {
-            name: "nobody".to_owned(),
+            name: "none".to_owned(),
             ..PeerFigures::default()
         };
         let svg = draw(CORRECTNESS, &[with, without]);
-        assert!(svg.contains(">a&lt;b<") && !svg.contains("nobody"), "{svg}");
+        assert!(svg.contains(">a&lt;b<") && !svg.contains("none"), "{svg}");
         assert!(!svg.contains("NaN"), "{svg}");
     }
 }

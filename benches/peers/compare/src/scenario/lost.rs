@@ -25,7 +25,7 @@ const TOOLS: &[(&str, bool)] = &[
 const SHARE: f64 = 0.3;
 const CALLERS: usize = 8;
 
-/// So many intended calls of each tool, all with keys of their own.
+/// This many intended calls of each tool, all with keys of their own.
 pub(crate) async fn run(
     subject: &dyn Subject,
     (fault, way): (Fault, &str),

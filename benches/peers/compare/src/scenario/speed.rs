@@ -36,7 +36,7 @@ pub(crate) async fn fill(peer: &Running, effort: Effort) -> Outcome<()> {
     Ok(())
 }
 
-/// The rarest of the keys is one draw in 7,000: so many leave it out one time in a thousand.
+/// The rarest of the keys is one draw in 7,000: this many leave it out one time in a thousand.
 const ENOUGH: u64 = 50_000;
 
 fn distinct(callers: usize, cached: bool, long: Duration) -> Load {

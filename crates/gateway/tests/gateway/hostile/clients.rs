@@ -1,4 +1,4 @@
-//! Clients that send what is no request, or what is somebody else's.
+//! Clients that send invalid requests, or what is someone else's.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,16 +13,16 @@ struct Row {
     row: &'static str,
     sends: Vec<u8>,
     /// The status of each answer before the connection ends.
-    told: &'static [u16],
+    expected: &'static [u16],
     /// How often a tool runs.
     runs: u64,
 }
 
-fn row(row: &'static str, sends: impl Into<Vec<u8>>, told: &'static [u16]) -> Row {
+fn row(row: &'static str, sends: impl Into<Vec<u8>>, expected: &'static [u16]) -> Row {
     Row {
         row,
         sends: sends.into(),
-        told,
+        expected,
         runs: 0,
     }
 }
@@ -95,7 +95,7 @@ fn no_http() -> Vec<Row> {
             &[400],
         ),
         row(
-            "a length that is none",
+            "an invalid length",
             raw(&format!("{head}content-length: 1e3\r\n"), body),
             &[400],
         ),
@@ -128,11 +128,7 @@ fn no_http() -> Vec<Row> {
             raw(&format!("{head}transfer-encoding: x\r\n"), body),
             &[400],
         ),
-        row(
-            "a chunk size that is none",
-            raw(&chunked, b"zz\r\n"),
-            &[400],
-        ),
+        row("an invalid chunk size", raw(&chunked, b"zz\r\n"), &[400]),
         row(
             "a chunk size of 2^64",
             raw(&chunked, b"fffffffffffffffff\r\n"),
@@ -188,7 +184,7 @@ fn no_json() -> Vec<Row> {
             text.replace("\"name\":\"bad", "\"name\":\"x\",\"name\":\"bad")
                 .as_bytes(),
         ),
-        // it is told as a message: there is no such tool
+        // it is reported as a message: there is no such tool
         row(
             "half a character in the name",
             post(CALL, text.replace("bad__pay", r"\ud800").as_bytes()),
@@ -230,11 +226,14 @@ fn no_json() -> Vec<Row> {
 fn forged() -> Vec<Row> {
     let text = call().to_string();
     let body = text.as_bytes();
-    let of = |name, headers: &str, told| row(name, post(&format!("{CALL}{headers}"), body), told);
+    let of = |name, headers: &str, expected| {
+        row(name, post(&format!("{CALL}{headers}"), body), expected)
+    };
     let legacy = text.replace("io.modelcontextprotocol/protocolVersion", "x");
-    let session = |name, headers: &str, told| row(name, post(headers, legacy.as_bytes()), told);
+    let session =
+        |name, headers: &str, expected| row(name, post(headers, legacy.as_bytes()), expected);
     vec![
-        of("an origin that is none", "origin: null\r\n", &[403]),
+        of("an invalid origin", "origin: null\r\n", &[403]),
         of("another method", "mcp-method: tools/list\r\n", &[400]),
         of("another tool", "mcp-name: good__ask\r\n", &[400]),
         of(
@@ -242,7 +241,7 @@ fn forged() -> Vec<Row> {
             "mcp-protocol-version: 2025-11-25\r\n",
             &[400],
         ),
-        session("a session of nobody", "mcp-session-id: nobody\r\n", &[404]),
+        session("an unknown session", "mcp-session-id: unknown\r\n", &[404]),
         session(
             "a session of 10 KB",
             &format!("mcp-session-id: {}\r\n", "x".repeat(10_000)),
@@ -258,7 +257,7 @@ fn forged() -> Vec<Row> {
             ..session("no session", "", &[200])
         },
         row(
-            "the end of a session of nobody",
+            "the end of an unknown session",
             format!("DELETE /mcp HTTP/1.1\r\n{HOST}{LAST}mcp-session-id: x\r\n\r\n"),
             &[404],
         ),
@@ -276,7 +275,7 @@ fn forged() -> Vec<Row> {
         Row {
             runs: 1,
             ..of(
-                "a trace that is none",
+                "an invalid trace",
                 "traceparent: 00-x\r\nbaggage: ,,=;\r\n",
                 &[200],
             )
@@ -330,14 +329,14 @@ async fn a_client_that_sends_anything_runs_nothing_and_holds_nothing() {
     for Row {
         row,
         sends: bytes,
-        told,
+        expected,
         runs,
     } in rows.into_iter().flatten()
     {
         let before = ran().await;
         let answered = sends(&scene, &bytes).await;
         let found = (&answered[..], ran().await - before - 1);
-        scene.holds(row, found == (told, runs), &found);
+        scene.holds(row, found == (expected, runs), &found);
         scene.bounded(row);
         scene.neighbour(row).await;
     }

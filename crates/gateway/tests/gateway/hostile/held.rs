@@ -63,7 +63,7 @@ async fn what_never_ends_is_given_up() {
                 "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n",
             ),
         ] {
-            // what fills the gateway's limit for one event is told as too large, if it comes in
+            // what fills the gateway's limit for one event is reported as too large, if it comes in
             // time
             let again = again.repeat(100);
             http.endless(row, move |_| {
@@ -98,9 +98,9 @@ async fn long_answers_at_the_same_time_take_the_room_of_a_few() {
                 .then(Then::Hold)
         });
         let calls = (0..LONG_ANSWERS).map(|_| http.scene.call("pay"));
-        for (_, told) in futures_util::future::join_all(calls).await {
+        for (_, reported) in futures_util::future::join_all(calls).await {
             http.scene
-                .holds("a long answer", told == "outcome_unknown", &told);
+                .holds("a long answer", reported == "outcome_unknown", &reported);
         }
         let (start, now) = (&http.scene.start, http.scene.usage());
         // two at a time, what is given back a little later, and what all else takes

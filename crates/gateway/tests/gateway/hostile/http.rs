@@ -13,7 +13,7 @@ pub(super) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
 /// Both tools succeed.
 pub(super) const OK: [&str; 2] = ["ok", "ok"];
-/// Nobody knows whether it ran.
+/// No one knows whether it ran.
 pub(super) const LOST: [&str; 2] = ["connection_lost", "outcome_unknown"];
 
 /// A good result.

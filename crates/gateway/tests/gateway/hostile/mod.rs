@@ -75,7 +75,7 @@ struct Scene {
     gateway: Gateway,
     next: AtomicU64,
     start: Usage,
-    /// What rows did not keep: told together at the end.
+    /// What rows did not keep: reported together at the end.
     broken: Mutex<Vec<String>>,
 }
 
@@ -197,7 +197,7 @@ impl Http {
     async fn row(
         &self,
         row: &str,
-        told: [&str; 2],
+        expected: [&str; 2],
         plays: impl Fn(&str) -> Reply + Send + Sync + 'static,
     ) {
         self.peer.plays(plays);
@@ -206,7 +206,7 @@ impl Http {
         let seen = self.ledger.of(pay).seen;
         let found = (read.as_str(), paid.as_str(), seen);
         self.scene
-            .holds(row, found == (told[0], told[1], 1), &found);
+            .holds(row, found == (expected[0], expected[1], 1), &found);
         self.scene.bounded(row);
         self.scene.neighbour(row).await;
     }

@@ -7,10 +7,10 @@ use callward_testkit::hostile::peer::{Reply, Then};
 use super::Http;
 use super::http::{LOST, OK, result};
 
-/// What a caller is told of a status without a body.
-fn told(era: Era, status: u16) -> [&'static str; 2] {
+/// What a caller gets of a status without a body.
+fn replies(era: Era, status: u16) -> [&'static str; 2] {
     match status {
-        // the protocol is switched, and nobody asked for that
+        // the protocol is switched, and no one asked for that
         101 => ["protocol"; 2],
         // the final answer never comes
         100..=199 => LOST,
@@ -33,7 +33,7 @@ async fn statuses(era: Era) {
                 100..=199 => Then::End(Break::Close),
                 _ => Then::Keep,
             };
-            http.row(&row, told(era, status), move |_| {
+            http.row(&row, replies(era, status), move |_| {
                 Reply::http(status, "", "").runs(runs).then(then)
             })
             .await;

@@ -1,4 +1,4 @@
-//! A server on a pipe that writes what is no answer, or none.
+//! A server on a pipe that writes invalid answers, or none.
 
 use serde_json::Value;
 
@@ -8,13 +8,13 @@ use crate::support::until;
 
 const GOOD: &str = r#"says "did it""#;
 
-/// What the server does on a call, and what both tools are told; a server that dies is called once.
+/// What the server does on a call, and what both tools get; a server that dies is called once.
 const ROWS: &[(&str, &str, &str)] = &[
-    ("a line that is none", "echo nonsense; says x", "ok"),
+    ("an invalid line", "echo nonsense; says x", "ok"),
     ("empty lines", r"printf '\n\n\r\n\n'; says x", "ok"),
     ("invalid UTF-8", r"printf '\377\376\300\n'; says x", "ok"),
     (
-        "an answer to nobody",
+        "an answer without a request",
         r#"echo '{"jsonrpc":"2.0","id":999999,"result":{}}'; says x"#,
         "ok",
     ),
@@ -123,7 +123,7 @@ const DEATHS: &[(&str, &str)] = &[
     ("closes its output", "exec >&-; exit 0"),
 ];
 
-/// An answer, cut after so many bytes.
+/// An answer, cut after this many bytes.
 const CUT: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}' "$id" | head -c "#;
 /// How many bytes it has at least, without the line break.
 const LENGTH: usize = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#.len();
@@ -145,12 +145,12 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         let call = format!("\"call\":{call}}}");
         text.lines().filter(|line| line.contains(&call)).count()
     };
-    for (row, script, told) in ROWS {
+    for (row, script, reported) in ROWS {
         std::fs::write(&plays, script).unwrap();
         let (_, read) = scene.call("read").await;
         let (pay, paid) = scene.call("pay").await;
         let found = (read.as_str(), paid.as_str(), runs(pay));
-        scene.holds(row, found == (told, told, 1), &found);
+        scene.holds(row, found == (reported, reported, 1), &found);
         scene.bounded(row);
         scene.neighbour(row).await;
     }

@@ -38,7 +38,7 @@ impl Upstream {
         result
     }
 
-    /// Says whether an HTTP server opens sessions, as far as is known. A session that was lost
+    /// Returns `true` if an HTTP server opens sessions, as far as is known. A session that was lost
     /// since shows no less.
     pub(super) fn opens_sessions(&self) -> bool {
         self.server_info().is_some_and(|info| info.opens_sessions)
@@ -87,7 +87,7 @@ impl Upstream {
     }
 }
 
-/// Says whether a call was not sent as the server does not know `initialize`.
+/// Returns `true` if a call was not sent as the server does not know `initialize`.
 fn is_refused_session(result: &Result<ToolOutput, ToolError>) -> bool {
     result.as_ref().is_err_and(|error| {
         error.kind() == ErrorKind::ConnectFailed

@@ -12,7 +12,7 @@ use super::conn::Conn;
 use super::pool::Pool;
 
 /// The body of an answer. The connection goes back to the pool as soon as the server has said all;
-/// it is closed if nobody reads so far.
+/// it is closed if no one reads so far.
 #[derive(Debug)]
 pub(super) struct AnswerBody {
     /// There until the body is dropped.
@@ -50,7 +50,7 @@ impl Body for AnswerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         if let Some(conn) = &mut self.conn {
-            let _ = conn.poll(cx); // its end is told to the bytes
+            let _ = conn.poll(cx); // the bytes show its end
             self.settle();
         }
         let Some(bytes) = &mut self.bytes else {

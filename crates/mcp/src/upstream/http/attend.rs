@@ -71,17 +71,19 @@ async fn watch(link: &Arc<HttpLink>) {
 
 /// Asks for a sign of life, or makes a session where there is none.
 async fn revive(link: &Arc<HttpLink>) -> Result<(), String> {
-    let told = |error: RequestError| error.into_tool_error().message().to_owned();
+    let reported = |error: RequestError| error.into_tool_error().message().to_owned();
     let Some(session) = link.current() else {
-        return link.session().await.map(|_| ()).map_err(told);
+        return link.session().await.map(|_| ()).map_err(reported);
     };
     match live(link, &session).await {
         Ok(()) => {
             link.endpoint.shared.up();
             Ok(())
         }
-        Err(RequestError::SessionGone) => link.renewed(&session).await.map(|_| ()).map_err(told),
-        Err(error) => Err(told(error)),
+        Err(RequestError::SessionGone) => {
+            link.renewed(&session).await.map(|_| ()).map_err(reported)
+        }
+        Err(error) => Err(reported(error)),
     }
 }
 
@@ -130,7 +132,7 @@ async fn attend(link: &Arc<HttpLink>) {
             return std::future::pending().await;
         }
         if was_listening {
-            // what changed between the two streams was announced to nobody
+            // what changed between the two streams was announced to no one
             shared.tools_changed();
         }
         let since = tokio::time::Instant::now();

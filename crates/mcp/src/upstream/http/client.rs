@@ -28,7 +28,7 @@ pub(super) struct Client {
     connect: Connect,
     pub(super) pool: Arc<Pool>,
     uri: Uri,
-    /// What the first line of a request asks for: the address as whoever reads it wants it.
+    /// What the first line of a request asks for: the address as anyone who reads it wants it.
     target: Uri,
     /// What every request carries: the headers of the configuration, and what follows from the
     /// address.
@@ -38,7 +38,7 @@ pub(super) struct Client {
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(super) enum SendError {
-    /// There is no connection.
+    /// There is not a connection.
     Connect(ConnectError),
     /// The connection broke, or closed, before an answer.
     Broken(BoxError),
@@ -47,7 +47,7 @@ pub(super) enum SendError {
 impl Client {
     /// Builds the client.
     ///
-    /// Redirects are not followed: they would send a call to a place nobody configured, some of
+    /// Redirects are not followed: they would send a call to a place no one configured, some of
     /// them as a GET. Nothing is sent twice but what certainly never left: a request goes to
     /// another connection if the one it was given to had closed before it took any of it.
     ///
@@ -148,7 +148,8 @@ impl Client {
         }
     }
 
-    /// Makes a connection, or takes one that comes back meanwhile. Says whether it was used before.
+    /// Makes a connection, or takes one that comes back meanwhile. Returns `true` if it was used
+    /// before.
     async fn conn(&self) -> Result<(Box<Conn>, bool), SendError> {
         let opening = self.connect.open(self.uri.clone());
         let mut opening = Box::pin(async move {

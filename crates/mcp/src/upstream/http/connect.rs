@@ -171,7 +171,7 @@ impl fmt::Debug for Connect {
 }
 
 impl Connect {
-    /// Says whether requests go to a proxy, which has to be told the server in each.
+    /// Returns `true` if requests go to a proxy, which needs the server in each.
     pub(super) fn is_forwarded(&self) -> bool {
         matches!(self.way, Way::Forwarded(..))
     }
@@ -187,7 +187,7 @@ impl Connect {
         Box::pin(async move {
             let place = tokio::time::timeout(timeout, free.acquire_owned()).await;
             let Ok(Ok(place)) = place else {
-                return Err(ConnectError::NoneFree(max)); // nobody closes the semaphore
+                return Err(ConnectError::NoneFree(max)); // no one closes the semaphore
             };
             let wire = tokio::time::timeout(timeout, way.go(server))
                 .await

@@ -90,7 +90,7 @@ impl EventReader {
         }
     }
 
-    /// Takes a line out of the chunk, or what there is of it. Says whether its end is there.
+    /// Takes a line out of the chunk, or what there is of it. Returns `true` if its end is there.
     fn take_line(&mut self) -> Result<bool, RequestError> {
         if self.after_return && !self.chunk.is_empty() {
             self.after_return = false;

@@ -185,7 +185,7 @@ async fn read(
                 outcome.map_err(RequestError::Refused)?
             }
             Ok(_) => {
-                // whose answer it is, nobody knows: more may follow on the connections that are
+                // whose answer it is, no one knows: more may follow on the connections that are
                 // kept
                 endpoint.close_idle();
                 return Err(RequestError::misdirected());
@@ -231,7 +231,7 @@ async fn read_events(
                     return Err(RequestError::unreadable(&error));
                 }
                 Err(error) => {
-                    tracing::debug!(server = %endpoint.shared.id, %error, "an event that is no message");
+                    tracing::debug!(server = %endpoint.shared.id, %error, "an event that is not a message");
                 }
             }
         }
@@ -298,7 +298,7 @@ fn shown(content_type: &str) -> String {
 /// How many characters of a content type are shown.
 const MAX_CONTENT_TYPE: usize = 60;
 
-/// Says whether a content type is the given one, whatever its parameters.
+/// Returns `true` if a content type is the given one, whatever its parameters.
 fn is_of(content_type: &str, media: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case(media)
@@ -333,8 +333,8 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
     }
 }
 
-/// Ends what a request left behind: no more progress; and a legacy server is told that nobody waits
-/// any more. A modern one sees its stream closed.
+/// Ends what a request left behind: no more progress; and a legacy server is notified that no one
+/// waits any more. A modern one sees its stream closed.
 struct InFlight<'a> {
     endpoint: &'a Arc<Endpoint>,
     session: &'a Arc<Session>,
@@ -347,7 +347,7 @@ impl Drop for InFlight<'_> {
         self.endpoint.reports.leave(self.id);
         if self.armed {
             let message = ask::cancelled(self.id);
-            // without it the server only works in vain
+            // without it the server only works without success
             let _ = self.endpoint.notices.push(self.session, message);
         }
     }

@@ -215,7 +215,7 @@ impl HttpLink {
         Ok(())
     }
 
-    /// Says whether the server's era mirrors arguments into headers.
+    /// Returns `true` if the server's era mirrors arguments into headers.
     pub(in crate::upstream) fn mirrors(&self) -> bool {
         self.current()
             .is_some_and(|session| list::mirrors(session.info.era))
@@ -333,7 +333,7 @@ impl HttpLink {
         }
     }
 
-    /// Makes a session, unless somebody did meanwhile.
+    /// Makes a session, unless someone did meanwhile.
     async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
         let before = self.attempts.load(Ordering::Acquire);
         let _making = self.making.lock().await;

@@ -1,6 +1,6 @@
 //! Servers behind streamable HTTP.
 //!
-//! There is no connection to lose: each request stands alone. What is kept is the session, which
+//! There is not a connection to lose: each request stands alone. What is kept is the session, which
 //! for a modern server is only the knowledge that it is modern.
 
 mod answer;

@@ -1,4 +1,4 @@
-//! What a server is told without anyone waiting: replies to its requests, and which calls are
+//! What a server gets without anyone waiting: replies to its requests, and which calls are
 //! cancelled.
 //!
 //! A server decides how many there are, so they share one bounded queue, and each has a time limit.
@@ -60,7 +60,7 @@ impl Notices {
     }
 
     /// Queues a reply to a request of the server. Of those that have to be dropped the first is
-    /// told.
+    /// reported.
     pub(super) fn reply(&self, session: &Arc<Session>, message: Vec<u8>) {
         let is_lost = !self.push(session, message) && !self.queue.is_closed();
         if is_lost && !self.has_dropped.swap(true, Ordering::Relaxed) {
@@ -88,8 +88,8 @@ async fn send(endpoint: &Arc<Endpoint>, notice: Notice) {
     if notice.since.elapsed() > MAX_WAIT {
         return;
     }
-    let told = exchange::tell(endpoint, &notice.session, notice.message);
-    if let Ok(Err(error)) = tokio::time::timeout(TIMEOUT, told).await {
+    let reported = exchange::tell(endpoint, &notice.session, notice.message);
+    if let Ok(Err(error)) = tokio::time::timeout(TIMEOUT, reported).await {
         let error = error.into_tool_error();
         tracing::debug!(server = %endpoint.shared.id, %error, "a notice was not taken");
     }

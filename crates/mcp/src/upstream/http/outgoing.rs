@@ -12,13 +12,13 @@ const HELD: u8 = 0;
 const TAKEN: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// The body of a request. Its last byte, the bracket without which a message is no JSON, is a piece
-/// of its own, handed out when the connection asks for it.
+/// The body of a request. Its last byte, the bracket without which a message is not JSON, is a
+/// piece of its own, handed out when the connection asks for it.
 ///
 /// So a request whose last piece was never asked for has not run: the server has neither the length
 /// that was announced nor a message it could parse. The HTTP client asks for pieces as it finds
-/// room in its buffers, some hundred kilobytes: what is smaller is taken at once, and of it nothing
-/// is known but where the connection was gone before.
+/// space in its buffers, some hundred kilobytes: what is smaller is taken at once, and of it
+/// nothing is known but where the connection was gone before.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     rest: Bytes,

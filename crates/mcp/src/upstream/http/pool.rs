@@ -1,4 +1,4 @@
-//! Connections that nobody uses at the moment.
+//! Connections that no one uses at the moment.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use super::conn::Conn;
 
 /// How long a connection may lie unused before it is given up.
 ///
-/// A request that meets a connection its server is just closing is lost, and nobody can say whether
+/// A request that meets a connection its server is just closing is lost, and no one can say whether
 /// it ran. The servers most in use close after five seconds: Node's and uvicorn's default. Ours
 /// goes first.
 pub(super) const IDLE: Duration = Duration::from_secs(4);
 /// How many unused connections are kept. More are closed as they come back.
 pub(super) const MAX_IDLE: usize = 256;
 
-/// The connections to one server that nobody uses at the moment.
+/// The connections to one server that no one uses at the moment.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     idle: Mutex<Idle>,
-    /// Tells one who waits for a connection that there may be one.
+    /// Notifies one waiter that there may be a connection.
     freed: Notify,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Pool {
 struct Idle {
     /// As they came back, the last at the end.
     conns: Vec<(Instant, Box<Conn>)>,
-    /// Whether a task will close what lies here for too long.
+    /// Whether a task will close what is idle for too long.
     is_watched: bool,
 }
 
@@ -39,7 +39,7 @@ impl Pool {
     pub(super) fn take(&self) -> Option<Box<Conn>> {
         loop {
             let (since, mut conn) = self.idle.lock().conns.pop()?;
-            // what was closed, or has sent what nobody asked for, is seen by looking
+            // what was closed, or has sent what no one asked for, is seen by looking
             if since.elapsed() < IDLE && conn.look() {
                 return Some(conn);
             }
@@ -77,7 +77,7 @@ impl Pool {
         drop(conns); // not under the lock: closing takes its time
     }
 
-    /// Waits until a connection may have come back since somebody last waited.
+    /// Waits until a connection may have come back since someone last waited.
     pub(super) async fn freed(&self) {
         self.freed.notified().await;
     }

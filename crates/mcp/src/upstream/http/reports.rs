@@ -24,7 +24,7 @@ impl Reports {
         self.0.lock().remove(&id);
     }
 
-    /// Hands a report to whoever wants it, if anybody does.
+    /// Hands a report to anyone who wants it, if anybody does.
     pub(super) fn report(&self, params: &[u8]) {
         let sink = ask::progress_id(params).and_then(|id| self.0.lock().get(&id).cloned());
         if let Some(sink) = sink {

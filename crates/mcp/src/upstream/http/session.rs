@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// Sets who is told how long it lasted, if it is one.
+    /// Sets who is notified how long it lasted, if it is one.
     pub(super) fn observed_by(mut self, observer: Option<&Arc<dyn PeerObserver>>) -> Self {
         let session = PeerSession::new(PeerSide::Client, "tcp");
         let observer = observer.filter(|_| self.id().is_some());
@@ -124,8 +124,8 @@ impl Session {
         self.has_no_stream.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether it may be worth to listen: a legacy server may announce changes, and make
-    /// requests, on a stream of its own; a modern one says whether it announces changes.
+    /// Returns `true` if it may be worth to listen: a legacy server may announce changes, and make
+    /// requests, on a stream of its own; a modern one states if it announces changes.
     pub(super) fn may_have_stream(&self) -> bool {
         let may = self.info.era == Era::Legacy || self.info.tools_list_changed;
         may && !self.has_no_stream.load(Ordering::Relaxed)
@@ -143,7 +143,7 @@ impl Session {
         self.began.elapsed().saturating_sub(answered)
     }
 
-    /// Says whether the session is one the server may forget.
+    /// Returns `true` if the session is one the server may forget.
     pub(super) fn can_be_forgotten(&self) -> bool {
         self.headers.contains_key(header::SESSION_ID)
     }

@@ -28,7 +28,7 @@ pub(in crate::upstream) struct Pool {
     table: Mutex<Table<Handle>>,
     /// The lead's state. It tells what happens to the others.
     lead: Arc<Shared>,
-    /// Told whenever an instance has ended.
+    /// Notified whenever an instance has ended.
     ended: Notify,
     is_swept: AtomicBool,
     is_shared: AtomicBool,
@@ -209,7 +209,7 @@ impl Pool {
         }
     }
 
-    /// Says whether the lead serves some owner, so that its loss is that owner's.
+    /// Returns `true` if the lead serves some owner, so that its loss is that owner's.
     pub(in crate::upstream) fn lead_is_owned(&self) -> bool {
         self.table.lock().lead_is_owned()
     }
@@ -368,7 +368,7 @@ impl Lease {
 
     /// Takes the answer of a call. An instance is not clean, and no other of the server is from now
     /// on, if an equal read of it had another answer: the server keeps state between reads, or what
-    /// it reads changes, and the two cannot be told apart.
+    /// it reads changes, and the two cannot be distinguished.
     pub(in crate::upstream) fn answered(&self, call: &ToolCall, output: &ToolOutput) {
         let pool = &self.pool;
         if call.plan().is_write() || pool.looks_stateful.load(Ordering::Relaxed) {

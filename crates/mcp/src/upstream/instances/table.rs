@@ -11,7 +11,7 @@ use super::entry::{Entry, Key, Place, Ran};
 /// How many instances there may be, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::upstream) struct Limits {
-    /// How many that belong to nobody are kept started.
+    /// How many that belong to no one are kept started.
     pub(in crate::upstream) spare: usize,
     /// How long after its last call one ends.
     pub(in crate::upstream) idle: Duration,
@@ -128,7 +128,7 @@ impl<H: Clone> Table<H> {
         ending.map(|(number, _)| *number).collect()
     }
 
-    /// Says whether any of these instances is still there.
+    /// Returns `true` if any of these instances is still there.
     pub(super) fn has_any_of(&self, numbers: &[u64]) -> bool {
         numbers
             .iter()
@@ -288,7 +288,7 @@ impl<H: Clone> Table<H> {
         swept
     }
 
-    /// Says whether the lead serves some owner, or is closed after it did.
+    /// Returns `true` if the lead serves some owner, or is closed after it did.
     pub(super) fn lead_is_owned(&self) -> bool {
         let is_owned = |lead: &Entry<H>| {
             lead.owner.is_some() || lead.abandoned || matches!(lead.place, Place::Ending)
@@ -309,7 +309,7 @@ impl<H: Clone> Table<H> {
         open
     }
 
-    /// Says whether only the lead is left.
+    /// Returns `true` if only the lead is left.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.values().all(|entry| entry.is_lead)
     }
@@ -336,7 +336,7 @@ impl<H: Clone> Table<H> {
                     }
                 }
         };
-        // one that served the principal before comes before one that has served nobody
+        // one that served the principal before comes before one that has served no one
         let found = self
             .entries
             .iter()

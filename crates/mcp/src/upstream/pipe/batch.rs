@@ -7,7 +7,7 @@ use super::waiters::Written;
 /// Lines are put together into one write up to this size.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// One line to write; a request's is passed over if nobody waits for it any more.
+/// One line to write; a request's is passed over if no one waits for it any more.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) request: Option<u64>,
@@ -26,14 +26,14 @@ pub(super) struct Batch {
     written: usize,
 }
 
-/// Where a request lies in a batch.
+/// The position of a request in a batch.
 #[derive(Debug)]
 struct Span {
     request: u64,
     start: usize,
     /// Behind its last bracket.
     ///
-    /// What ends before it is no JSON, and no server runs what it cannot parse. The line break
+    /// What ends before it is not JSON, and no server runs what it cannot parse. The line break
     /// after it does not count: a server that sees its input end may take the last line without
     /// one.
     end: usize,

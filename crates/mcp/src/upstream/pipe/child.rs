@@ -15,7 +15,7 @@ use crate::upstream::target::CommandSpec;
 /// How long the exit status may take once the output has ended, and then the last words.
 const STATUS_WAIT: Duration = Duration::from_millis(250);
 
-/// What a child finds in its environment unless told otherwise: what programs need to find their
+/// What a child finds in its environment by default: what programs need to find their
 /// files and their way to the network, and no secrets.
 const SAFE_ENVIRONMENT: [&str; 26] = [
     "APPDATA",
@@ -116,7 +116,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Says whether the [epitaph](Self::epitaph) showed that the server was not started.
+    /// Returns `true` if the [epitaph](Self::epitaph) showed that the server was not started.
     pub(super) const fn was_not_started(&self) -> bool {
         self.not_started
     }
@@ -188,11 +188,11 @@ impl Process {
 
 impl Drop for Process {
     /// Kills what the child has left behind in its group. Its number is not given to others while
-    /// the group has members, and without any there is nobody to signal.
+    /// the group has members, and without any there is no one to signal.
     fn drop(&mut self) {
         let runs = self.child.id().is_some();
         if runs && self.supervised {
-            // it ends all in its own time: nobody waits for it any more
+            // it ends all in its own time: no one waits for it any more
             self.group.terminate_leader();
         } else {
             self.group.kill();
@@ -235,7 +235,7 @@ impl Group {
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(leader) = self.leader {
-            // fails only if nobody of the group is left
+            // fails only if no one of the group is left
             let _ = rustix::process::kill_process_group(leader, signal);
         }
     }

@@ -71,7 +71,7 @@ impl Connection {
         tokio::spawn({
             let connection = connection.clone();
             async move {
-                // fires even if the writer panics, so that those who wait are told
+                // fires even if the writer panics, so that those who wait are notified
                 let _written = connection.written.clone().drop_guard();
                 let mut batch = Batch::default();
                 // dropping the writer closes the server's input: its sign to end
@@ -136,7 +136,7 @@ impl Connection {
         &self.closed
     }
 
-    /// Ends the connection. The first reason stays; those who wait are told by [`fail_all`].
+    /// Ends the connection. The first reason stays; those who wait are notified by [`fail_all`].
     ///
     /// [`fail_all`]: Self::fail_all
     pub(super) fn close(&self, reason: impl Into<String>) {
@@ -158,12 +158,12 @@ impl Connection {
         self.waiters.lock().fail_all(reason);
     }
 
-    /// Says whether anything was read since the last time it was asked.
+    /// Returns `true` if anything was read since the last time it was asked.
     pub(super) fn was_heard(&self) -> bool {
         self.heard.swap(false, Ordering::Relaxed)
     }
 
-    /// Says whether this much may wait too. A single message always may.
+    /// Returns `true` if this much may wait too. A single message always may.
     fn has_room(&self, more: usize, most: usize) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
         waiting == 0 || waiting.saturating_add(more) <= most
@@ -180,7 +180,7 @@ impl Connection {
         flatten(&mut bytes);
         bytes.push(b'\n');
         self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
-        // fails only if the writer has ended, and then all that wait are about to be told
+        // fails only if the writer has ended, and then all that wait are about to fail
         let _ = self.outgoing.send(Line { request, bytes });
     }
 
@@ -276,8 +276,8 @@ impl Connection {
         }
     }
 
-    /// Fails the call whose answer was too long. A call whose answer cannot be told from others has
-    /// its timeout.
+    /// Fails the call whose answer was too long. A call whose answer cannot be distinguished from
+    /// others has its timeout.
     fn skip(&self, shared: &Shared, limit: usize, skipped: Skipped) {
         let Skipped { id, has_method, .. } = skipped;
         tracing::warn!(
@@ -307,7 +307,7 @@ impl Connection {
             let error = format_args!("an answer with the id {id}, which is not a whole number");
             self.skip_other_line(shared, &error);
         } else if !found {
-            tracing::debug!(server = %shared.id, %id, "an answer nobody waits for");
+            tracing::debug!(server = %shared.id, %id, "an answer without a request");
         }
     }
 
@@ -326,7 +326,7 @@ impl Connection {
     }
 }
 
-/// Takes a request out when nobody waits for it any more, and tells the server if it may know of
+/// Takes a request out when no one waits for it any more, and tells the server if it may know of
 /// it.
 struct InFlight<'a> {
     connection: &'a Connection,

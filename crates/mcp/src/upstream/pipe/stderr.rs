@@ -65,7 +65,7 @@ fn known_secrets(spec: &CommandSpec) -> Lines {
     let given = spec.env.values().cloned();
     let inherited = spec.whole_environment.then(std::env::vars_os);
     let inherited = inherited.into_iter().flatten();
-    // of what it inherits most is no secret, and useful in a message: paths, languages, names
+    // of what it inherits most is not a secret, and useful in a message: paths, languages, names
     let inherited = inherited.filter(|(name, _)| redact::is_secret_name(&name.to_string_lossy()));
     let values = given.chain(inherited.map(|(_, value)| value));
     let values = values.map(|value| value.to_string_lossy().into_owned());
@@ -90,7 +90,7 @@ async fn forward(
         let is_cut = line.len() as u64 == LINE_BYTES && !line.ends_with(b"\n");
         let text = String::from_utf8_lossy(&line);
         let text = match is_cut {
-            // in the next piece a secret could not be told from its end
+            // in the next piece a secret could not be distinguished from its end
             true => known.redact_start(&text),
             false => known.redact(text.trim_end()),
         };

@@ -16,7 +16,7 @@ pub(crate) const NOT_STARTED: u8 = 127;
 /// How long a supervisor may take after it was asked to kill all: longer than it tries.
 pub(super) const SUPERVISOR_WAIT: Duration = Duration::from_secs(6);
 
-/// The command of a supervisor, and what it is told.
+/// The command of a supervisor, and what it gets.
 #[derive(Debug, Clone)]
 pub(in crate::upstream) struct Supervisor {
     /// The program and its first arguments.
@@ -52,7 +52,7 @@ pub(super) fn not_started_as(program: &str) -> String {
     format!("{program} cannot be started")
 }
 
-/// Says whether these are the end and the last words of a supervisor that could not start the
+/// Returns `true` if these are the end and the last words of a supervisor that could not start the
 /// server.
 pub(super) fn was_not_started(program: &str, status: ExitStatus, said: &str) -> bool {
     status.code() == Some(i32::from(NOT_STARTED)) && said.starts_with(&not_started_as(program))

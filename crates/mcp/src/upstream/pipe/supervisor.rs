@@ -134,7 +134,7 @@ async fn greet(
     };
     let connection = &opened.connection;
     let greeting = session::greet(connection, shared, *known);
-    // a request in flight is told of a loss only after the reason is known, so watch for it here
+    // a request in flight fails only after the reason is known, so watch for it here
     let greeted = tokio::select! {
         greeted = tokio::time::timeout(timeout, greeting) => greeted,
         () = connection.closed().cancelled() => {
@@ -217,7 +217,7 @@ async fn listen(shared: &Shared, live: &Live) {
             // asking again would not help; the connection itself is watched elsewhere
             return std::future::pending().await;
         }
-        // what changed between the two subscriptions was announced to nobody
+        // what changed between the two subscriptions was announced to no one
         shared.tools_changed();
     }
 }

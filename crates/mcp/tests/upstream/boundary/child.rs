@@ -10,7 +10,7 @@ use crate::script::{DISCOVERED, INITIALIZED, call, id};
 
 const LONG: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// A child that greets us, then does as told, once.
+/// A child that greets us, then does as instructed, once.
 async fn child(era: EraChoice, then: &str) -> Upstream {
     let (greeting, ready) = match era {
         EraChoice::Legacy => (INITIALIZED, "read ready; "),
@@ -42,12 +42,13 @@ async fn a_child_that_dies_over_a_call_may_have_run_it_and_is_told_so() {
             let executions = usize::from(object_end(&read).is_some());
             let at = format!("{era:?}, {count} bytes");
             assert_told_the_truth(&ended, executions, &at);
-            // The pipe takes a call at one go, if the child is there to read it: then nobody knows.
+            // The pipe takes a call at one go, if the child is there to read it: then no one knows.
             // One that is gone before has not run it.
-            let told = delivery(&ended);
+            let reported = delivery(&ended);
             assert!(
-                told == Some(Delivery::Unknown) || (count == 0 && told == Some(Delivery::NotSent)),
-                "{at}: {told:?}"
+                reported == Some(Delivery::Unknown)
+                    || (count == 0 && reported == Some(Delivery::NotSent)),
+                "{at}: {reported:?}"
             );
             if read.last() == Some(&b'\n') {
                 break;

@@ -127,10 +127,13 @@ async fn fails_at_every_byte(era: EraChoice, end: End) {
             let at = format!("{at}: {:?}: {ended:?}", seen.written);
             assert_eq!(executions, 1, "{at}");
             assert_told_the_truth(&ended, executions, &at);
-            let (told, meant) = (delivery(&ended), (form.meaning)(&seen.written));
+            let (reported, meant) = (delivery(&ended), (form.meaning)(&seen.written));
             // what was said before a reset may be lost with it
-            let is_lost = end == End::Reset && told == Some(Delivery::Unknown);
-            assert!(told == meant || is_lost, "{at}: {told:?}, not {meant:?}");
+            let is_lost = end == End::Reset && reported == Some(Delivery::Unknown);
+            assert!(
+                reported == meant || is_lost,
+                "{at}: {reported:?}, not {meant:?}"
+            );
             if let Err(error) = &ended {
                 assert_error(error, &seen.written, &at);
             }

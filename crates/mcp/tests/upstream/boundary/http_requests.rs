@@ -109,7 +109,11 @@ async fn a_connection_that_was_closed_between_two_calls_is_not_used_again() {
         assert_eq!(executions, 1);
     }
     // on a busy machine the end of a connection is late now and then; used again, all would miss
-    assert!(server.missed < 25, "{} calls reached nobody", server.missed);
+    assert!(
+        server.missed < 25,
+        "{} calls reached no server",
+        server.missed
+    );
 }
 
 fn whole(id: u64) -> String {

@@ -47,7 +47,7 @@ pub(crate) fn object_end(bytes: &[u8]) -> Option<usize> {
 pub(crate) fn assert_told_the_truth(ended: &Ended, executions: usize, at: &str) {
     assert!(executions <= 1, "{at}: run {executions} times");
     match ended {
-        Ok(_) => assert_eq!(executions, 1, "{at}: a success nobody ran"),
+        Ok(_) => assert_eq!(executions, 1, "{at}: a success without an execution"),
         Err(error) => {
             if error.delivery() == Delivery::NotSent {
                 assert_eq!(executions, 0, "{at}: {error}");

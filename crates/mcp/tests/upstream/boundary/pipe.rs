@@ -19,13 +19,13 @@ struct Pair {
     peer: DuplexStream,
 }
 
-/// Connects over a pipe that holds `room` bytes.
-async fn connected(era: EraChoice, room: usize) -> Pair {
+/// Connects over a pipe that holds `space` bytes.
+async fn connected(era: EraChoice, capacity: usize) -> Pair {
     let (sender, mut connections) = mpsc::unbounded_channel();
     let io = Io::new(move || {
         let sender = sender.clone();
         async move {
-            let (ours, theirs) = tokio::io::duplex(room);
+            let (ours, theirs) = tokio::io::duplex(capacity);
             sender.send(theirs).map_err(std::io::Error::other)?;
             let (reader, writer) = tokio::io::split(ours);
             Ok((Box::new(reader) as _, Box::new(writer) as _))
@@ -78,14 +78,14 @@ async fn settle() {
     }
 }
 
-/// Reads `count` bytes of a call, then is gone. Returns what it read and what the caller is told.
+/// Reads `count` bytes of a call, then is gone. Returns what it read and what the caller gets.
 async fn dies_reading(pair: &mut Pair, count: usize) -> (Vec<u8>, Ended) {
     let running = tokio::spawn(pair.upstream.call(call("x", r#"{"a":"}\""}"#)));
     let mut read = Vec::new();
     while read.len() < count && read.last() != Some(&b'\n') {
         read.push(pair.peer.read_u8().await.unwrap());
     }
-    settle().await; // the writer fills the room that was made
+    settle().await; // the writer fills the space that was made
     pair.peer = tokio::io::duplex(1).0;
     (read, running.await.unwrap())
 }
@@ -109,20 +109,23 @@ async fn works_again(pair: &mut Pair) {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_not_sent_until_the_pipe_has_taken_its_last_bracket() {
     for era in [EraChoice::Legacy, EraChoice::Modern] {
-        for room in [1, 1 << 16] {
+        for capacity in [1, 1 << 16] {
             // learn how long a call is
-            let mut pair = connected(era, room).await;
+            let mut pair = connected(era, capacity).await;
             let (whole, ended) = dies_reading(&mut pair, usize::MAX).await;
             assert_eq!(delivery(&ended), Some(Delivery::Unknown));
             let end = object_end(&whole).unwrap();
             assert_eq!(whole.len(), end + 1, "one line");
             for count in 0..=whole.len() {
-                let mut pair = connected(era, room).await;
+                let mut pair = connected(era, capacity).await;
                 let (read, ended) = dies_reading(&mut pair, count).await;
-                let at = format!("{era:?}, room {room}, {count} of {} bytes", whole.len());
+                let at = format!(
+                    "{era:?}, capacity {capacity}, {count} of {} bytes",
+                    whole.len()
+                );
                 let executions = usize::from(object_end(&read).is_some());
                 assert_told_the_truth(&ended, executions, &at);
-                let expected = if count + room < end {
+                let expected = if count + capacity < end {
                     Delivery::NotSent
                 } else {
                     Delivery::Unknown

@@ -1,4 +1,4 @@
-//! An HTTP server that fails where it is told to, and counts which calls it could have run.
+//! An HTTP server that fails where it is instructed to, and counts which calls it could have run.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ pub(crate) enum Fault {
     Answer(fn(u64) -> String, usize, End),
 }
 
-/// What became of a request that met a fault.
+/// The outcome of a request that met a fault.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Whether its connection had carried another one before.
@@ -68,7 +68,7 @@ pub(crate) struct Server {
     state: Arc<Mutex<State>>,
     accepting: JoinHandle<()>,
     calls: u64,
-    /// How many calls reached nobody.
+    /// How many calls reached no one.
     pub(crate) missed: usize,
 }
 
@@ -174,7 +174,7 @@ impl Server {
     /// Makes calls until one arrives.
     ///
     /// The end of a connection may still be on its way when the connection is taken for the next
-    /// call. That call reaches nobody and fails truthfully, and whatever was to happen to it
+    /// call. That call reaches no one and fails truthfully, and whatever was to happen to it
     /// happens to the one after.
     pub(crate) async fn arriving(&mut self, upstream: &Upstream, padding: usize) -> (Ended, usize) {
         loop {
@@ -183,10 +183,10 @@ impl Server {
             if self.state.lock().requests > requests {
                 return (ended, runs);
             }
-            let told = super::delivery(&ended);
+            let reported = super::delivery(&ended);
             assert!(
-                runs == 0 && matches!(told, Some(Delivery::NotSent | Delivery::Unknown)),
-                "a call that reached nobody ran {runs} times: {ended:?}"
+                runs == 0 && matches!(reported, Some(Delivery::NotSent | Delivery::Unknown)),
+                "a call that reached no server ran {runs} times: {ended:?}"
             );
             self.missed += 1;
         }
@@ -206,8 +206,8 @@ impl Request {
     async fn read(&mut self, stream: &mut TcpStream, most: usize) -> std::io::Result<()> {
         let mut piece = vec![0; 1 << 16];
         while self.bytes.len() < most && !self.is_whole() {
-            let room = piece.len().min(most - self.bytes.len());
-            let read = stream.read(&mut piece[..room]).await?;
+            let space = piece.len().min(most - self.bytes.len());
+            let read = stream.read(&mut piece[..space]).await?;
             if read == 0 {
                 return Ok(());
             }
@@ -354,7 +354,7 @@ fn answer(request: &Request) -> String {
         None if request.bytes.starts_with(b"GET ") => {
             return "HTTP/1.1 405 x\r\ncontent-length: 0\r\n\r\n".to_owned();
         }
-        other => panic!("nobody asks for {other:?}"),
+        other => panic!("no test asks for {other:?}"),
     };
     let body = format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, message["id"]);
     format!(

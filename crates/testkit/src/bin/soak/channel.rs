@@ -114,7 +114,7 @@ impl Channel {
         }
     }
 
-    /// Says whether the client has what it keeps at servers for itself.
+    /// Returns `true` if the client has what it keeps at servers for itself.
     pub(crate) const fn has_sessions(&self) -> bool {
         match self {
             Self::Http(http) => http.has_sessions(),

@@ -47,7 +47,7 @@ impl Found {
         self.violations.lock().push(what);
     }
 
-    /// Prints all counts; says whether every promise was kept.
+    /// Prints all counts; returns `true` if every promise was kept.
     pub(crate) fn tell(&self) -> bool {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (mut reads, mut writes, mut twice) = (0, 0, 0);

@@ -120,8 +120,8 @@ impl Wrapped {
     }
 }
 
-/// Prints what a gateway holds, at the beginning and at the end; says whether it has let go of the
-/// rest.
+/// Prints what a gateway holds, at the beginning and at the end; returns `true` if it has let go of
+/// the rest.
 pub(crate) fn tell(name: &str, start: Usage, end: Usage) -> bool {
     println!("{name:<18}     start        end");
     let row = |what: &str, start: u64, end: u64| println!("  {what:<16}{start:>8} {end:>10}");

@@ -92,7 +92,7 @@ impl Http {
         ))
     }
 
-    /// Says whether the client has sessions.
+    /// Returns `true` if the client has sessions.
     pub(crate) const fn has_sessions(&self) -> bool {
         matches!(self.era, Era::Legacy)
     }

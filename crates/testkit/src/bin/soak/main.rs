@@ -5,8 +5,8 @@
 //! lose, delay and fail calls, two of which give no prefix and come and go, and before one that
 //! runs a process for each session, which is killed now and then. Two more gateways are their
 //! clients' children and are killed, too. Each answer is held to what the servers ran: a write at
-//! most once, a read never older than when it was asked, a session's notes nobody else's, and a
-//! call at the tool whose name it bears. What the gateways hold is told at the beginning and the
+//! most once, a read never older than when it was asked, a session's notes no one else's, and a
+//! call at the tool whose name it has. What the gateways hold is reported at the beginning and the
 //! end. The status is 1 if a promise was not kept.
 
 #![expect(

@@ -60,7 +60,7 @@ fn parent(pid: u32) -> Option<u32> {
     after.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Says whether a process is a server of ours.
+/// Returns `true` if a process is a server of ours.
 pub(crate) fn is_ours(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
         let first = line.split(|byte| *byte == 0).nth(1);
@@ -68,7 +68,7 @@ pub(crate) fn is_ours(pid: u32) -> bool {
     })
 }
 
-/// Sends a signal; says whether it was sent.
+/// Sends a signal; returns `true` if it was sent.
 pub(crate) async fn kill(pid: u32, signal: &str) -> bool {
     let pid = pid.to_string();
     let killed = Command::new("kill").args([signal, &pid]).status().await;

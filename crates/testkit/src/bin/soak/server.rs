@@ -34,7 +34,7 @@ type Answer = Option<(String, String)>;
 pub(crate) struct Server {
     id: String,
     era: Era,
-    /// So many calls of a thousand go wrong.
+    /// This many calls of a thousand go wrong.
     faults: u32,
     found: Arc<Found>,
     world: Arc<World>,

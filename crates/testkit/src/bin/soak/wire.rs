@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// The longest body: what is longer is no message of ours.
+/// The longest body: what is longer is not a message of ours.
 const LONGEST: usize = 1 << 20;
 
 /// One request or answer.

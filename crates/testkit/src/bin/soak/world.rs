@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-/// So many registers there are.
+/// This many registers there are.
 pub(crate) const KEYS: u64 = 8;
 
 /// Registers, all values they ever held, and how often each write was applied.
@@ -24,7 +24,7 @@ impl World {
         self.0.lock().held.get(&key).map_or(0, Vec::len)
     }
 
-    /// Says whether the register held this value at some time since that moment.
+    /// Returns `true` if the register held this value at some time since that moment.
     pub(crate) fn held_since(&self, key: u64, moment: usize, value: u64) -> bool {
         let inner = self.0.lock();
         let held = inner.held.get(&key).map_or(&[][..], Vec::as_slice);

@@ -110,7 +110,7 @@ pub(super) fn decisions(input: &Value, theirs: &Value) -> Result<Answer, String>
 /// What we decided.
 struct Decision {
     call: ToolCall,
-    /// Nobody, if the call is refused.
+    /// No one, if the call is refused.
     server: Option<String>,
     /// Who would be asked next, best first.
     next: Vec<String>,
@@ -150,7 +150,7 @@ impl Judge<'_> {
         Ok(Decision { call, server, next })
     }
 
-    /// Says whether a decision is NeuroLink's, or differs for a reason that is known.
+    /// Returns `true` if a decision is NeuroLink's, or differs for a reason that is known.
     fn is_right(&mut self, made: &Made, ours: &Decision, theirs: &Decided) -> bool {
         let chosen = (ours.server.as_deref(), theirs.server_id.as_deref());
         let (ours_id, theirs_id) = match chosen {
@@ -219,7 +219,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Says whether a key's calls stay where they were, as long as that can have them.
+    /// Returns `true` if a key's calls stay where they were, as long as that can have them.
     fn is_at_home(&mut self, made: &Made, ours: &str) -> bool {
         let Some(key) = made.context.key().filter(|_| self.bed.has_affinity) else {
             return true;
@@ -231,10 +231,11 @@ impl Judge<'_> {
         home == ours || !self.setup.is_healthy(home)
     }
 
-    /// Says whether the same servers would come next, apart from those that NeuroLink leaves out.
+    /// Returns `true` if the same servers would come next, apart from those that NeuroLink leaves
+    /// out.
     fn is_next_right(&mut self, made: &Made, ours: &Decision, theirs: &Decided) -> bool {
         let (Some(theirs_id), Some(alternates)) = (&theirs.server_id, &theirs.alternates) else {
-            // a key that was met before: NeuroLink names nobody else
+            // a key that was met before: NeuroLink names no one else
             return true;
         };
         let theirs: BTreeSet<&String> = alternates.iter().chain([theirs_id]).collect();

@@ -148,7 +148,7 @@ impl Setup {
 
         let marked = self.health.iter().filter(|(_, healthy)| !**healthy);
         for (id, _) in marked {
-            // an id that nobody has is refused, and there is no server to take out of service
+            // an id that no one has is refused, and there is no server to take out of service
             if let Some(server) = self.server(id) {
                 drop(pool.drain(&server?).map_err(|error| error.to_string())?);
             }
@@ -213,7 +213,7 @@ impl Setup {
         }
     }
 
-    /// Keeps so many calls in flight at each server as the case says.
+    /// Keeps this many calls in flight at each server as the case says.
     fn make_load(
         &self,
         router: &Router<MockService>,
@@ -271,7 +271,7 @@ impl Setup {
         let call = on_behalf(call(&named.tool()?, json!({})), context.key());
         Ok(match &named.server_id {
             None => call,
-            // an id that nobody has is one of nobody here, too
+            // an id that no one has is one of no one here, too
             Some(id) => call.pinned_to(self.server(id).unwrap_or_else(|| name(usize::MAX))?),
         })
     }
@@ -298,7 +298,7 @@ fn any_tool() -> Arc<Tool> {
 }
 
 fn on_behalf(call: ToolCall, key: Option<&str>) -> ToolCall {
-    let caller = Caller::new(Principal::new("somebody"));
+    let caller = Caller::new(Principal::new("alice"));
     call.with_caller(Arc::new(match key {
         Some(key) => caller.with_session(SessionId::new(key)),
         None => caller,

@@ -265,7 +265,7 @@ async fn a_call_that_is_given_up_closes_its_connection() {
     let (request, _upload) = request();
     tokio::select! {
         biased;
-        _ = conn.send(request) => panic!("nobody answered"),
+        _ = conn.send(request) => panic!("no server answered"),
         () = async { assert!(read_request(&mut other).await) } => {}
     }
     // what was sent is all there was, and then it ends
@@ -357,7 +357,7 @@ async fn what_lies_unused_for_too_long_is_closed() {
     assert_eq!((begun.elapsed().as_secs(), pool.len()), (IDLE.as_secs(), 1));
     assert_eq!(second_other.read(&mut [0; 8]).await.unwrap(), 0);
     assert_eq!(begun.elapsed().as_secs(), (IDLE * 3 / 2).as_secs());
-    // and whoever looks after it begins again
+    // and anyone who looks after it begins again
     let (third, mut third_other) = duplex().await;
     pool.put(third);
     assert_eq!(third_other.read(&mut [0; 8]).await.unwrap(), 0);
@@ -369,13 +369,13 @@ async fn what_lay_unused_for_too_long_is_not_taken() {
     let pool = Arc::new(Pool::default());
     let (conn, _other) = duplex().await;
     pool.put(conn);
-    pool.idle.lock().conns[0].0 -= IDLE; // before whoever closes it woke up
+    pool.idle.lock().conns[0].0 -= IDLE; // before anyone who closes it woke up
     assert!(pool.take().is_none());
 }
 
 #[tokio::test]
 async fn a_call_takes_what_comes_back_while_it_waits_for_a_connection() {
-    // no TLS is ever spoken here, so nobody gets a connection
+    // no TLS is ever spoken here, so no one gets a connection
     let mute = listener().await;
     let client = client("https", &mute);
     let (conn, other) = duplex().await;

@@ -141,7 +141,7 @@ fn only_a_clean_instance_goes_to_the_next_session_of_its_principal() {
         .unwrap();
     world.end(&session("ada", "3"));
     let fourth = world.call(&session("ada", "4"), READ).unwrap();
-    assert_ne!(fourth, third, "nobody declares what it has run");
+    assert_ne!(fourth, third, "what it has run is not declared");
     assert_eq!(
         world.places(),
         [

@@ -66,7 +66,7 @@ async fn an_answer_that_is_dropped_when_all_of_it_came_frees_its_connection() {
     let half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
     let (body, mut other) = unread(&pool, half).await;
     other.write_all(b" more").await.unwrap();
-    assert_eq!(pool.len(), 0, "nobody has looked");
+    assert_eq!(pool.len(), 0, "no call has looked");
     drop(body);
     assert_eq!(pool.len(), 1);
 }
