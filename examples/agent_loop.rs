@@ -62,8 +62,8 @@ fn travel(looked: &'static AtomicU32) -> Result<Tools, Box<dyn Error>> {
             },
         )?
         .tool(
-            ToolSpec::new("book_hotel").description("Books a room in a hotel"),
-            |_: Value| async { Err::<String, _>("no room is free") },
+            ToolSpec::new("book_hotel").description("Books a hotel"),
+            |_: Value| async { Err::<String, _>("the hotel is full") },
         )?
         .tool(stay, |_: Value| async { Ok::<_, String>("hostel booked") })?)
 }

@@ -271,7 +271,7 @@ impl Changes {
         let server = Server::shared(site.clone())
             .in_set("set".parse().unwrap())
             .weight(weight)
-            // anyone who waits for a place was sent there before
+            // a call that waits for a permit was sent there before
             .max_concurrent(1_000_000);
         self.stack.add_server(server).await.unwrap();
         self.sites.insert(id, site);

@@ -1,37 +1,24 @@
 //! What the whole stack costs: a cached call beside the least that any cache must do, an uncached
-//! one beside the service without a stack, and which layer takes how much of it.
+//! one beside the service without a stack, and the share of each layer.
 //!
-//! `cargo bench --bench stack_cost`; after `--` with `--rounds N` for more or fewer than 40 rounds,
-//! with `--json` for a line for each row, with `--instructions` to count instructions under
-//! `valgrind` in place of time, and with a part of a name for the rows whose name has it.
+//! `cargo bench --bench stack_cost`; after `--` with `--rounds N` (40), with `--json` for a line
+//! for each row, with `--instructions` to count instructions under `valgrind`, and with a part of a
+//! name for the rows whose name has it.
 //!
-//! **What is called.** Tools that answer at once with some 230 bytes, by a service in this process
-//! behind [`Tools`](callward::Tools). Calls have 200 bytes of arguments. Where a row says
-//! *prepared*, calls are made before the clock starts; where it says *by name*, looking up the tool
-//! and making the call is part of it.
+//! Tools of this process answer at once with some 230 bytes; calls have 200 bytes of arguments. The
+//! stack has its defaults, no subscriber and no metrics. *Prepared* calls are made before the clock
+//! starts; *by name*, looking up the tool and making the call count.
 //!
-//! **What is set.** [`Stack::builder`](callward::Stack::builder) with nothing but a server: every
-//! layer is there as it is by default. No one looks at spans, and no metrics are taken.
+//! **The floor** of a cached call is one keyed hash of the arguments (SipHash-1-3, 128 bits) and
+//! one `get` of a bare `moka` cache. That of a read whose answer is kept is the floor of a cached
+//! call, a call past the cache, and one `insert` into a full `moka` cache.
 //!
-//! **The floor** of a cached call is what any cache with a safe key does at least: one keyed hash
-//! of the argument bytes (SipHash-1-3 with 128 bits) and one `get` of a bare `moka` cache that
-//! takes this hash for its own. Both are rows of their own, over as many distinct calls.
+//! **Shares.** The layers are put around the service one at a time, innermost first; the difference
+//! to the row before is the layer's. Such differences are good to some ten nanoseconds.
 //!
-//! **An uncached call** is one that the cache passes on. A read whose answer is kept pays for that
-//! on top: beside it stands what such a call takes at least, the floor of a cached one, a call past
-//! the cache, and one `insert` of a bare `moka` cache that is full and evicts another entry for it.
-//!
-//! **Shares.** The layers are put around the service one at a time, innermost first, each as the
-//! stack has it; what a row takes longer than the one before is the layer's. The last step is the
-//! `Stack` itself: what it has around its layers, and the question to its catalogue whether a
-//! server offers the tool. Differences of two medians are good to some ten nanoseconds, no more.
-//!
-//! **What is shown.** All rows take turns, round by round, so that a change of the machine's load
-//! meets all of them, in sixteen processes one after the other, so that each gets other memory. A
-//! round warms up with all distinct calls, and then times eight runs of 256 calls: runs so short
-//! that few are interrupted. Before the first one, each read was answered from the cache forty
-//! times. Shown is the median run, in nanoseconds a call, and what a call allocates. The tables of
-//! a run of all rows are left in `target/bench-reports/stack_cost.md` too.
+//! **Rounds.** All rows take turns, in sixteen processes. A round warms up with all distinct calls
+//! and times eight runs of 256 calls. Shown is the median run, in nanoseconds a call, and what a
+//! call allocates. The tables are left in `target/bench-reports/stack_cost.md`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 #![expect(
     clippy::unwrap_used,

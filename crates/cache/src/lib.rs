@@ -11,19 +11,16 @@
 //! [settled](CacheConfig::settle), nothing that it may change is cached or shared.* By default
 //! every call depends on all state and every write changes all state; [`ScopeRules`] narrow that.
 //!
-//! Identical reads in flight run once. A write that is dropped after it was sent has an unknown
-//! outcome. All services of one [`CacheLayer`] share entries, flights, epochs and evidence; they
-//! are always ready.
+//! Identical reads in flight run once. All services of one [`CacheLayer`] share entries, flights,
+//! epochs and evidence; they are always ready.
 //!
 //! # Errors
 //!
 //! Adds [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded), not sent, if a call's
 //! deadline passes while it waits for an identical one.
 //!
-//! # Order
-//!
-//! Inside authorization and approval, which a hit must not skip; outside retry, limits and routing.
-//! See [`CacheLayer`] for an example.
+//! **Order.** Inside authorization and approval, which a hit must not skip; outside retry, limits
+//! and routing. See [`CacheLayer`] for an example.
 
 mod config;
 mod durations;

@@ -2,14 +2,10 @@
 //!
 //! Only the server can see that a call is never executed twice. These servers count the executions
 //! of each call in a [`Ledger`], by an identity in its arguments (`"call": 17`). [`Chaos`] decides
-//! which [`Fault`] a call meets: before the connection, within the request, between the effect and
-//! the answer, within the answer, or after the client has given up.
-//!
-//! [`ChaosServer`] is such a server in memory, on tokio's clock; [`Engine`] drives servers with
-//! other transports.
+//! which [`Fault`] a call meets. [`ChaosServer`] is such a server in memory, on tokio's clock;
+//! [`Engine`] drives servers with other transports.
 //!
 //! ```
-//! use serde_json::json;
 //! use callward::{Server, Stack, ToolDefinition};
 //! use callward_chaos::{Break, Chaos, ChaosServer, Fault, Ledger};
 //!
@@ -17,12 +13,10 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let ledger = Ledger::new();
 //! let pay = ToolDefinition::from_json(r#"{"name":"pay","inputSchema":{"type":"object"}}"#)?;
-//! let lost = Fault::LoseReply { sent: 0, broken: Break::Reset };
-//! let chaos = Chaos::script(vec![Some(lost)]);
+//! let chaos = Chaos::script(vec![Some(Fault::LoseReply { sent: 0, broken: Break::Reset })]);
 //! let server = ChaosServer::new("bank".parse()?, vec![pay], chaos, ledger.clone());
 //! let stack = Stack::builder().server(Server::new(server)).build().await?;
-//!
-//! let error = stack.call("bank.pay", json!({"call": 17})).await.unwrap_err();
+//! let error = stack.call("bank.pay", serde_json::json!({"call": 17})).await.unwrap_err();
 //! assert_eq!(error.kind(), callward::ErrorKind::OutcomeUnknown);
 //! assert_eq!(ledger.of(17).executions, 1);
 //! # Ok(())

@@ -1,18 +1,14 @@
-//! Spans and metrics of calls and attempts, under OpenTelemetry names.
+//! Spans and metrics of calls and attempts, under OpenTelemetry [`names`].
 //!
-//! [`CallSpan`] makes one `tracing` span per call and, with [`Metrics`], counts and measures it.
-//! [`AttemptSpan`] makes one span per attempt, and [`DiscoverySpan`] one per listing of a server's
-//! tools. [`names`] has every name.
-//!
-//! **Rule.** There is one span per call, not one per layer. Layers write the outcome into the
-//! call's [`CallRecord`](callward_core::CallRecord), and the span copies it at the end. A call that
-//! is dropped ends with the error type `cancelled`. Errors and readiness are those of the inner
-//! service.
+//! **Rule.** [`CallSpan`] makes one `tracing` span per call, not one per layer, and counts it with
+//! [`Metrics`]; [`AttemptSpan`] makes one per attempt, [`DiscoverySpan`] one per listing. Layers
+//! write the outcome into the [`CallRecord`](callward_core::CallRecord), and the span copies it at
+//! the end. A dropped call ends with the error type `cancelled`. Errors and readiness are the inner
+//! service's.
 //!
 //! **Traces.** [`Sampling`] decides before a span is built. With the feature `otel`, a span
 //! continues the trace of its call, and servers continue that of the attempt. The layer of
-//! `tracing-opentelemetry` needs `with_context_activation(false)`: a span becomes one of a client
-//! only when a request is sent.
+//! `tracing-opentelemetry` needs `with_context_activation(false)`.
 //!
 //! ```
 //! use callward_telemetry::{AttemptSpanLayer, CallSpanLayer};
@@ -20,8 +16,7 @@
 //! # use tower::{Layer, ServiceExt};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = MockService::counting();
-//! let attempts = AttemptSpanLayer::new().layer(server);
+//! let attempts = AttemptSpanLayer::new().layer(MockService::counting());
 //! let calls = CallSpanLayer::new().layer(attempts);
 //! # let tool = tool("read_order").read_only().build();
 //! calls.oneshot(call(&tool, serde_json::json!({"id": 7}))).await?;

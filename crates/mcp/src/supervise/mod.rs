@@ -1,11 +1,10 @@
-//! A process between a client and its stdio server, with which everything that the server started
-//! ends. Linux only.
+//! A process between a client and its stdio server that ends everything the server starts. Linux
+//! only.
 //!
 //! A server often starts further processes (`npx` starts node, a browser server starts a browser),
-//! and some of them leave its process group and session. [`supervise`] is the main function of a
-//! small process that becomes their *subreaper*: whatever loses its parent becomes its child, so
-//! that it finds all of them. It starts the server with its own standard input, output and error,
-//! and then only waits.
+//! and some leave its process group and session. [`supervise`] is the main function of a small
+//! process that becomes their *subreaper*: an orphan becomes its child. It starts the server with
+//! its own standard input, output and error, and then only waits.
 //!
 //! Everything the server started ends
 //!
@@ -14,20 +13,13 @@
 //! | the server has ended | SIGTERM, and SIGKILL after the grace period |
 //! | the client sends SIGTERM, SIGINT or SIGHUP | the same |
 //! | the client sends a second one | SIGKILL |
-//! | the client is gone, by SIGKILL too: no one reads standard error any more | the server's input is closed, and it has the grace period to end; then as above |
+//! | the client is gone, by SIGKILL too | the server's input is closed; after the grace period as above |
 //!
 //! SIGKILL is repeated until nothing is left, at most for [`KILL_TIME`]: a process that hangs in
 //! the kernel cannot be waited for.
 //!
-//! # Limits
-//!
-//! If the supervisor itself is ended by SIGKILL, what left the server's process group is not found
-//! any more. A process that runs as another user cannot be signalled.
-//!
-//! # Cost
-//!
-//! One process without threads, with the three standard descriptors and a few sockets for its own
-//! signals.
+//! **Limits.** If the supervisor itself is ended by SIGKILL, what left the server's process group
+//! stays. A process of another user cannot be signalled.
 
 mod descendants;
 mod stage;

@@ -143,7 +143,7 @@ impl<'a> Ask<'a> {
 /// Marks the keys made here among all name-based UUIDs.
 const KEYS: Uuid = Uuid::from_u128(0x1b6c_9a3e_52d4_4f0b_8c77_e0d1_94a6_3f25);
 
-/// Binds a caller's own key to the caller. A server sees one client, us: without this, whoever
+/// Binds a caller's own key to the caller. A server sees one client, us: without this, one that
 /// guessed a key could have another's result for it. The same in every process, since a key is
 /// there to make a call again; and a hash, since the server must not see who calls.
 fn qualified(principal: &Principal, key: &str) -> String {

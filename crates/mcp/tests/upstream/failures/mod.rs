@@ -21,9 +21,9 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let docs = include_str!("../../../src/upstream/mod.rs");
+    let docs = include_str!("../../../src/upstream/details.md");
     docs.lines()
-        .filter_map(|line| line.strip_prefix("//! | "))
+        .filter_map(|line| line.strip_prefix("| "))
         .skip(2) // the head of the table, and the line under it
         .map(|line| {
             let cells: Vec<_> = line.trim_end_matches(" |").split(" | ").collect();
