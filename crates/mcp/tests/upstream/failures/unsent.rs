@@ -186,7 +186,7 @@ async fn the_end_of_the_request_is_still_here() {
     assert_documented("HTTP: the connection breaks before", &ended.unwrap_err());
 
     let error = upstream.call(call("x", "[1]")).await.unwrap_err();
-    assert_documented("the arguments are no JSON object", &error);
+    assert_documented("the arguments are not a JSON object", &error);
 }
 
 #[tokio::test(start_paused = true)]
