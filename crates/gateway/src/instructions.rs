@@ -10,8 +10,7 @@ const MOST: usize = 16 << 10;
 const MARK: &str = "\n[cut]";
 
 /// Puts together what servers say, each with its name. The text of a server that stands alone is
-/// passed on as it is; those of several stand under their names as headings. What is too long is
-/// cut.
+/// passed on as it is; those of several stand under their names as headings. What is too long is cut.
 pub(crate) fn combined<'a>(
     servers: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> Option<String> {
@@ -38,7 +37,7 @@ pub(crate) fn combined<'a>(
     (!parts.is_empty()).then(|| cut(&parts.join("\n\n"), MOST))
 }
 
-/// Cuts a text to at most this many bytes, with the mark.
+/// Cuts a text to at most so many bytes, with the mark.
 fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

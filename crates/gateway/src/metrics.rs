@@ -74,7 +74,7 @@ impl Telemetry {
         })
     }
 
-    /// Sends what was not sent yet, for so long at most, and says what no one will see.
+    /// Sends what was not sent yet, for so long at most, and says what nobody will see.
     pub(crate) async fn finish(&self, screen: &Screen) {
         let Some(exporter) = &self.exporter else {
             return;
@@ -101,12 +101,12 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Returns who is notified of requests and sessions of MCP.
+    /// Returns who is told of requests and sessions of MCP.
     pub(crate) fn observer(&self) -> Arc<dyn PeerObserver> {
         Arc::clone(&self.metrics) as Arc<dyn PeerObserver>
     }
 
-    /// Adds what the layers count, read off the stack when someone asks.
+    /// Adds what the layers count, read off the stack when somebody asks.
     pub(crate) fn observe(&self, stack: &Stack) {
         stack.observe(&self.meter);
     }

@@ -23,7 +23,7 @@ const BAR: usize = 25;
 /// Why standard output could not be written, the first time.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Whether standard output could not be written: no one reads what comes next, either.
+/// Whether standard output could not be written: nobody reads what comes next, either.
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Standard output and standard error, each with colour or without.
@@ -65,13 +65,13 @@ impl Screen {
         }
     }
 
-    /// Returns `true` if standard error shows colour.
+    /// Says whether standard error shows colour.
     pub(crate) fn stderr_is_coloured() -> bool {
         wants_colour() && stderr().is_terminal()
     }
 
-    /// Writes a line to standard output. A reader that went away is not an error: there is no one
-    /// left to tell. Any other failure is kept for the end: see [`lost`](Self::lost).
+    /// Writes a line to standard output. A reader that went away is no error: there is nobody left
+    /// to tell. Any other failure is kept for the end: see [`lost`](Self::lost).
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn out(&self, line: impl Display) {
         note_lost(writeln!(stdout().lock(), "{line}"));
@@ -85,7 +85,7 @@ impl Screen {
         note_lost(write(&mut buffer).and_then(|()| buffer.flush()));
     }
 
-    /// Reads standard input to its end. A person at a terminal sees what is waited for.
+    /// Reads standard input to its end. A person at a terminal is told what is waited for.
     pub(crate) fn input(&self, what: &str) -> std::io::Result<Vec<u8>> {
         if stdin().is_terminal() {
             self.note(what);
@@ -95,7 +95,7 @@ impl Screen {
         Ok(bytes)
     }
 
-    /// Shows how far a long run has come, if someone looks and has not the lines themselves before
+    /// Shows how far a long run has come, if somebody looks and has not the lines themselves before
     /// their eyes. The last call, with all done, wipes it.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn progress(&self, done: usize, all: usize) {
@@ -108,7 +108,7 @@ impl Screen {
         };
     }
 
-    /// Shows how far a long run has come whose result is reported at its end, if someone looks. The
+    /// Shows how far a long run has come whose result is told at its end, if somebody looks. The
     /// last call, with all done, wipes it.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn bar(&self, done: u64, all: u64) {
@@ -122,7 +122,7 @@ impl Screen {
         };
     }
 
-    /// Shows how far a run of unknown length has come, if someone looks; at its end, nothing more.
+    /// Shows how far a run of unknown length has come, if somebody looks; at its end, nothing more.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn counter(&self, done: Option<u64>) {
         if !stderr().is_terminal() {
@@ -145,7 +145,7 @@ impl Screen {
         LOST.get()
     }
 
-    /// Returns `true` if standard output is still read by someone, as far as writing has shown.
+    /// Says whether standard output is still read by somebody, as far as writing has shown.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn is_read(&self) -> bool {
         !UNREAD.load(Ordering::Relaxed)
@@ -158,8 +158,7 @@ impl Screen {
         }
     }
 
-    /// Writes a line to standard error. What servers and files say in it is not a command to a
-    /// terminal.
+    /// Writes a line to standard error. What servers and files say in it is no command to a terminal.
     #[expect(clippy::unused_self, reason = "who writes holds a screen")]
     pub(crate) fn note(&self, line: impl Display) {
         write_line(&plain::lines(&line.to_string()));
@@ -330,7 +329,7 @@ fn write_line(line: &str) {
     let _ = Stderr.write_all(format!("{line}\n").as_bytes());
 }
 
-/// A reader that went away is not an error; of all others the first says enough.
+/// A reader that went away is no error; of all others the first says enough.
 fn note_lost(written: std::io::Result<()>) {
     let Err(error) = written else { return };
     UNREAD.store(true, Ordering::Relaxed);

@@ -32,7 +32,7 @@ struct ServerView {
 }
 
 impl Readiness {
-    /// What anyone gets.
+    /// What anybody is told.
     pub(crate) fn of(operator: &Operator) -> Self {
         let servers = operator.stack.servers();
         let reason = if operator.stop.asked().is_cancelled() {
@@ -55,7 +55,7 @@ impl Readiness {
         }
     }
 
-    /// What operators get.
+    /// What operators are told.
     pub(crate) fn with_servers(operator: &Operator) -> Self {
         let server = |status: callward::ServerStatus| ServerView {
             id: status.id.to_string(),

@@ -1,7 +1,7 @@
 //! Which gateways of this user are running, so that the command line finds them.
 //!
-//! Each writes one file into the state directory, and keeps it locked: a lock ends with its
-//! process, whatever ends that, and no process id is mistaken for that of another program.
+//! Each writes one file into the state directory, and keeps it locked: a lock ends with its process,
+//! whatever ends that, and no process id is mistaken for that of another program.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -64,7 +64,7 @@ impl Registration {
             folder.join(format!("{name}.tmp")),
         );
         let mut file = create_private_file(&unfinished)?;
-        // locked before it has its name: no one ever sees it without a lock, and takes it for stale
+        // locked before it has its name: nobody ever sees it without a lock, and takes it for stale
         let written = file
             .lock_shared()
             .and_then(|()| file.write_all(&serde_json::to_vec(gateway)?))

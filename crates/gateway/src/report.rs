@@ -1,5 +1,5 @@
-//! What the cache did with a call, and everything that was decided about it, reported in the
-//! result's `_meta` to who asks.
+//! What the cache did with a call, and everything that was decided about it, told in the result's `_meta`
+//! to who asks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use callward::{CacheStatus, CallRecord, Tool, ToolCall, ToolError, ToolOutput, T
 use callward_mcp::wire::object;
 use serde::Serialize;
 
-/// What each result reports its call.
+/// What each result tells of its call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Reports {
     /// What the cache did.
@@ -30,7 +30,7 @@ impl Reports {
         }
     }
 
-    /// Begins to record a call, if anything of it is reported.
+    /// Begins to take down a call, if anything of it is told.
     pub(crate) fn begin(self, call: ToolCall) -> (ToolCall, Option<Taken>) {
         let record = match self {
             Self { trail: true, .. } => CallRecord::new(),
@@ -57,7 +57,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Writes into a copy of the result what is reported. What is stored stays as it is.
+    /// Writes into a copy of the result what is told. What is stored stays as it is.
     pub(crate) fn tell(
         &self,
         result: Result<ToolOutput, ToolError>,
@@ -83,7 +83,7 @@ impl Taken {
     }
 }
 
-/// What is reported.
+/// What is told.
 #[derive(Debug, Serialize)]
 struct Report {
     status: &'static str,
@@ -95,7 +95,7 @@ struct Report {
     age_ms: Option<u64>,
 }
 
-/// Returns `true` if a request's `_meta` has `true` under this key.
+/// Says whether a request's `_meta` has `true` under this key.
 fn is_asked(meta: &Bytes, key: &str) -> bool {
     // metadata never fails a call: what cannot be read asks for nothing
     object::get_member(meta, key).ok().flatten() == Some(b"true")

@@ -21,7 +21,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Fires when someone asks for the end.
+    /// Fires when somebody asks for the end.
     pub(crate) const fn asked(&self) -> &CancellationToken {
         &self.asked
     }
@@ -31,7 +31,7 @@ impl Stop {
         &self.closing
     }
 
-    /// Waits until someone asks a second time: nothing is waited for any more.
+    /// Waits until somebody asks a second time: nothing is waited for any more.
     pub(crate) async fn at_once(&self) {
         self.at_once.cancelled().await;
     }
@@ -45,18 +45,18 @@ impl Stop {
 pub(crate) fn on_signal() -> Result<Stop, AppError> {
     let mut signals = Signals::listen().map_err(AppError::io("cannot listen for signals"))?;
     let stop = Stop::default();
-    let reported = stop.clone();
+    let told = stop.clone();
     tokio::spawn(async move {
         signals.next().await;
-        reported.asked.cancel();
+        told.asked.cancel();
         signals.next().await;
-        reported.at_once.cancel();
+        told.at_once.cancel();
     });
     Ok(stop)
 }
 
-/// Ignores SIGHUP from here on: there is nothing to reload, and the end of a terminal session is
-/// not that of a gateway. Children get the signal as usual.
+/// Ignores SIGHUP from here on: there is nothing to reload, and the end of a terminal session is not
+/// that of a gateway. Children get the signal as usual.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ pub(crate) fn ignore_hangup() -> Result<(), AppError> {
     Ok(())
 }
 
-/// There is not a such signal here.
+/// There is no such signal here.
 #[cfg(not(unix))]
 pub(crate) fn ignore_hangup() -> Result<(), AppError> {
     Ok(())
@@ -119,7 +119,7 @@ impl Signals {
     #[expect(clippy::unused_self, reason = "on Unix the state is here")]
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            // no signal will ever come: run on
+            // it will never be told of a signal: run on
             std::future::pending().await
         }
     }

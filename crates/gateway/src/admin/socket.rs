@@ -27,7 +27,7 @@ impl Socket {
             remove_stale(path).await?;
             socket.bind(path)?;
         }
-        // before `listen`: until then no one can connect
+        // before `listen`: until then nobody can connect
         std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
         Ok(Self {
             listener: socket.listen(BACKLOG)?,

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::http::json;
 use crate::view::ErrorView;
 
-/// Refuses a POST whose content type is not JSON: a page of any site may send such a request
-/// without a preflight.
+/// Refuses a POST whose content type is not JSON: a page of any site may send such a request without
+/// a preflight.
 pub(super) async fn only_json(request: Request, next: Next) -> Response {
     if request.method() == Method::POST && !is_json(request.headers()) {
         let text = "expected `content-type: application/json`";
@@ -20,8 +20,8 @@ pub(super) async fn only_json(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Reads the body as `expected` says, and does what it asks for. What cannot be done is told with
-/// 404: the body names something that is not there.
+/// Reads the body as `expected` says, and does what it asks for. What cannot be done is told with 404:
+/// the body names something that is not there.
 pub(super) fn obey<T: DeserializeOwned, R: Serialize>(
     body: &[u8],
     expected: &str,

@@ -1,7 +1,7 @@
 //! What the router does, as server-sent events: each is one `data` line with a JSON object.
 //!
-//! A listener that does not keep up loses the oldest events and gets their number; no call waits
-//! for one.
+//! A listener that does not keep up loses the oldest events and is told how many; no call waits for
+//! one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use futures_util::{StreamExt, stream};
 use crate::error::AppError;
 use crate::http::Operator;
 
-/// How often a stream without events says that it is still there, so that anyone who stands in
-/// between does not cut it, and a reader that went away is noticed.
+/// How often a stream without events says that it is still there, so that whoever stands in between
+/// does not cut it, and a reader that went away is noticed.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// Readers skip comments.
 const COMMENT: &[u8] = b": callward\n\n";
 
-/// A line longer than this is not an event of ours.
+/// A line longer than this is no event of ours.
 const LONGEST: usize = 1 << 20;
 
 /// Tells what happens from now on, until the gateway stops or the reader goes away.
 pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
-    // listens before the answer begins: anyone who has its head misses nothing
+    // listens before the answer begins: whoever has its head misses nothing
     let events = operator.stack.route_events();
     let stop = operator.stop.closing().clone();
-    let reported = stream::unfold((events, stop), |(mut events, stop)| async move {
+    let told = stream::unfold((events, stop), |(mut events, stop)| async move {
         let part = tokio::select! {
             biased;
             () = stop.cancelled() => return None,
@@ -43,7 +43,7 @@ pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
         Some((part, (events, stop)))
     });
     // the head goes out with the first part
-    let all = stream::once(std::future::ready(Bytes::from_static(COMMENT))).chain(reported);
+    let all = stream::once(std::future::ready(Bytes::from_static(COMMENT))).chain(told);
     let mut response = Response::new(Body::from_stream(all.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
     headers.insert(
@@ -64,7 +64,7 @@ fn written(event: &RouteEvent) -> Bytes {
     }
 }
 
-/// The asking side: what is reported, one event after the other.
+/// The asking side: what is told, one event after the other.
 pub(crate) struct Events {
     answer: reqwest::Response,
     /// What came and was not read: whole lines, and the beginning of one.
@@ -79,12 +79,12 @@ impl Events {
         }
     }
 
-    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping
-    /// the future loses nothing.
+    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping the
+    /// future loses nothing.
     ///
     /// # Errors
     ///
-    /// [`AppError`] if the connection breaks, or what comes is not an event.
+    /// [`AppError`] if the connection breaks, or what comes is no event.
     pub(crate) async fn next(&mut self) -> Result<Option<String>, AppError> {
         loop {
             if let Some(event) = take_event(&mut self.rest) {
@@ -92,7 +92,7 @@ impl Events {
             }
             if self.rest.len() > LONGEST {
                 return Err(AppError::Remote(
-                    "the gateway sent a line without an end".into(),
+                    "what the gateway tells is no event: a line has no end".into(),
                 ));
             }
             match self.answer.chunk().await {

@@ -54,7 +54,7 @@ struct Recorded {
     answer: Result<ToolOutput, Delivery>,
 }
 
-/// This many calls may wait to be written.
+/// So many calls may wait to be written.
 const WAITING: usize = 4_096;
 /// And what they hold may weigh this much.
 const WAITING_BYTES: usize = 64 << 20;
@@ -97,7 +97,7 @@ impl Recorder {
         }))))
     }
 
-    /// Sends a call through the stack, and writes down the outcome of it. `name` is what the client
+    /// Sends a call through the stack, and writes down what became of it. `name` is what the client
     /// calls the tool. A call that is dropped on the way is written down as one without an answer.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl Inner {
                 record,
                 at: self.started.elapsed(),
                 took: Duration::ZERO,
-                // anyone who goes away without an answer does not know the outcome of the call
+                // whoever goes away without an answer does not know what became of the call
                 answer: Err(Delivery::Unknown),
             }),
         };
@@ -190,7 +190,7 @@ impl Inner {
         }
     }
 
-    /// Waits until all is written. Blocks. Nothing if someone did before.
+    /// Waits until all is written. Blocks. Nothing if somebody did before.
     fn end(&self) -> Option<(Written, u64)> {
         let writer = self.writer.lock().take()?;
         // a writer that is gone needs no telling

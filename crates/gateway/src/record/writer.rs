@@ -22,7 +22,7 @@ pub(super) enum Message {
     End,
 }
 
-/// The outcome of the calls that were sent.
+/// What became of the calls that were sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) lines: u64,
@@ -37,7 +37,7 @@ const MUCH: usize = 1 << 20;
 /// So long is waited for a first line at a time.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// Writes what is sent, until asked to end or no one is left to send.
+/// Writes what is sent, until told to end or nobody is left to send.
 pub(super) fn run(
     calls: &Receiver<Message>,
     mut file: File,
@@ -113,8 +113,8 @@ impl Batch {
     }
 }
 
-/// A recording that grows. What is written at once is a whole: in a compressed file, a member of
-/// its own, so that the file can be read whenever the process ends.
+/// A recording that grows. What is written at once is a whole: in a compressed file, a member of its
+/// own, so that the file can be read whenever the process ends.
 #[derive(Debug)]
 pub(super) struct File {
     file: std::fs::File,

@@ -1,4 +1,4 @@
-//! What a router does, read from its stream of events and reported in a line each.
+//! What a router does, read from its stream of events and told in a line each.
 
 use std::fmt;
 use std::time::Duration;
@@ -155,7 +155,7 @@ impl fmt::Display for DecisionView {
         }
         let server = self.chosen.as_deref().unwrap_or("nobody");
         write!(f, " -> {server}")?;
-        // the strategy is reported in any case
+        // the strategy is told in any case
         if self.reason != self.strategy {
             write!(f, ", {}", self.reason)?;
         }

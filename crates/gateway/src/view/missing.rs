@@ -1,4 +1,4 @@
-//! What clients are not offered, though someone configured or listed it.
+//! What clients are not offered, though somebody configured or listed it.
 
 use std::fmt;
 

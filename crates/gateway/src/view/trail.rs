@@ -26,7 +26,7 @@ pub(crate) fn table(trail: &Value) -> Option<Table> {
     Some(table)
 }
 
-/// How bad the news is; nothing where it is good.
+/// How bad the news is; nothing where it is none.
 const fn tone(decision: &Decision) -> Option<Tone> {
     Some(match decision.verdict {
         Verdict::Refused | Verdict::Nobody | Verdict::Failed | Verdict::Ended => Tone::Bad,

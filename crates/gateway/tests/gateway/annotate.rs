@@ -103,7 +103,7 @@ async fn what_is_no_tool_keeps_its_line_and_the_others_are_annotated() {
     assert_eq!(lines[0]["safetyLevel"], "safe");
     assert_eq!(lines[1]["name"], Value::Null);
     assert!(
-        lines[1]["error"].as_str().unwrap().contains("is not JSON"),
+        lines[1]["error"].as_str().unwrap().contains("is no JSON"),
         "{}",
         lines[1]
     );
@@ -116,7 +116,7 @@ async fn what_is_no_tool_keeps_its_line_and_the_others_are_annotated() {
     let said = text(&done.stderr);
     assert_eq!(said.lines().count(), 3, "{said}");
     for (line, what) in [
-        (4, "is not JSON"),
+        (4, "is no JSON"),
         (5, "has no `name`"),
         (6, "tool \"b\": annotations."),
     ] {
@@ -260,7 +260,7 @@ async fn a_server_is_asked_over_stdio_and_over_http() {
 }
 
 #[tokio::test]
-async fn annotate_reads_a_config_and_a_dead_server_hides_no_other() {
+async fn the_servers_of_a_config_are_judged_as_it_says_and_a_dead_one_hides_no_other() {
     let config = file(
         format!(
             r#"

@@ -121,7 +121,7 @@ async fn input_that_cannot_be_read_ends_with_2_and_the_rest_is_still_looked_at()
     let broken = format!("{{\"name\":\n{TOOLS}");
     let done = fed(&["lint"], broken.as_bytes()).await;
     assert_eq!(done.status.code(), Some(2));
-    assert!(text(&done.stderr).contains("standard input:1: is not JSON"));
+    assert!(text(&done.stderr).contains("standard input:1: is no JSON"));
     assert!(
         text(&done.stdout).contains("in 3 tools"),
         "{}",
@@ -184,11 +184,11 @@ async fn codes_are_data_too() {
     let done = ends(&["lint", "--codes", "--json"]).await;
     assert!(done.status.success());
     let mut codes = 0;
-    for (line, reported) in text(&done.stdout).lines().zip(text(&plain.stdout).lines()) {
+    for (line, told) in text(&done.stdout).lines().zip(text(&plain.stdout).lines()) {
         let code: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         for key in ["code", "severity", "summary"] {
             assert!(
-                reported.contains(code[key].as_str().unwrap()),
+                told.contains(code[key].as_str().unwrap()),
                 "{key} of {line}"
             );
         }

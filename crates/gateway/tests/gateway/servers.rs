@@ -31,7 +31,7 @@ async fn listed(gateway: &Gateway) -> Vec<Value> {
     serde_json::from_str(&body).unwrap()
 }
 
-/// Adds this many notes, which no cache answers, and returns which servers did it.
+/// Adds so many notes, which no cache answers, and returns which servers did it.
 async fn notes(gateway: &Gateway, count: usize) -> Vec<String> {
     let mut by = Vec::new();
     for _ in 0..count {
@@ -52,7 +52,7 @@ async fn calls_go_elsewhere_from_when_a_server_is_drained_until_it_is_not() {
     order(&gateway, &["undrain", REPLICA]).await;
     order(&gateway, &["drain", PRIMARY]).await;
     assert_eq!(notes(&gateway, 8).await, [REPLICA; 8]);
-    // no one who may is left, and each says why
+    // nobody who may is left, and each says why
     let refused = gateway
         .call("orders__delete_order", json!({"order_id": 1}))
         .await;
