@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callward_core::{InvalidConfig, Owner, Principal, ServerId, SessionId, ToolCall, ToolName};
 use dashmap::DashMap;
+use foldhash::fast::RandomState;
 
 use crate::circuit::{BreakerChange, Counted, Observer, Watch};
 use crate::state::Risk;
@@ -32,7 +33,7 @@ pub struct BreakerConfigs {
 #[derive(Debug, Default)]
 struct Inner {
     configs: BreakerConfigs,
-    circuits: DashMap<Key, Arc<Circuit>>,
+    circuits: DashMap<Key, Arc<Circuit>, RandomState>,
     observer: Observer,
 }
 
