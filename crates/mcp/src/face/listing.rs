@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use memchr::memmem;
-use parking_lot::Mutex;
 
 use super::answer::one_line;
 use super::intro::{self, Implementation};
@@ -16,7 +16,7 @@ use crate::wire::{Era, ParamHeaders, meta, object, write};
 /// many tools there are.
 #[derive(Debug, Default)]
 pub(super) struct Listings {
-    current: Mutex<Option<Arc<Written>>>,
+    current: ArcSwapOption<Written>,
 }
 
 /// One generation of the list, ready to be sent.
@@ -32,14 +32,14 @@ impl Listings {
     /// Returns the list as of now.
     pub(super) fn current(&self, backend: &impl Backend) -> Arc<Written> {
         let listing = backend.tools();
-        if let Some(written) = self.current.lock().as_ref()
+        if let Some(written) = self.current.load_full()
             && written.generation == listing.generation
         {
-            return Arc::clone(written);
+            return written;
         }
-        // written outside the lock: two requests may both do it, neither waits for the other
+        // two requests may both write it: neither waits for the other
         let written = Arc::new(Written::new(&listing, &backend.info()));
-        *self.current.lock() = Some(Arc::clone(&written));
+        self.current.store(Some(Arc::clone(&written)));
         written
     }
 }
