@@ -14,6 +14,7 @@ use callward_core::{
     ToolServer, Watch,
 };
 use futures_util::stream;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
@@ -255,7 +256,13 @@ impl Upstream {
             Link::Pipe(_) => false,
             Link::Http(link) => link.mirrors(),
         };
-        let listing = pages.finish(&self.0.shared.id, mirrored);
+        let id = self.0.shared.id.clone();
+        // a list may have thousands of tools: calls of other servers must not wait for a thread
+        let listing = spawn_blocking(move || pages.finish(&id, mirrored)).await;
+        let listing = listing.map_err(|error| {
+            let text = "the list of tools could not be read";
+            ToolError::new(ErrorKind::Internal, Delivery::Unknown, text).with_source(error)
+        })?;
         if let Link::Http(link) = &self.0.link {
             link.mirror(listing.headers);
         }
