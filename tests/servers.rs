@@ -72,14 +72,10 @@ async fn a_server_that_is_down_does_not_hide_another_and_appears_when_it_comes_u
     )
     .await;
     stack.call("good.get_a", json!({})).await.unwrap();
-    assert_eq!(
-        stack
-            .call("late.get_b", json!({}))
-            .await
-            .unwrap_err()
-            .kind(),
-        ErrorKind::UnknownTool
-    );
+    let error = stack.call("late.get_b", json!({})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownTool);
+    let text = "; server `late` is not connected and may offer it";
+    assert!(error.message().ends_with(text), "{error}");
     let status = &stack.servers()[1];
     assert!(
         !status.up && status.last_error.as_ref().unwrap().contains("refused"),
@@ -92,6 +88,8 @@ async fn a_server_that_is_down_does_not_hide_another_and_appears_when_it_comes_u
     settle(&mut changes).await;
     stack.call("late.get_b", json!({})).await.unwrap();
     assert!(stack.servers()[1].up);
+    let error = stack.call("late.get_c", json!({})).await.unwrap_err();
+    assert!(!error.message().contains("connected"), "{error}");
 }
 
 /// Says on which thread its list is registered.
