@@ -188,7 +188,8 @@ impl Known {
 
     /// Ends what follows the server: what it lists from now on is of no concern.
     pub(crate) fn leave(&self) {
-        self.liveness.lock().is_gone = true;
+        let is_gone = self.liveness.lock().is_gone.clone();
+        *is_gone.lock() = true;
         self.stop();
     }
 

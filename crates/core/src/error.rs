@@ -321,7 +321,8 @@ impl ToolError {
     }
 
     /// Returns all attempts of the call, in their order, the last one included. Empty where there
-    /// was one attempt only, which the error itself tells of.
+    /// was one attempt only, except for a write that may have run although its server reports a
+    /// fault.
     #[must_use]
     pub fn history(&self) -> &[FailedAttempt] {
         self.0.history.as_deref().unwrap_or_default()
@@ -375,7 +376,8 @@ impl fmt::Display for ToolError {
         if self.0.attempts > 1 {
             write!(f, ", {} attempts", self.0.attempts)?;
         }
-        for (place, attempt) in self.history().iter().enumerate() {
+        let several = Some(self.history()).filter(|history| history.len() > 1);
+        for (place, attempt) in several.unwrap_or_default().iter().enumerate() {
             write!(f, "{} {attempt}", if place == 0 { ":" } else { "," })?;
         }
         f.write_str(")")
