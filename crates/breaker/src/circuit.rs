@@ -386,15 +386,19 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_failures_open_it_once() {
-        let config = BreakerConfig::default().with_failures(50);
+    fn concurrent_failures_of_one_event_count_once() {
+        let config = BreakerConfig::default();
         let circuit = circuit(config);
-        let permits: Vec<_> = (0..100).map(|_| circuit.admit().unwrap()).collect();
-        std::thread::scope(|scope| {
-            for permit in permits {
-                scope.spawn(move || permit.fail(&"down"));
-            }
-        });
+        for failures in 1..=3 {
+            let permits: Vec<_> = (0..100).map(|_| circuit.admit().unwrap()).collect();
+            std::thread::scope(|scope| {
+                for permit in permits {
+                    scope.spawn(move || permit.fail(&"down"));
+                }
+            });
+            let counted = circuit.read().failures;
+            assert_eq!(counted, if failures < 3 { failures } else { 0 });
+        }
         let reading = circuit.read();
         assert_eq!(
             (reading.state, reading.counted.opened),
@@ -402,7 +406,7 @@ mod tests {
         );
         assert_eq!(
             reading.last_trip.as_deref(),
-            Some("50 failures in a row, the last: down")
+            Some("3 failures in a row, the last: down")
         );
         assert!(reading.time_to_probe <= Some(config.open_time));
     }

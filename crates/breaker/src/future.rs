@@ -13,7 +13,7 @@ use crate::Verdict;
 use crate::permit::Permit;
 use crate::person::Listener;
 use crate::streak::Fault;
-use crate::verdict::{judge, judge_transport, may_be_the_tool, may_end_all};
+use crate::verdict::{judge, judge_transport, may_be_the_tool};
 
 pin_project! {
     /// The answer of a [`Breaker`](crate::Breaker): the inner one, or a refusal.
@@ -85,6 +85,8 @@ pub(crate) struct Held {
     pub(crate) is_of_server: bool,
     /// The digest of the tool that is called.
     pub(crate) tool: u128,
+    /// An earlier attempt of the call failed here.
+    pub(crate) is_retry: bool,
     /// The attempt's share of the time to the deadline, if it may end the attempt too soon to tell
     /// anything about the server.
     pub(crate) short_share: Option<Share>,
@@ -114,7 +116,7 @@ impl Held {
                 let is_tool = self.is_of_server && may_be_the_tool(error);
                 let fault = Fault {
                     tool: is_tool.then_some(self.tool),
-                    is_shared: may_end_all(error),
+                    is_retry: self.is_retry,
                 };
                 self.permit.fail_of(fault, error);
             }

@@ -8,8 +8,8 @@
 //! or slow calls in a window is too large. While open it refuses calls. Then it is half-open: a
 //! fixed number of calls pass as probes; one success closes it, one failure opens it for twice as
 //! long. A dropped probe gives its place back, and one that never ends is written off.
-//! Concurrent failures of one event count once, and before a whole server each tool that loses its
-//! connection counts once. A write that must not run twice waits for a read to be the probe.
+//! Failures of calls that were in flight together count once, and so do the attempts of one call.
+//! Before a whole server each tool that loses its connection counts once. A write that must not run twice waits for a read to be the probe.
 //! [`judge`] and [`judge_transport`] say what counts.
 //!
 //! **Errors.** [`ErrorKind::BreakerOpen`](callward_core::ErrorKind::BreakerOpen), not sent, with the

@@ -186,6 +186,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             permit,
             is_of_server: shared.is_of_server,
             tool: call.tool().digest().as_u128(),
+            is_retry: call.attempt().avoid.contains(&shared.server),
             short_share: short_share(&call),
             person,
         };

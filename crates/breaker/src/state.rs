@@ -224,12 +224,12 @@ impl State {
                     .map(|trip| self.trip(trip, config, now))
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
-                // each probe is asked for itself
+                // each probe counts
                 let fault = Fault {
-                    is_shared: false,
+                    is_retry: false,
                     ..fault
                 };
-                self.streak.count(fault, ticket.known);
+                self.streak.count(fault, self.streak.known());
                 if self.streak.is_one_tool() {
                     // it says no more of the server than before: the next call decides
                     *probes = probes.saturating_sub(1);
@@ -291,7 +291,7 @@ impl State {
         }
     }
 
-    pub(crate) const fn failures(&self) -> u32 {
+    pub(crate) fn failures(&self) -> u32 {
         match self.phase {
             Phase::Closed => self.streak.failures(),
             _ => 0,

@@ -77,15 +77,6 @@ pub(crate) fn may_be_the_tool(error: &ToolError) -> bool {
     error.kind() == ErrorKind::ConnectionLost && error.delivery() != Delivery::NotSent
 }
 
-/// Returns `true` if one event may have ended every call in flight: a reported fault, or the end of a
-/// connection. Timeouts and refused connections are found out by each call for itself.
-pub(crate) fn may_end_all(error: &ToolError) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::ServerFault
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

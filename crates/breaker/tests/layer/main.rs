@@ -286,27 +286,6 @@ async fn servers_have_breakers_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_of_calls_that_ran_together_open_it_once() {
-    let set = BreakerSet::default();
-    let barrier = Arc::new(tokio::sync::Barrier::new(50));
-    let mock = MockService::new(move |_, _| {
-        let barrier = barrier.clone();
-        async move {
-            barrier.wait().await;
-            failed(ErrorKind::Timeout)
-        }
-    });
-    let service = breaker(mock.clone(), &set);
-    join_all((0..50).map(|_| service.clone().oneshot(read()))).await;
-    assert_eq!(mock.started(), 50);
-    // 47 failures came too late to count: it was one trip
-    assert_eq!(
-        set.snapshot()[0].time_to_probe,
-        Some(Duration::from_secs(30))
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_caller_in_a_hurry_does_not_open_it_and_a_patient_one_does() {
     let cases = [
         (1, true, 20),
