@@ -55,7 +55,7 @@ fn circuit(failures: u32, probes: u32) -> Arc<Circuit> {
         .with_probes(probes)
         .with_open_time(Duration::from_nanos(1))
         .with_probe_limit(Duration::from_secs(3600));
-    Arc::new(Circuit::new("x", config).unwrap())
+    Circuit::alone(config)
 }
 
 fn trip(circuit: &Arc<Circuit>) {
@@ -177,7 +177,7 @@ fn events() {
     let circuit = circuit(3, 1);
     for known in 0..3 {
         assert_eq!(circuit.state(), BreakerState::Closed);
-        assert_eq!(circuit.read().failures, known);
+        assert_eq!(circuit.status().failures, known);
         let in_flight: Vec<Permit> = (0..3).map(|_| circuit.admit().unwrap()).collect();
         let fail =
             |permit: Permit| -> Box<dyn FnOnce() + Send> { Box::new(move || permit.fail(&"lost")) };
@@ -222,8 +222,8 @@ fn anything() {
             for _ in 0..3 {
                 match thread_rng().gen_range(0..8) {
                     0 => circuit.reset(),
-                    1 => circuit.force_closed(),
-                    2 => circuit.release(),
+                    1 => circuit.force(Some(false)),
+                    2 => circuit.force(None),
                     3 => drop(circuit.admit()),
                     4 => {
                         if let Ok(permit) = circuit.admit() {

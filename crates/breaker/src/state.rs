@@ -9,8 +9,8 @@ use callward_core::CallPlan;
 use tokio::time::Instant;
 
 use crate::streak::{Fault, Streak};
-use crate::window::{Counts, Window};
-use crate::{BreakerConfig, BreakerState, Verdict};
+use crate::window::Window;
+use crate::{BreakerConfig, BreakerState, Verdict, WindowStatus};
 
 /// Whether a call may be a probe of a breaker that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,11 +98,11 @@ pub(crate) enum Change {
 /// What opened the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trip {
-    FailureRate(Counts),
+    FailureRate(WindowStatus),
     Consecutive(u32),
     ProbeFailed,
     ProbeSlow,
-    SlowRate(Counts),
+    SlowRate(WindowStatus),
 }
 
 impl State {
@@ -137,7 +137,7 @@ impl State {
                 return Ok(self.ticket(false));
             }
             Phase::HalfOpen { probes, writes, .. } => (probes, writes),
-            Phase::Open { until } => (config.probes, until + config.write_grace()),
+            Phase::Open { until } => (config.probes, until + config.open_time),
         };
         let renews = now + config.probe_time();
         let probing = |probes| Phase::HalfOpen {
@@ -183,7 +183,7 @@ impl State {
                     place
                 }
             }
-            Phase::Open { until } if waits_for_safe => until + config.write_grace(),
+            Phase::Open { until } if waits_for_safe => until + config.open_time,
             Phase::Open { until } => until,
         };
         Some(from.saturating_duration_since(now))
@@ -262,18 +262,15 @@ impl State {
         }
     }
 
-    pub(crate) fn force_open(&mut self) {
-        self.enter(Phase::ForcedOpen);
-    }
-
-    pub(crate) fn force_closed(&mut self) {
-        self.enter(Phase::ForcedClosed);
-    }
-
-    /// Ends a forced state: the breaker is closed and counts again.
-    pub(crate) fn release(&mut self) {
-        if matches!(self.phase, Phase::ForcedClosed | Phase::ForcedOpen) {
-            self.close();
+    /// Holds it closed or open; `None` ends that, and it is closed and counts again.
+    pub(crate) fn force(&mut self, open: Option<bool>) {
+        match (open, self.phase) {
+            (Some(true), _) => self.enter(Phase::ForcedOpen),
+            (Some(false), _) => self.enter(Phase::ForcedClosed),
+            (None, Phase::ForcedClosed | Phase::ForcedOpen) => {
+                self.close();
+            }
+            (None, _) => {}
         }
     }
 
@@ -299,7 +296,7 @@ impl State {
     }
 
     /// Returns the counts of the window; `None` if no share opens the breaker.
-    pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
+    pub(crate) fn counts(&self, now: Instant) -> Option<WindowStatus> {
         self.window.as_ref().map(|window| window.counts(now))
     }
 

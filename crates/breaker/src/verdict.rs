@@ -22,22 +22,16 @@ pub enum Verdict {
 /// A refusal that blames the caller is a success: a server that reads a call and finds fault with
 /// it works. If it counted as nothing, a half-open breaker before a healthy server could stay half
 /// open for as long as callers make mistakes.
-#[must_use]
-pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
+pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
+    use ErrorKind::{InvalidCall, TooLarge, Unauthorized, UnknownTool};
     let Err(error) = result else {
         return Verdict::Success;
     };
-    if error.kind().blames_server() {
-        return Verdict::Failure;
-    }
     match (error.kind(), error.delivery()) {
-        (
-            ErrorKind::InvalidCall
-            | ErrorKind::TooLarge
-            | ErrorKind::Unauthorized
-            | ErrorKind::UnknownTool,
-            Delivery::Answered,
-        ) => Verdict::Success,
+        (kind, _) if kind.blames_server() => Verdict::Failure,
+        (InvalidCall | TooLarge | Unauthorized | UnknownTool, Delivery::Answered) => {
+            Verdict::Success
+        }
         _ => Verdict::Nothing,
     }
 }
@@ -50,16 +44,13 @@ pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
 ///
 /// A connection that was lost after the call was sent may be the one tool, too, and the breaker of a
 /// server so counts it once for each tool, where this function has only one word for a failure.
-#[must_use]
-pub fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
-    match result {
-        Ok(_) => Verdict::Success,
-        Err(error) => judge_error_of_transport(error),
-    }
+pub(crate) fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
+    let error = result.as_ref().err();
+    error.map_or(Verdict::Success, judge_error_of_transport)
 }
 
 /// Judges a failure, of a call or of anything else that was asked of a server, as
-/// [`judge_transport`] does.
+/// the breaker of a server does.
 #[must_use]
 pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
     match (error.kind(), error.delivery()) {

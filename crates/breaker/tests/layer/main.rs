@@ -1,7 +1,6 @@
 //! Calls through a breaker.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
