@@ -224,7 +224,10 @@ impl RetryPolicy {
             record.note_retry();
         }
         let pause = pause.after(call, error);
-        call.attempt_mut().advance(error.server());
+        // a server whose breaker refused the call did not fail it
+        let failed = error.server();
+        let failed = failed.filter(|_| error.kind() != ErrorKind::BreakerOpen);
+        call.attempt_mut().advance(failed);
         let begin = Instant::now() + longest;
         self.shared.share_out(call, begin, self.refused);
         pause
