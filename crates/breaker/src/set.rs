@@ -94,11 +94,11 @@ impl BreakerSet {
     /// tool. Takes no probe's place, so another call may be faster.
     #[must_use]
     pub fn is_available(&self, server: &ServerId, tool: &ToolName) -> bool {
-        let subjects = [Subject::Server, tool.into()];
-        subjects.into_iter().all(|subject| {
-            let found = self.find(server, subject, None);
-            found.is_none_or(|circuit| circuit.is_available())
-        })
+        let is_available = |subject| {
+            let circuit = self.find(server, subject, None);
+            circuit.is_none_or(|circuit| circuit.is_available())
+        };
+        is_available(Subject::Server) && is_available(tool.into())
     }
 
     /// Checks whether the breakers of the server and of the tool would admit this call now. Takes

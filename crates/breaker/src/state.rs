@@ -177,11 +177,7 @@ impl State {
                 writes,
             } => {
                 let place = if probes < config.probes { now } else { renews };
-                if waits_for_safe {
-                    place.max(writes)
-                } else {
-                    place
-                }
+                place.max(if waits_for_safe { writes } else { place })
             }
             Phase::Open { until } if waits_for_safe => until + config.open_time,
             Phase::Open { until } => until,
@@ -252,14 +248,11 @@ impl State {
 
     /// Closes it, unless an operator forced it.
     pub(crate) fn reset(&mut self) -> Option<Change> {
-        match self.phase {
-            Phase::ForcedClosed | Phase::ForcedOpen => None,
-            Phase::Closed => {
-                self.close();
-                None
-            }
-            Phase::HalfOpen { .. } | Phase::Open { .. } => Some(self.close()),
+        let is_open = matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. });
+        if is_open || matches!(self.phase, Phase::Closed) {
+            self.close();
         }
+        is_open.then_some(Change::Closed)
     }
 
     /// Holds it closed or open; `None` ends that, and it is closed and counts again.
