@@ -60,8 +60,8 @@ pub struct AuditConfig {
 pub enum Fsync {
     /// Before the answer: the record of every answered call is on disk.
     EveryRecord,
-    /// At most this long after a record. A crash of the machine loses that time; SIGKILL loses at most
-    /// one second and 1,000 records, since with [`OnFull::Block`] answers wait for the writer.
+    /// At most this long after a record. A crash of the machine loses that time; SIGKILL loses at
+    /// most one second and 1,000 records, since with [`OnFull::Block`] answers wait for the writer.
     Interval(Duration),
     /// Never explicitly. SIGKILL loses as much as with an interval.
     Never,
@@ -168,7 +168,8 @@ impl AuditConfig {
         self
     }
 
-    /// Sets the number of closed files that are kept; `None` for all. The log records each deletion.
+    /// Sets the number of closed files that are kept; `None` for all. The log records each
+    /// deletion.
     #[must_use]
     pub fn with_keep_files(mut self, files: impl Into<Option<u64>>) -> Self {
         self.keep_files = files.into();

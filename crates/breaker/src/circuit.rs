@@ -150,8 +150,8 @@ impl Circuit {
         self.availability(Risk::Safe).is_ok()
     }
 
-    /// Checks whether such a call would be admitted now, or returns the state that refuses it. Takes
-    /// no place.
+    /// Checks whether such a call would be admitted now, or returns the state that refuses it.
+    /// Takes no place.
     pub(crate) fn availability(&self, risk: Risk) -> Result<(), BreakerState> {
         let state = &self.inner.lock().state;
         let wait = state.time_to_pass(risk, &self.config, Instant::now());

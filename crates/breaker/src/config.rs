@@ -6,8 +6,8 @@ use callward_core::InvalidConfig;
 
 /// When a breaker opens, for how long, and how it is probed.
 ///
-/// Three things can open it: failures in a row, the share of calls that fail, and the share of calls
-/// that are slow. Each works alone or beside the others; only the first is on by default.
+/// Three things can open it: failures in a row, the share of calls that fail, and the share of
+/// calls that are slow. Each works alone or beside the others; only the first is on by default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,15 +23,15 @@ use callward_core::InvalidConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// How many consecutive failures open it; 0 if only a share does. Concurrent failures of one event
-    /// count once, and before a whole server each tool that loses its connections counts once.
-    /// Default: 3.
+    /// How many consecutive failures open it; 0 if only a share does. Failures of calls that were
+    /// in flight together count once, and so do the attempts of one call; before a whole server
+    /// each tool that loses its connections counts once. Default: 3.
     pub failures: u32,
     /// Which share of the window's calls, in percent, must have failed to open it. Default: none
     /// does.
     pub failure_rate: Option<u32>,
-    /// From when on a call counts as slow, and which share of the window's calls must be slow to open
-    /// it. Default: time is not taken.
+    /// From when on a call counts as slow, and which share of the window's calls must be slow to
+    /// open it. Default: time is not taken.
     pub slow_calls: Option<SlowCalls>,
     /// The time, up to now, whose calls are counted for the two shares. It moves on in tenths.
     /// Default: 60 s.
@@ -81,9 +81,9 @@ impl BreakerConfig {
 
     /// Returns what suits a whole server: 5 transport faults in a row, then 10 s, 1 min at most.
     ///
-    /// More failures than a tool's, since one lost connection fails all calls that were on it, and may
-    /// be the doing of any tool among them; and less time, since everything waits for it, and a refused
-    /// connection costs the server little.
+    /// More failures than a tool's, since one lost connection fails all calls that were on it, and
+    /// may be the doing of any tool among them; and less time, since everything waits for it, and a
+    /// refused connection costs the server little.
     #[must_use]
     pub const fn server() -> Self {
         Self::standard()
@@ -204,7 +204,8 @@ impl BreakerConfig {
         }
     }
 
-    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be written down.
+    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be written
+    /// down.
     pub(crate) const fn takes_shares(&self) -> bool {
         self.failure_rate.is_some() || self.slow_calls.is_some()
     }

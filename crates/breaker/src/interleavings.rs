@@ -1,12 +1,12 @@
 //! One circuit in many orders of steps, chosen by a scheduler.
 //!
-//! Callers ask, and succeed, fail, go away, or never come back; the lock hands over to the scheduler
-//! at each step. The open time is over at once and a probe has an hour, so that no order depends on
-//! the clock. Then each rule is checked from outside: half-open admits exactly its probes, each
-//! dropped probe gives back one place and no more, and a late outcome changes nothing.
+//! Callers ask, and succeed, fail, go away, or never come back; the lock hands over to the
+//! scheduler at each step. The open time is over at once and a probe has an hour, so that no order
+//! depends on the clock. Then each rule is checked from outside: half-open admits exactly its
+//! probes, each dropped probe gives back one place and no more, and a late outcome changes nothing.
 //!
-//! Each of these faults, put in one at a time, fails a test here: a place given back twice; a ticket
-//! not compared with the generation.
+//! Each of these faults, put in one at a time, fails a test here: a place given back twice; a
+//! ticket not compared with the generation.
 
 #![expect(
     clippy::unwrap_used,

@@ -163,8 +163,8 @@ impl BreakerSet {
         }
     }
 
-    /// Removes the breakers of servers that are not kept, forced ones too. Permits still settle with
-    /// the breakers they came from.
+    /// Removes the breakers of servers that are not kept, forced ones too. Permits still settle
+    /// with the breakers they came from.
     pub fn retain_servers(&self, keep: impl Fn(&ServerId) -> bool) {
         self.0.circuits.retain(|key, _| keep(&key.server));
     }
@@ -181,8 +181,8 @@ impl BreakerSet {
         }
     }
 
-    /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server. A
-    /// tool's name stands for its [`Subject`].
+    /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server.
+    /// A tool's name stands for its [`Subject`].
     pub fn force_open(&self, server: &ServerId, subject: impl Into<Subject>) {
         self.circuit(server, subject).force(Some(true));
     }
@@ -197,8 +197,8 @@ impl BreakerSet {
         self.circuit(server, subject).force(None);
     }
 
-    /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those of
-    /// its tools. Breakers of instances are listed only if they hold or did something.
+    /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those
+    /// of its tools. Breakers of instances are listed only if they hold or did something.
     #[must_use]
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
         let mut all = self.all(|_| true);
@@ -247,9 +247,9 @@ impl BreakerSet {
             .collect()
     }
 
-    /// Removes breakers of tools and instances beyond the bound, down to three quarters of it: names
-    /// of tools come from servers, which may send any number of them. Those that hold least go
-    /// first; one that is in use or forced stays.
+    /// Removes breakers of tools and instances beyond the bound, down to three quarters of it:
+    /// names of tools come from servers, which may send any number of them. Those that hold least
+    /// go first; one that is in use or forced stays.
     #[cold]
     fn prune(&self) {
         let circuits = &self.0.circuits;

@@ -314,8 +314,8 @@ impl State {
         }
     }
 
-    /// Returns what opens the breaker after an outcome. A good outcome never does, even if it is the
-    /// one that makes the window large enough.
+    /// Returns what opens the breaker after an outcome. A good outcome never does, even if it is
+    /// the one that makes the window large enough.
     fn reason(
         &self,
         failed: bool,

@@ -13,7 +13,8 @@ pub(crate) struct Fault {
 ///
 /// A failure is of the same event as the last one that counted if its call was admitted before that
 /// one was known, or if it is a retry of a call that failed here before. Each event counts once: a
-/// server that dies with eight calls in flight has failed once, and one poisonous call opens nothing.
+/// server that dies with eight calls in flight has failed once, and one poisonous call opens
+/// nothing.
 ///
 /// Before a whole server, a lost connection may be the doing of the tool that was called. Each tool
 /// then counts once, and one tool alone never opens the breaker.

@@ -39,11 +39,11 @@ pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
 /// Judges the outcome of a call as far as it tells of the way to the server, whatever the tool did.
 ///
 /// Only a connection that could not be made or was lost speaks against it. An answer of any kind
-/// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it may
-/// be the one tool that is slow.
+/// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it
+/// may be the one tool that is slow.
 ///
-/// A connection that was lost after the call was sent may be the one tool, too, and the breaker of a
-/// server so counts it once for each tool, where this function has only one word for a failure.
+/// A connection that was lost after the call was sent may be the one tool, too, and the breaker of
+/// a server so counts it once for each tool, where this function has only one word for a failure.
 pub(crate) fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
     let error = result.as_ref().err();
     error.map_or(Verdict::Success, judge_error_of_transport)
@@ -55,15 +55,16 @@ pub(crate) fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict
 pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
     match (error.kind(), error.delivery()) {
         (ErrorKind::ConnectFailed | ErrorKind::ConnectionLost, _) => Verdict::Failure,
-        // our own refusals were sent nowhere; what came of what was cancelled is not known. A fault that
-        // was reported is an answer, though a gateway that reports it may not know what came of the call
+        // our own refusals were sent nowhere; what came of what was cancelled is not known. A fault
+        // that was reported is an answer, though a gateway that reports it may not know what came
+        // of the call
         (ErrorKind::ServerFault, _) | (_, Delivery::Answered) => Verdict::Success,
         (_, Delivery::NotSent | Delivery::Unknown) => Verdict::Nothing,
     }
 }
 
-/// Returns `true` if the tool that was called may be the only cause of a lost connection: the server
-/// had the call, or a part of it.
+/// Returns `true` if the tool that was called may be the only cause of a lost connection: the
+/// server had the call, or a part of it.
 pub(crate) fn may_be_the_tool(error: &ToolError) -> bool {
     error.kind() == ErrorKind::ConnectionLost && error.delivery() != Delivery::NotSent
 }

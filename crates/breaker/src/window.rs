@@ -7,8 +7,8 @@ use tokio::time::Instant;
 /// How many counters a window has.
 const TENTHS: u64 = 10;
 
-/// A ring of ten counters, each for a tenth of the window. A counter knows which tenth it is for, so
-/// nothing has to be cleared as time passes.
+/// A ring of ten counters, each for a tenth of the window. A counter knows which tenth it is for,
+/// so nothing has to be cleared as time passes.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     origin: Instant,
