@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_audit::AuditLayer;
-use callward_breaker::{BreakerSet, Permit};
+use callward_breaker::{BreakerSet, Permit, Subject};
 use callward_cache::CacheHandle;
 use callward_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
@@ -125,8 +125,8 @@ pub(crate) struct Scan {
 impl Scan {
     pub(crate) async fn run(mut self) {
         let breakers = &self.shared.breakers;
-        let discovery = breakers.discovery_circuit(self.server.id());
-        let server = breakers.server_circuit(self.server.id());
+        let discovery = breakers.circuit(self.server.id(), Subject::Discovery);
+        let server = breakers.circuit(self.server.id(), Subject::Server);
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);

@@ -91,30 +91,28 @@ impl LoopGuardConfig {
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let day = Duration::from_secs(24 * 60 * 60);
         let too_long = "is above 1 day; a call would be held back for ever";
+        let (wait, window) = (self.wait, self.window);
+        let held = (1..=1_000_000).contains(&self.capacity);
         let checks = [
             (
                 self.failures > 0,
                 "failures",
-                "is 0, which would answer every call; use 1 or more",
+                "is 0, which would answer every call",
             ),
             (
-                !self.wait.is_zero(),
+                !wait.is_zero(),
                 "wait",
                 "is 0, which would hold no call back",
             ),
-            (self.wait <= day, "wait", too_long),
+            (wait <= day, "wait", too_long),
             (
-                !self.window.is_zero(),
+                !window.is_zero(),
                 "window",
                 "is 0, in which nothing is in a row",
             ),
-            (self.window <= day, "window", too_long),
+            (window <= day, "window", too_long),
             // each takes about half a KiB
-            (
-                (1..=1_000_000).contains(&self.capacity),
-                "capacity",
-                "is not between 1 and 1000000",
-            ),
+            (held, "capacity", "is not between 1 and 1000000"),
         ];
         match checks.into_iter().find(|(valid, ..)| !valid) {
             Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),
