@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::StackBackend;
-use crate::config::{HttpConfig, show_duration};
+use crate::config::{Http, as_usize, show_duration};
 use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
@@ -97,7 +97,7 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 /// # Errors
 ///
 /// [`AppError`] if a pattern for `Host` or `Origin` is none.
-pub(crate) fn gateway(operator: Arc<Operator>, config: &HttpConfig) -> Result<Router, AppError> {
+pub(crate) fn gateway(operator: Arc<Operator>, config: &Http) -> Result<Router, AppError> {
     let backend = StackBackend::new(
         operator.stack.clone(),
         operator.upstreams.clone(),
@@ -162,7 +162,7 @@ fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static
 /// [`AppError`] if a pattern for `Host` or `Origin` is none.
 pub(crate) fn endpoint<B: face::Backend>(
     backend: Arc<B>,
-    config: &HttpConfig,
+    config: &Http,
     stop: &CancellationToken,
 ) -> Result<Router, AppError> {
     let hosts = patterns::<face::HostPattern>(&config.allowed_hosts)?;
@@ -170,15 +170,12 @@ pub(crate) fn endpoint<B: face::Backend>(
     let options = face::HttpOptions::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
-        .with_bodies(config.max_bodies, config.body_timeout)
+        .with_bodies(as_usize(config.max_bodies), config.body_timeout)
         .with_sessions(
             config.max_sessions,
             face::HttpOptions::default().session_idle,
         )
-        .with_sessions_per_client(
-            config.max_sessions_per_client,
-            config.connections.proxies.clone(),
-        )
+        .with_sessions_per_client(config.max_sessions_per_client, config.proxies.clone())
         .with_shutdown(stop.clone());
     Ok(face::router(backend, options))
 }

@@ -17,7 +17,6 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::args::Annotate;
-use crate::assemble::rule_set;
 use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
 use crate::listed::{Fault, Group, Listed, Listing};
@@ -115,7 +114,7 @@ impl<'a> Settings<'a> {
         let servers = config.iter().flat_map(|config| &config.servers);
         let rules = args
             .rules
-            .or_else(|| config.map(|config| rule_set(config.rules)))
+            .or_else(|| config.map(|config| config.rules))
             .unwrap_or_default();
         let inference = Inference::new(rules);
         Self {
@@ -140,7 +139,7 @@ impl<'a> Settings<'a> {
             .and_then(|server| self.servers.get(server));
         let trust = self
             .trust
-            .or_else(|| Some(server?.trust))
+            .or_else(|| Some(server?.table.trust))
             .unwrap_or_default();
         let mut hints = Hints::new(inferred, declared, trust);
         if let Some(server) = server {

@@ -75,7 +75,7 @@ impl Place {
             }
         };
         if !calls {
-            config.audit = None;
+            config.audit.path = None;
         }
         let telemetry = Telemetry::new()?;
         let Running {
@@ -205,7 +205,7 @@ pub(crate) fn wrap(
     let mut server = ServerConfig::command(id, program.to_owned(), args.to_vec());
     server.prefix = prefix.map(str::to_owned);
     // there is one client, and it started this process for itself
-    server.instances.mode = Some(Instances::Shared);
+    server.table.instances = Some(Instances::Shared);
     Ok(Config::without_file(vec![server]))
 }
 
@@ -239,7 +239,9 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         }
         (Some(mut server), given) => {
             if let Some(given) = given {
-                server.target = given.target;
+                let ours = &mut server.table;
+                (ours.command, ours.args) = (given.table.command, given.table.args);
+                (ours.url, ours.env, ours.headers) = Default::default();
             }
             server.prefix = args.prefix.clone();
             server
@@ -255,7 +257,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         server.caching = Some(Caching::For(ttl));
     }
     if args.no_cache {
-        config.cache.enabled = false;
+        config.cache.layer.enabled = false;
     }
     config.servers.push(server);
     Ok(config)

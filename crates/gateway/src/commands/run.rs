@@ -32,7 +32,7 @@ pub(crate) async fn run(
     let stop = shutdown::on_signal()?;
     let mut config = from::wrapped(&args)?;
     let program = args.command.first().map_or("the server", String::as_str);
-    config.cache.evidence = match &args.config {
+    config.cache.layer.evidence_file = match &args.config {
         Some(file) => evidence::file_of_config(state, file),
         None => evidence::file_of_command(state, &args.command),
     };

@@ -68,7 +68,7 @@ pub(crate) async fn run(
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let file = args.config.as_deref();
-    config.cache.evidence = file.and_then(|file| evidence::file_of_config(state, file));
+    config.cache.layer.evidence_file = file.and_then(|file| evidence::file_of_config(state, file));
     let names = file.and_then(|file| NameFile::of_config(state, file));
     let sets = config.servers.iter().map(|server| server.set.clone());
     config.kept_names = names
@@ -171,7 +171,7 @@ impl Listeners {
     pub(crate) async fn bind(config: &Config) -> Result<Self, AppError> {
         Ok(Self {
             public: http::bind(config.http.listen, "--http or `http.listen`").await?,
-            admin: admin::Listener::bind(config.admin.as_ref()).await?,
+            admin: admin::Listener::bind(config.admin.listen.as_ref()).await?,
         })
     }
 }
@@ -234,7 +234,7 @@ impl Served {
         let routes = http::gateway(operator.clone(), &config.http)?;
         let closing = stop.closing().clone();
         #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
-        let mut limits = config.http.connections.clone();
+        let mut limits = config.http.connections();
         #[cfg(unix)]
         connections::make_fit(&mut limits);
         let serving = async move {

@@ -1,0 +1,664 @@
+//! What the keys of a file may mean together: every problem, each at its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callward::core::human::parse_duration;
+use callward::core::infer::Lexicon;
+use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
+use callward::limit::{RateLimitConfig, TimeoutConfig};
+use callward::telemetry::export::OtlpConfig;
+use callward::{Caching, DiscoveryConfig, ReplicaSetId, ServerId, ToolName, Weight};
+use callward_mcp::face::{HostPattern, OriginPattern};
+use callward_mcp::upstream::HttpSpec;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::error::{Fault, Source};
+use super::sections::Cache;
+use super::server::{Prefix, Server, ServerConfig, Table, ToolConfig};
+use super::{AdminAddress, Config, exposed, hints, rules};
+
+/// The longest that anything may wait or run: no client waits a day.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest a result may be served: the store counts no further.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Checks a config, fills in what follows from its keys, and reads its servers.
+pub(super) fn check(config: &mut Config, source: &Source<'_>) -> Vec<Fault> {
+    let mut faults = Faults {
+        source,
+        found: Vec::new(),
+    };
+    faults.settings(config);
+    faults.layers(config);
+    config.derive();
+    // as they stand in the file: of two that want a name, the first one has it
+    let mut tables: Vec<_> = std::mem::take(&mut config.tables).into_iter().collect();
+    tables.sort_by_key(|(id, _)| source.span(&["servers", id]).map(|span| span.start));
+    for (id, table) in tables {
+        config.servers.extend(faults.server(&id, table));
+    }
+    faults.sets(&config.servers);
+    faults.scopes(&config.servers);
+    faults.found
+}
+
+impl Config {
+    /// Sets what follows from several keys.
+    pub(super) fn derive(&mut self) {
+        let Cache {
+            ttl,
+            idempotent_ttl,
+            layer,
+            ..
+        } = &self.cache;
+        if let Some(ttl) = ttl {
+            self.profile.read_ttl = *ttl;
+        }
+        if idempotent_ttl.is_some() {
+            self.profile.idempotent_ttl = *idempotent_ttl;
+            self.profile.idempotent_lifetime = Lifetime::Stated;
+        }
+        if self.audit.path.is_some() {
+            self.profile.audit = self.audit.record;
+        }
+        if !layer.idempotent_writes {
+            // the cache has a switch of its own; this one makes plans say so
+            self.profile.idempotent_ttl = None;
+        }
+    }
+}
+
+/// The problems found so far, and the text they are found in.
+struct Faults<'a, 'i> {
+    source: &'a Source<'i>,
+    found: Vec<Fault>,
+}
+
+impl Faults<'_, '_> {
+    fn at(&mut self, path: &[&str], message: impl Into<String>) {
+        self.found.push(self.source.key_fault(path, message));
+    }
+
+    fn expect(&mut self, holds: bool, path: &[&str], message: &str) {
+        if !holds {
+            self.at(path, message);
+        }
+    }
+
+    /// Takes a result apart: an error is reported at the key.
+    fn ok<T, E: std::fmt::Display>(&mut self, result: Result<T, E>, path: &[&str]) -> Option<T> {
+        result
+            .map_err(|error| self.at(path, error.to_string()))
+            .ok()
+    }
+
+    /// Expects each element of a list to hold; elements are counted from 1.
+    fn each(&mut self, list: &[String], path: &[&str], is_right: fn(&str) -> bool, message: &str) {
+        for (number, element) in (1_usize..).zip(list) {
+            let number = number.to_string();
+            let path = [path, &[&*number]].concat();
+            self.expect(is_right(element), &path, message);
+        }
+    }
+
+    /// Reports what a layer finds wrong. The key of a fault gets its default and the layer is asked
+    /// again, so that one fault hides no other.
+    fn layer<T: Serialize + DeserializeOwned + Default>(
+        &mut self,
+        section: &[&str],
+        config: &T,
+        validate: fn(&T) -> Result<(), InvalidConfig>,
+    ) {
+        let (mut ours, defaults) = (json!(config), json!(T::default()));
+        let mut checked = validate(config);
+        while let Err(fault) = checked {
+            let key = fault.field();
+            self.layer_fault(section, key, fault.reason());
+            match (ours.get_mut(key), defaults.get(key)) {
+                (Some(ours), Some(default)) if ours != default => *ours = default.clone(),
+                _ => return,
+            }
+            let Ok(next) = serde_json::from_value(ours.clone()) else {
+                return;
+            };
+            checked = validate(&next);
+        }
+    }
+
+    /// Reports a layer's fault unless its key has one.
+    fn layer_fault(&mut self, section: &[&str], key: &str, reason: &str) {
+        let path = [section, &[key]].concat();
+        let dotted = path.join(".");
+        if !self.found.iter().any(|fault| fault.key == dotted) {
+            self.at(&path, reason);
+        }
+    }
+
+    fn layers(&mut self, config: &Config) {
+        let Config { router, limits, .. } = config;
+        let section = ["loop_guard"];
+        self.layer(&section, &config.loop_guard.config, |it| it.validate());
+        self.layer(&["hedge"], &config.hedge.config, |it| it.validate());
+        self.layer(&["limits"], &limits.rate, RateLimitConfig::validate);
+        let affinity = ["router", "affinity"];
+        self.layer(&affinity, &router.layer.affinity, |it| it.validate());
+        self.layer(&["router", "ping"], &router.ping.config, |it| it.validate());
+        for (section, checked) in [
+            ("retry", config.retry.validate()),
+            ("breaker", config.breaker.layer().validate()),
+            (
+                "limits",
+                TimeoutConfig::default()
+                    .with_cap(limits.progress_cap)
+                    .validate(),
+            ),
+        ] {
+            if let Err(fault) = checked {
+                let key = match fault.field() {
+                    "backoff.ceiling" => "max_pause",
+                    "budget_percent" => "budget",
+                    "slow_calls.rate" => "slow_rate",
+                    "slow_calls.after" => "slow_after",
+                    "open_time" | "max_open_time" => "open_for",
+                    "cap" => "progress_cap",
+                    key => key,
+                };
+                self.layer_fault(&[section], key, fault.reason());
+            }
+        }
+        let audit = &config.audit;
+        let path = audit
+            .path
+            .clone()
+            .unwrap_or_else(|| PathBuf::from("audit.jsonl"));
+        // one setting at a time
+        let plain = || super::Audit::default().layer(path.clone());
+        for alone in [
+            plain(),
+            plain().with_open_world_path(audit.layer(path.clone()).open_world_path),
+            plain().with_max_bytes(audit.max_bytes),
+            plain().with_max_age(audit.max_age),
+            plain().with_keep_files(audit.keep_files),
+            plain().with_fsync(audit.fsync),
+        ] {
+            if let Err(fault) = alone.validate() {
+                self.layer_fault(&["audit"], fault.field(), fault.reason());
+            }
+        }
+    }
+
+    fn settings(&mut self, config: &mut Config) {
+        let Config {
+            http,
+            cache,
+            breaker,
+            telemetry,
+            limits,
+            ..
+        } = &*config;
+        let on_tcp = match config.admin.listen {
+            Some(AdminAddress::Tcp(address)) => Some(address),
+            _ => None,
+        };
+        for (address, section) in [(Some(http.listen), "http"), (on_tcp, "admin")] {
+            let why = address.filter(|_| !http.insecure).and_then(exposed);
+            self.ok(why.map_or(Ok(()), Err), &[section, "listen"]);
+        }
+        for host in &http.allowed_hosts {
+            self.ok(host.parse::<HostPattern>(), &["http", "allowed_hosts"]);
+        }
+        for origin in &http.allowed_origins {
+            self.ok(
+                origin.parse::<OriginPattern>(),
+                &["http", "allowed_origins"],
+            );
+        }
+        let seconds = Duration::from_secs(1)..=Duration::from_secs(600);
+        let number = 1..=1_000_000;
+        let held = 4 << 20..=1 << 40;
+        let is_share = |share: Option<f64>| share.is_none_or(|share| share > 0.0 && share <= 1.0);
+        let few_failures = "expected 1 or more failures in a row";
+        let is_year = |time: Option<Duration>| time.is_none_or(|time| time <= YEAR);
+        let takes_shares = breaker.failure_rate.is_some() || breaker.slow_after.is_some();
+        #[rustfmt::skip]
+        let rules: &[(bool, &[&str], &str)] = &[
+            (!config.call_deadline.is_zero(), &["call_deadline"],
+             "expected more than zero: every call would be over before it began"),
+            (!http.allowed_hosts.is_empty(), &["http", "allowed_hosts"],
+             "expected at least one host name: an empty list would refuse every request"),
+            (number.contains(&http.max_connections), &["http", "max_connections"], NUMBER),
+            (number.contains(&http.max_connections_per_address),
+             &["http", "max_connections_per_address"], NUMBER),
+            (number.contains(&http.max_sessions), &["http", "max_sessions"], NUMBER),
+            (number.contains(&http.max_sessions_per_client),
+             &["http", "max_sessions_per_client"], NUMBER),
+            (held.contains(&http.max_bodies), &["http", "max_bodies"], HELD),
+            (held.contains(&http.max_unread), &["http", "max_unread"], HELD),
+            (seconds.contains(&http.header_timeout), &["http", "header_timeout"], SECONDS),
+            (seconds.contains(&http.write_timeout), &["http", "write_timeout"], SECONDS),
+            (seconds.contains(&http.body_timeout), &["http", "body_timeout"], SECONDS),
+            (cache.layer.max_item_bytes <= cache.layer.max_bytes, &["cache", "max_item_bytes"],
+             "expected at most `cache.max_bytes`"),
+            (is_year(Some(cache.layer.stale_while_revalidate)),
+             &["cache", "stale_while_revalidate"], A_YEAR),
+            (is_year(Some(cache.layer.stale_if_error)), &["cache", "stale_if_error"], A_YEAR),
+            (is_year(cache.ttl), &["cache", "ttl"], A_YEAR),
+            (is_year(cache.idempotent_ttl), &["cache", "idempotent_ttl"], A_YEAR),
+            (is_year(Some(cache.layer.burst)), &["cache", "burst"], A_YEAR),
+            (seconds.contains(&cache.layer.settle), &["cache", "settle"], SECONDS),
+            ((0.0..=0.5).contains(&cache.layer.stale_odds), &["cache", "stale_odds"],
+             "expected a probability from 0.0 to 0.5: of an answer that has changed"),
+            (config.retry.max_attempts >= 1, &["retry", "max_attempts"],
+             "expected 1 or more: the first attempt counts (1 means no retries)"),
+            (limits.rate.max_wait <= DAY, &["limits", "max_wait"], A_DAY),
+            (limits.attempt_timeout.is_none_or(|time| !time.is_zero() && time <= DAY),
+             &["limits", "attempt_timeout"], "expected more than zero, and at most a day"),
+            (!matches!(limits.progress_cap, callward::limit::Cap::At(cap) if cap > DAY),
+             &["limits", "progress_cap"], A_DAY),
+            (breaker.failures >= 1 || takes_shares, &["breaker", "failures"],
+             "expected 1 or more failures in a row, or 0 together with `failure_rate` or \
+              `slow_after`"),
+            (is_share(breaker.failure_rate), &["breaker", "failure_rate"], SHARE),
+            (is_share(breaker.slow_rate), &["breaker", "slow_rate"], SHARE),
+            (breaker.slow_after.is_some() || breaker.slow_rate.is_none(),
+             &["breaker", "slow_rate"],
+             "expected only together with `slow_after`: from when on a call is slow"),
+            (breaker.server.failures >= 1, &["breaker", "server", "failures"], few_failures),
+            (!breaker.open_for.is_zero() && breaker.open_for <= DAY, &["breaker", "open_for"],
+             OPEN_FOR),
+            (!breaker.server.open_for.is_zero() && breaker.server.open_for <= DAY,
+             &["breaker", "server", "open_for"], OPEN_FOR),
+            ((DiscoveryConfig::LEAST_TIMEOUT..=DAY).contains(&config.discovery.timeout),
+             &["discovery", "timeout"], "expected 5 s or more, and at most a day"),
+            (config.router.layer.min_available <= 100, &["router", "min_available"],
+             "expected 0 to 100 percent of a replica set"),
+            (config.router.layer.cost_budget.is_none_or(|cost| cost.is_finite() && cost >= 0.0),
+             &["router", "cost_budget"],
+             "expected a number of 0 or more, in the units of `costHint`"),
+            (telemetry.sampling.is_none_or(|share| (0.0..=1.0).contains(&share)),
+             &["telemetry", "sampling"], "expected a share from 0.0 to 1.0: traces per call"),
+            (telemetry.service_name.as_deref() != Some(""), &["telemetry", "service_name"],
+             "expected a name"),
+        ];
+        for (holds, path, message) in rules {
+            self.expect(*holds, path, message);
+        }
+        let names = "expected a name with a letter or digit: this one names nothing";
+        let is_name = |name: &str| name.chars().any(char::is_alphanumeric);
+        self.each(&config.audit.redact, &["audit", "redact"], is_name, names);
+        self.each(&telemetry.redact, &["telemetry", "redact"], is_name, names);
+        if let Some(endpoint) = &telemetry.otlp_endpoint {
+            let checked = OtlpConfig::new(endpoint).map_err(|fault| fault.reason());
+            self.ok(checked, &["telemetry", "otlp_endpoint"]);
+        }
+        for (name, value) in &telemetry.otlp_headers {
+            let checked = OtlpConfig::new("http://localhost")
+                .and_then(|config| config.with_header(name, value))
+                .map_err(|fault| fault.reason());
+            self.ok(checked, &["telemetry", "otlp_headers", name]);
+        }
+        for (number, key) in (1_usize..).zip(&telemetry.baggage) {
+            let path = ["telemetry", "baggage", &*number.to_string()];
+            self.ok(BaggageFilter::new([key]), &path);
+        }
+        config.lexicon = self.lexicon(config);
+        self.expect(
+            config.lexicon.is_none() || config.rules == RuleSet::Standard,
+            &["lexicon"],
+            "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
+        );
+    }
+
+    /// Adds the verbs of the file to the standard ones. One verb has one meaning.
+    fn lexicon(&mut self, config: &Config) -> Option<Lexicon> {
+        let mut seen = BTreeMap::new();
+        let mut lexicon = Lexicon::standard().clone();
+        for (kind, words) in &config.verbs {
+            for (number, word) in (1_usize..).zip(words) {
+                let path = ["lexicon", kind.as_str(), &*number.to_string()];
+                if let Some(other) = seen.insert(word.to_lowercase(), *kind) {
+                    self.at(&path, format!("{word:?} is under `{other}` already"));
+                }
+                if let Some(extended) = self.ok(lexicon.clone().with(*kind, word), &path) {
+                    lexicon = extended;
+                }
+            }
+        }
+        (!seen.is_empty()).then_some(lexicon)
+    }
+
+    fn server(&mut self, key: &str, table: Server) -> Option<ServerConfig> {
+        let root = ["servers", key];
+        let id = self.ok(ServerId::new(key), &root);
+        let at = |name| ["servers", key, name];
+        let set = match &table.set {
+            Some(set) => self.ok(ReplicaSetId::new(set), &at("set")),
+            None => id.clone().map(ReplicaSetId::from),
+        };
+        let prefix = match &table.prefix {
+            Prefix::Set => set.as_ref().map(ToString::to_string),
+            Prefix::None => None,
+            Prefix::Named(name) => self
+                .ok(ReplicaSetId::new(name), &at("prefix"))
+                .map(|name| name.to_string()),
+        };
+        self.ok(Weight::new(table.weight), &at("weight"));
+        let is_word = |word: &str| !word.trim().is_empty();
+        for (name, words) in [
+            ("categories", &table.categories),
+            ("capabilities", &table.capabilities),
+        ] {
+            let message = "expected a word: a blank one matches no tag";
+            self.each(words, &at(name), is_word, message);
+        }
+        let message_size = 4 << 10..=1 << 30;
+        #[rustfmt::skip]
+        let rules = [
+            (table.max_concurrent > 0, "max_concurrent", "expected 1 or more"),
+            (table.max_concurrent_per_tool != Some(0), "max_concurrent_per_tool",
+             "expected 1 or more"),
+            (table.max_instances > 0, "max_instances", "expected 1 or more"),
+            (table.spare.is_none_or(|spare| spare < table.max_instances.max(1)), "spare",
+             "expected less than `max_instances`: a spare instance counts too"),
+            (!table.idle.is_zero(), "idle",
+             "expected more than 0: an instance would end with each call"),
+            (table.zone.as_deref().is_none_or(is_word), "zone",
+             "expected the name of a zone; leave the key out where there is none"),
+            (table.cost_factor.is_finite() && table.cost_factor >= 0.0, "cost_factor",
+             "expected a number of 0 or more: what a call costs here for each unit of its tool's \
+              cost"),
+            (message_size.contains(&table.max_message), "max_message", "expected 4KiB to 1GiB"),
+        ];
+        for (holds, name, message) in rules {
+            self.expect(holds, &at(name), message);
+        }
+        let rate = RateLimitConfig::default().with_in_all(table.calls_per_minute);
+        if let Err(fault) = rate.validate() {
+            self.at(&at("calls_per_minute"), fault.reason());
+        }
+        self.target(key, &table);
+        let defaults = hints::read(&table.annotations, |name, message| {
+            self.at(&["servers", key, "annotations", name], message);
+        });
+        let mut tools = BTreeMap::new();
+        for (tool, written) in &table.tools {
+            let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
+            let said = self.tool(key, tool, written.clone());
+            tools.extend(name.map(|name| (name, said)));
+        }
+        let caching = self.caching(&root, table.ttl, table.cache);
+        Some(ServerConfig {
+            id: id?,
+            set: set?,
+            prefix,
+            caching,
+            defaults,
+            tools,
+            table,
+        })
+    }
+
+    fn target(&mut self, key: &str, table: &Server) {
+        let at = |name| ["servers", key, name];
+        match (&table.command, &table.url) {
+            (Some(program), None) => {
+                self.program(&at("command"), program);
+                self.expect(
+                    table.headers.is_empty(),
+                    &at("headers"),
+                    "expected only together with `url`: a child process has no HTTP headers",
+                );
+            }
+            (None, Some(url)) => {
+                for (name, given) in [
+                    ("args", !table.args.is_empty()),
+                    ("env", !table.env.is_empty()),
+                ] {
+                    self.expect(!given, &at(name), "expected only together with `command`");
+                }
+                let Some(spec) = self.ok(HttpSpec::new(url), &at("url")) else {
+                    return;
+                };
+                for (name, value) in &table.headers {
+                    let checked = spec.clone().with_header(name, value);
+                    self.ok(checked, &["servers", key, "headers", name]);
+                }
+            }
+            (Some(_), Some(_)) => {
+                self.at(&at("url"), "expected either `command` or `url`, found both");
+            }
+            (None, None) => self.at(
+                &["servers", key],
+                "expected `command` (a program to start) or `url` (an endpoint), found neither",
+            ),
+        }
+    }
+
+    /// A command line in one text is a mistake that a start would show much later.
+    fn program(&mut self, path: &[&str], program: &str) {
+        if program.trim().is_empty() {
+            self.at(path, "expected the program to start");
+        } else if let Some((name, args)) = program.trim().split_once(' ')
+            && !std::path::Path::new(program).exists()
+        {
+            let args: Vec<_> = args
+                .split_whitespace()
+                .map(|arg| format!("{arg:?}"))
+                .collect();
+            let message = format!(
+                "expected a program without its arguments: write command = {name:?} and args = [{}]",
+                args.join(", ")
+            );
+            self.at(path, message);
+        }
+    }
+
+    fn tool(&mut self, server: &str, tool: &str, mut written: Table) -> ToolConfig {
+        let root = ["servers", server, "tools", tool];
+        let at = |key| [&root[..], &[key]].concat();
+        let verify_with = written.remove("verify_with").and_then(|value| {
+            let expected =
+                "expected the name of a tool of the same set that only reads, as a string";
+            let reader = self.ok(value.as_str().ok_or(expected), &at("verify_with"))?;
+            self.expect(
+                reader != tool,
+                &at("verify_with"),
+                "expected another tool, one that only reads: to call this one again is no check",
+            );
+            self.ok(ToolName::new(reader), &at("verify_with"))
+        });
+        let max_concurrent = written.remove("max_concurrent").and_then(|value| {
+            let number = value.as_integer().and_then(|n| usize::try_from(n).ok());
+            let expected = "expected a whole number, 1 or more: calls of the tool at once";
+            let number = number.filter(|number| *number >= 1).ok_or(expected);
+            self.ok(number, &at("max_concurrent"))
+        });
+        let ttl = written.remove("ttl").and_then(|value| {
+            let time = value.as_str().and_then(|text| parse_duration(text).ok());
+            self.ok(
+                time.ok_or("expected a duration, such as \"30s\""),
+                &at("ttl"),
+            )
+        });
+        let cache = written.remove("cache").and_then(|value| {
+            let expected = "expected `true` or `false`";
+            self.ok(value.as_bool().ok_or(expected), &at("cache"))
+        });
+        let caching = self.caching(&root, ttl, cache);
+        let mut scopes = callward::cache::ToolScopes::default();
+        scopes.reads = self.templates(&at("reads"), written.remove("reads"));
+        scopes.writes = self.templates(&at("writes"), written.remove("writes"));
+        let rules = written.remove("rules").map(|rules| {
+            rules::read(&rules, |path, message| {
+                self.at(&[&root[..], &["rules"], path].concat(), message);
+            })
+        });
+        let hints = hints::read(&written, |name, message| {
+            self.at(&[&root[..], &[name]].concat(), message);
+        });
+        ToolConfig {
+            hints,
+            rules: rules.unwrap_or_default(),
+            scopes,
+            verify_with,
+            caching,
+            max_concurrent,
+        }
+    }
+
+    /// Reads a list of scopes; elements are counted from 1.
+    fn templates(
+        &mut self,
+        path: &[&str],
+        written: Option<toml::Value>,
+    ) -> Option<Vec<callward::cache::ScopeTemplate>> {
+        let written = written?;
+        let expected = "expected a list of scopes, such as [\"order:{id}\", \"@billing\"]";
+        let list = self.ok(written.as_array().ok_or(expected), path)?;
+        let mut scopes = Vec::new();
+        for (number, written) in (1_usize..).zip(list) {
+            let number = number.to_string();
+            let path = [path, &[&*number]].concat();
+            let expected = "expected a scope as a string, such as \"order:{id}\"";
+            let text = self.ok(written.as_str().ok_or(expected), &path);
+            scopes.extend(text.and_then(|text| self.ok(text.parse(), &path)));
+        }
+        Some(scopes)
+    }
+
+    /// Returns whether results are kept, and for how long.
+    fn caching(
+        &mut self,
+        root: &[&str],
+        ttl: Option<Duration>,
+        cache: Option<bool>,
+    ) -> Option<Caching> {
+        self.expect(
+            ttl.is_none() || cache != Some(false),
+            &[root, &["ttl"]].concat(),
+            "expected either `ttl` or `cache = false`, found both",
+        );
+        match (ttl, cache) {
+            (_, Some(false)) => Some(Caching::Never),
+            (Some(ttl), _) => Some(Caching::For(ttl)),
+            (None, Some(true)) => Some(Caching::ByMode),
+            (None, None) => None,
+        }
+    }
+
+    /// Reports what the servers of one set do not agree on: clients see one list of tools per set.
+    fn sets(&mut self, servers: &[ServerConfig]) {
+        for (index, server) in servers.iter().enumerate() {
+            let id = server.id.as_str();
+            let before = &servers[..index];
+            let same_prefix = |other: &&ServerConfig| {
+                other.set != server.set && server.prefix.is_some() && other.prefix == server.prefix
+            };
+            if let Some(other) = before.iter().find(same_prefix) {
+                let message = format!(
+                    "expected another prefix than that of `servers.{}`: tools of two sets would have \
+                     the same names",
+                    other.id
+                );
+                self.at(&["servers", id, "prefix"], message);
+            }
+            let in_set = || before.iter().filter(|other| other.set == server.set);
+            let mut conflict = |other: &ServerConfig, key: &[&str], what: &str| {
+                let message = format!(
+                    "expected {what} as in `servers.{}`: both are in set {:?}, whose tools are listed \
+                     once",
+                    other.id,
+                    server.set.as_str()
+                );
+                self.at(&[&["servers", id], key].concat(), message);
+            };
+            if let Some(first) = in_set().next() {
+                let (ours, theirs) = (&server.table, &first.table);
+                let modes = [ours, theirs].map(|table| table.instances.unwrap_or_default());
+                #[rustfmt::skip]
+                let rules = [
+                    (modes[0] == modes[1], "instances", "the same instances"),
+                    (first.prefix == server.prefix, "prefix", "the same prefix"),
+                    (theirs.trust == ours.trust, "trust", "the same trust"),
+                    (theirs.state == ours.state, "state", "the same state"),
+                    (first.caching == server.caching, "ttl", "the same `ttl` and `cache`"),
+                    (first.defaults == server.defaults, "annotations", "the same hints"),
+                ];
+                for (_, key, what) in rules.into_iter().filter(|(agree, ..)| !agree) {
+                    conflict(first, &[key], what);
+                }
+            }
+            for (tool, said) in &server.tools {
+                let clashes = |other| Some((other, clash(said, ServerConfig::tool(other, tool)?)?));
+                if let Some((other, (key, what))) = in_set().find_map(clashes) {
+                    conflict(other, &[&["tools", tool.as_str()], key].concat(), what);
+                }
+            }
+        }
+    }
+
+    /// Reports each scope of a replica set that no server is in.
+    fn scopes(&mut self, servers: &[ServerConfig]) {
+        let sets: BTreeSet<&ReplicaSetId> = servers.iter().map(|server| &server.set).collect();
+        for server in servers {
+            for (tool, said) in &server.tools {
+                for (key, list) in [
+                    ("reads", &said.scopes.reads),
+                    ("writes", &said.scopes.writes),
+                ] {
+                    for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
+                        let Some(set) = scope.set().filter(|set| !sets.contains(set)) else {
+                            continue;
+                        };
+                        let known = sets.iter().map(|set| set.as_str());
+                        let hint = crate::similar::hint(set.as_str(), known, "sets");
+                        let (server, number) = (server.id.as_str(), number.to_string());
+                        let path = ["servers", server, "tools", tool.as_str(), key, &number];
+                        self.at(
+                            &path,
+                            format!("no server is in set {:?}: {hint}", set.as_str()),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl ServerConfig {
+    fn tool(&self, name: &ToolName) -> Option<&ToolConfig> {
+        self.tools.get(name)
+    }
+}
+
+/// Returns in what two servers of one set contradict each other about a tool, by the key below the
+/// tool's. How many calls each of them gets at once is its own, and contradicts nothing.
+fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static str], &'static str)> {
+    if !said.speaks_for_set() || !other.speaks_for_set() {
+        return None;
+    }
+    let same = said.hints == other.hints
+        && said.rules == other.rules
+        && said.scopes == other.scopes
+        && said.caching == other.caching;
+    if !same {
+        Some((&[], "the same hints, rules and scopes for the tool"))
+    } else if said.verify_with != other.verify_with {
+        Some((&["verify_with"], "the same tool to verify with"))
+    } else {
+        None
+    }
+}
+
+const NUMBER: &str = "expected a number from 1 to 1000000";
+const HELD: &str = "expected a size from 4MiB to 1TiB";
+const SECONDS: &str = "expected a time from 1s to 10m";
+const A_DAY: &str = "expected at most a day";
+const A_YEAR: &str = "expected at most a year";
+const OPEN_FOR: &str = "expected more than zero, and at most a day";
+const SHARE: &str = "expected a share above 0.0 and up to 1.0: of the calls of the window";
