@@ -293,7 +293,7 @@ mod tests {
         (table.max_concurrent_per_tool, table.calls_per_minute) = (Some(13), Some(14.0));
         let upstream = upstream_of(&config, Environment::Small, None).unwrap();
         let server = server_of(&config, upstream);
-        let told = format!("{server:?}");
+        let shown = format!("{server:?}");
         for part in [
             "max_concurrent: 11",
             "max_waiting: 12",
@@ -301,7 +301,7 @@ mod tests {
             "Some(13)",
             "Some(14.0)",
         ] {
-            assert!(told.contains(part), "{part} in {told}");
+            assert!(shown.contains(part), "{part} in {shown}");
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn read_key(path: &Path) -> Result<AuditKey, AppError> {
         .map_err(|fault| AppError::Usage(format!("{}: {}", path.display(), fault.reason())))
 }
 
-/// Writes what still waits, and says what is missing.
+/// Writes the records that wait, and warns of missing ones.
 pub(crate) async fn close(stack: &Stack, screen: &Screen) {
     let Some(log) = stack.audit() else {
         return;

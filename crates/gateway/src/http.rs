@@ -37,7 +37,7 @@ use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
-use crate::readiness::Readiness;
+use crate::readiness;
 use crate::record::Recorder;
 use crate::report::Reports;
 use crate::shutdown::{Stop, drain};
@@ -96,7 +96,7 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 ///
 /// # Errors
 ///
-/// [`AppError`] if a pattern for `Host` or `Origin` is none.
+/// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
 pub(crate) fn gateway(operator: Arc<Operator>, config: &Http) -> Result<Router, AppError> {
     let backend = StackBackend::new(
         operator.stack.clone(),
@@ -115,7 +115,7 @@ pub(crate) fn gateway(operator: Arc<Operator>, config: &Http) -> Result<Router, 
         .route("/healthz", get(async || "ok\n"))
         .route(
             "/readyz",
-            get(async move || Readiness::of(&ready).respond()),
+            get(async move || readiness::respond(&ready, false)),
         )
         .route_layer(from_fn(move |request, next| {
             for_probes(known.clone(), request, next)
@@ -145,7 +145,7 @@ async fn for_probes(hosts: Arc<[face::HostPattern]>, request: Request, next: Nex
     }
 }
 
-/// Says why a request may not see the metrics; nothing if it may.
+/// Returns why a request may not see the metrics; `None` if it may.
 fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static, str>> {
     if request.headers().contains_key(header::ORIGIN) {
         return Some("web pages may not ask here".into());
@@ -159,7 +159,7 @@ fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static
 ///
 /// # Errors
 ///
-/// [`AppError`] if a pattern for `Host` or `Origin` is none.
+/// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
 pub(crate) fn endpoint<B: face::Backend>(
     backend: Arc<B>,
     config: &Http,

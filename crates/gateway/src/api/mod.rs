@@ -1,18 +1,16 @@
 //! What the command line asks a running gateway: over HTTP, on the admin listener.
 //!
-//! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
-//! they are. So `callward call`, `tools`, `explain`, `cache`, `breakers`, `limits`,
-//! `servers` and `events` ask here.
+//! One file for each subject: what it returns is the JSON of the route, of `--json`, and of the
+//! table that a command shows. To add one: a function of the stack, its route, and a command.
 
-mod body;
-mod breakers;
-mod cache;
+pub(crate) mod breakers;
+pub(crate) mod cache;
 mod client;
 mod events;
 mod find;
 mod limits;
 mod routes;
-mod servers;
+pub(crate) mod servers;
 
 pub(crate) use client::Remote;
 pub(crate) use find::{address, gateway};

@@ -3,32 +3,46 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, RawQuery, State};
-use axum::http::StatusCode;
-use axum::middleware;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
-use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, ToolError};
+use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolError};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use super::body::only_json;
 use super::{breakers, cache, events, limits, servers};
 use crate::http::{Operator, json};
-use crate::view::{CallView, ErrorView, ExplainView, MissingView, ToolView};
+use crate::view::{self, CallView, MissingView, ToolView};
 
 /// Returns the routes, to be nested under `/api`.
 pub(crate) fn routes(operator: Arc<Operator>) -> Router {
+    let breakers = read(breakers::all).merge(order(breakers::FORCE, breakers::force));
     Router::new()
-        .route("/breakers", get(breakers::all).post(breakers::force))
-        .route("/cache", get(cache::stats))
-        .route("/cache/purge", post(cache::purge))
-        .route("/limits", get(limits::all))
-        .route("/missing", get(missing))
+        .route("/breakers", breakers)
+        .route("/cache", read(cache::all))
+        .route("/cache/purge", order(cache::PURGE, cache::purge))
+        .route("/limits", read(limits::all))
+        .route(
+            "/missing",
+            read(|stack| serde_json::json!(MissingView::all(stack))),
+        )
         .route("/routes/events", get(events::follow))
-        .route("/servers", get(servers::all))
-        .route("/servers/{server}/drain", post(servers::drain))
-        .route("/servers/{server}/undrain", post(servers::undrain))
-        .route("/servers/{server}/weight", post(servers::weigh))
+        .route("/servers", read(servers::all))
+        .route(
+            "/servers/{server}/drain",
+            order_of(servers::NOTHING, servers::drain),
+        )
+        .route(
+            "/servers/{server}/undrain",
+            order_of(servers::NOTHING, servers::undrain),
+        )
+        .route(
+            "/servers/{server}/weight",
+            order_of(servers::WEIGHT, servers::weigh),
+        )
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))
         .route("/tools/{tool}/call", post(call))
@@ -37,19 +51,92 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
         .with_state(operator)
 }
 
+type Handler = MethodRouter<Arc<Operator>>;
+
+/// Answers with something of the stack.
+fn read(view: fn(&Stack) -> Value) -> Handler {
+    get(async move |State(operator): State<Arc<Operator>>| {
+        json(StatusCode::OK, &view(&operator.stack))
+    })
+}
+
+/// Carries out what the body says.
+fn order<T: DeserializeOwned + 'static>(
+    expected: &'static str,
+    act: fn(&Stack, T) -> Result<Value, String>,
+) -> Handler {
+    post(
+        async move |State(operator): State<Arc<Operator>>, body: Bytes| {
+            obey(&body, expected, |order| act(&operator.stack, order))
+        },
+    )
+}
+
+/// Carries out what the body says of the server of the path.
+fn order_of<T: DeserializeOwned + 'static>(
+    expected: &'static str,
+    act: fn(&Stack, &str, T) -> Result<Value, String>,
+) -> Handler {
+    post(
+        async move |State(operator): State<Arc<Operator>>,
+                    Path(server): Path<String>,
+                    body: Bytes| {
+            obey(&body, expected, |order| {
+                act(&operator.stack, &server, order)
+            })
+        },
+    )
+}
+
+/// Reads a body and does what it asks for. An order that cannot be carried out gets 404: its body
+/// names something that is not there.
+fn obey<T: DeserializeOwned>(
+    body: &[u8],
+    expected: &str,
+    act: impl FnOnce(T) -> Result<Value, String>,
+) -> Response {
+    let body = if body.is_empty() { b"{}" } else { body };
+    match serde_json::from_slice(body).map(act) {
+        Ok(Ok(done)) => json(StatusCode::OK, &done),
+        Ok(Err(message)) => refuse(StatusCode::NOT_FOUND, message),
+        Err(error) => refuse(
+            StatusCode::BAD_REQUEST,
+            format!("expected {expected}: {error}"),
+        ),
+    }
+}
+
+fn refuse(status: StatusCode, message: String) -> Response {
+    let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message);
+    json(status, &view::error(&error))
+}
+
+/// Refuses a POST whose content type is not JSON: a page of any site may send such a request without
+/// a preflight.
+async fn only_json(request: Request, next: Next) -> Response {
+    if request.method() == Method::POST && !is_json(request.headers()) {
+        let message = "expected `content-type: application/json`".to_owned();
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
+    }
+    next.run(request).await
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
+    kind.trim().eq_ignore_ascii_case("application/json")
+}
+
 async fn tools(State(operator): State<Arc<Operator>>) -> Response {
     operator.started.finished().await;
     json(StatusCode::OK, &ToolView::all(&operator.stack))
 }
 
-async fn missing(State(operator): State<Arc<Operator>>) -> Response {
-    json(StatusCode::OK, &MissingView::all(&operator.stack))
-}
-
 async fn explain(State(operator): State<Arc<Operator>>, Path(tool): Path<String>) -> Response {
     operator.started.finished().await;
     match operator.stack.explain(&tool) {
-        Ok(explanation) => json(StatusCode::OK, &ExplainView::of(&explanation)),
+        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
         Err(error) => refusal(&error),
     }
 }
@@ -64,7 +151,7 @@ async fn explain_call(
         .and_then(|()| operator.stack.prepare(&tool, arguments))
         .and_then(|call| operator.stack.explain_prepared(&call.with_caller(caller())));
     match explained {
-        Ok(explanation) => json(StatusCode::OK, &ExplainView::of(&explanation)),
+        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
         Err(error) => refusal(&error),
     }
 }
@@ -75,7 +162,7 @@ async fn call(
     RawQuery(query): RawQuery,
     arguments: Bytes,
 ) -> Response {
-    // a text that is no object must never reach a server's pipe
+    // only JSON objects may reach a server's pipe
     let pin = match check(&arguments).and_then(|()| pin(query.as_deref())) {
         Ok(pin) => pin,
         Err(error) => return refusal(&error),
@@ -89,7 +176,7 @@ async fn call(
     }
 }
 
-/// Whoever asks here is known no better than a client of the endpoint, and shares its results.
+/// An operator is as anonymous as a client of the endpoint, and shares its results.
 fn caller() -> Arc<Caller> {
     Arc::new(Caller::new(Principal::new("anonymous")))
 }
@@ -117,10 +204,10 @@ fn pin(query: Option<&str>) -> Result<Option<ServerId>, ToolError> {
 }
 
 fn check(arguments: &[u8]) -> Result<(), ToolError> {
-    match serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(arguments) {
+    match serde_json::from_slice::<serde_json::Map<_, Value>>(arguments) {
         Ok(_) => Ok(()),
         Err(error) => {
-            let text = format!("the arguments are no JSON object: {error}");
+            let text = format!("the arguments are not a JSON object: {error}");
             Err(ToolError::new(
                 ErrorKind::InvalidCall,
                 Delivery::NotSent,
@@ -135,7 +222,7 @@ fn refusal(error: &ToolError) -> Response {
         ErrorKind::UnknownTool => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };
-    json(status, &ErrorView::of(error))
+    json(status, &view::error(error))
 }
 
 #[cfg(test)]
@@ -143,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pin_that_is_not_understood_is_no_pin_to_anybody() {
+    fn an_invalid_pin_is_refused() {
         assert_eq!(pin(None).unwrap(), None);
         assert_eq!(pin(Some("")).unwrap(), None);
         let named = ServerId::new("a-1").unwrap();

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use callward::registry::Catalogue;
-use callward_mcp::upstream::Upstream;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
@@ -15,6 +14,7 @@ use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::audit;
 use crate::commands::check::check;
+use crate::commands::run;
 use crate::commands::tools::table;
 use crate::config::{AdminAddress, Config, exposed};
 use crate::connections;
@@ -249,9 +249,9 @@ impl Served {
         };
         let starting = async {
             started.follow(startup).await;
-            let failure = servers.iter().find_map(Upstream::start_failure);
-            if let Some(reason) = failure.filter(|_| needs_start) {
-                return AppError::Remote(reason);
+            let failure = run::failure(&stack, &servers);
+            if let Some(error) = failure.filter(|_| needs_start) {
+                return error;
             }
             if announce.table {
                 screen.table(&table(&ToolView::all(&stack)));
@@ -306,8 +306,8 @@ fn say_where(
     for address in [Some(config.http.listen), on_tcp].into_iter().flatten() {
         if exposed(address).is_some() {
             screen.warning(&format_args!(
-                "`http.insecure` is set: {address} can be reached from other machines, and nobody is \
-                 authenticated"
+                "`http.insecure` is set: {address} can be reached from other machines, and callers \
+                 are not authenticated"
             ));
         }
     }

@@ -228,7 +228,7 @@ mod tests {
         let found = split("f", odd);
         assert!(found[0].tool.is_ok());
         let said = found[1].tool.as_ref().unwrap_err().to_string();
-        assert!(said.starts_with("is no UTF-8"), "{said}");
+        assert!(said.starts_with("is not UTF-8"), "{said}");
     }
 
     #[test]
