@@ -86,7 +86,6 @@ pub mod optional_duration {
 pub mod size {
     use super::{Deserializer, Error, Serializer, Unexpected, Visitor, fmt, show_size};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     pub fn serialize<S: Serializer>(bytes: &u64, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&show_size(*bytes))
     }
@@ -126,7 +125,6 @@ pub mod size {
 pub mod percent {
     use super::{Deserialize, Deserializer, Error, Serializer};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     pub fn serialize<S: Serializer>(percent: &u32, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_f64(f64::from(*percent) / 100.0)
     }

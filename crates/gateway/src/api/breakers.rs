@@ -57,7 +57,7 @@ pub(super) const FORCE: &str = "an object with `action` (open, close or release)
                                 most one of `tool` and `discovery`";
 
 /// Carries an order out, and returns the breaker.
-pub(super) fn force(stack: &Stack, order: Force) -> Result<Value, String> {
+pub(super) fn force(stack: &Stack, order: &Force) -> Result<Value, String> {
     let server = known(stack, &order.server)?;
     let subject = match (&order.tool, order.discovery) {
         (Some(_), true) => return Err("expected `tool` or `discovery`, found both".to_owned()),

@@ -59,10 +59,10 @@ pub(super) const PURGE: &str =
     "an object with exactly one of `all`, `principal`, `server`, `tag`, `tool`";
 
 /// Empties the cache of something that exists.
-pub(super) fn purge(stack: &Stack, what: Purge) -> Result<Value, String> {
+pub(super) fn purge(stack: &Stack, what: &Purge) -> Result<Value, String> {
     let cache = stack.cache();
     let mut set = None;
-    match &what {
+    match what {
         Purge::All(true) => cache.purge_all(),
         Purge::All(false) => return Err("`all` empties the cache only if it is `true`".into()),
         Purge::Principal(principal) => cache.purge_principal(&Principal::new(principal.as_str())),

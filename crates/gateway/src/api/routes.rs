@@ -63,7 +63,7 @@ fn read(view: fn(&Stack) -> Value) -> Handler {
 /// Carries out what the body says.
 fn order<T: DeserializeOwned + 'static>(
     expected: &'static str,
-    act: fn(&Stack, T) -> Result<Value, String>,
+    act: fn(&Stack, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
         async move |State(operator): State<Arc<Operator>>, body: Bytes| {
@@ -75,7 +75,7 @@ fn order<T: DeserializeOwned + 'static>(
 /// Carries out what the body says of the server of the path.
 fn order_of<T: DeserializeOwned + 'static>(
     expected: &'static str,
-    act: fn(&Stack, &str, T) -> Result<Value, String>,
+    act: fn(&Stack, &str, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
         async move |State(operator): State<Arc<Operator>>,
@@ -93,10 +93,10 @@ fn order_of<T: DeserializeOwned + 'static>(
 fn obey<T: DeserializeOwned>(
     body: &[u8],
     expected: &str,
-    act: impl FnOnce(T) -> Result<Value, String>,
+    act: impl FnOnce(&T) -> Result<Value, String>,
 ) -> Response {
     let body = if body.is_empty() { b"{}" } else { body };
-    match serde_json::from_slice(body).map(act) {
+    match serde_json::from_slice(body).map(|order| act(&order)) {
         Ok(Ok(done)) => json(StatusCode::OK, &done),
         Ok(Err(message)) => refuse(StatusCode::NOT_FOUND, message),
         Err(error) => refuse(

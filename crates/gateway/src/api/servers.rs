@@ -110,17 +110,17 @@ pub(crate) struct NewWeight {
 pub(super) const WEIGHT: &str = "an object with `weight`, a whole number from 0 to 100";
 
 /// Gives a server no new calls.
-pub(super) fn drain(stack: &Stack, server: &str, _: Nothing) -> Result<Value, String> {
+pub(super) fn drain(stack: &Stack, server: &str, _: &Nothing) -> Result<Value, String> {
     ordered(stack, server, |id| stack.drain(id).is_ok())
 }
 
 /// Gives a server calls again.
-pub(super) fn undrain(stack: &Stack, server: &str, _: Nothing) -> Result<Value, String> {
+pub(super) fn undrain(stack: &Stack, server: &str, _: &Nothing) -> Result<Value, String> {
     ordered(stack, server, |id| stack.undrain(id).is_ok())
 }
 
 /// Changes the weight of a server.
-pub(super) fn weigh(stack: &Stack, server: &str, new: NewWeight) -> Result<Value, String> {
+pub(super) fn weigh(stack: &Stack, server: &str, new: &NewWeight) -> Result<Value, String> {
     ordered(stack, server, |id| stack.reweigh(id, new.weight).is_ok())
 }
 

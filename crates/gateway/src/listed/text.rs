@@ -215,7 +215,7 @@ mod tests {
             names(text),
             [
                 "a",
-                "f:2: is no JSON: EOF while parsing a value at column 8",
+                "f:2: is not JSON: EOF while parsing a value at column 8",
                 "f:3: tool 1: `name` is a number, not a string",
                 "f:3: tool 2: has no `name`; `description` is a number, not a string",
                 "f:4: is a string, not an object with a `name`",
