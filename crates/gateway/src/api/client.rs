@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::SERVER;
 use super::events::Events;
-use super::routes::SERVER;
 use crate::error::AppError;
 use crate::view::CallView;
 
