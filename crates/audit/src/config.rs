@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callward_core::InvalidConfig;
 use callward_core::redact::Redactor;
+use serde::{Deserialize, Serialize};
 
 use crate::AuditKey;
 
@@ -68,7 +69,8 @@ pub enum Fsync {
 }
 
 /// The reaction to a full queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnFull {
     /// The call waits before it is sent, at most until its deadline.
@@ -79,7 +81,8 @@ pub enum OnFull {
 }
 
 /// The reaction to a file that cannot be written, such as on a full disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnFailure {
     /// Calls that need a full record are refused before they are sent; other calls proceed.
@@ -90,7 +93,8 @@ pub enum OnFailure {
 }
 
 /// The form of arguments or a result in a full record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Bodies {
     /// As JSON, with secrets redacted.

@@ -30,6 +30,7 @@ mod effect;
 mod error;
 mod fingerprint;
 mod freshness;
+pub mod human;
 mod idempotency;
 pub mod infer;
 mod instances;

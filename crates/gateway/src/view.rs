@@ -1,4 +1,4 @@
-//! What is told about tools and calls: one shape for listings, tables, JSON and the HTTP interface.
+//! Tools and calls as they are shown: one shape for tables, JSON and the HTTP interface.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,26 +18,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::show_duration;
 
-mod breakers;
-mod cache;
 mod call;
 mod events;
 mod explain;
-mod instances;
-mod limits;
 mod missing;
-mod servers;
 pub(crate) mod trail;
 
-pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
-pub(crate) use cache::{CacheView, CountsView, Purge, Purged, UnsettledView};
-pub(crate) use call::{CallView, ErrorView};
-pub(crate) use events::EventView;
-pub(crate) use explain::ExplainView;
-pub(crate) use instances::InstanceView;
-pub(crate) use limits::LimitsReport;
-pub(crate) use missing::MissingView;
-pub(crate) use servers::{NewWeight, Nothing, Order, Ordered, ServerView};
+pub(crate) use call::{CallView, error};
+pub(crate) use events::event;
+pub(crate) use explain::explanation;
+pub(crate) use missing::{MissingView, advised};
 
 /// What is made of one tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -78,24 +68,6 @@ impl EvidenceView {
             different: learned.different,
             missing: learned.missing.clone(),
         })
-    }
-}
-
-impl std::fmt::Display for EvidenceView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            served_s,
-            repeats,
-            different,
-            missing,
-        } = self;
-        match missing {
-            Some(missing) => f.write_str(missing),
-            None => write!(
-                f,
-                "served for up to {served_s} s: {repeats} repeats, {different} different"
-            ),
-        }
     }
 }
 

@@ -6,18 +6,22 @@ use callward_core::InvalidConfig;
 use serde::{Deserialize, Serialize};
 
 /// When the guard answers a call in its server's place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct LoopGuardConfig {
     /// After how many failures in a row. Default: 5.
     pub failures: u32,
     /// How long after the last failure a trial is admitted. Default: 2 s, so that a call which
     /// polls for a change from outside is not held back for longer.
+    #[serde(skip)]
     pub wait: Duration,
     /// Failures further apart than this are not in a row. Default: 5 min.
+    #[serde(with = "callward_core::human::duration")]
     pub window: Duration,
     /// How many failing calls are held, of all sessions together. Default: 4096. With more, those
     /// that failed longest ago are dropped.
+    #[serde(skip)]
     pub capacity: usize,
     /// How calls without a session count. Default: [`Sessionless::Pass`].
     pub without_session: Sessionless,

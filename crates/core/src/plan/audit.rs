@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Annotations, Effect, Profile, SecurityLevel};
 
@@ -28,7 +28,8 @@ pub struct AuditRule {
 }
 
 /// Which calls leave a full record because of their effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AuditScope {
     /// None: only hints ask for records.

@@ -14,7 +14,7 @@ use crate::state_dir::StateDir;
 use crate::view::ToolView;
 
 pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let place = Place::find(&args.from, state).await?;
+    let place = Place::find(&args.from, state, screen).await?;
     let tools = place.tools().await;
     place.tell_missing(screen).await;
     place.end().await;

@@ -23,10 +23,10 @@ pub(crate) struct Listed<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-/// What stands in a tool's place, and why it is none.
+/// Why an element is not a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The name, if that can be told.
+    /// The name, if it has one.
     pub(crate) name: Option<String>,
     reason: String,
 }
@@ -158,18 +158,18 @@ impl Fault {
     }
 
     pub(super) fn of_bytes(error: &std::str::Utf8Error) -> Self {
-        Self::new(format!("is no UTF-8: {error}"))
+        Self::new(format!("is not UTF-8: {error}"))
     }
 
-    /// Says what is wrong with an object that is no tool, member by member.
+    /// Lists what is wrong with an object that is not a tool, member by member.
     fn find(text: &str, error: Option<&serde_json::Error>) -> Self {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
             // what only lists its members goes to any depth; what keeps them does not
             Err(_) if serde_json::from_str::<&RawValue>(text).is_ok() => {
-                return Self::new("is no tool, and nested too deeply to say more");
+                return Self::new("is not a tool, and is nested too deeply for details");
             }
-            Err(error) => return Self::new(format!("is no JSON: {}", said(&error))),
+            Err(error) => return Self::new(format!("is not JSON: {}", said(&error))),
         };
         let Value::Object(members) = &value else {
             return Self::new(format!("is {}, not an object with a `name`", kind(&value)));

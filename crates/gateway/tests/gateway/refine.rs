@@ -139,7 +139,10 @@ async fn what_is_no_object_is_not_explained() {
     for arguments in ["[1]", "{", "\"x\""] {
         let done = ends(&["explain", "get_order", arguments, "--", CALLWARD, "sample"]).await;
         assert_eq!(done.status.code(), Some(2), "{arguments}");
-        assert!(text(&done.stderr).contains("no JSON object"), "{arguments}");
+        assert!(
+            text(&done.stderr).contains("not a JSON object"),
+            "{arguments}"
+        );
     }
     let done = ends(&[
         "explain",

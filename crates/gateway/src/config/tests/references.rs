@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::super::{Config, ConfigError, Servers, TargetConfig};
+use super::super::{Config, ConfigError, Servers};
 use super::*;
 
 fn parsed(text: &str) -> Result<Config, ConfigError> {
@@ -22,10 +22,7 @@ fn parsed(text: &str) -> Result<Config, ConfigError> {
 fn argument(text: &str) -> String {
     let text = format!("[servers.a]\ncommand = \"x\"\nargs = ['{text}']");
     let config = parsed(&text).unwrap_or_else(|error| panic!("{error}"));
-    match &config.servers[0].target {
-        TargetConfig::Command { args, .. } => args[0].clone(),
-        TargetConfig::Http { .. } => panic!("a command"),
-    }
+    config.servers[0].table.args[0].clone()
 }
 
 fn fault(text: &str) -> String {
@@ -62,15 +59,13 @@ fn every_string_of_the_file_may_have_references() {
     .unwrap();
     assert_eq!(config.http.listen.port(), 80);
     assert_eq!(config.http.allowed_hosts, ["hunter2.example"]);
-    let TargetConfig::Http { url, headers } = &config.servers[0].target else {
-        panic!("a URL");
+    let [a, b] = &config.servers[..] else {
+        panic!("two servers expected");
     };
-    assert_eq!(url, "http://h:80/mcp");
-    assert_eq!(headers["authorization"], "Bearer hunter2");
-    let TargetConfig::Command { program, env, .. } = &config.servers[1].target else {
-        panic!("a command");
-    };
-    assert_eq!((&**program, &*env["T"]), ("hunter2", "hunter2"));
+    assert_eq!(a.table.url.as_deref(), Some("http://h:80/mcp"));
+    assert_eq!(a.table.headers["authorization"], "Bearer hunter2");
+    assert_eq!(b.table.command.as_deref(), Some("hunter2"));
+    assert_eq!(b.table.env["T"], "hunter2");
 }
 
 #[test]
@@ -115,10 +110,7 @@ fn a_file_is_read_beside_the_config_up_to_a_bound() {
         )
     };
     let config = parsed("token").unwrap();
-    assert!(matches!(
-        &config.servers[0].target,
-        TargetConfig::Command { program, .. } if program == "hunter2 "
-    ));
+    assert_eq!(config.servers[0].table.command.as_deref(), Some("hunter2 "));
     for (name, said) in [
         ("long", "longer than 65536"),
         ("odd", "UTF-8"),

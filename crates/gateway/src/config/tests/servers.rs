@@ -1,6 +1,6 @@
 //! What is said of bad lines about a server or its tools.
 
-use super::tests::{is_refused, parse};
+use super::{is_refused, parse};
 
 #[test]
 fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
@@ -131,13 +131,31 @@ fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
             "[servers.b]\ncommand = \"x\"\nwieght = 1\n",
             3,
             "servers.b.wieght",
-            "`weight`",
+            "did you mean `weight`?",
+        ),
+        (
+            "[servers.b]\ncomand = \"x\"\n",
+            2,
+            "servers.b.comand",
+            "did you mean `command`?",
+        ),
+        (
+            "[servers.b]\ncommand = \"npx -y foo\"\n",
+            2,
+            "servers.b.command",
+            "command = \"npx\" and args = [\"-y\", \"foo\"]",
+        ),
+        (
+            "[servers.b]\ncommand = 5\n",
+            2,
+            "servers.b.command",
+            "expected a string",
         ),
         (
             "[servers.b]\ncommand = \"x\"\n[servers.b.tools.t]\nreadOnlyHnt = true\n",
             4,
             "servers.b.tools.t.readOnlyHnt",
-            "readOnlyHint",
+            "did you mean `readOnlyHint`?",
         ),
         (
             "[servers.b]\ncommand = \"x\"\n[[servers.b.tools.t.rules]]\nreadOnlyHint = true\n\
@@ -207,4 +225,73 @@ fn two_sets_with_the_same_prefix_are_an_error() {
     let config = parse(&without).unwrap();
     let order: Vec<_> = config.servers.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(order, ["b", "a"], "as they stand in the file");
+}
+
+#[test]
+fn settings_of_instances_are_read_and_refused_at_their_keys() {
+    for (line, key) in [
+        ("max_instances = 0", "max_instances"),
+        ("spare = 32", "spare"),
+        ("idle = \"0s\"", "idle"),
+        ("instances = \"client\"", "instances"),
+    ] {
+        let text = format!("[servers.b]\ncommand = \"x\"\n{line}\n");
+        is_refused(&text, 3, &format!("servers.b.{key}"), "expected");
+    }
+    let config = parse(
+        "[servers.a]\ncommand = \"x\"\ninstances = \"principal\"\nidle = \"1m\"\nmax_instances = 4\n",
+    );
+    let config = config.unwrap();
+    let table = &config.servers[0].table;
+    assert_eq!(table.instances, Some(callward::Instances::Principal));
+    assert_eq!((table.idle.as_secs(), table.max_instances), (60, 4));
+}
+
+#[test]
+fn servers_of_a_set_divide_their_state_alike() {
+    let pair = |one: &str, other: &str| {
+        parse(&format!(
+            "[servers.a]\ncommand = \"x\"\nset = \"s\"\n{one}\n\
+             [servers.b]\ncommand = \"x\"\nset = \"s\"\n{other}\n"
+        ))
+    };
+    let session = "instances = \"session\"";
+    assert!(pair(session, session).is_ok());
+    assert!(pair("", "instances = \"shared\"").is_ok());
+    let error = pair(session, "").unwrap_err().to_string();
+    assert!(error.contains("servers.b.instances"), "{error}");
+}
+
+#[test]
+fn lists_of_scopes_are_read_element_by_element() {
+    let tool = |keys: &str| {
+        let text = format!("[servers.a]\ncommand = \"x\"\n[servers.a.tools.t]\n{keys}\n");
+        parse(&text).map(|config| {
+            config.servers[0]
+                .tools
+                .values()
+                .next()
+                .cloned()
+                .unwrap()
+                .scopes
+        })
+    };
+    let scopes = tool("reads = [\"order:{id}\", \"billing\"]\nwrites = []").unwrap();
+    let expected = callward::cache::ToolScopes::reading(["order:{id}", "billing"]).unwrap();
+    assert_eq!(scopes.reads, expected.reads);
+    assert_eq!(scopes.writes, Some(Vec::new()));
+    for (keys, key, expected) in [
+        ("reads = \"order\"", "reads", "a list"),
+        ("writes = [\"a\", \"b{\"]", "writes.2", "not closed"),
+        ("writes = [\"\"]", "writes.1", "is empty"),
+        ("reads = [1]", "reads.1", "as a string"),
+        ("reads = [\"@a b\"]", "reads.1", "is not a scope"),
+    ] {
+        let error = tool(keys).unwrap_err();
+        let [fault] = error.faults() else {
+            panic!("one fault expected in {keys:?}: {error}");
+        };
+        assert_eq!(fault.key, format!("servers.a.tools.t.{key}"));
+        assert!(fault.message.contains(expected), "{keys}: {error}");
+    }
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use callward::limit::Cap;
 
-use super::tests::{is_refused, parse};
+use callward::limit::Shed;
+use callward::{Annotations, ToolName};
+
 use super::*;
 
 #[test]
@@ -16,24 +18,13 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
             "percentile",
             "between 50 and 99",
         ),
-        (
-            "hedge",
-            "min_observations = 4",
-            "min_observations",
-            "between 5",
-        ),
-        ("hedge", "min_delay = 10", "min_delay", "\"250ms\""),
-        ("hedge", "min_delay = \"2d\"", "min_delay", "at most a day"),
-        ("hedge", "delay = \"1s\"", "delay", "`min_delay`"),
         ("loop_guard", "failures = 0", "failures", "1 or more"),
-        ("loop_guard", "wait = \"0s\"", "wait", "hold no call back"),
         (
             "loop_guard",
             "window = \"0s\"",
             "window",
             "nothing is in a row",
         ),
-        ("loop_guard", "capacity = 0", "capacity", "between 1 and"),
         (
             "loop_guard",
             "without_session = \"refuse\"",
@@ -43,9 +34,7 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
         ("limits", "tools = 3", "tools", "a boolean"),
         ("limits", "per_principal = 0", "per_principal", "above 0"),
         ("limits", "per_principal = nan", "per_principal", "above 0"),
-        ("limits", "burst = \"2h\"", "burst", "above an hour"),
         ("limits", "max_wait = \"25h\"", "max_wait", "at most a day"),
-        ("limits", "max_keys = 0", "max_keys", "use 1 or more"),
         (
             "limits",
             "attempt_timeout = \"0s\"",
@@ -152,8 +141,8 @@ fn what_makes_no_sense_of_a_server_is_refused_at_its_line_and_key() {
 #[test]
 fn one_fault_hides_no_other() {
     let error = parse(
-        "[hedge]\npercentile = 1\nmin_observations = 1\n[loop_guard]\nfailures = 0\nwindow = \"2d\"\n\
-         capacity = 0\n[limits]\nper_principal = -1\nburst = \"2h\"\nmax_keys = 0\n[servers.a]\n\
+        "[hedge]\npercentile = 1\nenabled = 3\n[loop_guard]\nfailures = 0\nwindow = \"2d\"\n\
+         wiat = 1\n[limits]\nper_principal = -1\nmax_wait = \"2d\"\nburts = 0\n[servers.a]\n\
          command = \"x\"\n",
     )
     .unwrap_err();
@@ -206,24 +195,24 @@ fn what_is_said_is_read() {
 ",
     )
     .unwrap();
-    assert_eq!(
-        config.hedge,
-        Some(HedgeConfig::default().with_percentile(90))
-    );
-    assert_eq!(config.loop_guard, None);
-    assert_eq!(config.limits.rate.per_principal, Some(120.0));
-    assert_eq!(config.limits.rate.max_wait, Duration::ZERO);
-    assert_eq!(config.limits.attempt_timeout, Some(Duration::from_secs(90)));
-    assert_eq!(
-        config.limits.timeout.cap,
-        Cap::At(Duration::from_secs(1800))
-    );
+    let hedge = HedgeConfig::default().with_percentile(90);
+    assert_eq!(config.hedge.get(), Some(hedge));
+    assert_eq!(config.loop_guard.get(), None);
+    let limits = config.limits.layers();
+    assert_eq!(limits.rate.per_principal, Some(120.0));
+    assert_eq!(limits.rate.max_wait, Duration::ZERO);
+    assert_eq!(limits.attempt_timeout, Some(Duration::from_secs(90)));
+    assert_eq!(limits.timeout.cap, Cap::At(Duration::from_secs(1800)));
     let [a, b] = &config.servers[..] else {
         panic!("two servers expected");
     };
-    assert_eq!((a.limits.max_waiting, a.limits.shed), (0, Shed::Oldest));
-    assert_eq!(a.limits.calls_per_minute, Some(30.0));
-    assert_eq!((a.idempotency_keys, b.idempotency_keys), (Some(true), None));
+    let (ours, other) = (&a.table, &b.table);
+    assert_eq!((ours.max_waiting, ours.shed), (0, Shed::Oldest));
+    assert_eq!(ours.calls_per_minute, Some(30.0));
+    assert_eq!(
+        (ours.idempotency_keys, other.idempotency_keys),
+        (Some(true), None)
+    );
     let pay = a.tools.values().next().unwrap();
     assert_eq!(pay.verify_with, ToolName::new("list_payments").ok());
     assert_eq!(pay.max_concurrent, Some(2));
@@ -231,39 +220,45 @@ fn what_is_said_is_read() {
 }
 
 #[test]
-fn only_what_differs_is_told() {
+fn changed_keys_are_those_that_differ_from_the_defaults() {
     let config = parse("[servers.a]\ncommand = \"x\"\n").unwrap();
-    let changed = config.changed();
-    for keys in [
-        changed.cache,
-        changed.loop_guard,
-        changed.hedge,
-        changed.limits,
-        config.servers[0].changed(),
-    ] {
-        assert_eq!(keys, Keys::new());
-    }
+    assert_eq!(config.changed(), Keys::new());
+    assert_eq!(config.changed_of(&config.servers[0]), Keys::new());
     let config = parse(
-        "[hedge]\nenabled = true\n[loop_guard]\nwithout_session = \"by_principal\"\n[limits]\n\
-         progress_cap = 3\n[servers.a]\ncommand = \"x\"\nshed = \"oldest\"\nmax_waiting = 5\n\
-         idempotency_keys = false\nmax_message = \"1MiB\"\n[servers.a.tools.pay]\n\
-         max_concurrent = 2\n",
+        "call_deadline = \"1m\"\n[hedge]\nenabled = true\n[loop_guard]\n\
+         without_session = \"by_principal\"\n[limits]\nprogress_cap = 3\n[retry]\nbudget = 0.5\n\
+         jitter = \"none\"\n[breaker]\nslow_after = \"1s\"\n[breaker.server]\nfailures = 9\n\
+         [discovery]\ntimeout = \"9s\"\n[http]\ndrain = \"1s\"\n[admin]\nlisten = \"7\"\n\
+         [audit]\nfsync = \"never\"\n[cache]\nburst = \"1s\"\nfreshness = \"fixed\"\n\
+         max_bytes = \"8MiB\"\npartition = \"shared\"\nsettle = \"20s\"\nttl = \"1m\"\n\
+         [lexicon]\nread = [\"skim\"]\n\
+         [servers.a]\ncommand = \"x\"\nshed = \"oldest\"\nmax_waiting = 5\n\
+         idempotency_keys = false\nmax_message = \"1MiB\"\ninstances = \"principal\"\n\
+         state = \"own\"\nttl = \"5m\"\n[servers.a.tools.pay]\nmax_concurrent = 2\n",
     )
     .unwrap();
-    let changed = config.changed();
-    let told = |keys: &Keys| {
-        let lines = keys.iter().map(|(key, value)| format!("{key} = {value}"));
-        lines.collect::<Vec<_>>().join("\n")
-    };
-    assert_eq!(told(&changed.hedge), "enabled = true");
-    assert_eq!(
-        told(&changed.loop_guard),
-        "without_session = \"by_principal\""
-    );
-    assert_eq!(told(&changed.limits), "progress_cap = 3");
-    assert_eq!(
-        told(&config.servers[0].changed()),
-        "idempotency_keys = false\nmax_message = \"1.0 MiB\"\nmax_waiting = 5\nshed = \"oldest\"\n\
-         tools.pay.max_concurrent = 2"
-    );
+    let expected = serde_json::json!({
+        "call_deadline": "1m",
+        "hedge": {"enabled": true},
+        "loop_guard": {"without_session": "by_principal"},
+        "limits": {"progress_cap": 3},
+        "retry": {"budget": 0.5, "jitter": "none"},
+        "breaker": {"slow_after": "1s", "server.failures": 9},
+        "discovery": {"timeout": "9s"},
+        "http": {"drain": "1s"},
+        "admin": {"listen": "127.0.0.1:7"},
+        "audit": {"fsync": "never"},
+        "cache": {
+            "burst": "1s", "freshness": "fixed", "max_bytes": "8.0 MiB", "partition": "shared",
+            "settle": "20s", "ttl": "1m",
+        },
+        "lexicon": {"read": ["skim"]},
+    });
+    assert_eq!(serde_json::Value::Object(config.changed()), expected);
+    let expected = serde_json::json!({
+        "idempotency_keys": false, "max_message": "1.0 MiB", "max_waiting": 5, "shed": "oldest",
+        "instances": "principal", "state": "own", "ttl": "5m", "tools.pay.max_concurrent": 2,
+    });
+    let changed = config.changed_of(&config.servers[0]);
+    assert_eq!(serde_json::Value::Object(changed), expected);
 }

@@ -1,5 +1,12 @@
 //! A table of files that must be refused, and what is said about each; and of files that are fine.
 
+mod defaults;
+mod limits;
+mod pages;
+mod router;
+mod servers;
+mod telemetry;
+
 use super::*;
 
 pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -39,7 +46,7 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "call_deadline",
             "more than zero",
         ),
-        ("colour = 1\n", 1, "colour", "expected one of `profile`"),
+        ("colour = 1\n", 1, "colour", "`profile`"),
         (
             "[http]\nlisten = \"here\"\n",
             2,
@@ -116,12 +123,6 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "need a pause",
         ),
         (
-            "[retry]\nreserve = 101\n",
-            2,
-            "retry.reserve",
-            "could not hold it",
-        ),
-        (
             "[retry]\njitter = \"some\"\n",
             2,
             "retry.jitter",
@@ -165,12 +166,6 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "every call would be slow",
         ),
         (
-            "[breaker]\nmax_open_for = \"10s\"\n",
-            2,
-            "breaker.max_open_for",
-            "`open_for` or more",
-        ),
-        (
             "[breaker.server]\nfailures = 0\n",
             2,
             "breaker.server.failures",
@@ -194,9 +189,66 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
 }
 
 #[test]
-fn what_is_no_toml_is_refused_at_its_line() {
-    let error = parse("profile = \"standard\"\n[http\n").unwrap_err();
-    assert_eq!(error.faults()[0].line, Some(2), "{error}");
+fn a_text_that_is_not_toml_is_refused_at_its_line() {
+    for (text, line, expected) in [
+        ("profile = \"standard\"\n[http\n", 2, "unclosed table"),
+        (
+            "profile = \"strict\"\n\nprofile = \"epd\"\n",
+            3,
+            "another `profile`",
+        ),
+        (
+            "[http]\nlisten = \"1\"\nlisten = \"2\"\n",
+            3,
+            "another `listen`",
+        ),
+        (
+            "{\n  \"mcpServers\": {\n    \"a\": { \"command\": \"x\" }\n  }\n}\n",
+            1,
+            "found JSON",
+        ),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.faults()[0].line, Some(line), "{error}");
+        assert!(error.faults()[0].message.contains(expected), "{error}");
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), b"rules = \"standard\"\n# caf\xe9\n").unwrap();
+    let error = Config::load(file.path()).unwrap_err().to_string();
+    assert!(error.contains(":2:6: expected UTF-8 text"), "{error}");
+}
+
+#[test]
+fn every_unknown_key_and_wrong_type_is_reported_at_once() {
+    let error = parse(
+        "call_deadline = 3\ncach = 1\n[http]\nlisten = 5\nport = 1\nmetrics = \"on\"\n\
+         max_bodies = true\n[cache]\nburts = \"1s\"\nreport = 1\n[retry]\nmax_attempts = \"x\"\n\
+         budget = 2.0\n[servers.a]\ncomand = \"x\"\nweight = \"y\"\nenv = { A = 1 }\n\
+         [servers.a.tools.t]\nreadonlyHint = true\n[servers]\nb = 1\n",
+    );
+    let error = error.unwrap_err();
+    let found: Vec<_> = error.faults().iter().map(|fault| &*fault.key).collect();
+    let expected = [
+        "call_deadline",
+        "cach",
+        "http.listen",
+        "http.port",
+        "http.metrics",
+        "http.max_bodies",
+        "cache.burts",
+        "cache.report",
+        "retry.max_attempts",
+        "retry.budget",
+        "servers.a.comand",
+        "servers.a.weight",
+        "servers.a.env.A",
+        "servers.a.tools.t.readonlyHint",
+        "servers.b",
+    ];
+    assert_eq!(found, expected, "{error}");
+    for hint in ["`cache`?", "`burst`?", "`command`?", "`readOnlyHint`?"] {
+        assert!(error.to_string().contains(hint), "{hint} in {error}");
+    }
 }
 
 #[test]
@@ -222,13 +274,10 @@ fn what_a_file_leaves_out_is_the_default() {
     let config = parse("[servers.a]\ncommand = \"x\"\n").unwrap();
     assert_eq!(config.http.listen.to_string(), "127.0.0.1:7420");
     assert_eq!(config.profile, Profile::standard());
-    assert_eq!(config.cache.max_bytes, 64 << 20);
+    assert_eq!(config.cache.layer.max_bytes, 64 << 20);
     let server = &config.servers[0];
     assert_eq!(server.prefix.as_deref(), Some("a"));
-    assert_eq!(
-        (server.weight.get(), server.limits.max_concurrent),
-        (50, 64)
-    );
+    assert_eq!((server.table.weight, server.table.max_concurrent), (50, 64));
 }
 
 #[test]
