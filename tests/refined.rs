@@ -263,7 +263,7 @@ async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
     let stack = Stack::builder().server(reader).build().await.unwrap();
     let told = |arguments: &'static str| {
         let explained = stack.explain_call("web.browser_tabs", arguments).unwrap();
-        explained.activity().category
+        Category::of(explained.resolved())
     };
     assert_eq!(told(LIST), Category::Read);
     assert_eq!(told(CLOSE), Category::Delete);

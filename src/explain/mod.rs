@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use callward_breaker::BreakerConfig;
 use callward_cache::{CacheConfig, CachePreview, EvidenceStatus, ToolScopes};
-use callward_core::activity::Activity;
 use callward_core::refine::Applied;
 use callward_core::{
-    CacheRule, CallPlan, Lifetime, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
+    CacheRule, CallPlan, Category, Lifetime, Resolved, RouteDecision, ServerId, Tool, ToolCall,
+    Trail, Weight,
 };
 use callward_loopguard::LoopGuardConfig;
 use callward_registry::Entry;
@@ -285,12 +285,6 @@ impl Explanation {
         trail::trail(self)
     }
 
-    /// Returns what feeds and listings tell about the call: risk, category and a line for it.
-    #[must_use]
-    pub fn activity(&self) -> Activity {
-        Activity::with_plan(self.tool(), self.resolved(), self.plan())
-    }
-
     /// Returns what is said for people, sentence by sentence.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
@@ -317,16 +311,7 @@ impl fmt::Display for Explanation {
         }
         prose::rules(self, f)?;
         writeln!(f, "\n{}", self.plan())?;
-        let activity = self.activity();
-        writeln!(
-            f,
-            "risk     {} of 100, category `{}`",
-            activity.risk, activity.category
-        )?;
-        match self.call() {
-            Some(call) => writeln!(f, "action   {}", activity.action.render(call.arguments()))?,
-            None => writeln!(f, "action   {}", activity.action)?,
-        }
+        writeln!(f, "category {}", Category::of(self.resolved()))?;
         writeln!(f, "\nhints, each with its source and reason:")?;
         let resolved = self.resolved();
         let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();

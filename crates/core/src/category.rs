@@ -78,16 +78,6 @@ impl Category {
             Self::Delete => "delete",
         }
     }
-
-    /// Returns the word shown to people.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Read => "Read",
-            Self::Write => "Write",
-            Self::Delete => "Delete",
-        }
-    }
 }
 
 impl fmt::Display for Category {

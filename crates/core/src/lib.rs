@@ -15,11 +15,8 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
-pub mod activity;
 mod annotations;
-mod approval;
 mod attempt;
-mod by_tool;
 mod call;
 mod caller;
 mod category;
@@ -34,10 +31,10 @@ mod idempotency;
 pub mod infer;
 mod instances;
 mod judge;
-mod lanes;
 pub mod lint;
 mod members;
 mod name;
+mod one_line;
 mod output;
 mod peer;
 mod plan;
@@ -66,9 +63,7 @@ mod words;
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
-pub use approval::{Approval, ApprovalVerdict};
 pub use attempt::{Attempt, Avoided};
-pub use by_tool::ByTool;
 pub use call::ToolCall;
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
@@ -83,7 +78,6 @@ pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use instances::{InstanceStatus, Instances, Owner};
 pub use judge::{Judgement, judge};
-pub use lanes::Lanes;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};

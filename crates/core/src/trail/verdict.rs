@@ -51,8 +51,6 @@ words! {
         Skip = "skip",
         /// A person is to agree first.
         Ask = "ask",
-        /// A person agreed.
-        Approved = "approved",
         /// The plan asks for a record of tool, time and outcome.
         Partial = "partial",
         /// The plan asks for a full record.
@@ -129,7 +127,7 @@ impl Stage {
         use Verdict as V;
         match self {
             Self::Plan => &[V::ReadOnly, V::Idempotent, V::Mutating, V::Destructive],
-            Self::Confirm => &[V::Skip, V::Ask, V::Approved, V::Refused],
+            Self::Confirm => &[V::Skip, V::Ask],
             Self::Audit => &[V::Partial, V::Full, V::Written, V::Dropped],
             Self::Cache => &[
                 V::Bypass,
