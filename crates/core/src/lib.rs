@@ -15,6 +15,9 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
+#[macro_use]
+mod words;
+
 mod annotations;
 mod attempt;
 mod call;
@@ -58,7 +61,6 @@ mod tool;
 pub mod trail;
 mod verifier;
 mod weight;
-mod words;
 
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,

@@ -50,8 +50,6 @@ mod subject;
 mod volatility;
 pub(crate) mod words;
 
-use serde::{Deserialize, Serialize};
-
 pub use evidence::{Evidence, Inferred, Strength};
 pub use lexicon::{InvalidWord, Lexicon, VerbKind};
 pub use pairing::Readers;
@@ -61,16 +59,15 @@ pub use volatility::{Volatile, Volatility};
 
 use siblings::Habits;
 
-/// Which rules draw the conclusions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum RuleSet {
-    /// Ours: the leading verb of the name, doubted where there is reason to.
-    #[default]
-    Standard,
-    /// NeuroLink's keywords, anywhere in name or description.
-    Neurolink,
+words! {
+    /// Which rules draw the conclusions.
+    #[non_exhaustive]
+    RuleSet {
+        /// Ours: the leading verb of the name, doubted where there is reason to.
+        Standard = "standard",
+        /// NeuroLink's keywords, anywhere in name or description.
+        Neurolink = "neurolink",
+    } default Standard
 }
 
 impl RuleSet {
@@ -80,15 +77,6 @@ impl RuleSet {
         [Self::Standard, Self::Neurolink]
             .into_iter()
             .find(|rules| rules.as_str() == name)
-    }
-
-    /// Returns the name, as written in a config.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Neurolink => "neurolink",
-        }
     }
 
     /// Draws conclusions about one tool, by these rules and the standard words.
@@ -166,11 +154,5 @@ impl<'l> Inference<'l> {
             habits.apply(inferred);
         }
         all
-    }
-}
-
-impl std::fmt::Display for RuleSet {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }

@@ -1,10 +1,8 @@
 //! The stages a call passes, and the words for what each of them may decide.
 
-use crate::words::words;
-
 words! {
     /// Who decided: a place in the stack, outside to inside.
-    #[derive(PartialOrd, Ord)]
+    #[non_exhaustive]
     Stage {
         /// What the tool's hints, and the rules over its arguments, make of the call.
         Plan = "plan",
@@ -37,7 +35,7 @@ words! {
 
 words! {
     /// What was decided, in one word. [`Stage::verdicts`] says which words a stage uses.
-    #[derive(PartialOrd, Ord)]
+    #[non_exhaustive]
     Verdict {
         /// The call changes nothing.
         ReadOnly = "read_only",
