@@ -75,7 +75,7 @@ pub struct CallRecord {
 
 impl CallRecord {
     /// So many decisions of each stage are kept: the first ones, and the last.
-    pub const MOST_OF_A_STAGE: usize = 16;
+    pub(crate) const MOST_OF_A_STAGE: usize = 16;
 
     /// Starts an empty record.
     #[must_use]

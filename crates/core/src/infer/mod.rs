@@ -42,7 +42,7 @@
 mod description;
 mod evidence;
 pub(crate) mod lexicon;
-pub mod neurolink;
+mod neurolink;
 mod pairing;
 mod siblings;
 mod standard;
@@ -81,8 +81,7 @@ impl RuleSet {
 
     /// Draws conclusions about one tool, by these rules and the standard words.
     ///
-    /// Never fails: a missing description is an empty one. (NeuroLink throws there; see
-    /// [`neurolink::infer_annotations`] for that.)
+    /// Never fails: a missing description is an empty one.
     #[must_use]
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
         Inference::new(self).infer(subject)

@@ -94,7 +94,7 @@ impl AuditRule {
     /// Returns the rule that leaves out nothing that either of the two writes down, and that stands
     /// in the file of its own if either does.
     #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             level: self.level.max(other.level),
             open_world: self.open_world || other.open_world,
