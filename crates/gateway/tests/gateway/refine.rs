@@ -45,7 +45,7 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
         for part in [
             r#"rule 1 of this tool: text = "open""#,
             "shop (weight 50)  <- chosen now",
-            "kept for 300 s",
+            "kept 300 s",
             "<- this call",
         ] {
             assert!(read.contains(part), "{part} in\n{read}");
@@ -146,9 +146,9 @@ async fn what_is_no_object_is_not_explained() {
         "sample",
     ])
     .await;
-    assert!(text(&done.stdout).contains("\n\nget_order"), "{done:?}");
+    assert!(text(&done.stdout).starts_with("get_order\n"), "{done:?}");
     assert!(
-        text(&done.stdout).contains("This call only reads"),
+        text(&done.stdout).contains("effect   read_only"),
         "{done:?}"
     );
 }
