@@ -48,7 +48,7 @@ async fn it_is_explained_who_would_get_a_call_now() {
     let (one, two): (ServerId, ServerId) = ("one".parse().unwrap(), "two".parse().unwrap());
     let weight = |server: &ServerId| if *server == one { 80 } else { 60 };
     let other = if chosen == one { two } else { one.clone() };
-    assert_eq!(decision.alternates, [other.clone()]);
+    assert_eq!(decision.alternates, std::slice::from_ref(&other));
     let text = delete.to_string();
     for part in [
         format!("{chosen} (weight {})  <- chosen now", weight(&chosen)),

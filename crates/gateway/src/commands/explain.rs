@@ -6,8 +6,8 @@ use crate::args::Explain;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::Screen;
-use crate::state_dir::StateDir;
 use crate::plain;
+use crate::state_dir::StateDir;
 
 pub(crate) async fn run(args: Explain, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     if let Some(arguments) = &args.arguments {

@@ -52,9 +52,21 @@ fn only(tools: Vec<ToolView>, patterns: &[Annotations]) -> Vec<ToolView> {
 
 /// The groups of `--by-safety`: of each its level, its word in JSON and its heading.
 const GROUPS: [(SafetyLevel, &str, &str); 3] = [
-    (SafetyLevel::Safe, "read_only", "Read-only: let the agent call freely"),
-    (SafetyLevel::Moderate, "mutating", "Mutating: watch what changes"),
-    (SafetyLevel::Dangerous, "destructive", "Destructive: confirm each call"),
+    (
+        SafetyLevel::Safe,
+        "read_only",
+        "Read-only: let the agent call freely",
+    ),
+    (
+        SafetyLevel::Moderate,
+        "mutating",
+        "Mutating: watch what changes",
+    ),
+    (
+        SafetyLevel::Dangerous,
+        "destructive",
+        "Destructive: confirm each call",
+    ),
 ];
 
 /// A tool and its group, as JSON.
