@@ -9,9 +9,9 @@ impl Stack {
     /// calls of servers that were [removed](Self::remove_server), and the audit log, which writes
     /// what is still queued.
     ///
-    /// For the end of a process. Calls still pass, but nothing is listed any more, a lost connection
-    /// is not noticed, and the audit log takes no records. It cannot be undone. Servers belong to who
-    /// added them, and are shut down apart.
+    /// For the end of a process. Calls still pass, but no server is listed again, a lost connection
+    /// is not noticed, and the audit log takes no records. It cannot be undone. The servers
+    /// themselves keep running: their owner shuts them down.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -68,7 +68,7 @@ fn cache(of: &Explanation) -> Option<Decision> {
     Some(decision)
 }
 
-/// Returns the state that the operator names for the tool: of a call its scopes, else the templates.
+/// Returns the state that the operator names: the scopes of a call, or the templates of a tool.
 fn named(of: &Explanation) -> Option<String> {
     let scopes = of.reads().or_else(|| of.writes())?;
     let quoted: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();

@@ -4,9 +4,9 @@ words! {
     /// What a call is made for.
     #[non_exhaustive]
     Purpose {
-        /// Somebody wants the answer.
+        /// A caller waits for the answer.
         Caller = "caller",
-        /// A cache fetches a new answer in the place of its callers, who have an old one.
+        /// The cache replaces an answer that its callers already have.
         Refresh = "refresh",
     } default Caller
 }

@@ -8,7 +8,7 @@ words! {
     #[non_exhaustive]
     FreshnessMode {
         /// Evidence: results are served for as long as repeated calls almost never had another answer.
-        /// Right for servers that nobody described.
+        /// Right for servers of unknown behavior.
         Learned = "learned",
         /// The TTL of the plan. Right where the author of the stack knows the tools. Default.
         Fixed = "fixed",

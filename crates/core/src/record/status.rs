@@ -28,13 +28,13 @@ impl CacheStatus {
 }
 
 words! {
-    /// What became of a second attempt that ran beside the first.
+    /// The outcome of a second attempt beside the first.
     #[non_exhaustive]
     HedgeStatus {
         /// None was sent.
         None = "none",
-        /// It was sent, and did not decide the answer: the first attempt did, or both failed, or the
-        /// call still runs.
+        /// It was sent and did not decide the answer: the first attempt did, both failed, or the call
+        /// still runs.
         Sent = "sent",
         /// It answered first, and its answer is the call's.
         Won = "won",

@@ -1,4 +1,4 @@
-//! What NeuroLink does where Callward does otherwise: the rest of the answers are functions of core.
+//! The functions of NeuroLink that differ from those of core.
 
 use callward_core::{Annotations, RuleSet, Subject};
 use serde_json::{Map, Value};
