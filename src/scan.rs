@@ -20,8 +20,9 @@ use callward_router::{RouteEvent, RouteEvents};
 use callward_telemetry::{DiscoveryPurpose, DiscoverySpan};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
-use tokio::task::spawn_blocking;
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
 use crate::DiscoveryConfig;
@@ -62,9 +63,22 @@ pub(crate) struct Shared {
     pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
     pub(crate) events: Arc<RouteEvents>,
+    /// What runs in the background.
+    pub(crate) tasks: Mutex<JoinSet<()>>,
 }
 
 impl Shared {
+    /// Runs a task in the background, and forgets those that ended.
+    pub(crate) fn spawn(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        runtime: &Handle,
+    ) -> AbortHandle {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(task, runtime)
+    }
+
     /// Follows what changed about the tools of a set: forgets results, and tells clients and
     /// listeners.
     pub(crate) fn follow(&self, set: &ReplicaSetId, changes: &Changes) {

@@ -8,7 +8,7 @@ mod deliveries;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use callward::core::{Delivery, ErrorKind, RetryRule};
+use callward::core::{AuditLevel, Delivery, ErrorKind, RetryRule};
 use callward::retry::{RetryDecision, classify};
 use callward::telemetry::names;
 use callward::telemetry::names::metric::{self, label};
@@ -170,26 +170,10 @@ fn documented(text: &str, name: impl Fn(&str) -> Option<String>) -> Vec<[String;
     found
 }
 
-fn variants(path: &str, name: &str) -> Vec<[String; 2]> {
-    let text = source(path);
-    let (_, body) = text.split_once(&format!("enum {name} {{")).unwrap();
-    let (body, _) = body.split_once("\n}").unwrap();
-    documented(body, |line| {
-        let variant = line.strip_suffix(',')?;
-        let mut word = String::new();
-        for (place, letter) in variant.char_indices() {
-            if letter.is_ascii_uppercase() && place > 0 {
-                word.push('_');
-            }
-            word.push(letter.to_ascii_lowercase());
-        }
-        Some(code(&word))
-    })
-}
-
 fn delivery() -> String {
-    let rows = variants("crates/core/src/error.rs", "Delivery");
-    assert_eq!(rows.len(), DELIVERIES.len());
+    let rows = Delivery::ALL
+        .iter()
+        .map(|far| [code(far.as_str()), far.meaning().to_owned()]);
     table(&["delivery", "means"], rows)
 }
 
@@ -205,17 +189,10 @@ fn rpc_codes() -> String {
 }
 
 fn audit_levels() -> String {
-    let file = walk("crates/core/src/plan").into_iter().find(|file| {
-        std::fs::read_to_string(file)
-            .unwrap()
-            .contains("enum AuditLevel {")
-    });
-    let file = file.unwrap();
-    let file = file.strip_prefix(root()).unwrap();
-    table(
-        &["level", "what a call leaves"],
-        variants(file.to_str().unwrap(), "AuditLevel"),
-    )
+    let rows = AuditLevel::ALL
+        .iter()
+        .map(|level| [code(level.as_str()), level.meaning().to_owned()]);
+    table(&["level", "what a call leaves"], rows)
 }
 
 #[test]

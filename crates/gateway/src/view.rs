@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::core::activity::Activity;
 use callward::core::infer::Volatile;
 use callward::core::resolve::{Provenance, Resolved};
 use callward::core::{
@@ -82,16 +81,8 @@ pub(crate) struct PlanView {
     /// What of each call is written to the audit log: `none`, `partial` or `full`.
     #[serde(default = "not_recorded")]
     pub(crate) recorded: String,
-    /// How risky a call is, from 0 to 100.
-    #[serde(rename = "riskLevel")]
-    pub(crate) risk: u8,
     /// What the tool is for.
     pub(crate) category: Category,
-    /// The same, for people.
-    #[serde(rename = "categoryLabel")]
-    pub(crate) category_label: String,
-    /// A line for each call, with places for its arguments.
-    pub(crate) action: String,
     /// The effective hints.
     pub(crate) annotations: Annotations,
     /// Who decided each hint.
@@ -143,12 +134,6 @@ impl PlanView {
     /// Describes one of the tool's plans.
     fn with_plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Self {
         let source = |entry: &Provenance| (entry.field.to_string(), entry.source.to_string());
-        let Activity {
-            risk,
-            category,
-            action,
-            ..
-        } = Activity::with_plan(tool, resolved, plan);
         Self {
             effect: plan.effect.to_string(),
             safety: plan.safety_level().to_string(),
@@ -156,10 +141,7 @@ impl PlanView {
             retry: retry_word(plan.retry).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
             recorded: plan.audit.level.as_str().to_owned(),
-            risk: risk.get(),
-            category,
-            category_label: category.label().to_owned(),
-            action: action.to_string(),
+            category: Category::of(resolved),
             annotations: resolved.annotations().clone(),
             sources: resolved.all_provenance().iter().map(source).collect(),
             volatile: resolved.volatility().map(VolatileView::of),

@@ -6,8 +6,8 @@ use crate::args::Explain;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::Screen;
+use crate::plain;
 use crate::state_dir::StateDir;
-use crate::{plain, view};
 
 pub(crate) async fn run(args: Explain, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     if let Some(arguments) = &args.arguments {
@@ -21,10 +21,6 @@ pub(crate) async fn run(args: Explain, state: Option<&StateDir>, screen: &Screen
             if args.json {
                 screen.json(&explanation);
             } else {
-                if let Some(table) = view::trail::table(&explanation["trail"]) {
-                    screen.table(&table);
-                    screen.out("");
-                }
                 screen.out(plain::lines(
                     explanation["text"].as_str().unwrap_or_default().trim_end(),
                 ));

@@ -127,11 +127,8 @@ impl Place {
     /// Ends what was started for the command.
     pub(crate) async fn end(self) {
         if let Self::Own(own) = self {
-            own.stack.stop_discovery();
+            own.stack.shutdown().await;
             end(&own.upstreams).await;
-            if let Some(log) = own.stack.audit() {
-                log.close().await;
-            }
         }
     }
 

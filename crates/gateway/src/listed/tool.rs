@@ -17,7 +17,6 @@ pub(crate) struct Listed<'a> {
     pub(crate) text: &'a str,
     pub(crate) name: Cow<'a, str>,
     pub(crate) server: Option<Cow<'a, str>>,
-    title: Option<Cow<'a, str>>,
     description: Option<Cow<'a, str>>,
     input_schema: Option<&'a RawValue>,
     annotations: Option<&'a RawValue>,
@@ -53,8 +52,6 @@ pub(super) struct Members<'a> {
     #[serde(borrow, default)]
     server: Option<Text<'a>>,
     #[serde(borrow, default)]
-    title: Option<Text<'a>>,
-    #[serde(borrow, default)]
     description: Option<Text<'a>>,
     #[serde(borrow, default, alias = "input_schema")]
     input_schema: Option<&'a RawValue>,
@@ -89,7 +86,6 @@ impl<'a> Members<'a> {
             text,
             name: name.0,
             server: self.server.map(|text| text.0),
-            title: self.title.map(|text| text.0),
             description: self.description.map(|text| text.0),
             input_schema: self.input_schema,
             annotations: self.annotations,
@@ -108,7 +104,6 @@ impl<'a> Listed<'a> {
     /// Returns what inference reads.
     pub(crate) fn subject(&self) -> Subject<'_> {
         let mut subject = Subject::new(&self.name);
-        subject.title = self.title.as_deref();
         subject.description = self.description.as_deref();
         subject.server = self.server.as_deref();
         subject.input_schema = self.input_schema;
@@ -181,7 +176,7 @@ impl Fault {
             Some(Value::String(_)) => {}
             Some(other) => wrong.push(format!("`name` is {}, not a string", kind(other))),
         }
-        for text in ["description", "title", "server"] {
+        for text in ["description", "server"] {
             if let Some(value) = members.get(text)
                 && !value.is_string()
                 && !value.is_null()

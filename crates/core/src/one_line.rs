@@ -1,9 +1,9 @@
-//! Foreign text, fit to be shown in one line.
+//! Foreign text in one line.
 
-/// Puts text into one line of at most `most` characters: every run of white space and control
-/// characters becomes one space, characters that are not seen but change how others are shown are
-/// dropped, and what is cut off is marked by an ellipsis.
-pub(crate) fn line(text: &str, most: usize) -> String {
+/// Puts text into one line of at most `most` characters. Each run of white space and control
+/// characters becomes one space, invisible characters that change how others are shown are dropped,
+/// and an ellipsis marks a cut.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
     let mut gap = false;
@@ -29,15 +29,6 @@ pub(crate) fn line(text: &str, most: usize) -> String {
         gap = false;
     }
     out
-}
-
-/// Writes a word with a capital.
-pub(super) fn capitalised(word: &str) -> String {
-    let mut chars = word.chars();
-    match chars.next() {
-        Some(first) => first.to_uppercase().chain(chars).collect(),
-        None => String::new(),
-    }
 }
 
 /// Directions, joiners and tags: they would let a text show as another than it is.
@@ -75,15 +66,15 @@ mod tests {
             ("12345678 90", "12345678…"),
             ("ééééééééééé", "ééééééééé…"),
         ] {
-            assert_eq!(line(text, 10), want, "{text:?}");
+            assert_eq!(one_line(text, 10), want, "{text:?}");
         }
-        assert_eq!(line("ab", 0), "…");
+        assert_eq!(one_line("ab", 0), "…");
     }
 
     proptest! {
         #[test]
         fn a_line_is_never_too_long_and_never_breaks(text in "(?s).{0,60}", most in 1_usize..30) {
-            let line = line(&text, most);
+            let line = one_line(&text, most);
             prop_assert!(line.chars().count() <= most);
             prop_assert!(!line.chars().any(|c| c.is_control() || is_hidden(c)));
             prop_assert_eq!(line.trim(), &line);
