@@ -78,12 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let stack = Stack::builder().server(shop).build().await?;
     cancel_one(&stack).await?;
 
-    println!(
-        "\n{}",
-        stack
-            .explain_call("shop.cancel_order", r#"{"id": 7}"#)?
-            .sentences()
-            .join("\n")
-    );
+    let explained = stack.explain_call("shop.cancel_order", r#"{"id": 7}"#)?;
+    println!("\n{}", explained.trail());
     Ok(())
 }

@@ -1,15 +1,11 @@
-//! A strategy of one's own: calls stay in their zone until each server there is busy.
+//! A custom strategy: calls stay in their zone until each server there is busy.
 //! `cargo run --example custom_strategy`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::sync::Arc;
 
-use callward::core::{Resolved, Source};
 use callward::router::{Candidates, Member, Pool, Router, Strategy};
-use callward::{
-    Annotations, CallPlan, Profile, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput, Weight,
-};
-use serde_json::json;
+use callward::{Tool, ToolCall, ToolError, ToolOutput, Weight};
 use tower::Service;
 
 /// Stays in a zone until each server there has so many calls.
@@ -47,38 +43,23 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let member = Member::new(id.parse()?, service).with_zone(zone);
         members.push(member.with_weight(Weight::new(weight)?));
     }
+    let reads = Tool::read_only("get_order")?;
+    let deletes = Tool::destructive("delete_order")?;
     let pool = Arc::new(Pool::new());
-    pool.set_members("orders".parse()?, members);
+    pool.set_members(reads.set().clone(), members);
     let near = Near {
         zone: "eu",
         most: 2,
     };
     let mut router = Router::new(pool).with_custom_strategy(Arc::new(near));
 
-    let reads = orders_tool("get_order", Annotations::default().with_read_only(true))?;
-    let deletes = orders_tool(
-        "delete_order",
-        Annotations::default().with_destructive(true),
-    )?;
-    // calls that are under way: none of them is awaited
-    let mut under_way = Vec::new();
+    // calls in flight: none of them is awaited
+    let mut in_flight = Vec::new();
     for tool in [&reads, &reads, &reads, &reads, &reads, &deletes, &deletes] {
         let call = ToolCall::new(tool.clone(), "{}");
         let chosen = router.decide(&call).ok_or("no server may take the call")?;
         println!("{:12} ->  {chosen}", tool.name().as_str());
-        under_way.push(router.call(call));
+        in_flight.push(router.call(call));
     }
     Ok(())
-}
-
-fn orders_tool(name: &str, hints: Annotations) -> Result<Arc<Tool>, Box<dyn std::error::Error>> {
-    let definition = ToolDefinition::from_json(json!({ "name": name }).to_string())?;
-    let resolved = Resolved::from_single(hints, Source::Operator);
-    let plan = CallPlan::derive(&resolved, &Profile::standard());
-    Ok(Arc::new(Tool::new(
-        "orders".parse()?,
-        definition,
-        resolved,
-        plan,
-    )))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_breaker::{BreakerLayer, BreakerState};
+use callward_breaker::{BreakerLayer, BreakerState, Subject};
 use callward_cache::ScopeRules;
 use callward_core::infer::{Lexicon, RuleSet};
 use callward_core::{FreshnessMode, Profile, ToolCall, Weight};
@@ -86,7 +86,7 @@ impl Terms {
         let pinger = self.ping.map(|config| Pinger {
             server: server.server.clone(),
             config,
-            circuit: shared.breakers.server_circuit(server.server.id()),
+            circuit: shared.breakers.circuit(server.server.id(), Subject::Server),
             endpoint: member.endpoint().clone(),
             connection,
         });
@@ -138,7 +138,7 @@ fn member(
     let limits = ServerLayers::new(&server.limits, limits)
         .map_err(BuildError::of_the(format_args!("server `{id}`")))?;
     let rate = limits.rate.limits().clone();
-    let of_server = BreakerLayer::of_server(&shared.breakers, id.clone());
+    let of_server = BreakerLayer::of_server(shared.breakers.clone(), id.clone());
     let of_tool = BreakerLayer::new(shared.breakers.clone(), id.clone());
     let (guarded, concurrency) =
         order::guard(of_server, of_tool, limits, Leaf::new(server.server.clone()));

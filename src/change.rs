@@ -176,14 +176,15 @@ impl Stack {
             return;
         }
         let inner = Arc::downgrade(&self.0);
-        self.0.runtime.spawn(async move {
+        let forget = async move {
             leaving.finished().await;
             drop(gone);
             if let Some(inner) = inner.upgrade() {
                 let _one_at_a_time = inner.changing.lock();
                 inner.sweep(&inner.roster.load());
             }
-        });
+        };
+        self.0.shared.spawn(forget, &self.0.runtime);
     }
 }
 
@@ -236,7 +237,7 @@ impl Inner {
         let mut listed = Vec::with_capacity(followers.len());
         let follow = followers.into_iter().map(|(known, follower, told)| {
             listed.push(told);
-            known.followed_by(self.runtime.spawn(follower.run()).abort_handle())
+            known.followed_by(self.shared.spawn(follower.run(), &self.runtime))
         });
         self.roster.store(Arc::new(roster.with(follow)));
         Ok(listed)

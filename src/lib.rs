@@ -66,6 +66,7 @@ mod scan;
 mod scopes;
 mod server;
 mod service;
+mod shutdown;
 mod stack;
 
 pub use builder::{BuildError, StackBuilder};

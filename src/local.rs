@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use callward_core::{
-    Annotations, BoxFuture, ByTool, Delivery, ErrorKind, InvalidDefinition, InvalidName, ServerId,
+    Annotations, BoxFuture, Delivery, ErrorKind, InvalidDefinition, InvalidName, ServerId,
     ToolCall, ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer, ToolService,
 };
 use serde::Serialize;
@@ -123,8 +123,6 @@ type Run = Arc<dyn Fn(ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolErr
 pub struct Tools {
     id: ServerId,
     tools: Arc<BTreeMap<ToolName, (ToolDefinition, Run)>>,
-    /// What runs a tool, if it is there: a search among all of them takes longer the more there are.
-    recent: Arc<ByTool<Option<Run>>>,
 }
 
 impl Tools {
@@ -137,7 +135,6 @@ impl Tools {
         Ok(Self {
             id: ServerId::new(id)?,
             tools: Arc::default(),
-            recent: Arc::default(),
         })
     }
 
@@ -223,8 +220,6 @@ impl Tools {
     fn insert(mut self, spec: ToolSpec, run: Run) -> Result<Self, InvalidDefinition> {
         let definition = ToolDefinition::from_json(Value::Object(spec.0).to_string())?;
         Arc::make_mut(&mut self.tools).insert(definition.name().clone(), (definition, run));
-        // clones made before go on without the tool
-        self.recent = Arc::default();
         Ok(self)
     }
 }
@@ -262,10 +257,8 @@ impl ToolServer for Tools {
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let tool = call.tool().clone();
-        let find = || self.tools.get(tool.name()).map(|(_, run)| run.clone());
-        self.recent.with(&tool, find, |run| match run {
-            Some(run) => run(call),
+        match self.tools.get(call.tool().name()) {
+            Some((_, run)) => run(call),
             None => {
                 let unknown = ToolError::new(
                     ErrorKind::UnknownTool,
@@ -274,6 +267,6 @@ impl ToolServer for Tools {
                 );
                 Box::pin(std::future::ready(Err(unknown.with_code(INVALID_PARAMS))))
             }
-        })
+        }
     }
 }

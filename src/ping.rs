@@ -8,17 +8,21 @@ use callward_breaker::{Circuit, Verdict, judge_error_of_transport};
 use callward_core::{InvalidConfig, ToolServer};
 use callward_router::Endpoint;
 use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// How servers are pinged. An answer counts as a success for the breaker of the server, and no
 /// answer as a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct PingConfig {
     /// How often. Default: 10 s.
+    #[serde(with = "callward_core::human::duration")]
     pub interval: Duration,
     /// How long an answer may take. Default: 5 s.
+    #[serde(skip)]
     pub timeout: Duration,
 }
 

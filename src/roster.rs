@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use callward_breaker::{BreakerSet, BreakerState};
+use callward_breaker::{BreakerSet, BreakerState, Subject};
 use callward_core::{ReplicaSetId, ServerId, Weight};
 use callward_registry::Catalogue;
 use callward_router::Endpoint;
@@ -177,7 +177,7 @@ impl Known {
             set: self.spec.set.clone(),
             weight: self.weight(),
             up,
-            breaker: breakers.server_circuit(self.id()).state(),
+            breaker: breakers.circuit(self.id(), Subject::Server).state(),
             is_draining: self.endpoint.is_draining(),
             in_flight: self.endpoint.in_flight(),
             tools: catalogue.offered_by(self.id()),
@@ -188,7 +188,8 @@ impl Known {
 
     /// Ends what follows the server: what it lists from now on is of no concern.
     pub(crate) fn leave(&self) {
-        self.liveness.lock().is_gone = true;
+        let is_gone = self.liveness.lock().is_gone.clone();
+        *is_gone.lock() = true;
         self.stop();
     }
 

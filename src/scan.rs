@@ -1,12 +1,12 @@
 //! Following one server: what it lists, and whether it is there.
 
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use callward_audit::AuditLayer;
-use callward_breaker::{BreakerSet, Permit};
+use callward_breaker::{BreakerSet, Permit, Subject};
 use callward_cache::CacheHandle;
 use callward_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
@@ -20,7 +20,9 @@ use callward_router::{RouteEvent, RouteEvents};
 use callward_telemetry::{DiscoveryPurpose, DiscoverySpan};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
 use crate::DiscoveryConfig;
@@ -61,9 +63,22 @@ pub(crate) struct Shared {
     pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
     pub(crate) events: Arc<RouteEvents>,
+    /// What runs in the background.
+    pub(crate) tasks: Mutex<JoinSet<()>>,
 }
 
 impl Shared {
+    /// Runs a task in the background, and forgets those that ended.
+    pub(crate) fn spawn(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+        runtime: &Handle,
+    ) -> AbortHandle {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn_on(task, runtime)
+    }
+
     /// Follows what changed about the tools of a set: forgets results, and tells clients and
     /// listeners.
     pub(crate) fn follow(&self, set: &ReplicaSetId, changes: &Changes) {
@@ -100,8 +115,9 @@ impl Shared {
 pub(crate) struct Liveness {
     pub(crate) up: bool,
     pub(crate) last_error: Option<String>,
-    /// It was removed: what it lists is of no concern any more.
-    pub(crate) is_gone: bool,
+    /// It was removed, and what it lists no longer counts. Held while a list is registered, so that
+    /// a removal comes before or after.
+    pub(crate) is_gone: Arc<Mutex<bool>>,
     pub(crate) listings: Listings,
 }
 
@@ -123,8 +139,8 @@ pub(crate) struct Scan {
 impl Scan {
     pub(crate) async fn run(mut self) {
         let breakers = &self.shared.breakers;
-        let discovery = breakers.discovery_circuit(self.server.id());
-        let server = breakers.server_circuit(self.server.id());
+        let discovery = breakers.circuit(self.server.id(), Subject::Discovery);
+        let server = breakers.circuit(self.server.id(), Subject::Server);
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
@@ -174,7 +190,7 @@ impl Scan {
                         is_down = true;
                         server.set_connected(false);
                         self.connected.send_replace(false);
-                        self.note(false, Some(reason));
+                        note(&self.liveness, false, Some(reason));
                         self.settle();
                     }
                     _ => {}
@@ -192,13 +208,13 @@ impl Scan {
                                 permit.succeed();
                             }
                             pause = SCAN_PAUSE;
-                            self.register(definitions);
+                            self.register(definitions).await;
                         }
                         (permit, Err(error)) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             // of a lost connection more is known than calls are told
                             if !is_down {
-                                self.note(false, Some(error.to_string()));
+                                note(&self.liveness, false, Some(error.to_string()));
                             }
                             due = Some(Instant::now() + wait_after(permit, &error, pause));
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
@@ -242,30 +258,37 @@ impl Scan {
         }
     }
 
-    fn register(&self, definitions: Vec<ToolDefinition>) {
+    /// Registers a list beside the runtime's threads: it may have thousands of tools, and calls of
+    /// other servers must not wait for them.
+    async fn register(&self, definitions: Vec<ToolDefinition>) {
         let tools = definitions.len();
-        let server = self.server.id();
-        let changes = {
-            // held meanwhile, so that whoever removes the server does so before this or after it
-            let mut liveness = self.liveness.lock();
-            if liveness.is_gone {
+        let (shared, liveness) = (self.shared.clone(), self.liveness.clone());
+        let (set, server) = (self.set.clone(), self.server.clone());
+        let registered = spawn_blocking(move || {
+            let is_gone = liveness.lock().is_gone.clone();
+            let is_gone = is_gone.lock();
+            if *is_gone {
                 return;
             }
-            (liveness.up, liveness.last_error) = (true, None);
-            self.shared.registry.register_divided(
-                &self.set,
-                server,
-                definitions,
-                self.server.instances(),
-            )
-        };
-        self.shared.follow(&self.set, &changes);
-        if !changes.is_empty() {
-            tracing::info!(
-                %server, tools,
-                added = changes.added.len(), changed = changes.changed.len(),
-                removed = changes.removed.len(), "tools registered"
-            );
+            note(&liveness, true, None);
+            let (server, instances) = (server.id(), server.instances());
+            let registry = &shared.registry;
+            let changes = registry.register_divided(&set, server, definitions, instances);
+            drop(is_gone);
+            shared.follow(&set, &changes);
+            if !changes.is_empty() {
+                tracing::info!(
+                    %server, tools,
+                    added = changes.added.len(), changed = changes.changed.len(),
+                    removed = changes.removed.len(), "tools registered"
+                );
+            }
+        });
+        // cancelled only when the runtime ends
+        if let Err(error) = registered.await
+            && let Ok(panicked) = error.try_into_panic()
+        {
+            resume_unwind(panicked);
         }
     }
 
@@ -277,11 +300,6 @@ impl Scan {
         }
     }
 
-    fn note(&self, up: bool, last_error: Option<String>) {
-        let mut liveness = self.liveness.lock();
-        (liveness.up, liveness.last_error) = (up, last_error);
-    }
-
     fn settle(&mut self) {
         if let Some(settled) = self.settled.take() {
             let changes = self.shared.registry.unexpect(&self.set, self.server.id());
@@ -290,6 +308,11 @@ impl Scan {
             let _ = settled.send(());
         }
     }
+}
+
+fn note(liveness: &Mutex<Liveness>, up: bool, last_error: Option<String>) {
+    let mut liveness = liveness.lock();
+    (liveness.up, liveness.last_error) = (up, last_error);
 }
 
 /// Lists a server's tools. One that panics has failed, and is followed on.

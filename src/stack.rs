@@ -123,7 +123,7 @@ impl Stack {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue
             .find(tool)
-            .ok_or_else(|| unknown(tool, &catalogue))?;
+            .ok_or_else(|| self.unknown(tool, &catalogue))?;
         let call = ToolCall::new(entry.tool().clone(), arguments);
         // a limit beyond what the clock can say is none
         let deadline = self
@@ -135,6 +135,16 @@ impl Stack {
             Some(deadline) => call.with_deadline(deadline.into_std()),
             None => call,
         })
+    }
+
+    /// Returns the error for a tool that is not in the catalogue.
+    pub(crate) fn unknown(&self, tool: &str, catalogue: &Catalogue) -> ToolError {
+        let roster = self.0.roster.load();
+        let silent = |known: &&Known| catalogue.offered_by(known.id()) == 0;
+        let is_down = |known: &&Known| !known.liveness.lock().up;
+        let down = roster.all().filter(silent).filter(is_down);
+        let down: Vec<_> = down.map(|known| format!("`{}`", known.id())).collect();
+        unknown(tool, catalogue, &down)
     }
 
     /// Sends a call through the layers. The cache is asked at once, and nothing else happens before the
@@ -273,7 +283,7 @@ impl Stack {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue
             .find(tool)
-            .ok_or_else(|| unknown(tool, &catalogue))?;
+            .ok_or_else(|| self.unknown(tool, &catalogue))?;
         Ok(self.0.router.route_by_annotation(entry.tool()))
     }
 
@@ -390,7 +400,7 @@ impl fmt::Debug for Stack {
 /// A name that nobody offers is told in at most this many characters.
 const LONGEST_TOLD: usize = 200;
 
-pub(crate) fn unknown(tool: &str, catalogue: &Catalogue) -> ToolError {
+fn unknown(tool: &str, catalogue: &Catalogue, down: &[String]) -> ToolError {
     let similar = catalogue.similar(tool);
     let hint = if similar.is_empty() {
         match catalogue.entries().len() {
@@ -405,6 +415,14 @@ pub(crate) fn unknown(tool: &str, catalogue: &Catalogue) -> ToolError {
         Some((end, _)) => (end, "…"),
         None => (tool.len(), ""),
     };
-    let text = format!("no tool {:?}{more}: {hint}", &tool[..end]);
+    let down = match down {
+        [] => String::new(),
+        [one] => format!("; server {one} is not connected and may offer it"),
+        [one, ..] => {
+            let count = down.len();
+            format!("; {count} servers, such as {one}, are not connected and may offer it")
+        }
+    };
+    let text = format!("no tool {:?}{more}: {hint}{down}", &tool[..end]);
     ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
 }

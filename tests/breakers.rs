@@ -305,6 +305,48 @@ async fn a_crowd_at_a_tool_that_drops_its_connections_blocks_no_neighbour() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_attempts_of_one_poisonous_call_open_no_breaker() {
+    for (kind, delivery) in [
+        (ErrorKind::ConnectFailed, Delivery::NotSent),
+        (ErrorKind::ConnectionLost, Delivery::Unknown),
+        (ErrorKind::ServerFault, Delivery::Answered),
+    ] {
+        let mock = MockService::new(move |call: ToolCall, _| async move {
+            match call.arguments() {
+                b"{}" => Ok(ToolOutput::text("fine")),
+                _ => Err(ToolError::new(kind, delivery, "scripted")),
+            }
+        });
+        let tool = json!({"name": "get_it", "annotations": {"readOnlyHint": true}});
+        let server = MockServer::new("s", vec![tool], mock.clone());
+        let building = tokio::spawn(
+            Stack::builder()
+                .server(Server::shared(server.clone()))
+                .build(),
+        );
+        tokio::task::yield_now().await;
+        server.emit(&ServerEvent::Up);
+        let stack = building.await.unwrap().unwrap();
+        stack
+            .call("s.get_it", json!({"poison": 1}))
+            .await
+            .unwrap_err();
+        assert_eq!(mock.started(), 3, "{kind}");
+        stack.call("s.get_it", json!({})).await.unwrap();
+        let tool = Subject::Tool(ToolName::new("get_it").unwrap());
+        assert_eq!(state(&stack, &tool), BreakerState::Closed, "{kind}");
+        // three calls do open it
+        for key in 0..3 {
+            stack
+                .call("s.get_it", json!({"poison": key}))
+                .await
+                .unwrap_err();
+        }
+        assert_eq!(state(&stack, &tool), BreakerState::Open, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_waits_for_the_breaker_of_a_server_is_answered_when_the_server_is_back() {
     let server = Scripted::new(Listing::Works);
     let events = server.with_events();
@@ -364,8 +406,8 @@ async fn all_who_wait_for_the_probe_of_a_tool_are_answered_soon_after_it_is() {
         for answer in futures_util::future::join_all(waiting).await {
             answer.unwrap();
         }
-        // open for 30 s; then the probe, and all others, which ask again every second or two
-        let most = Duration::from_millis(32_000 + 5 * millis / 2);
+        // open for 30 s; then the probe, and all others, which ask again every second
+        let most = Duration::from_millis(30_000 + 2 * millis + 2_000);
         let took = began.elapsed();
         assert!(took < most, "{millis} ms: {took:?}");
         assert_eq!(mock.started(), 20);

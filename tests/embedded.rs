@@ -253,3 +253,17 @@ async fn a_tool_that_is_replaced_in_a_clone_runs_anew_there_and_as_before_here()
     assert_eq!(said(&after).await, "after");
     assert_eq!(said(&before).await, "before");
 }
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_waits_for_the_tasks_in_the_background() {
+    let (tools, _) = orders();
+    let stack = Stack::builder().server(tools).build().await.unwrap();
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    assert!(tasks() > 0);
+    stack.shutdown().await;
+    assert_eq!(tasks(), 0);
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use callward::cache::CacheConfig;
 use callward::core::Category;
 use callward::core::refine::Applied;
+use callward::core::trail::{Stage, Verdict};
 use callward::retry::RetryConfig;
 use callward::router::StrategyName;
 use callward::{
@@ -190,11 +191,11 @@ async fn a_call_is_explained_as_what_it_is() {
     assert_eq!(list.applied(), Applied::Rule(0));
     let text = list.to_string();
     for part in [
-        r#"This call only reads, because rule 1 of this tool says so where action = "list"."#,
-        "Any healthy server may get it: chrome (weight 50).",
-        "A new one is kept for 300 s",
-        "it is sent again: at most 3 attempts in all",
-        "Nobody is asked first.",
+        r#"rule 1 of this tool: action = "list", by rule 1 over its arguments"#,
+        "chrome (weight 50)  <- chosen now",
+        "kept 300 s",
+        "at most 3 attempts",
+        "confirm  no",
         r#"1. where action = "list": the call only reads  <- this call"#,
         r#"readOnlyHint = true: operator, rule 1 of this tool: action = "list""#,
     ] {
@@ -205,13 +206,12 @@ async fn a_call_is_explained_as_what_it_is() {
     assert_eq!(close.plan().effect, Effect::Destructive);
     let text = close.to_string();
     for part in [
-        "This call may destroy or overwrite something, because the operator says so of this tool.",
-        "The one rule of this tool does not match it",
+        "effect   destructive (dangerous): operator, set for this tool",
         r#"the call only reads  (action = "list": does not hold here)"#,
-        "Only healthy servers of weight 50 or more may get it: chrome (weight 50).",
-        "all kept results of any server of the shared state are dropped",
-        "never sent again",
-        "A person is to agree",
+        "route    only healthy servers of weight 50 or more",
+        "drops what depends on everything",
+        "however it fails",
+        "a person is to agree",
         "destroy or overwrite something  <- this call",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
@@ -221,7 +221,7 @@ async fn a_call_is_explained_as_what_it_is() {
     let odd = stack.explain_call("web.browser_tabs", odd).unwrap();
     assert_eq!(odd.plan().effect, Effect::ReadOnly);
     assert!(
-        odd.to_string().contains("neither looked up nor kept"),
+        odd.trail().first(Stage::Cache).unwrap().verdict == Verdict::Bypass,
         "{odd}"
     );
 
@@ -230,14 +230,14 @@ async fn a_call_is_explained_as_what_it_is() {
         .explain_call("web.browser_tabs", both)
         .unwrap()
         .to_string();
-    assert!(text.contains("No rule is taken at its word"), "{text}");
+    assert!(text.contains("the strictest of its plans"), "{text}");
     assert!(text.contains("`action`"), "{text}");
 
     let tool = stack.explain("web.browser_tabs").unwrap();
     assert_eq!(tool.plan().effect, Effect::Destructive);
     let text = tool.to_string();
     assert!(
-        text.contains("A call of this tool that no rule matches may destroy"),
+        text.contains("else: the call may destroy or overwrite something\n"),
         "{text}"
     );
     assert!(!text.contains("<- this call"), "{text}");
@@ -263,7 +263,7 @@ async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
     let stack = Stack::builder().server(reader).build().await.unwrap();
     let told = |arguments: &'static str| {
         let explained = stack.explain_call("web.browser_tabs", arguments).unwrap();
-        explained.activity().category
+        Category::of(explained.resolved())
     };
     assert_eq!(told(LIST), Category::Read);
     assert_eq!(told(CLOSE), Category::Delete);
@@ -329,11 +329,10 @@ async fn an_explanation_heeds_servers_settings_and_every_hint_of_a_rule() {
     assert!(!forced.candidates()[0].may_take(forced.plan()));
     let text = forced.to_string();
     for part in [
-        "because the operator says so of this tool.",
-        "Rule 1 of this tool matches it: force is present.",
-        "weight 50 or more may get it, and there is none: it is refused. Never: light (weight 10).",
-        "Nothing is kept: the cache is off.",
-        "One attempt may take 20 s, and 200 s while its server reports progress. It usually takes 2 s.",
+        "1. where force is present: the call may destroy or overwrite something  <- this call",
+        "light (weight 10), never: it is too light",
+        "the cache is off",
+        "20 s, and 200 s with progress, usually 2 s",
         "requiresConfirmation = true: operator, rule 1 of this tool: force is present",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");

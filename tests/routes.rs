@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward::router::RouteEvent;
-use callward::{Annotations, CallRecord, Server, Stack, ToolSpec, Tools};
+use callward::{Annotations, CallRecord, Server, ServerId, Stack, ToolSpec, Tools};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
@@ -45,13 +45,18 @@ async fn it_is_explained_who_would_get_a_call_now() {
     assert_eq!(decision.strategy, "peak_ewma");
     assert_eq!((decision.servers, decision.eligible), (3, 2));
     let chosen = decision.chosen.clone().unwrap();
-    let other = match chosen.as_str() {
-        "one" => "two",
-        _ => "one",
-    };
-    assert_eq!(decision.alternates, [other.parse().unwrap()]);
-    let told = format!("Sent now, it would go to {chosen}, and if that refuses to {other}.");
-    assert!(delete.to_string().contains(&told), "{delete}");
+    let (one, two): (ServerId, ServerId) = ("one".parse().unwrap(), "two".parse().unwrap());
+    let weight = |server: &ServerId| if *server == one { 80 } else { 60 };
+    let other = if chosen == one { two } else { one.clone() };
+    assert_eq!(decision.alternates, std::slice::from_ref(&other));
+    let text = delete.to_string();
+    for part in [
+        format!("{chosen} (weight {})  <- chosen now", weight(&chosen)),
+        format!("{other} (weight {})  <- asked if", weight(&other)),
+        "light (weight 10), never: it is too light".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{part} in\n{text}");
+    }
     let light = decision.candidates.iter().find(|one| one.weight == 10);
     assert_eq!(light.unwrap().unfit, Some("too_light"));
 }

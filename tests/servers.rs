@@ -8,7 +8,9 @@ use callward::router::StrategyName;
 use callward::{
     CallRecord, Delivery, ErrorKind, Server, Stack, StackBuilder, ToolError, ToolOutput,
 };
-use callward_core::ServerEvent;
+use callward_core::{
+    BoxFuture, Instances, ServerEvent, ServerId, ToolCall, ToolDefinition, ToolServer,
+};
 use callward_testkit::{MockServer, MockService};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -70,14 +72,10 @@ async fn a_server_that_is_down_does_not_hide_another_and_appears_when_it_comes_u
     )
     .await;
     stack.call("good.get_a", json!({})).await.unwrap();
-    assert_eq!(
-        stack
-            .call("late.get_b", json!({}))
-            .await
-            .unwrap_err()
-            .kind(),
-        ErrorKind::UnknownTool
-    );
+    let error = stack.call("late.get_b", json!({})).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownTool);
+    let text = "; server `late` is not connected and may offer it";
+    assert!(error.message().ends_with(text), "{error}");
     let status = &stack.servers()[1];
     assert!(
         !status.up && status.last_error.as_ref().unwrap().contains("refused"),
@@ -90,6 +88,44 @@ async fn a_server_that_is_down_does_not_hide_another_and_appears_when_it_comes_u
     settle(&mut changes).await;
     stack.call("late.get_b", json!({})).await.unwrap();
     assert!(stack.servers()[1].up);
+    let error = stack.call("late.get_c", json!({})).await.unwrap_err();
+    assert!(!error.message().contains("connected"), "{error}");
+}
+
+/// Says on which thread its list is registered.
+struct Thread(
+    Arc<MockServer>,
+    std::sync::mpsc::Sender<std::thread::ThreadId>,
+);
+
+impl ToolServer for Thread {
+    fn id(&self) -> &ServerId {
+        self.0.id()
+    }
+
+    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
+        self.0.list_tools()
+    }
+
+    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self.0.call(call)
+    }
+
+    fn instances(&self) -> Instances {
+        let _ = self.1.send(std::thread::current().id());
+        Instances::Shared
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_registered_beside_the_threads_that_run_calls() {
+    let server = MockServer::new("s", vec![read("get_a")], MockService::counting());
+    let (sent, threads) = std::sync::mpsc::channel();
+    let server = Server::shared(Arc::new(Thread(server, sent)));
+    let stack = Stack::builder().server(server).build().await.unwrap();
+    stack.call("s.get_a", json!({})).await.unwrap();
+    let here = std::thread::current().id();
+    assert!(threads.try_iter().any(|thread| thread != here));
 }
 
 #[tokio::test(start_paused = true)]

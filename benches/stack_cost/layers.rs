@@ -58,7 +58,7 @@ pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
     add("rate limit of the server", around(&rated, call));
     let of_tool = BreakerLayer::new(breakers.clone(), id.clone()).layer(rated);
     add("breaker of the tool", around(&of_tool, call));
-    let of_server = BreakerLayer::of_server(&breakers, id.clone()).layer(of_tool);
+    let of_server = BreakerLayer::of_server(breakers, id.clone()).layer(of_tool);
     add("breaker of the server", around(&of_server, call));
     let pool = Arc::new(Pool::new());
     pool.set_members(id.clone().into(), vec![Member::new(id, of_server)]);

@@ -40,37 +40,47 @@ impl Terms {
                 set: server.set.clone(),
                 what,
             };
-            if options.prefix != server.prefix {
-                return Err(conflict("the prefix of their tools"));
-            }
-            if options.trust != server.trust {
-                return Err(conflict("how far they are trusted"));
-            }
-            if options.freshness != self.freshness_of(server) {
-                return Err(conflict("what decides how long results are kept"));
-            }
-            if options.caching != server.caching {
-                return Err(conflict("whether results are kept"));
-            }
-            if options.defaults != server.defaults {
-                return Err(conflict("the default hints of their tools"));
-            }
+            let mode = self.freshness_of(server);
             // servers that replace each other have no state of one caller's, unless the operator says so
-            options.instances.get_or_insert_default();
-            if server.instances.unwrap_or_default() != options.instances.unwrap_or_default() {
-                return Err(conflict("whose instance of a server a call goes to"));
-            }
-            if !agree(&mut options.tool_caching, &server.tool_caching) {
-                return Err(conflict("whether results of one tool are kept"));
-            }
-            if !agree(&mut options.overrides, &server.overrides) {
-                return Err(conflict("the operator's hints for one tool"));
-            }
-            if !agree(&mut options.refinements, &server.refinements) {
-                return Err(conflict("the rules over one tool's arguments"));
-            }
-            if !agree(&mut options.verify_with, &server.verify_with) {
-                return Err(conflict("what to verify one tool's calls with"));
+            let instances = *options.instances.get_or_insert_default();
+            let checks = [
+                (options.prefix == server.prefix, "the prefix of their tools"),
+                (options.trust == server.trust, "how far they are trusted"),
+                (
+                    options.freshness == mode,
+                    "what decides how long results are kept",
+                ),
+                (
+                    options.caching == server.caching,
+                    "whether results are kept",
+                ),
+                (
+                    options.defaults == server.defaults,
+                    "the default hints of their tools",
+                ),
+                (
+                    server.instances.unwrap_or_default() == instances,
+                    "whose instance of a server a call goes to",
+                ),
+                (
+                    agree(&mut options.tool_caching, &server.tool_caching),
+                    "whether results of one tool are kept",
+                ),
+                (
+                    agree(&mut options.overrides, &server.overrides),
+                    "the operator's hints for one tool",
+                ),
+                (
+                    agree(&mut options.refinements, &server.refinements),
+                    "the rules over one tool's arguments",
+                ),
+                (
+                    agree(&mut options.verify_with, &server.verify_with),
+                    "what to verify one tool's calls with",
+                ),
+            ];
+            if let Some((_, what)) = checks.into_iter().find(|(agrees, _)| !agrees) {
+                return Err(conflict(what));
             }
         }
         Ok(all)

@@ -12,6 +12,7 @@ use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
 use callward_router::{Pool, RouteEvent, Router};
 use callward_telemetry::CallSpanLayer;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{BuildError, StackBuilder};
@@ -92,6 +93,7 @@ impl StackBuilder {
             hedge: hedge.clone(),
             changed: watch::Sender::new(0),
             events: pool.events().clone(),
+            tasks: Mutex::default(),
         });
         let terms = Terms {
             profile: self.profile,

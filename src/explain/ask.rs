@@ -9,7 +9,7 @@ use callward_registry::{Catalogue, Entry};
 
 use super::{Candidate, Explanation};
 use crate::roster::Known;
-use crate::stack::{Stack, unknown};
+use crate::stack::Stack;
 
 impl Stack {
     /// Says why a tool's calls are treated as they are.
@@ -20,7 +20,9 @@ impl Stack {
     pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let entry = catalogue.find(tool);
-        let entry = entry.cloned().ok_or_else(|| unknown(tool, &catalogue))?;
+        let entry = entry
+            .cloned()
+            .ok_or_else(|| self.unknown(tool, &catalogue))?;
         Ok(self.explanation(&catalogue, entry, None))
     }
 
@@ -39,7 +41,9 @@ impl Stack {
     ) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let entry = catalogue.find(tool);
-        let entry = entry.cloned().ok_or_else(|| unknown(tool, &catalogue))?;
+        let entry = entry
+            .cloned()
+            .ok_or_else(|| self.unknown(tool, &catalogue))?;
         let call = ToolCall::new(entry.tool().clone(), arguments);
         Ok(self.explanation(&catalogue, entry, Some(call)))
     }
@@ -53,7 +57,9 @@ impl Stack {
         let catalogue = self.catalogue();
         let name = format!("{}.{}", call.tool().set(), call.tool().name());
         let entry = catalogue.find(&name);
-        let entry = entry.cloned().ok_or_else(|| unknown(&name, &catalogue))?;
+        let entry = entry
+            .cloned()
+            .ok_or_else(|| self.unknown(&name, &catalogue))?;
         Ok(self.explanation(&catalogue, entry, Some(call.clone())))
     }
 

@@ -1,12 +1,10 @@
 //! What would happen to a call, and why.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callward_breaker::BreakerConfig;
 use callward_cache::{CacheConfig, CachePreview, EvidenceStatus, ToolScopes};
-use callward_core::activity::Activity;
 use callward_core::refine::Applied;
 use callward_core::{
     CacheRule, CallPlan, Lifetime, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
@@ -17,19 +15,16 @@ use callward_retry::hedge::HedgeConfig;
 use callward_router::{ExclusionReason, StrategyName};
 
 use crate::limits::LimitsConfig;
-use crate::scopes;
 
 mod ask;
 mod guards;
-mod prose;
+mod show;
 mod trail;
-
-pub(crate) use prose::seconds;
 
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
 ///
-/// Its `Display` is prose for people, with the plan and each hint's source and reason below. The
-/// methods give the same as data.
+/// Its `Display` is the [trail](Self::trail) as a table, and below it the rules, the servers, the plan
+/// and each hint with its source and reason. The methods give the same as data.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     entry: Arc<Entry>,
@@ -284,70 +279,13 @@ impl Explanation {
     pub fn trail(&self) -> Trail {
         trail::trail(self)
     }
-
-    /// Returns what feeds and listings tell about the call: risk, category and a line for it.
-    #[must_use]
-    pub fn activity(&self) -> Activity {
-        Activity::with_plan(self.tool(), self.resolved(), self.plan())
-    }
-
-    /// Returns what is said for people, sentence by sentence.
-    #[must_use]
-    pub fn sentences(&self) -> Vec<String> {
-        prose::sentences(self)
-    }
 }
 
 fn texts<T: ToString>(scopes: &[T]) -> Vec<String> {
     scopes.iter().map(ToString::to_string).collect()
 }
 
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tool = self.tool();
-        writeln!(
-            f,
-            "{}  (tool `{}` of `{}`)\n",
-            self.client_name(),
-            tool.name(),
-            tool.set()
-        )?;
-        for sentence in self.sentences() {
-            writeln!(f, "{sentence}")?;
-        }
-        prose::rules(self, f)?;
-        writeln!(f, "\n{}", self.plan())?;
-        let activity = self.activity();
-        writeln!(
-            f,
-            "risk     {} of 100, category `{}`",
-            activity.risk, activity.category
-        )?;
-        match self.call() {
-            Some(call) => writeln!(f, "action   {}", activity.action.render(call.arguments()))?,
-            None => writeln!(f, "action   {}", activity.action)?,
-        }
-        writeln!(f, "\nhints, each with its source and reason:")?;
-        let resolved = self.resolved();
-        let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();
-        for entry in resolved.all_provenance() {
-            let field = entry.field.as_str();
-            writeln!(
-                f,
-                "  {field} = {}: {}, {}",
-                values[field], entry.source, entry.reason
-            )?;
-        }
-        if resolved.all_provenance().is_empty() {
-            writeln!(f, "  none")?;
-        }
-        let idle = self.scopes().map(|said| scopes::idle(tool, said));
-        for warning in idle.into_iter().flatten() {
-            writeln!(f, "warning: {warning}")?;
-        }
-        for warning in resolved.warnings() {
-            writeln!(f, "warning: {warning}")?;
-        }
-        Ok(())
-    }
+/// A time in seconds.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Trail, Verdict};
-use callward_core::{CacheRule, RetryRule};
+use callward_core::{CacheRule, CacheStatus, RetryRule};
 
-use super::Explanation;
-use super::prose::seconds;
+use super::{Explanation, seconds};
+use crate::learned::LearnedLifetime;
 
 /// Says what each layer would decide, in the order of the stack.
 pub(super) fn trail(of: &Explanation) -> Trail {
@@ -28,26 +28,69 @@ pub(super) fn trail(of: &Explanation) -> Trail {
 }
 
 fn cache(of: &Explanation) -> Option<Decision> {
-    if let Some(seen) = &of.foresight {
-        let bypass = seen.bypass.map(|reason| reason.as_str());
-        return Decision::of_cache(seen.status, bypass, seen.age, seen.scope.as_deref());
-    }
-    // of a tool as a whole, the rule is all there is
-    let cache = |verdict, why: String| Some(Decision::new(Stage::Cache, verdict, why));
-    match of.plan().cache {
-        _ if !of.caches() => cache(Verdict::Bypass, "disabled".into()),
-        CacheRule::Bypass => cache(Verdict::Bypass, "plan".into()),
-        rule @ CacheRule::Store { .. } => cache(Verdict::LookUp, rule.to_string()),
-        rule => cache(Verdict::Invalidated, rule.to_string()),
-    }
+    let rule = of.plan().cache;
+    let named = named(of);
+    let mut decision = match &of.foresight {
+        Some(seen) => {
+            let bypass = seen.bypass.map(|reason| reason.as_str());
+            let scope = named.as_deref().or(seen.scope.as_deref());
+            Decision::of_cache(seen.status, bypass, seen.age, scope)?
+        }
+        // of a tool as a whole, the rule is all there is
+        None => {
+            let status = match rule {
+                _ if !of.caches() => CacheStatus::Bypass,
+                CacheRule::Bypass => CacheStatus::Bypass,
+                CacheRule::Store { .. } => CacheStatus::Miss,
+                _ => CacheStatus::Invalidated,
+            };
+            let mut decision = Decision::of_cache(status, Some(""), None, named.as_deref())?;
+            if status == CacheStatus::Miss {
+                decision.verdict = Verdict::LookUp;
+            }
+            decision
+        }
+    };
+    let volatile = of.resolved().volatility();
+    let detail = match rule {
+        _ if !of.caches() => Some("the cache is off".to_owned()),
+        CacheRule::Bypass => volatile.map(|volatile| volatile.reason().into_owned()),
+        CacheRule::Invalidate => None,
+        rule => Some(rule.to_string()),
+    };
+    let parts = [Some(decision.reason.into_owned()), detail, evidence(of)];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect();
+    decision.reason = parts.join(", ").into();
+    Some(decision)
+}
+
+/// Returns the state that the operator names: the scopes of a call, or the templates of a tool.
+fn named(of: &Explanation) -> Option<String> {
+    let scopes = of.reads().or_else(|| of.writes())?;
+    let quoted: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+    Some(if quoted.is_empty() {
+        "nothing".to_owned()
+    } else {
+        quoted.join(", ")
+    })
+}
+
+/// Returns what repeated calls of the tool showed, if its lifetime is learned.
+fn evidence(of: &Explanation) -> Option<String> {
+    let burst = of.settings.cache.burst;
+    LearnedLifetime::new(of.plan(), of.evidence(), burst).map(|learned| learned.to_string())
 }
 
 fn loop_guard(of: &Explanation) -> Option<Decision> {
     let guard = of.loop_guard()?;
     let why = format!(
-        "answers for {} in the server's place what failed {} times in a row for one session",
-        seconds(guard.window),
-        guard.failures
+        "after {} failures in a row for one session, it answers in the server's place for {}",
+        guard.failures,
+        seconds(guard.wait)
     );
     Some(Decision::new(Stage::LoopGuard, Verdict::Watch, why))
 }
@@ -68,7 +111,10 @@ fn retry(of: &Explanation) -> Decision {
             format!("at most {attempts} attempts, the first pause up to about {first:?}"),
         ),
     };
-    Decision::new(Stage::Retry, verdict, why)
+    let check = of
+        .verifier()
+        .map(|verifier| format!(", check its outcome with `{verifier}`"));
+    Decision::new(Stage::Retry, verdict, why + &check.unwrap_or_default())
 }
 
 /// Nothing where hedging is off.
@@ -86,7 +132,8 @@ fn hedge(of: &Explanation) -> Option<Decision> {
 
 fn limits(of: &Explanation) -> Vec<Decision> {
     let limit = |rate: f64, whose: &str| {
-        let why = format!("{rate} calls a minute {whose}");
+        let wait = seconds(of.longest_turn());
+        let why = format!("{rate} calls a minute {whose}, a call waits up to {wait} for its turn");
         Decision::new(Stage::Limit, Verdict::AtMost, why)
     };
     let tool = of.calls_per_minute();
@@ -111,23 +158,42 @@ fn route(of: &Explanation) -> Option<Decision> {
 /// Says whose breakers would refuse the call, and that the chosen server's would not.
 fn breakers(of: &Explanation) -> Vec<Decision> {
     let chosen = of.route().and_then(|route| route.chosen.as_ref());
-    let breaker = |verdict, why: &'static str| Decision::new(Stage::Breaker, verdict, why);
+    let breaker = |verdict, why: String| Decision::new(Stage::Breaker, verdict, why);
     of.candidates()
         .iter()
         .filter_map(|candidate| {
             let decision = if !candidate.lets_calls_through {
-                breaker(
-                    Verdict::Refused,
-                    "its breaker, or the one for the tool there, is open",
-                )
+                let why = "its breaker, or the one for the tool there, is open";
+                breaker(Verdict::Refused, why.to_owned())
             } else if chosen == Some(&candidate.server) {
-                breaker(Verdict::Pass, "")
+                breaker(Verdict::Pass, opens(of))
             } else {
                 return None;
             };
             Some(decision.at(candidate.server.clone()))
         })
         .collect()
+}
+
+/// Says when the breaker of the tool opens, and for how long.
+fn opens(of: &Explanation) -> String {
+    let config = of.breaker();
+    let failures = (config.failures > 0).then(|| format!("{} failures in a row", config.failures));
+    let rate = config
+        .failure_rate
+        .map(|share| format!("{share} % of failures"));
+    let slow = config.slow_calls;
+    let slow = slow.map(|slow| format!("{} % of calls above {}", slow.rate, seconds(slow.after)));
+    let causes: Vec<String> = [failures, rate, slow].into_iter().flatten().collect();
+    if causes.is_empty() {
+        return "it opens only by hand".to_owned();
+    }
+    let (causes, time) = (causes.join(" or "), seconds(config.open_time));
+    let probe = match of.probes_freely() {
+        true => "",
+        false => ", this call is a probe only if no safe one comes",
+    };
+    format!("opens after {causes}, for {time}{probe}")
 }
 
 fn timeout(of: &Explanation) -> Decision {
@@ -138,6 +204,9 @@ fn timeout(of: &Explanation) -> Decision {
     }
     if let Some(deadline) = of.settings.call_deadline.filter(|of| *of > Duration::ZERO) {
         why.push_str(&format!(", the whole call {}", seconds(deadline)));
+    }
+    if let Some(usual) = of.plan().limits.estimated_duration {
+        why.push_str(&format!(", usually {}", seconds(usual)));
     }
     Decision::new(Stage::Timeout, Verdict::AtMost, why)
 }

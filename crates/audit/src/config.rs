@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callward_core::InvalidConfig;
 use callward_core::redact::Redactor;
+use serde::{Deserialize, Serialize};
 
 use crate::AuditKey;
 
@@ -60,15 +61,16 @@ pub struct AuditConfig {
 pub enum Fsync {
     /// Before the answer: the record of every answered call is on disk.
     EveryRecord,
-    /// At most this long after a record. A crash of the machine loses that time; SIGKILL loses at most
-    /// one second and 1,000 records, since with [`OnFull::Block`] answers wait for the writer.
+    /// At most this long after a record. A crash of the machine loses that time; SIGKILL loses at
+    /// most one second and 1,000 records, since with [`OnFull::Block`] answers wait for the writer.
     Interval(Duration),
     /// Never explicitly. SIGKILL loses as much as with an interval.
     Never,
 }
 
 /// The reaction to a full queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnFull {
     /// The call waits before it is sent, at most until its deadline.
@@ -79,7 +81,8 @@ pub enum OnFull {
 }
 
 /// The reaction to a file that cannot be written, such as on a full disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnFailure {
     /// Calls that need a full record are refused before they are sent; other calls proceed.
@@ -90,7 +93,8 @@ pub enum OnFailure {
 }
 
 /// The form of arguments or a result in a full record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Bodies {
     /// As JSON, with secrets redacted.
@@ -168,7 +172,8 @@ impl AuditConfig {
         self
     }
 
-    /// Sets the number of closed files that are kept; `None` for all. The log records each deletion.
+    /// Sets the number of closed files that are kept; `None` for all. The log records each
+    /// deletion.
     #[must_use]
     pub fn with_keep_files(mut self, files: impl Into<Option<u64>>) -> Self {
         self.keep_files = files.into();
@@ -237,34 +242,38 @@ impl AuditConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        if self.path.file_name().is_none() {
-            return Err(InvalidConfig::new("path", "expected the path of a file"));
-        }
-        if self.open_world_path.file_name().is_none() {
-            let reason = "expected the path of a file";
-            return Err(InvalidConfig::new("open_world_path", reason));
-        }
-        if self.max_bytes < Self::MIN_MAX_BYTES {
-            return Err(InvalidConfig::new("max_bytes", "expected 4 KiB or more"));
-        }
-        if self.max_age.is_some_and(|age| age < MIN_AGE) {
-            return Err(InvalidConfig::new("max_age", "expected 1 s or more"));
-        }
-        if self.keep_files == Some(0) {
-            let reason = "expected 1 or more";
-            return Err(InvalidConfig::new("keep_files", reason));
-        }
-        if self.queue == 0 || u32::try_from(self.queue).is_err() {
-            return Err(InvalidConfig::new(
-                "queue",
-                "expected 1 to 4294967295 permits",
-            ));
-        }
-        match self.fsync {
-            Fsync::Interval(time) if time.is_zero() || time > MAX_INTERVAL => Err(
-                InvalidConfig::new("fsync", "expected more than zero, and at most an hour"),
+        let (main, open_world) = (self.path.file_name(), self.open_world_path.file_name());
+        let young = self.max_age.is_some_and(|age| age < MIN_AGE);
+        let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
+        let fsync = match self.fsync {
+            Fsync::Interval(time) => !time.is_zero() && time <= MAX_INTERVAL,
+            Fsync::EveryRecord | Fsync::Never => true,
+        };
+        let large = self.max_bytes >= Self::MIN_MAX_BYTES;
+        let rules = [
+            (main.is_some(), "path", "expected the path of a file"),
+            (
+                open_world.is_some(),
+                "open_world_path",
+                "expected the path of a file",
             ),
-            _ => Ok(()),
+            (large, "max_bytes", "expected 4 KiB or more"),
+            (!young, "max_age", "expected 1 s or more"),
+            (
+                self.keep_files != Some(0),
+                "keep_files",
+                "expected 1 or more",
+            ),
+            (queue, "queue", "expected 1 to 4294967295 permits"),
+            (
+                fsync,
+                "fsync",
+                "expected more than zero, and at most an hour",
+            ),
+        ];
+        match rules.into_iter().find(|(holds, ..)| !holds) {
+            Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),
+            None => Ok(()),
         }
     }
 }

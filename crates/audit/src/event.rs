@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use callward_core::redact::Redactor;
 use callward_core::{
-    AuditLevel, AuditRule, CallRecord, Caller, ConfirmRule, Delivery, Effect, ErrorKind,
-    HedgeStatus, Inbound, SessionId, Tool, ToolCall, ToolError, ToolOutput, TraceContext,
+    AuditLevel, AuditRule, CallRecord, Caller, ConfirmRule, Delivery, ErrorKind, HedgeStatus,
+    Inbound, ToolCall, ToolError, ToolOutput,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -29,16 +29,8 @@ pub(crate) enum Event {
 pub(crate) struct Called {
     pub(crate) at: SystemTime,
     pub(crate) took: Duration,
-    pub(crate) tool: Arc<Tool>,
-    pub(crate) rule: AuditRule,
-    effect: Effect,
-    confirm: ConfirmRule,
-    reason: Cow<'static, str>,
-    caller: Arc<Caller>,
-    trace: Option<Arc<TraceContext>>,
-    inbound: Option<Arc<Inbound>>,
-    arguments: bytes::Bytes,
-    record: Arc<CallRecord>,
+    pub(crate) call: ToolCall,
+    pub(crate) record: Arc<CallRecord>,
     pub(crate) ending: Ending,
 }
 
@@ -61,28 +53,8 @@ impl Ending {
 }
 
 impl Called {
-    /// Creates the event of a call about to be sent. Until it ends, it counts as cancelled.
-    pub(crate) fn new(call: &ToolCall, record: Arc<CallRecord>, at: SystemTime) -> Self {
-        let plan = call.plan();
-        let is_full = plan.audit.level == AuditLevel::Full;
-        Self {
-            at,
-            took: Duration::ZERO,
-            tool: call.tool().clone(),
-            rule: plan.audit,
-            effect: plan.effect,
-            confirm: plan.confirm,
-            reason: plan.reason.clone(),
-            caller: call.caller().clone(),
-            trace: call.trace().cloned(),
-            inbound: call.inbound().cloned(),
-            arguments: match is_full {
-                true => call.arguments_bytes(),
-                false => bytes::Bytes::new(),
-            },
-            record,
-            ending: Ending::Cancelled,
-        }
+    pub(crate) fn rule(&self) -> AuditRule {
+        self.call.plan().audit
     }
 
     fn error(&self) -> Option<&ToolError> {
@@ -147,15 +119,16 @@ impl Recorder {
 
     fn called(&self, called: &Called) -> String {
         let mut out = Members::new("call");
-        out.put("level", called.rule.level.as_str());
-        out.put("tool", called.tool.name().as_str());
-        out.put("set", called.tool.set().as_str());
-        out.put("open_world", called.rule.open_world);
+        let (rule, tool) = (called.rule(), called.call.tool());
+        out.put("level", rule.level.as_str());
+        out.put("tool", tool.name().as_str());
+        out.put("set", tool.set().as_str());
+        out.put("open_world", rule.open_world);
         out.put("outcome", called.outcome());
-        out.client(called.inbound.as_deref());
+        out.client(called.call.inbound().map(|inbound| &**inbound));
         let took = u64::try_from(called.took.as_micros()).unwrap_or(u64::MAX);
         out.put("duration_us", took);
-        if called.rule.level == AuditLevel::Full {
+        if rule.level == AuditLevel::Full {
             self.full(called, &mut out);
         } else if let Some(error) = called.error() {
             let delivery = error.delivery().as_str();
@@ -169,29 +142,21 @@ impl Recorder {
 
     fn full(&self, called: &Called, out: &mut Members) {
         let (record, error) = (&called.record, called.error());
-        out.put("effect", called.effect.as_str());
-        out.put("plan_reason", &called.reason);
-        out.put("principal", cut(called.caller.principal.as_str()));
-        let session = called.caller.session.as_ref();
-        out.maybe("session", session.map(|id| self.session(id)));
-        let trace = called.trace.as_deref();
-        out.maybe(
-            "trace_id",
-            trace.map(|trace| format!("{:032x}", trace.trace_id())),
-        );
+        let (call, plan) = (&called.call, called.call.plan());
+        out.put("effect", plan.effect.as_str());
+        out.put("plan_reason", &plan.reason);
+        self.caller(call.caller(), out);
+        let trace = call.trace();
+        let trace = trace.map(|trace| format!("{:032x}", trace.trace_id()));
+        out.maybe("trace_id", trace);
         let by = error.and_then(refuser);
         let by = by.or_else(|| record.was_guarded().then_some("loop_guard"));
         match by {
             Some(by) => out.put("decision", json!({"verdict": "refused", "by": by})),
             None => out.put("decision", json!({"verdict": "allowed"})),
         }
-        out.put(
-            "confirm",
-            match called.confirm {
-                ConfirmRule::Skip => "skip",
-                _ => "ask",
-            },
-        );
+        let skips = plan.confirm == ConfirmRule::Skip;
+        out.put("confirm", if skips { "skip" } else { "ask" });
         let server = record.server().map(|(server, _)| server.to_string());
         let server = server.or_else(|| error?.server().map(ToString::to_string));
         out.maybe("server", server);
@@ -204,7 +169,7 @@ impl Recorder {
         if let Some(error) = error {
             self.error(error, out);
         }
-        self.content("arguments", self.arguments, &called.arguments, out);
+        self.content("arguments", self.arguments, call.arguments(), out);
         if let Ending::Answered(output) = &called.ending {
             self.content("result", self.results, output.body(), out);
         }
@@ -215,10 +180,8 @@ impl Recorder {
         out.put("tool", cut(&refused.tool));
         out.put("outcome", "refused");
         out.client(refused.inbound.as_deref());
-        if let Some(caller) = refused.caller.as_deref() {
-            out.put("principal", cut(caller.principal.as_str()));
-            let session = caller.session.as_ref();
-            out.maybe("session", session.map(|id| self.session(id)));
+        if let Some(caller) = &refused.caller {
+            self.caller(caller, &mut out);
         }
         let by = refuser(&refused.error);
         out.put("decision", json!({"verdict": "refused", "by": by}));
@@ -254,11 +217,14 @@ impl Recorder {
         out.put(&format!("{name}_digest"), digest);
     }
 
-    /// A session id may be a secret: only its hash is recorded.
-    fn session(&self, session: &SessionId) -> String {
-        let mut hash = self.seal.hash(session.as_str().as_bytes());
-        hash.truncate(16);
-        hash
+    fn caller(&self, caller: &Caller, out: &mut Members) {
+        out.put("principal", cut(caller.principal.as_str()));
+        if let Some(session) = &caller.session {
+            // it may be a secret: only its hash is recorded
+            let mut hash = self.seal.hash(session.as_str().as_bytes());
+            hash.truncate(16);
+            out.put("session", hash);
+        }
     }
 }
 

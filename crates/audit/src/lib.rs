@@ -9,8 +9,8 @@
 //! # Errors
 //!
 //! [`Internal`](callward_core::ErrorKind::Internal), not sent: the log cannot be written
-//! ([`OnFailure::FailClosed`]). [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded), not
-//! sent: the queue was full until the deadline ([`OnFull::Block`]).
+//! ([`OnFailure::FailClosed`]). [`DeadlineExceeded`](callward_core::ErrorKind::DeadlineExceeded),
+//! not sent: the queue was full until the deadline ([`OnFull::Block`]).
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

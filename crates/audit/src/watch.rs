@@ -1,15 +1,17 @@
 //! A call that leaves a record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use callward_core::{CallRecord, ToolCall, ToolError, ToolOutput};
+use callward_core::{CallRecord, ToolCall, ToolError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 use crate::event::{Called, Ending};
+use crate::future::Answer;
 use crate::{AuditLog, time};
 
-/// Follows a call to its end. Dropped before [`end`](Self::end), it records a cancelled call.
+/// Follows a call to its end. Dropped before its end, it records a cancelled call.
 #[derive(Debug)]
 pub(crate) struct Watch {
     log: AuditLog,
@@ -18,15 +20,6 @@ pub(crate) struct Watch {
     deadline: Option<Instant>,
     weight: u32,
     permit: Option<OwnedSemaphorePermit>,
-}
-
-/// The admission of a call.
-#[derive(Debug)]
-pub(crate) enum Entry {
-    Admit,
-    Refuse(ToolError),
-    /// The queue is full.
-    Wait,
 }
 
 /// Bytes of arguments or result per additional permit.
@@ -38,7 +31,7 @@ fn permits(bytes: usize) -> u32 {
 
 impl Watch {
     /// Begins to follow a call, and adds a [`CallRecord`] if it has none.
-    pub(crate) fn begin(log: AuditLog, call: ToolCall) -> (ToolCall, Box<Self>) {
+    pub(crate) fn begin(log: AuditLog, call: ToolCall) -> (ToolCall, Self) {
         let (call, record) = match call.record().cloned() {
             Some(record) => (call, record),
             None => {
@@ -46,36 +39,43 @@ impl Watch {
                 (call.with_record(record.clone()), record)
             }
         };
+        let called = Called {
+            at: time::now(),
+            took: Duration::ZERO,
+            call: call.clone(),
+            record,
+            // until it ends
+            ending: Ending::Cancelled,
+        };
         let watch = Self {
             log,
-            called: Some(Box::new(Called::new(&call, record, time::now()))),
+            called: Some(Box::new(called)),
             began: Instant::now(),
             deadline: call.deadline().map(Instant::from_std),
             weight: permits(call.arguments().len()).saturating_add(1),
             permit: None,
         };
-        (call, Box::new(watch))
+        (call, watch)
     }
 
-    /// Decides whether the call may be sent, and takes a permit if one is available.
-    pub(crate) fn enter(&mut self) -> Entry {
-        if let Err(error) = self.admit() {
-            return Entry::Refuse(error);
-        }
+    /// Takes permits if the call needs them. Returns `false` if it has to [wait](Self::wait).
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be written.
+    pub(crate) fn try_enter(&mut self) -> Result<bool, ToolError> {
+        self.admit()?;
         if !self.log.blocks() {
             // a permit is taken at the end of the call
-            return Entry::Admit;
+            return Ok(true);
         }
         self.permit = self.log.try_permits(self.weight);
-        match self.permit {
-            Some(_) => Entry::Admit,
-            None => Entry::Wait,
-        }
+        Ok(self.permit.is_some())
     }
 
     fn admit(&self) -> Result<(), ToolError> {
         let called = self.called.as_ref();
-        called.map_or(Ok(()), |called| self.log.admit(called.rule))
+        called.map_or(Ok(()), |called| self.log.admit(called.rule()))
     }
 
     /// Waits for permits.
@@ -94,92 +94,67 @@ impl Watch {
         self.admit()
     }
 
-    /// Queues the record. The answer waits for the returned step.
-    pub(crate) fn end(
-        mut self: Box<Self>,
-        result: &Result<ToolOutput, ToolError>,
-    ) -> Option<After> {
-        let ending = match result {
+    /// Records the refusal of the call. Its answer does not wait.
+    pub(crate) fn refuse(mut self, error: ToolError) -> Answer {
+        if let Some(called) = &mut self.called {
+            called.ending = Ending::Failed(error.clone());
+        }
+        Err(error)
+    }
+
+    /// Records the call when it has an answer, and returns that once it may.
+    pub(crate) async fn follow(mut self, answer: impl Future<Output = Answer>) -> Answer {
+        // dropped before the rest: the inner future still updates the record
+        let result = answer.await;
+        let ending = match &result {
             Ok(output) => Ending::Answered(output.clone()),
             Err(error) => Ending::Failed(error.clone()),
         };
         let more = permits(ending.bytes());
+        let all = self.weight.saturating_add(more);
         if let Some(called) = &mut self.called {
             called.ending = ending;
+        }
+        self.stamp();
+        if more > 0 && self.log.blocks() {
+            match (self.log.try_permits(more), &mut self.permit) {
+                (Some(more), Some(permit)) => permit.merge(more),
+                (Some(more), permit) => *permit = Some(more),
+                (None, permit) => {
+                    // releases the permits first: the result may need the whole queue
+                    drop(permit.take());
+                    self.permit = self.log.permits(all).await;
+                }
+            }
+        }
+        if let Some(written) = self.queue(all) {
+            // an error here means that the log failed, and the call is over
+            let _ = written.await;
+        }
+        result
+    }
+
+    fn stamp(&mut self) {
+        if let Some(called) = &mut self.called {
             called.at = time::now();
             called.took = self.began.elapsed();
         }
-        if self.log.blocks() && more > 0 && !self.grow(more) {
-            return Some(After::Permits { watch: self, more });
-        }
-        self.queue(more)
     }
 
-    /// Takes more permits for a large result. Returns `true` if they are available.
-    fn grow(&mut self, more: u32) -> bool {
-        let Some(more) = self.log.try_permits(more) else {
-            return false;
-        };
-        match &mut self.permit {
-            Some(permit) => permit.merge(more),
-            permit @ None => *permit = Some(more),
-        }
-        true
-    }
-
-    fn queue(&mut self, more: u32) -> Option<After> {
+    /// Queues the record. The answer waits for the returned receiver.
+    fn queue(&mut self, permits: u32) -> Option<oneshot::Receiver<()>> {
         let called = self.called.take()?;
-        if self.permit.is_none() {
-            // a refused call, or one of a log that never blocks
-            self.permit = self.log.try_permits(self.weight.saturating_add(more));
-        }
-        self.log
-            .send(called, self.permit.take())
-            .map(After::Written)
+        let permit = self.permit.take();
+        // none yet: a refused call, or one of a log that never blocks
+        let permit = permit.or_else(|| self.log.try_permits(permits));
+        self.log.send(called, permit)
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let Some(mut called) = self.called.take() else {
-            return;
-        };
-        called.took = self.began.elapsed();
-        called.at = time::now();
-        let permit = self.permit.take();
-        let permit = permit.or_else(|| self.log.try_permits(self.weight));
+        self.stamp();
         // no answer waits
-        let _: Option<oneshot::Receiver<()>> = self.log.send(called, permit);
-    }
-}
-
-/// A step before a call is answered.
-#[derive(Debug)]
-pub(crate) enum After {
-    /// Permits for a large result.
-    Permits { watch: Box<Watch>, more: u32 },
-    /// The write of the record.
-    Written(oneshot::Receiver<()>),
-}
-
-impl After {
-    pub(crate) async fn done(self) {
-        let written = match self {
-            Self::Written(written) => Some(written),
-            Self::Permits { mut watch, more } => {
-                // releases the permits first: the result may need the whole queue
-                drop(watch.permit.take());
-                let all = watch.weight.saturating_add(more);
-                watch.permit = watch.log.permits(all).await;
-                match watch.queue(0) {
-                    Some(Self::Written(written)) => Some(written),
-                    _ => None,
-                }
-            }
-        };
-        if let Some(written) = written {
-            // an error here means that the log failed, and the call is over
-            let _ = written.await;
-        }
+        let _: Option<oneshot::Receiver<()>> = self.queue(self.weight);
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use callward_core::{InvalidConfig, ServerId};
+use callward_core::ServerId;
 #[cfg(not(all(test, shuttle)))]
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -14,46 +14,48 @@ use tracing::{info, warn};
 
 #[cfg(all(test, shuttle))]
 use crate::interleavings::Mutex;
+use crate::key::Key;
 use crate::permit::Permit;
 use crate::state::{Change, Outcome, Risk, State, Ticket};
-use crate::window::Counts;
-use crate::{BreakerConfig, BreakerState, Rejection, Subject};
+use crate::{BreakerConfig, BreakerState, BreakerStatus, Rejection, Subject};
 
-/// One breaker by itself.
+/// One breaker of a [`BreakerSet`](crate::BreakerSet).
 ///
 /// ```
-/// use std::sync::Arc;
-/// use callward_breaker::{BreakerConfig, Circuit};
+/// use callward_breaker::{BreakerSet, Subject};
+/// use callward_core::ServerId;
 ///
-/// let config = BreakerConfig::default().with_failures(2);
-/// let scans = Arc::new(Circuit::new("discovery of orders", config)?);
+/// let server = ServerId::new("orders")?;
+/// let listings = BreakerSet::default().circuit(&server, Subject::Discovery);
 /// for _ in 0..2 {
-///     match scans.admit() {
+///     match listings.admit() {
 ///         Ok(permit) => permit.fail(&"connection refused"),
 ///         Err(rejection) => panic!("{rejection}"),
 ///     }
 /// }
-/// assert!(scans.admit().is_err());
-/// # Ok::<_, callward_core::InvalidConfig>(())
+/// assert!(listings.admit().is_err());
+/// # Ok::<_, callward_core::InvalidName>(())
 /// ```
 #[derive(Debug)]
 pub struct Circuit {
-    name: Box<str>,
+    key: Key,
     config: BreakerConfig,
     inner: Mutex<Inner>,
     /// Notified when it opens, and when an operator or a new connection changes it.
     changed: Notify,
-    watch: Option<Watch>,
+    observer: Observer,
 }
 
 #[derive(Debug)]
 struct Inner {
     state: State,
     last_trip: Option<Arc<str>>,
-    counted: Counted,
+    opened: u64,
+    closed: u64,
+    refused: u64,
 }
 
-/// A change of the state of a set's breaker.
+/// A change of the state of a breaker that all callers share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerChange {
@@ -81,65 +83,30 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// Whom to notify of changes, and what the breaker is for.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    pub(crate) observer: Observer,
-    pub(crate) server: ServerId,
-    pub(crate) subject: Subject,
-}
-
-/// What a breaker did since it was made.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counted {
-    pub(crate) opened: u64,
-    pub(crate) closed: u64,
-    pub(crate) refused: u64,
-}
-
-impl Counted {
-    pub(crate) const fn is_empty(self) -> bool {
-        self.opened == 0 && self.closed == 0 && self.refused == 0
-    }
-}
-
-/// All that is known of a breaker at one moment.
-pub(crate) struct Reading {
-    pub(crate) state: BreakerState,
-    pub(crate) failures: u32,
-    pub(crate) counts: Option<Counts>,
-    pub(crate) last_trip: Option<Arc<str>>,
-    pub(crate) time_to_probe: Option<Duration>,
-    pub(crate) counted: Counted,
-}
-
 impl Circuit {
-    /// Makes a closed breaker. The name is for the log.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidConfig`] names the first invalid setting.
-    pub fn new(name: impl Into<Box<str>>, config: BreakerConfig) -> Result<Self, InvalidConfig> {
-        let circuit = || Self::of_valid(name, config, None);
-        config.validate().map(|()| circuit())
-    }
-
-    pub(crate) fn of_valid(
-        name: impl Into<Box<str>>,
-        config: BreakerConfig,
-        watch: Option<Watch>,
-    ) -> Self {
+    /// Makes a closed breaker. `config` is valid.
+    pub(crate) fn new(key: Key, config: BreakerConfig, observer: Observer) -> Self {
         Self {
-            name: name.into(),
-            config,
+            key,
             inner: Mutex::new(Inner {
                 state: State::new(&config, Instant::now()),
                 last_trip: None,
-                counted: Counted::default(),
+                opened: 0,
+                closed: 0,
+                refused: 0,
             }),
+            config,
             changed: Notify::new(),
-            watch,
+            observer,
         }
+    }
+
+    /// Makes a breaker of its own.
+    #[cfg(test)]
+    pub(crate) fn alone(config: BreakerConfig) -> Arc<Self> {
+        let server = ServerId::new("x").unwrap();
+        let key = Key::new(&server, Subject::Server, None);
+        Arc::new(Self::new(key, config, Observer::default()))
     }
 
     /// Admits a safe call, or refuses it. A dropped permit counts as nothing.
@@ -152,23 +119,21 @@ impl Circuit {
     }
 
     /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe.
-    ///
-    /// # Errors
-    ///
-    /// [`Rejection`] says why, and how long until the next probe.
-    pub fn admit_risk(self: &Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
+    pub(crate) fn admit_risk(self: &Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
         let admitted = self.change(|inner, config, now| {
-            let admitted = inner.state.admit(risk, config, now);
-            let result = admitted.map_err(|wait| {
-                inner.counted.refused += 1;
+            let admitted = inner.state.admit(risk, config, now).map_err(|wait| {
+                inner.refused += 1;
                 let to_probe = inner.state.time_to_probe(config, now);
                 // a safe call would be admitted now: only the write has to wait
                 let is_write_held = to_probe == Some(Duration::ZERO);
-                let wait = if is_write_held { wait } else { to_probe };
-                let last_trip = inner.last_trip.clone();
-                Rejection::new(inner.state.state(), last_trip, wait, is_write_held)
+                Rejection {
+                    state: inner.state.state(),
+                    last_trip: inner.last_trip.clone(),
+                    time_to_probe: if is_write_held { wait } else { to_probe },
+                    is_write_held,
+                }
             });
-            (result, "a probe is sent".into())
+            (admitted, "a probe is sent".into())
         });
         admitted.map(|ticket| Permit::new(self.clone(), ticket))
     }
@@ -185,21 +150,14 @@ impl Circuit {
         self.availability(Risk::Safe).is_ok()
     }
 
-    /// Checks whether such a call would be admitted now. Takes no place.
-    ///
-    /// # Errors
-    ///
-    /// The state that speaks against it.
-    pub fn availability(&self, risk: Risk) -> Result<(), BreakerState> {
+    /// Checks whether such a call would be admitted now, or returns the state that refuses it.
+    /// Takes no place.
+    pub(crate) fn availability(&self, risk: Risk) -> Result<(), BreakerState> {
         let state = &self.inner.lock().state;
+        let wait = state.time_to_pass(risk, &self.config, Instant::now());
         match state.state() {
-            BreakerState::Closed | BreakerState::ForcedClosed => Ok(()),
-            BreakerState::Open | BreakerState::HalfOpen
-                if state.time_to_pass(risk, &self.config, Instant::now())
-                    == Some(Duration::ZERO) =>
-            {
-                Ok(())
-            }
+            refuses @ BreakerState::Disconnected => Err(refuses),
+            _ if wait == Some(Duration::ZERO) => Ok(()),
             refuses => Err(refuses),
         }
     }
@@ -214,10 +172,8 @@ impl Circuit {
     /// while closed or forced.
     #[must_use]
     pub fn time_to_probe(&self) -> Option<Duration> {
-        self.inner
-            .lock()
-            .state
-            .time_to_probe(&self.config, Instant::now())
+        let state = &self.inner.lock().state;
+        state.time_to_probe(&self.config, Instant::now())
     }
 
     /// Waits until a probe would be admitted, for a caller that has a harmless call to offer.
@@ -234,10 +190,10 @@ impl Circuit {
     }
 
     /// Closes it, unless an operator forced it.
-    pub fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.change(|inner, _, _| {
             let change = inner.state.reset();
-            inner.counted.count(change);
+            inner.count(change);
             ((), "the connection is new".into())
         });
         self.changed.notify_waiters();
@@ -254,31 +210,22 @@ impl Circuit {
         self.change(|inner, _, _| (inner.state.set_connected(connected), reason.into()));
     }
 
-    /// Adds what another breaker did to its own counts: that one is forgotten.
-    pub(crate) fn absorb(&self, other: Counted) {
-        let counted = &mut self.inner.lock().counted;
-        counted.opened += other.opened;
-        counted.closed += other.closed;
-        counted.refused += other.refused;
+    /// Adds the counts of another breaker, which is forgotten.
+    pub(crate) fn absorb(&self, other: &BreakerStatus) {
+        let inner = &mut *self.inner.lock();
+        inner.opened += other.opened;
+        inner.closed += other.closed;
+        inner.refused += other.refused;
     }
 
-    /// Holds it open until [`release`](Self::release)d.
-    pub fn force_open(&self) {
-        self.force(State::force_open, "an operator holds it open");
-    }
-
-    /// Holds it closed until [`release`](Self::release)d.
-    pub fn force_closed(&self) {
-        self.force(State::force_closed, "an operator holds it closed");
-    }
-
-    /// Ends a forced state: the breaker is closed and counts again.
-    pub fn release(&self) {
-        self.force(State::release, "an operator released it");
-    }
-
-    fn force(&self, act: fn(&mut State), reason: &'static str) {
-        self.change(|inner, _, _| (act(&mut inner.state), reason.into()));
+    /// Holds it open or closed; `None` ends that, and it is closed and counts again.
+    pub(crate) fn force(&self, open: Option<bool>) {
+        let reason = match open {
+            Some(true) => "an operator holds it open",
+            Some(false) => "an operator holds it closed",
+            None => "an operator released it",
+        };
+        self.change(|inner, _, _| (inner.state.force(open), reason.into()));
         self.changed.notify_waiters();
     }
 
@@ -287,16 +234,21 @@ impl Circuit {
         self.config.slow_calls.is_some()
     }
 
-    pub(crate) fn read(&self) -> Reading {
+    pub(crate) fn status(&self) -> BreakerStatus {
         let now = Instant::now();
         let inner = self.inner.lock();
-        Reading {
+        BreakerStatus {
+            server: self.key.server.clone(),
+            subject: self.key.subject.clone(),
+            instance: self.key.owner.as_ref().map(ToString::to_string),
             state: inner.state.state(),
             failures: inner.state.failures(),
-            counts: inner.state.counts(now),
+            window: inner.state.counts(now),
             last_trip: inner.last_trip.clone(),
+            opened: inner.opened,
+            closed: inner.closed,
+            refused: inner.refused,
             time_to_probe: inner.state.time_to_probe(&self.config, now),
-            counted: inner.counted,
         }
     }
 
@@ -309,7 +261,7 @@ impl Circuit {
     ) {
         let opened = self.change(|inner, config, now| {
             let change = inner.state.settle(ticket, outcome, config, now);
-            inner.counted.count(change);
+            inner.count(change);
             let Some(Change::Opened { trip, open_for }) = change else {
                 return (None, "a probe succeeded".into());
             };
@@ -321,7 +273,7 @@ impl Circuit {
         if let Some(open_for) = opened {
             self.changed.notify_waiters();
             let open_for_secs = open_for.as_secs_f64();
-            warn!(breaker = %self.name, open_for_secs, "breaker opened");
+            warn!(breaker = %self.key, open_for_secs, "breaker opened");
         }
     }
 
@@ -344,13 +296,13 @@ impl Circuit {
 
     #[cold]
     fn report(&self, from: BreakerState, to: BreakerState, reason: &str) {
-        info!(breaker = %self.name, %from, %to, reason, "breaker changed");
-        if let Some(watch) = &self.watch
-            && let Some(observer) = watch.observer.0.get()
+        info!(breaker = %self.key, %from, %to, reason, "breaker changed");
+        if let Some(observer) = self.observer.0.get()
+            && self.key.owner.is_none()
         {
             observer(BreakerChange {
-                server: watch.server.clone(),
-                subject: watch.subject.clone(),
+                server: self.key.server.clone(),
+                subject: self.key.subject.clone(),
                 from,
                 to,
                 reason: reason.into(),
@@ -359,7 +311,7 @@ impl Circuit {
     }
 }
 
-impl Counted {
+impl Inner {
     const fn count(&mut self, change: Option<Change>) {
         match change {
             Some(Change::Opened { .. }) => self.opened += 1,
@@ -369,42 +321,31 @@ impl Counted {
     }
 }
 
-impl Reading {
-    /// Returns `true` if it holds nothing that a new breaker would not.
-    pub(crate) fn is_new(&self) -> bool {
-        let counted = self.counts.is_some_and(|counts| counts.calls > 0);
-        self.state == BreakerState::Closed && self.failures == 0 && !counted
-    }
-}
-
 #[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
 
-    fn circuit(config: BreakerConfig) -> Arc<Circuit> {
-        Arc::new(Circuit::of_valid("x", config, None))
-    }
-
     #[test]
-    fn concurrent_failures_open_it_once() {
-        let config = BreakerConfig::default().with_failures(50);
-        let circuit = circuit(config);
-        let permits: Vec<_> = (0..100).map(|_| circuit.admit().unwrap()).collect();
-        std::thread::scope(|scope| {
-            for permit in permits {
-                scope.spawn(move || permit.fail(&"down"));
-            }
-        });
-        let reading = circuit.read();
+    fn concurrent_failures_of_one_event_count_once() {
+        let config = BreakerConfig::default();
+        let circuit = Circuit::alone(config);
+        for failures in 1..=3 {
+            let permits: Vec<_> = (0..100).map(|_| circuit.admit().unwrap()).collect();
+            std::thread::scope(|scope| {
+                for permit in permits {
+                    scope.spawn(move || permit.fail(&"down"));
+                }
+            });
+            let counted = circuit.status().failures;
+            assert_eq!(counted, if failures < 3 { failures } else { 0 });
+        }
+        let status = circuit.status();
+        assert_eq!((status.state, status.opened), (BreakerState::Open, 1));
         assert_eq!(
-            (reading.state, reading.counted.opened),
-            (BreakerState::Open, 1)
+            status.last_trip.as_deref(),
+            Some("3 failures in a row, the last: down")
         );
-        assert_eq!(
-            reading.last_trip.as_deref(),
-            Some("50 failures in a row, the last: down")
-        );
-        assert!(reading.time_to_probe <= Some(config.open_time));
+        assert!(status.time_to_probe <= Some(config.open_time));
     }
 
     #[test]
@@ -415,7 +356,7 @@ mod tests {
             .with_probes(3)
             .with_probe_limit(Duration::from_secs(3600));
         for _ in 0..50 {
-            let circuit = circuit(config);
+            let circuit = Circuit::alone(config);
             circuit.admit().unwrap().fail(&"down");
             let start = std::sync::Barrier::new(8);
             // kept until all have asked: a permit that is dropped gives its place back
@@ -436,25 +377,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_extra_read_closes_an_open_breaker_and_never_counts_against_it() {
-        let circuit = circuit(BreakerConfig::default().with_failures(1));
+        let circuit = Circuit::alone(BreakerConfig::default().with_failures(1));
         circuit.admit().unwrap().fail(&"down");
         for _ in 0..5 {
             circuit.admit_extra().unwrap().fail(&"down");
         }
-        let reading = circuit.read();
-        assert_eq!(
-            (reading.state, reading.counted.opened),
-            (BreakerState::Open, 1)
-        );
+        let status = circuit.status();
+        assert_eq!((status.state, status.opened), (BreakerState::Open, 1));
         circuit.admit_extra().unwrap().succeed();
         assert_eq!(circuit.state(), BreakerState::Closed);
-        circuit.force_open();
+        circuit.force(Some(true));
         assert!(circuit.admit_extra().is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lost_connection_makes_it_unavailable_and_refuses_nothing() {
-        let circuit = circuit(BreakerConfig::default());
+        let circuit = Circuit::alone(BreakerConfig::default());
         circuit.set_connected(false);
         assert_eq!(
             circuit.availability(Risk::Safe),

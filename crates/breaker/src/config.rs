@@ -6,8 +6,8 @@ use callward_core::InvalidConfig;
 
 /// When a breaker opens, for how long, and how it is probed.
 ///
-/// Three things can open it: failures in a row, the share of calls that fail, and the share of calls
-/// that are slow. Each works alone or beside the others; only the first is on by default.
+/// Three things can open it: failures in a row, the share of calls that fail, and the share of
+/// calls that are slow. Each works alone or beside the others; only the first is on by default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,15 +23,15 @@ use callward_core::InvalidConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// How many consecutive failures open it; 0 if only a share does. Concurrent failures of one event
-    /// count once, and before a whole server each tool that loses its connections counts once.
-    /// Default: 3.
+    /// How many consecutive failures open it; 0 if only a share does. Failures of calls that were
+    /// in flight together count once, and so do the attempts of one call; before a whole server
+    /// each tool that loses its connections counts once. Default: 3.
     pub failures: u32,
     /// Which share of the window's calls, in percent, must have failed to open it. Default: none
     /// does.
     pub failure_rate: Option<u32>,
-    /// From when on a call counts as slow, and which share of the window's calls must be slow to open
-    /// it. Default: time is not taken.
+    /// From when on a call counts as slow, and which share of the window's calls must be slow to
+    /// open it. Default: time is not taken.
     pub slow_calls: Option<SlowCalls>,
     /// The time, up to now, whose calls are counted for the two shares. It moves on in tenths.
     /// Default: 60 s.
@@ -44,12 +44,8 @@ pub struct BreakerConfig {
     pub max_open_time: Duration,
     /// How many probes may be in flight at once while it is half open. Default: 1.
     pub probes: u32,
-    /// How long a probe may take before its place is given back. Default: none, which means
-    /// `open_time`. Should not be below the attempt timeout of a slow tool.
-    pub probe_limit: Option<Duration>,
-    /// How many breakers of tools a set keeps before it drops some: those that hold nothing, and
-    /// should they be too few, those that hold least. None that is in use or forced. Default: 10,000.
-    pub max_idle: usize,
+    /// How long a probe may take before its place is given back; `None` means `open_time`.
+    pub(crate) probe_limit: Option<Duration>,
 }
 
 /// Which calls are slow, and how many of them are too many.
@@ -80,15 +76,14 @@ impl BreakerConfig {
             max_open_time: Duration::from_secs(300),
             probes: 1,
             probe_limit: None,
-            max_idle: 10_000,
         }
     }
 
     /// Returns what suits a whole server: 5 transport faults in a row, then 10 s, 1 min at most.
     ///
-    /// More failures than a tool's, since one lost connection fails all calls that were on it, and may
-    /// be the doing of any tool among them; and less time, since everything waits for it, and a refused
-    /// connection costs the server little.
+    /// More failures than a tool's, since one lost connection fails all calls that were on it, and
+    /// may be the doing of any tool among them; and less time, since everything waits for it, and a
+    /// refused connection costs the server little.
     #[must_use]
     pub const fn server() -> Self {
         Self::standard()
@@ -165,17 +160,9 @@ impl BreakerConfig {
         self
     }
 
-    /// Sets how long a probe may take before its place is given back.
-    #[must_use]
-    pub const fn with_probe_limit(mut self, limit: Duration) -> Self {
+    #[cfg(test)]
+    pub(crate) const fn with_probe_limit(mut self, limit: Duration) -> Self {
         self.probe_limit = Some(limit);
-        self
-    }
-
-    /// Sets how many breakers of tools a set keeps before it drops some.
-    #[must_use]
-    pub const fn with_max_idle(mut self, count: usize) -> Self {
-        self.max_idle = count;
         self
     }
 
@@ -185,66 +172,31 @@ impl BreakerConfig {
     ///
     /// [`InvalidConfig`] names the first setting that makes no sense.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let slow = self.slow_calls;
-        let is_time = |time: Option<Duration>| time.is_none_or(|time| time <= MAX_TIME);
+        let opens = self.failures > 0 || self.takes_shares();
+        let (failed, slow) = (self.failure_rate, self.slow_calls.map(|slow| slow.rate));
+        let is_share = |share: Option<u32>| share.is_none_or(|share| (1..=100).contains(&share));
+        let is_slow = self.slow_calls.is_none_or(|slow| !slow.after.is_zero());
+        let (window, longest) = (self.window, self.max_open_time);
         let rules = [
+            (opens, "failures", "is 0, and no share of calls opens it"),
+            (is_share(failed), "failure_rate", NO_SHARE),
+            (is_share(slow), "slow_calls.rate", NO_SHARE),
             (
-                self.failures > 0 || self.takes_shares(),
-                "failures",
-                "is 0, and neither failure_rate nor slow_calls is set; nothing would open it",
-            ),
-            (
-                self.failure_rate.is_none_or(is_share),
-                "failure_rate",
-                "is not a share between 1 and 100 percent",
-            ),
-            (
-                slow.is_none_or(|slow| is_share(slow.rate)),
-                "slow_calls.rate",
-                "is not a share between 1 and 100 percent",
-            ),
-            (
-                slow.is_none_or(|slow| !slow.after.is_zero()),
+                is_slow,
                 "slow_calls.after",
                 "is 0; every call would be slow",
             ),
+            (window >= MIN_WINDOW, "window", "is below 10 ms"),
+            (window <= MAX_TIME, "window", "is above a day"),
+            (self.min_calls > 0, "min_calls", "is 0"),
+            (!self.open_time.is_zero(), "open_time", "is 0"),
             (
-                self.window >= MIN_WINDOW,
-                "window",
-                "is below 10 ms; it moves on in tenths",
-            ),
-            (self.window <= MAX_TIME, "window", "is above a day"),
-            (
-                self.min_calls > 0,
-                "min_calls",
-                "is 0; a share of no calls means nothing",
-            ),
-            (
-                !self.open_time.is_zero(),
-                "open_time",
-                "is 0; an open breaker would refuse nothing",
-            ),
-            (
-                self.max_open_time >= self.open_time,
+                longest >= self.open_time,
                 "max_open_time",
                 "is below open_time",
             ),
-            (
-                self.max_open_time <= MAX_TIME,
-                "max_open_time",
-                "is above a day; force the breaker open instead",
-            ),
-            (
-                self.probes > 0,
-                "probes",
-                "is 0; a breaker that is never probed never closes",
-            ),
-            (
-                self.probe_limit.is_none_or(|limit| !limit.is_zero()),
-                "probe_limit",
-                "is 0; each probe would be written off at once",
-            ),
-            (is_time(self.probe_limit), "probe_limit", "is above a day"),
+            (longest <= MAX_TIME, "max_open_time", "is above a day"),
+            (self.probes > 0, "probes", "is 0; it would never close"),
         ];
         match rules.into_iter().find(|(holds, ..)| !holds) {
             Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),
@@ -252,7 +204,8 @@ impl BreakerConfig {
         }
     }
 
-    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be written down.
+    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be written
+    /// down.
     pub(crate) const fn takes_shares(&self) -> bool {
         self.failure_rate.is_some() || self.slow_calls.is_some()
     }
@@ -275,24 +228,17 @@ impl BreakerConfig {
             .min(self.max_open_time)
     }
 
+    /// How long a probe may take before its place is given back.
     pub(crate) fn probe_time(&self) -> Duration {
         self.probe_limit.unwrap_or(self.open_time)
     }
-
-    /// How long a write waits for a read to be the probe instead.
-    pub(crate) const fn write_grace(&self) -> Duration {
-        self.open_time
-    }
 }
 
-const fn is_share(percent: u32) -> bool {
-    1 <= percent && percent <= 100
-}
+const NO_SHARE: &str = "is not a share between 1 and 100 percent";
 
-/// A tenth of it is a millisecond: what is finer says more of the scheduler than of the server.
+/// A tenth of it is a millisecond, and shorter times depend on the scheduler.
 const MIN_WINDOW: Duration = Duration::from_millis(10);
 
-/// No time of a breaker is longer: what lasts longer is a decision, and has a switch.
 const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]
@@ -322,8 +268,6 @@ mod tests {
             ),
             (config.with_max_open_time(MAX_TIME * 2), "max_open_time"),
             (config.with_probes(0), "probes"),
-            (config.with_probe_limit(Duration::ZERO), "probe_limit"),
-            (config.with_probe_limit(MAX_TIME * 2), "probe_limit"),
         ];
         for (config, field) in cases {
             let fault = config.validate().unwrap_err();

@@ -13,7 +13,7 @@ use crate::Verdict;
 use crate::permit::Permit;
 use crate::person::Listener;
 use crate::streak::Fault;
-use crate::verdict::{judge, judge_transport, may_be_the_tool, may_end_all};
+use crate::verdict::{judge, judge_transport, may_be_the_tool};
 
 pin_project! {
     /// The answer of a [`Breaker`](crate::Breaker): the inner one, or a refusal.
@@ -83,9 +83,9 @@ pub(crate) struct Held {
     pub(crate) permit: Permit,
     /// The breaker is for the whole server, rather than for the tool.
     pub(crate) is_of_server: bool,
-    /// The digest of the tool that is called.
-    pub(crate) tool: u128,
-    /// The attempt's share of the time to the deadline, if it may end the attempt too soon to tell
+    /// The tool that is called, and whether an earlier attempt of the call failed here.
+    pub(crate) fault: Fault,
+    /// The attempt's share of the time to the deadline, if it may end the attempt too soon to say
     /// anything about the server.
     pub(crate) short_share: Option<Share>,
     /// Measures how long the call waits for a person, if calls are timed.
@@ -94,32 +94,25 @@ pub(crate) struct Held {
 
 impl Held {
     fn settle(mut self, result: &Result<ToolOutput, ToolError>) {
-        if let Some(person) = self.person {
-            self.permit.subtract(person.waited());
-        }
+        self.permit.waited = self.person.map(|one| one.waited()).unwrap_or_default();
         let verdict = if self.is_of_server {
             judge_transport(result)
         } else {
             judge(result)
         };
+        let share_ended = |share: Share| share.has_ended();
         match (verdict, result) {
             (Verdict::Success, _) => self.permit.succeed(),
             (Verdict::Failure, Err(error))
-                if error.kind() == ErrorKind::Timeout
-                    && self.short_share.as_ref().is_some_and(Share::has_ended) =>
+                if error.kind() != ErrorKind::Timeout
+                    || !self.short_share.is_some_and(share_ended) =>
             {
-                drop(self.permit);
-            }
-            (Verdict::Failure, Err(error)) => {
                 let is_tool = self.is_of_server && may_be_the_tool(error);
-                let fault = Fault {
-                    tool: is_tool.then_some(self.tool),
-                    is_shared: may_end_all(error),
-                };
-                self.permit.fail_of(fault, error);
+                self.fault.tool = self.fault.tool.filter(|_| is_tool);
+                self.permit.fail_of(self.fault, error);
             }
             // the place of a probe goes back
-            (Verdict::Failure | Verdict::Nothing, _) => drop(self.permit),
+            _ => drop(self.permit),
         }
     }
 }

@@ -1,19 +1,19 @@
 //! Stops sending calls to a server or tool that keeps failing.
 //!
-//! A [`BreakerLayer`] goes around one server's service and keeps a breaker for each of its tools, or
-//! one for the whole server. The breakers are kept in a [`BreakerSet`], where the router asks who is
-//! available and operators intervene. [`Circuit`] is one breaker by itself.
+//! A [`BreakerLayer`] goes around one server's service and keeps a breaker for each of its tools,
+//! or one for the whole server. The breakers are kept in a [`BreakerSet`], where the router asks
+//! who is available and operators intervene. [`Circuit`] is one of them.
 //!
 //! **Rule.** A breaker opens after consecutive failures or, if configured, when the share of failed
 //! or slow calls in a window is too large. While open it refuses calls. Then it is half-open: a
 //! fixed number of calls pass as probes; one success closes it, one failure opens it for twice as
-//! long. A dropped probe gives its place back, and one that never ends is written off.
-//! Concurrent failures of one event count once, and before a whole server each tool that loses its
-//! connection counts once. A write that must not run twice waits for a read to be the probe.
-//! [`judge`] and [`judge_transport`] say what counts.
+//! long. A dropped probe gives its place back, and one that never ends is written off. Failures of
+//! calls that were in flight together count once, and so do the attempts of one call. Before a
+//! whole server each tool that loses its connection counts once. A write that must not run twice
+//! waits for a read to be the probe. `verdict.rs` defines what counts.
 //!
-//! **Errors.** [`ErrorKind::BreakerOpen`](callward_core::ErrorKind::BreakerOpen), not sent, with the
-//! time to the next probe.
+//! **Errors.** [`ErrorKind::BreakerOpen`](callward_core::ErrorKind::BreakerOpen), not sent, with
+//! the time to the next probe.
 //!
 //! **Order.** Inside the router, per server: the server's breaker, then the tool's, then the
 //! concurrency limit and the attempt timeout. See `docs/resilience.md`.
@@ -23,6 +23,7 @@ mod config;
 mod future;
 #[cfg(all(test, shuttle))]
 mod interleavings;
+mod key;
 mod permit;
 mod person;
 mod rejection;
@@ -43,6 +44,7 @@ pub use rejection::Rejection;
 pub use service::{Breaker, BreakerLayer};
 pub use set::{BreakerConfigs, BreakerSet};
 pub use state::Risk;
-pub use status::{BreakerState, BreakerStatus, WindowStatus};
+pub use status::{BreakerState, BreakerStatus};
 pub use subject::Subject;
-pub use verdict::{Verdict, judge, judge_error_of_transport, judge_transport};
+pub use verdict::{Verdict, judge_error_of_transport};
+pub use window::WindowStatus;

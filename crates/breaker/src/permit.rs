@@ -20,8 +20,8 @@ pub struct Permit {
     ticket: Option<Ticket>,
     /// When the call began, if calls are timed.
     began: Option<Instant>,
-    /// How long the call waited for a person.
-    waited: Duration,
+    /// How long the call waited for a person, which makes no call slow.
+    pub(crate) waited: Duration,
 }
 
 impl Permit {
@@ -34,19 +34,14 @@ impl Permit {
         }
     }
 
-    /// Subtracts time in which the call waited for a person: it makes no call slow.
-    pub fn subtract(&mut self, waited: Duration) {
-        self.waited = self.waited.saturating_add(waited);
-    }
-
     /// The call succeeded.
     pub fn succeed(mut self) {
         self.settle(Verdict::Success, Fault::default(), None);
     }
 
     /// The call failed. The cause is only read if this failure opens the breaker.
-    pub fn fail(mut self, cause: &dyn fmt::Display) {
-        self.settle(Verdict::Failure, Fault::default(), Some(cause));
+    pub fn fail(self, cause: &dyn fmt::Display) {
+        self.fail_of(Fault::default(), cause);
     }
 
     pub(crate) fn fail_of(mut self, fault: Fault, cause: &dyn fmt::Display) {
@@ -54,17 +49,16 @@ impl Permit {
     }
 
     fn settle(&mut self, verdict: Verdict, fault: Fault, cause: Option<&dyn fmt::Display>) {
-        if let Some(ticket) = self.ticket.take() {
-            let took = self
-                .began
-                .map(|began| began.elapsed().saturating_sub(self.waited));
-            let outcome = Outcome {
-                verdict,
-                fault,
-                took,
-            };
-            self.circuit.settle(ticket, outcome, cause);
-        }
+        let Some(ticket) = self.ticket.take() else {
+            return;
+        };
+        let took = |began: Instant| began.elapsed().saturating_sub(self.waited);
+        let outcome = Outcome {
+            verdict,
+            fault,
+            took: self.began.map(took),
+        };
+        self.circuit.settle(ticket, outcome, cause);
     }
 }
 

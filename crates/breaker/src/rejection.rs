@@ -9,27 +9,13 @@ use crate::BreakerState;
 /// Why a breaker refused a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    state: BreakerState,
-    last_trip: Option<Arc<str>>,
-    time_to_probe: Option<Duration>,
-    is_write_held: bool,
+    pub(crate) state: BreakerState,
+    pub(crate) last_trip: Option<Arc<str>>,
+    pub(crate) time_to_probe: Option<Duration>,
+    pub(crate) is_write_held: bool,
 }
 
 impl Rejection {
-    pub(crate) const fn new(
-        state: BreakerState,
-        last_trip: Option<Arc<str>>,
-        time_to_probe: Option<Duration>,
-        is_write_held: bool,
-    ) -> Self {
-        Self {
-            state,
-            last_trip,
-            time_to_probe,
-            is_write_held,
-        }
-    }
-
     /// Returns how long until a probe is admitted at the latest; `None` while an operator holds the
     /// breaker open. Where only a write was held back: how long until a write may be the probe.
     #[must_use]
@@ -40,12 +26,8 @@ impl Rejection {
     /// Returns when it is worth asking again: while a probe is in flight, soon.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let is_probed = self.state == BreakerState::HalfOpen && !self.is_write_held;
-        let wait = self.time_to_probe?;
-        Some(if is_probed {
-            wait.min(PROBE_WAIT)
-        } else {
-            wait
-        })
+        let longest = if is_probed { PROBE_WAIT } else { Duration::MAX };
+        Some(self.time_to_probe?.min(longest))
     }
 
     /// Returns why the call was refused, without the server's own words.
@@ -68,15 +50,17 @@ impl fmt::Display for Rejection {
         if let Some(reason) = &self.last_trip {
             write!(f, " (opened after {reason})")?;
         }
-        match self.time_to_probe {
-            Some(wait) if self.is_write_held => write!(
+        let Some(wait) = self.time_to_probe else {
+            return Ok(());
+        };
+        let wait = wait.as_secs_f64();
+        if self.is_write_held {
+            return write!(
                 f,
-                "; admitted in {:.1} s, or as soon as a safe call succeeds",
-                wait.as_secs_f64()
-            ),
-            Some(wait) => write!(f, "; next probe in {:.1} s", wait.as_secs_f64()),
-            None => Ok(()),
+                "; admitted in {wait:.1} s, or as soon as a safe call succeeds"
+            );
         }
+        write!(f, "; next probe in {wait:.1} s")
     }
 }
 

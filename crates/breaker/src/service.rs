@@ -15,6 +15,7 @@ use crate::future::Held;
 use crate::permit::Permit;
 use crate::person::Listener;
 use crate::state::Risk;
+use crate::streak::Fault;
 use crate::{BreakerFuture, BreakerSet, BreakerState, Circuit, Rejection, Subject};
 
 /// Puts a [`Breaker`] around the service of one server.
@@ -68,16 +69,18 @@ impl BreakerLayer {
     /// Makes the layer with a breaker for each tool of a server; the breakers are kept in the set.
     #[must_use]
     pub fn new(set: BreakerSet, server: ServerId) -> Self {
-        Self::with(set, server, false)
+        let is_of_server = false;
+        Self(Arc::new(Shared {
+            server,
+            set,
+            is_of_server,
+        }))
     }
 
     /// Makes the layer with one breaker for a whole server, which is kept in the set.
     #[must_use]
-    pub fn of_server(set: &BreakerSet, server: ServerId) -> Self {
-        Self::with(set.clone(), server, true)
-    }
-
-    fn with(set: BreakerSet, server: ServerId, is_of_server: bool) -> Self {
+    pub fn of_server(set: BreakerSet, server: ServerId) -> Self {
+        let is_of_server = true;
         Self(Arc::new(Shared {
             server,
             set,
@@ -135,20 +138,6 @@ impl Shared {
     }
 }
 
-impl<S> Breaker<S> {
-    /// Wraps the service of a server with a breaker for each tool; the breakers are kept in the set.
-    #[must_use]
-    pub fn new(inner: S, set: BreakerSet, server: ServerId) -> Self {
-        BreakerLayer::new(set, server).layer(inner)
-    }
-
-    /// Wraps the service of a server with one breaker for all of it, which is kept in the set.
-    #[must_use]
-    pub fn of_server(inner: S, set: &BreakerSet, server: ServerId) -> Self {
-        BreakerLayer::of_server(set, server).layer(inner)
-    }
-}
-
 impl<S: ToolService> Service<ToolCall> for Breaker<S> {
     type Response = ToolOutput;
     type Error = ToolError;
@@ -176,16 +165,20 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             let why = "to find out whether it is well again";
             shared.record(&call, Outcome::Probe, why);
         }
-        let mut person = None;
-        if circuit.takes_time() {
-            let listener = Arc::new(Listener::new(call.progress().cloned()));
+        let progress = call.progress().cloned();
+        let person = circuit
+            .takes_time()
+            .then(|| Arc::new(Listener::new(progress)));
+        if let Some(listener) = &person {
             call = call.with_progress(listener.clone());
-            person = Some(listener);
         }
         let held = Held {
             permit,
             is_of_server: shared.is_of_server,
-            tool: call.tool().digest().as_u128(),
+            fault: Fault {
+                tool: Some(call.tool().digest().as_u128()),
+                is_retry: call.attempt().avoid.contains(&shared.server),
+            },
             short_share: short_share(&call),
             person,
         };

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{InvalidConfig, Owner, Principal, ServerId, SessionId, ToolCall, ToolName};
+use callward_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
 use dashmap::DashMap;
+use foldhash::fast::RandomState;
 
-use crate::circuit::{BreakerChange, Counted, Observer, Watch};
+use crate::circuit::{BreakerChange, Observer};
+use crate::key::{InstanceOwner, Key};
 use crate::state::Risk;
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Circuit, Subject};
 
-/// How much of a session's id a snapshot shows: enough to tell it from others, too little to use.
-const SHOWN_SESSION_CHARS: usize = 8;
+/// How many breakers are kept before some are dropped.
+const MAX_BREAKERS: usize = 10_000;
 
 /// The breakers of all servers and tools, made when first needed. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -32,42 +34,8 @@ pub struct BreakerConfigs {
 #[derive(Debug, Default)]
 struct Inner {
     configs: BreakerConfigs,
-    circuits: DashMap<Key, Arc<Circuit>>,
+    circuits: DashMap<Key, Arc<Circuit>, RandomState>,
     observer: Observer,
-}
-
-/// What a breaker is for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    server: ServerId,
-    subject: Subject,
-    /// Whose instance of the server; `None` where all callers share it.
-    owner: Option<InstanceOwner>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct InstanceOwner {
-    principal: Principal,
-    session: Option<SessionId>,
-}
-
-impl InstanceOwner {
-    fn of(owner: Owner<'_>) -> Self {
-        Self {
-            principal: owner.principal.clone(),
-            session: owner.session.cloned(),
-        }
-    }
-
-    fn shown(&self) -> String {
-        match &self.session {
-            None => self.principal.to_string(),
-            Some(session) => {
-                let shown: String = session.as_str().chars().take(SHOWN_SESSION_CHARS).collect();
-                format!("{}/{shown}", self.principal)
-            }
-        }
-    }
 }
 
 impl Default for BreakerConfigs {
@@ -81,20 +49,6 @@ impl Default for BreakerConfigs {
 }
 
 impl BreakerConfigs {
-    /// Sets when the breaker of a server opens.
-    #[must_use]
-    pub const fn with_server(mut self, config: BreakerConfig) -> Self {
-        self.server = config;
-        self
-    }
-
-    /// Sets when the breaker of a server's discovery opens.
-    #[must_use]
-    pub const fn with_discovery(mut self, config: BreakerConfig) -> Self {
-        self.discovery = config;
-        self
-    }
-
     const fn of(&self, subject: &Subject) -> BreakerConfig {
         match subject {
             Subject::Server => self.server,
@@ -141,11 +95,11 @@ impl BreakerSet {
     /// tool. Takes no probe's place, so another call may be faster.
     #[must_use]
     pub fn is_available(&self, server: &ServerId, tool: &ToolName) -> bool {
-        let subjects = [Subject::Server, tool.into()];
-        subjects.into_iter().all(|subject| {
-            let found = self.find(server, subject, None);
-            found.is_none_or(|circuit| circuit.is_available())
-        })
+        let is_available = |subject| {
+            let circuit = self.find(server, subject, None);
+            circuit.is_none_or(|circuit| circuit.is_available())
+        };
+        is_available(Subject::Server) && is_available(tool.into())
     }
 
     /// Checks whether the breakers of the server and of the tool would admit this call now. Takes
@@ -210,8 +164,8 @@ impl BreakerSet {
         }
     }
 
-    /// Removes the breakers of servers that are not kept, forced ones too. Permits still settle with
-    /// the breakers they came from.
+    /// Removes the breakers of servers that are not kept, forced ones too. Permits still settle
+    /// with the breakers they came from.
     pub fn retain_servers(&self, keep: impl Fn(&ServerId) -> bool) {
         self.0.circuits.retain(|key, _| keep(&key.server));
     }
@@ -222,71 +176,44 @@ impl BreakerSet {
         let owner = Some(InstanceOwner::of(owner));
         for (key, circuit) in self.all(|key| key.owner == owner) {
             self.0.circuits.remove(&key);
-            let counted: Counted = circuit.read().counted;
-            let shared = self.find(&key.server, key.subject, None);
-            if let Some(shared) = shared.filter(|_| !counted.is_empty()) {
-                shared.absorb(counted);
+            if let Some(shared) = self.find(&key.server, key.subject, None) {
+                shared.absorb(&circuit.status());
             }
         }
     }
 
-    /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server. A
-    /// tool's name stands for its [`Subject`].
+    /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server.
+    /// A tool's name stands for its [`Subject`].
     pub fn force_open(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.get(server, subject.into(), None).force_open();
+        self.circuit(server, subject).force(Some(true));
     }
 
     /// Holds a breaker closed until [`release`](Self::release)d: calls pass and nothing counts.
     pub fn force_closed(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.get(server, subject.into(), None).force_closed();
+        self.circuit(server, subject).force(Some(false));
     }
 
     /// Ends a forced state: the breaker is closed and counts again.
     pub fn release(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.get(server, subject.into(), None).release();
+        self.circuit(server, subject).force(None);
     }
 
-    /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those of
-    /// its tools. Breakers of instances are listed only if they hold or did something.
+    /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those
+    /// of its tools. Breakers of instances are listed only if they hold or did something.
     #[must_use]
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
         let mut all = self.all(|_| true);
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let shown = all.into_iter().filter_map(|(key, circuit)| {
-            let reading = circuit.read();
-            if key.owner.is_some() && reading.is_new() && reading.counted.is_empty() {
-                return None;
-            }
-            let owner = key.owner.as_ref().map(InstanceOwner::shown);
-            Some(BreakerStatus::new(key.server, key.subject, owner, reading))
-        });
-        shown.collect()
+        let shown = all.into_iter().map(|(_, circuit)| circuit.status());
+        shown
+            .filter(|status| status.instance.is_none() || !status.is_empty())
+            .collect()
     }
 
-    /// Returns the breaker of a server and tool, making it if need be.
+    /// Returns the breaker of a server, of its discovery or of a tool, making it if need be.
     #[must_use]
-    pub fn circuit(&self, server: &ServerId, tool: &ToolName) -> Arc<Circuit> {
-        self.get(server, tool.into(), None)
-    }
-
-    /// Returns the breaker of a whole server, making it if need be.
-    #[must_use]
-    pub fn server_circuit(&self, server: &ServerId) -> Arc<Circuit> {
-        self.get(server, Subject::Server, None)
-    }
-
-    /// Returns the breaker of a server's discovery, making it if need be.
-    #[must_use]
-    pub fn discovery_circuit(&self, server: &ServerId) -> Arc<Circuit> {
-        self.get(server, Subject::Discovery, None)
-    }
-
-    fn key(server: &ServerId, subject: Subject, owner: Option<Owner<'_>>) -> Key {
-        Key {
-            server: server.clone(),
-            subject,
-            owner: owner.map(InstanceOwner::of),
-        }
+    pub fn circuit(&self, server: &ServerId, subject: impl Into<Subject>) -> Arc<Circuit> {
+        self.get(server, subject.into(), None)
     }
 
     fn find(
@@ -295,39 +222,22 @@ impl BreakerSet {
         subject: Subject,
         owner: Option<Owner<'_>>,
     ) -> Option<Arc<Circuit>> {
-        let found = self.0.circuits.get(&Self::key(server, subject, owner))?;
+        let found = self.0.circuits.get(&Key::new(server, subject, owner))?;
         Some(found.value().clone())
     }
 
     fn get(&self, server: &ServerId, subject: Subject, owner: Option<Owner<'_>>) -> Arc<Circuit> {
-        let key = Self::key(server, subject, owner);
+        let key = Key::new(server, subject, owner);
         if let Some(known) = self.0.circuits.get(&key) {
             return known.value().clone();
         }
-        let made = Arc::new(self.make(&key));
+        let config = self.0.configs.of(&key.subject);
+        let made = Circuit::new(key.clone(), config, self.0.observer.clone());
         // the entry locks a part of the map: it must be gone before the map is pruned
-        let circuit = self.0.circuits.entry(key).or_insert(made).clone();
+        let entry = self.0.circuits.entry(key);
+        let circuit = entry.or_insert_with(|| Arc::new(made)).clone();
         self.prune();
         circuit
-    }
-
-    #[cold]
-    fn make(&self, key: &Key) -> Circuit {
-        let server = &key.server;
-        let mut name = match &key.subject {
-            Subject::Server => server.to_string(),
-            Subject::Discovery => format!("discovery of {server}"),
-            Subject::Tool(tool) => format!("{server}::{tool}"),
-        };
-        if key.owner.is_some() {
-            name.push_str(", one instance");
-        }
-        let watch = key.owner.is_none().then(|| Watch {
-            observer: self.0.observer.clone(),
-            server: server.clone(),
-            subject: key.subject.clone(),
-        });
-        Circuit::of_valid(name, self.0.configs.of(&key.subject), watch)
     }
 
     /// Collects breakers, so that no part of the map is locked while they are used.
@@ -338,53 +248,39 @@ impl BreakerSet {
             .collect()
     }
 
-    /// Removes breakers of tools and instances beyond the bound, down to three quarters of it: names
-    /// of tools come from servers, which may send any number of them. Those that hold least go
-    /// first; one that is in use or forced stays.
+    /// Removes breakers of tools and instances beyond the bound, down to three quarters of it:
+    /// names of tools come from servers, which may send any number of them. Those that hold least
+    /// go first; one that is in use or forced stays.
     #[cold]
     fn prune(&self) {
-        let max = self.0.configs.tool.max_idle;
-        if self.0.circuits.len() <= max {
+        let circuits = &self.0.circuits;
+        if circuits.len() <= MAX_BREAKERS {
             return;
         }
         let is_bounded = |key: &Key| key.owner.is_some() || key.subject.tool().is_some();
-        let candidates = self
-            .0
-            .circuits
+        let mut ranked: Vec<_> = circuits
             .iter()
-            .filter(|entry| is_bounded(entry.key()) && Arc::strong_count(entry.value()) == 1);
-        let ranked = candidates.map(|entry| (rank(entry.value()), entry.key().clone()));
-        let mut ranked: Vec<_> = ranked
-            .filter_map(|(rank, key)| Some((rank?, key)))
+            .filter(|entry| is_bounded(entry.key()) && Arc::strong_count(entry.value()) == 1)
+            .filter_map(|entry| Some((rank(&entry.value().status())?, entry.key().clone())))
             .collect();
         ranked.sort_unstable_by_key(|(rank, _)| *rank);
-        let excess = self.0.circuits.len() - (max - max / 4);
+        let excess = circuits.len() - MAX_BREAKERS / 4 * 3;
         for (_, key) in ranked.into_iter().take(excess) {
-            let is_unused = |_: &Key, circuit: &Arc<Circuit>| Arc::strong_count(circuit) == 1;
-            self.0.circuits.remove_if(&key, is_unused);
+            circuits.remove_if(&key, |_, circuit| Arc::strong_count(circuit) == 1);
         }
     }
 }
 
 /// Returns how much is lost with a breaker; `None` if it must stay.
-fn rank(circuit: &Circuit) -> Option<(Duration, u32, u32)> {
-    let reading = circuit.read();
-    match reading.state {
-        BreakerState::ForcedClosed | BreakerState::ForcedOpen | BreakerState::Disconnected => None,
-        BreakerState::Closed => {
-            let calls = reading.counts.map_or(0, |counts| counts.calls);
-            Some((Duration::ZERO, reading.failures, calls))
-        }
-        BreakerState::HalfOpen | BreakerState::Open => {
-            let wait = reading.time_to_probe.unwrap_or_default();
-            Some((wait.max(Duration::from_nanos(1)), u32::MAX, 0))
-        }
-    }
+fn rank(status: &BreakerStatus) -> Option<(Option<Duration>, u32, u32)> {
+    let calls = status.window.map_or(0, |window| window.calls);
+    let stays = status.state.is_forced() || status.state == BreakerState::Disconnected;
+    (!stays).then_some((status.time_to_probe, status.failures, calls))
 }
 
 #[cfg(test)]
 mod tests {
-    use callward_core::{Caller, Delivery, ErrorKind, Instances, ToolError};
+    use callward_core::{Caller, Delivery, ErrorKind, Instances, Principal, SessionId, ToolError};
 
     use super::*;
 
@@ -417,6 +313,6 @@ mod tests {
         drop(owned);
         breakers.forget_owner(first);
         assert_eq!(breakers.snapshot().iter().filter(of_first).count(), 0);
-        assert_eq!(shared.read().counted.opened, 1, "its counts are kept");
+        assert_eq!(shared.status().opened, 1, "its counts are kept");
     }
 }

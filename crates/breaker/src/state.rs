@@ -9,8 +9,8 @@ use callward_core::CallPlan;
 use tokio::time::Instant;
 
 use crate::streak::{Fault, Streak};
-use crate::window::{Counts, Window};
-use crate::{BreakerConfig, BreakerState, Verdict};
+use crate::window::Window;
+use crate::{BreakerConfig, BreakerState, Verdict, WindowStatus};
 
 /// Whether a call may be a probe of a breaker that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,11 +98,11 @@ pub(crate) enum Change {
 /// What opened the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trip {
-    FailureRate(Counts),
+    FailureRate(WindowStatus),
     Consecutive(u32),
     ProbeFailed,
     ProbeSlow,
-    SlowRate(Counts),
+    SlowRate(WindowStatus),
 }
 
 impl State {
@@ -137,7 +137,7 @@ impl State {
                 return Ok(self.ticket(false));
             }
             Phase::HalfOpen { probes, writes, .. } => (probes, writes),
-            Phase::Open { until } => (config.probes, until + config.write_grace()),
+            Phase::Open { until } => (config.probes, until + config.open_time),
         };
         let renews = now + config.probe_time();
         let probing = |probes| Phase::HalfOpen {
@@ -177,13 +177,9 @@ impl State {
                 writes,
             } => {
                 let place = if probes < config.probes { now } else { renews };
-                if waits_for_safe {
-                    place.max(writes)
-                } else {
-                    place
-                }
+                place.max(if waits_for_safe { writes } else { place })
             }
-            Phase::Open { until } if waits_for_safe => until + config.write_grace(),
+            Phase::Open { until } if waits_for_safe => until + config.open_time,
             Phase::Open { until } => until,
         };
         Some(from.saturating_duration_since(now))
@@ -224,12 +220,12 @@ impl State {
                     .map(|trip| self.trip(trip, config, now))
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
-                // each probe is asked for itself
+                // each probe counts
                 let fault = Fault {
-                    is_shared: false,
+                    is_retry: false,
                     ..fault
                 };
-                self.streak.count(fault, ticket.known);
+                self.streak.count(fault, self.streak.known());
                 if self.streak.is_one_tool() {
                     // it says no more of the server than before: the next call decides
                     *probes = probes.saturating_sub(1);
@@ -252,28 +248,22 @@ impl State {
 
     /// Closes it, unless an operator forced it.
     pub(crate) fn reset(&mut self) -> Option<Change> {
-        match self.phase {
-            Phase::ForcedClosed | Phase::ForcedOpen => None,
-            Phase::Closed => {
-                self.close();
-                None
-            }
-            Phase::HalfOpen { .. } | Phase::Open { .. } => Some(self.close()),
-        }
-    }
-
-    pub(crate) fn force_open(&mut self) {
-        self.enter(Phase::ForcedOpen);
-    }
-
-    pub(crate) fn force_closed(&mut self) {
-        self.enter(Phase::ForcedClosed);
-    }
-
-    /// Ends a forced state: the breaker is closed and counts again.
-    pub(crate) fn release(&mut self) {
-        if matches!(self.phase, Phase::ForcedClosed | Phase::ForcedOpen) {
+        let is_open = matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. });
+        if is_open || matches!(self.phase, Phase::Closed) {
             self.close();
+        }
+        is_open.then_some(Change::Closed)
+    }
+
+    /// Holds it closed or open; `None` ends that, and it is closed and counts again.
+    pub(crate) fn force(&mut self, open: Option<bool>) {
+        match (open, self.phase) {
+            (Some(true), _) => self.enter(Phase::ForcedOpen),
+            (Some(false), _) => self.enter(Phase::ForcedClosed),
+            (None, Phase::ForcedClosed | Phase::ForcedOpen) => {
+                self.close();
+            }
+            (None, _) => {}
         }
     }
 
@@ -291,7 +281,7 @@ impl State {
         }
     }
 
-    pub(crate) const fn failures(&self) -> u32 {
+    pub(crate) fn failures(&self) -> u32 {
         match self.phase {
             Phase::Closed => self.streak.failures(),
             _ => 0,
@@ -299,7 +289,7 @@ impl State {
     }
 
     /// Returns the counts of the window; `None` if no share opens the breaker.
-    pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
+    pub(crate) fn counts(&self, now: Instant) -> Option<WindowStatus> {
         self.window.as_ref().map(|window| window.counts(now))
     }
 
@@ -324,8 +314,8 @@ impl State {
         }
     }
 
-    /// Returns what opens the breaker after an outcome. A good outcome never does, even if it is the
-    /// one that makes the window large enough.
+    /// Returns what opens the breaker after an outcome. A good outcome never does, even if it is
+    /// the one that makes the window large enough.
     fn reason(
         &self,
         failed: bool,

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use callward_core::{ServerId, ToolName};
 
-use crate::Subject;
-use crate::circuit::Reading;
-use crate::window::Counts;
+use crate::{Subject, WindowStatus};
 
 /// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,52 +84,18 @@ pub struct BreakerStatus {
 }
 
 impl BreakerStatus {
-    pub(crate) fn new(
-        server: ServerId,
-        subject: Subject,
-        instance: Option<String>,
-        reading: Reading,
-    ) -> Self {
-        Self {
-            server,
-            subject,
-            instance,
-            state: reading.state,
-            failures: reading.failures,
-            window: reading.counts.map(WindowStatus::new),
-            last_trip: reading.last_trip,
-            opened: reading.counted.opened,
-            closed: reading.counted.closed,
-            refused: reading.counted.refused,
-            time_to_probe: reading.time_to_probe,
-        }
-    }
-
     /// Returns the tool, if the breaker is for one.
     #[must_use]
     pub const fn tool(&self) -> Option<&ToolName> {
         self.subject.tool()
     }
-}
 
-/// The calls of a breaker's window, counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WindowStatus {
-    /// How many there were.
-    pub calls: u32,
-    /// How many of them failed.
-    pub failed: u32,
-    /// How many of them were slow, failed or not.
-    pub slow: u32,
-}
-
-impl WindowStatus {
-    pub(crate) const fn new(counts: Counts) -> Self {
-        Self {
-            calls: counts.calls,
-            failed: counts.failed,
-            slow: counts.slow,
-        }
+    /// Returns `true` if nothing is lost with the breaker.
+    pub(crate) fn is_empty(&self) -> bool {
+        let counted = self.window.is_some_and(|window| window.calls > 0);
+        self.state == BreakerState::Closed
+            && self.failures == 0
+            && !counted
+            && (self.opened, self.closed, self.refused) == (0, 0, 0)
     }
 }

@@ -1,25 +1,25 @@
 //! Consecutive failures, and how many of them speak against more than one tool.
 
-/// What a failure has in common with others.
+/// What is known of the cause of a failure.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fault {
     /// The digest of the tool that may be the only cause, if there is one.
     pub(crate) tool: Option<u128>,
-    /// The same event may have ended every call in flight: a lost connection, a reported fault.
-    pub(crate) is_shared: bool,
+    /// An earlier attempt of the call failed here.
+    pub(crate) is_retry: bool,
 }
 
 /// Failures since the last success.
 ///
-/// A shared failure counts only if its call began after the failure before it was known. A server
-/// that dies with eight calls in flight has failed once. Timeouts and refused connections count
-/// each, since each call found out for itself.
+/// A failure is of the same event as the last one that counted if its call was admitted before that
+/// one was known, or if it is a retry of a call that failed here before. Each event counts once: a
+/// server that dies with eight calls in flight has failed once, and one poisonous call opens
+/// nothing.
 ///
 /// Before a whole server, a lost connection may be the doing of the tool that was called. Each tool
 /// then counts once, and one tool alone never opens the breaker.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Streak {
-    failures: u32,
     /// Failures that no single tool explains.
     certain: u32,
     /// The tools that may explain the others, each once.
@@ -29,12 +29,11 @@ pub(crate) struct Streak {
 }
 
 impl Streak {
-    /// Counts a failure of a call that began when `known` failures were known.
+    /// Counts a failure of a call that was admitted when `known` failures were known.
     pub(crate) fn count(&mut self, fault: Fault, known: u32) {
-        if fault.is_shared && self.failures > 0 && known != self.known {
+        if fault.is_retry || known != self.known {
             return;
         }
-        self.failures = self.failures.saturating_add(1);
         match fault.tool {
             None => self.certain = self.certain.saturating_add(1),
             Some(tool) if !self.tools.contains(&tool) => self.tools.push(tool),
@@ -49,12 +48,13 @@ impl Streak {
     }
 
     pub(crate) fn clear(&mut self) {
-        (self.failures, self.certain) = (0, 0);
+        self.certain = 0;
         self.tools.clear();
     }
 
-    pub(crate) const fn failures(&self) -> u32 {
-        self.failures
+    pub(crate) fn failures(&self) -> u32 {
+        let tools = u32::try_from(self.tools.len()).unwrap_or(u32::MAX);
+        self.certain.saturating_add(tools)
     }
 
     /// Returns `true` if there are failures and one tool may explain all of them.
@@ -64,8 +64,7 @@ impl Streak {
 
     /// Returns `true` if `limit` failures speak against the server. A limit of 0 is never reached.
     pub(crate) fn reaches(&self, limit: u32) -> bool {
-        let tools = u32::try_from(self.tools.len()).unwrap_or(u32::MAX);
-        limit > 0 && self.certain.saturating_add(tools) >= limit && !self.is_one_tool()
+        limit > 0 && self.failures() >= limit && !self.is_one_tool()
     }
 }
 
@@ -80,11 +79,11 @@ mod tests {
     fn fault(tool: Option<u128>) -> Fault {
         Fault {
             tool,
-            is_shared: true,
+            is_retry: false,
         }
     }
 
-    /// Each call began after the failure before it was known.
+    /// Each call is admitted after the failure before it.
     fn streak(of: &[Option<u128>]) -> Streak {
         let mut streak = Streak::default();
         for tool in of {
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_failures_of_one_event_count_once() {
+    fn failures_of_one_event_count_once() {
         let mut streak = Streak::default();
         let before = streak.known();
         for _ in 0..8 {
@@ -128,16 +127,18 @@ mod tests {
         streak.count(fault(None), between);
         streak.count(fault(None), before);
         assert_eq!(streak.failures(), 2);
-        // the first counts, whenever its call began
+        // a success does not make an old event a new one
         streak.clear();
-        streak.count(fault(None), before);
-        streak.count(fault(None), between);
-        assert_eq!(streak.failures(), 1);
-        // what a call found out for itself counts each time
-        for _ in 0..2 {
-            streak.count(Fault::default(), before);
+        for known in [before, between] {
+            streak.count(fault(None), known);
         }
-        assert!(streak.reaches(3));
+        assert_eq!(streak.failures(), 0);
+        let retry = Fault {
+            is_retry: true,
+            ..Fault::default()
+        };
+        streak.count(retry, streak.known());
+        assert_eq!(streak.failures(), 0);
     }
 
     #[test]
@@ -161,7 +162,7 @@ mod tests {
             let mut found = streak(&of);
             let certain = of.iter().filter(|tool| tool.is_none()).count();
             let tools: HashSet<_> = of.iter().flatten().collect();
-            prop_assert_eq!(found.failures() as usize, of.len());
+            prop_assert_eq!(found.failures() as usize, certain + tools.len());
             let alone = certain == 0 && tools.len() == 1;
             prop_assert_eq!(found.is_one_tool(), alone);
             let enough = certain + tools.len() >= limit as usize;

@@ -43,12 +43,6 @@ impl From<&ToolName> for Subject {
     }
 }
 
-impl From<ToolName> for Subject {
-    fn from(tool: ToolName) -> Self {
-        Self::Tool(tool)
-    }
-}
-
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

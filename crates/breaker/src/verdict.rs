@@ -22,22 +22,16 @@ pub enum Verdict {
 /// A refusal that blames the caller is a success: a server that reads a call and finds fault with
 /// it works. If it counted as nothing, a half-open breaker before a healthy server could stay half
 /// open for as long as callers make mistakes.
-#[must_use]
-pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
+pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
+    use ErrorKind::{InvalidCall, TooLarge, Unauthorized, UnknownTool};
     let Err(error) = result else {
         return Verdict::Success;
     };
-    if error.kind().blames_server() {
-        return Verdict::Failure;
-    }
     match (error.kind(), error.delivery()) {
-        (
-            ErrorKind::InvalidCall
-            | ErrorKind::TooLarge
-            | ErrorKind::Unauthorized
-            | ErrorKind::UnknownTool,
-            Delivery::Answered,
-        ) => Verdict::Success,
+        (kind, _) if kind.blames_server() => Verdict::Failure,
+        (InvalidCall | TooLarge | Unauthorized | UnknownTool, Delivery::Answered) => {
+            Verdict::Success
+        }
         _ => Verdict::Nothing,
     }
 }
@@ -45,45 +39,34 @@ pub fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
 /// Judges the outcome of a call as far as it tells of the way to the server, whatever the tool did.
 ///
 /// Only a connection that could not be made or was lost speaks against it. An answer of any kind
-/// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it may
-/// be the one tool that is slow.
+/// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it
+/// may be the one tool that is slow.
 ///
-/// A connection that was lost after the call was sent may be the one tool, too, and the breaker of a
-/// server so counts it once for each tool, where this function has only one word for a failure.
-#[must_use]
-pub fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
-    match result {
-        Ok(_) => Verdict::Success,
-        Err(error) => judge_error_of_transport(error),
-    }
+/// A connection that was lost after the call was sent may be the one tool, too, and the breaker of
+/// a server so counts it once for each tool, where this function has only one word for a failure.
+pub(crate) fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
+    let error = result.as_ref().err();
+    error.map_or(Verdict::Success, judge_error_of_transport)
 }
 
 /// Judges a failure, of a call or of anything else that was asked of a server, as
-/// [`judge_transport`] does.
+/// the breaker of a server does.
 #[must_use]
 pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
     match (error.kind(), error.delivery()) {
         (ErrorKind::ConnectFailed | ErrorKind::ConnectionLost, _) => Verdict::Failure,
-        // our own refusals were sent nowhere; what came of what was cancelled is not known. A fault that
-        // was reported is an answer, though a gateway that reports it may not know what came of the call
+        // our own refusals were sent nowhere; what came of what was cancelled is not known. A fault
+        // that was reported is an answer, though a gateway that reports it may not know what came
+        // of the call
         (ErrorKind::ServerFault, _) | (_, Delivery::Answered) => Verdict::Success,
         (_, Delivery::NotSent | Delivery::Unknown) => Verdict::Nothing,
     }
 }
 
-/// Returns `true` if the tool that was called may be the only cause of a lost connection: the server
-/// had the call, or a part of it.
+/// Returns `true` if the tool that was called may be the only cause of a lost connection: the
+/// server had the call, or a part of it.
 pub(crate) fn may_be_the_tool(error: &ToolError) -> bool {
     error.kind() == ErrorKind::ConnectionLost && error.delivery() != Delivery::NotSent
-}
-
-/// Returns `true` if one event may have ended every call in flight: a reported fault, or the end of a
-/// connection. Timeouts and refused connections are found out by each call for itself.
-pub(crate) fn may_end_all(error: &ToolError) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::ConnectionLost | ErrorKind::Protocol | ErrorKind::ServerFault
-    )
 }
 
 #[cfg(test)]

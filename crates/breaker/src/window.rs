@@ -7,21 +7,25 @@ use tokio::time::Instant;
 /// How many counters a window has.
 const TENTHS: u64 = 10;
 
-/// A ring of ten counters, each for a tenth of the window. A counter knows which tenth it is for, so
-/// nothing has to be cleared as time passes.
+/// A ring of ten counters, each for a tenth of the window. A counter knows which tenth it is for,
+/// so nothing has to be cleared as time passes.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     origin: Instant,
     tenth: Duration,
-    ring: [(u64, Counts); TENTHS as usize],
+    ring: [(u64, WindowStatus); TENTHS as usize],
 }
 
-/// How many calls there were. A call may be both failed and slow.
+/// The calls of a breaker's window, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) calls: u32,
-    pub(crate) failed: u32,
-    pub(crate) slow: u32,
+#[non_exhaustive]
+pub struct WindowStatus {
+    /// How many there were.
+    pub calls: u32,
+    /// How many of them failed.
+    pub failed: u32,
+    /// How many of them were slow, failed or not.
+    pub slow: u32,
 }
 
 impl Window {
@@ -34,7 +38,7 @@ impl Window {
         }
     }
 
-    /// Counts a call that ends now.
+    /// WindowStatus a call that ends now.
     pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Instant) {
         let number = self.number(now);
         // the remainder is below the length of the ring
@@ -43,11 +47,11 @@ impl Window {
             return;
         };
         if *of < number {
-            (*of, *counts) = (number, Counts::default());
+            (*of, *counts) = (number, WindowStatus::default());
         }
         // a clock read long before the lock was taken belongs to an earlier window
         if *of == number {
-            counts.add(Counts {
+            counts.add(WindowStatus {
                 calls: 1,
                 failed: failed.into(),
                 slow: slow.into(),
@@ -56,9 +60,9 @@ impl Window {
     }
 
     /// Adds up the counters of the window.
-    pub(crate) fn counts(&self, now: Instant) -> Counts {
+    pub(crate) fn counts(&self, now: Instant) -> WindowStatus {
         let current = self.number(now);
-        let mut sum = Counts::default();
+        let mut sum = WindowStatus::default();
         for (number, counts) in &self.ring {
             if number + TENTHS > current {
                 sum.add(*counts);
@@ -77,7 +81,7 @@ impl Window {
     }
 }
 
-impl Counts {
+impl WindowStatus {
     const fn add(&mut self, more: Self) {
         self.calls = self.calls.saturating_add(more.calls);
         self.failed = self.failed.saturating_add(more.failed);
@@ -98,9 +102,9 @@ mod tests {
 
     #[test]
     fn a_share_is_reached_exactly() {
-        let counts = Counts {
+        let counts = WindowStatus {
             calls: 10,
-            ..Counts::default()
+            ..WindowStatus::default()
         };
         assert!(counts.reaches(5, 50) && !counts.reaches(4, 50));
         assert!(counts.reaches(10, 100) && !counts.reaches(0, 1));
@@ -131,7 +135,7 @@ mod tests {
                 all.push(((read - start).as_nanos() / tenth, failed, slow));
                 let current = (now - start).as_nanos() / tenth;
                 let inside = || all.iter().filter(|(number, ..)| number + 10 > current);
-                let expected = Counts {
+                let expected = WindowStatus {
                     calls: u32::try_from(inside().count()).unwrap(),
                     failed: u32::try_from(inside().filter(|one| one.1).count()).unwrap(),
                     slow: u32::try_from(inside().filter(|one| one.2).count()).unwrap(),

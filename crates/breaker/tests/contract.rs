@@ -2,21 +2,25 @@
 
 use std::time::Duration;
 
-use callward_breaker::{Breaker, BreakerConfig, BreakerSet};
+use callward_breaker::{BreakerConfig, BreakerLayer, BreakerSet};
 use callward_core::ServerId;
 use callward_testkit::contract;
+use tower_layer::Layer;
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract() {
     let server = ServerId::new("orders").unwrap();
-    contract::check(|inner| Breaker::new(inner, BreakerSet::default(), server.clone())).await;
+    contract::check(|inner| BreakerLayer::new(BreakerSet::default(), server.clone()).layer(inner))
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_of_a_server_keeps_the_contract() {
     let server = ServerId::new("orders").unwrap();
-    contract::check(|inner| Breaker::of_server(inner, &BreakerSet::default(), server.clone()))
-        .await;
+    contract::check(|inner| {
+        BreakerLayer::of_server(BreakerSet::default(), server.clone()).layer(inner)
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -27,8 +31,8 @@ async fn both_together_and_timed_keep_the_contract() {
         .with_slow_calls(Duration::from_secs(5), 50);
     contract::check(|inner| {
         let set = BreakerSet::new(config).unwrap();
-        let of_tool = Breaker::new(inner, set.clone(), server.clone());
-        Breaker::of_server(of_tool, &set, server.clone())
+        let of_tool = BreakerLayer::new(set.clone(), server.clone()).layer(inner);
+        BreakerLayer::of_server(set, server.clone()).layer(of_tool)
     })
     .await;
 }

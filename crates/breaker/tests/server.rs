@@ -40,7 +40,7 @@ impl Setting {
             }
         });
         let service = ServiceBuilder::new()
-            .layer(BreakerLayer::of_server(&set, server.clone()))
+            .layer(BreakerLayer::of_server(set.clone(), server.clone()))
             .layer(BreakerLayer::new(set.clone(), server.clone()))
             .service(mock.clone());
         Self {
@@ -74,7 +74,7 @@ impl Setting {
     }
 
     fn state(&self) -> BreakerState {
-        self.set.server_circuit(&self.server).state()
+        self.set.circuit(&self.server, Subject::Server).state()
     }
 
     /// Opens the server's breaker.
@@ -150,7 +150,7 @@ async fn what_is_one_tools_trouble_never_opens_it() {
 async fn a_tool_that_loses_its_connections_takes_no_other_tool_with_it() {
     let setting = Setting::new();
     // without the breaker of the tool, which would refuse all but the first few
-    let of_server = BreakerLayer::of_server(&setting.set, setting.server.clone());
+    let of_server = BreakerLayer::of_server(setting.set.clone(), setting.server.clone());
     let losing = |delivery| {
         let mock = MockService::new(move |_, _| async move {
             tokio::task::yield_now().await;
@@ -189,7 +189,7 @@ async fn a_server_that_loses_the_connections_of_all_its_tools_is_left_alone() {
     setting.ask_many(5).await;
     assert_eq!(setting.state(), BreakerState::Open);
     let error = setting.ask(read("another")).await.unwrap_err();
-    assert!(error.message().contains("13 failures in a row"), "{error}");
+    assert!(error.message().contains("5 failures in a row"), "{error}");
     // one tool's lost probe leaves the place to the next call, and another's opens it for longer
     advance(Duration::from_secs(10)).await;
     setting.ask(read("get_7")).await.unwrap_err();
@@ -313,7 +313,7 @@ async fn a_connection_that_is_back_closes_it_and_an_operator_holds_it() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_probe_hears_when_it_is_due() {
     let setting = Setting::new();
-    let circuit = setting.set.server_circuit(&setting.server);
+    let circuit = setting.set.circuit(&setting.server, Subject::Server);
     let start = tokio::time::Instant::now();
     let waiting = tokio::spawn({
         let circuit = circuit.clone();
@@ -333,7 +333,7 @@ async fn dropped_at_any_time_a_call_leaves_no_place_taken() {
     let (mock, gate) = MockService::gated();
     let service = ServiceBuilder::new()
         .layer(BreakerLayer::of_server(
-            &setting.set,
+            setting.set.clone(),
             setting.server.clone(),
         ))
         .layer(BreakerLayer::new(

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_breaker::{Breaker, BreakerConfig, BreakerSet, BreakerState};
+use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
 use callward_core::{Delivery, ErrorKind, ProgressSink, ServerId, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, call, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{advance, sleep};
 use tower::ServiceExt;
+use tower_layer::Layer;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -19,7 +20,7 @@ fn read() -> ToolCall {
 }
 
 fn breaker(inner: MockService, set: &BreakerSet) -> Breaker<MockService> {
-    Breaker::new(inner, set.clone(), ServerId::new("a").unwrap())
+    BreakerLayer::new(set.clone(), ServerId::new("a").unwrap()).layer(inner)
 }
 
 fn set(config: BreakerConfig) -> BreakerSet {

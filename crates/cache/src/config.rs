@@ -3,26 +3,28 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Serialize};
 
 use crate::scope::ScopeRules;
 
 /// The settings of the cache. The tool's plan decides which calls are cached and for how long.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct CacheConfig {
     /// Whether anything is cached. Default: `true`.
     pub enabled: bool,
     /// The bytes that all entries together may take, keys and bookkeeping included. Default: 64
     /// MiB.
+    #[serde(with = "callward_core::human::size")]
     pub max_bytes: u64,
     /// The largest body of one result that is kept, in bytes. Default: 1 MiB.
+    #[serde(with = "callward_core::human::size")]
     pub max_item_bytes: u64,
     /// When the store is full, results that took longer than this are kept longer, in proportion to
-    /// the time; for all others only use and size count. In configuration: `slow_threshold_ms`.
+    /// the time; for all others only use and size count.
     /// Default: 500 milliseconds.
-    #[serde(rename = "slow_threshold_ms", deserialize_with = "millis")]
+    #[serde(skip)]
     pub slow_threshold: Duration,
     /// Which principals share results. Default: none.
     pub partition: Partition,
@@ -31,16 +33,15 @@ pub struct CacheConfig {
     pub idempotent_writes: bool,
     /// How long after its dispatch a call without evidence shares its result: with calls in flight,
     /// and with sessions that have not received it. Only where the lifetime is
-    /// [learned](callward_core::Lifetime::Learned). In configuration: `burst_ms`. Default: 500
+    /// [learned](callward_core::Lifetime::Learned). Default: 500
     /// milliseconds.
-    #[serde(rename = "burst_ms", deserialize_with = "millis")]
+    #[serde(with = "callward_core::human::duration")]
     pub burst: Duration,
     /// How long after its end a write that may still land keeps its write set out of the cache, at
     /// most: four times the p99 of its tool's writes, but at least a second, if that is shorter.
     /// After that, and until the deadline of the call and its attempt timeout have passed, results
-    /// are served within the [`burst`](Self::burst) window only. Below a second counts as a second.
-    /// In configuration: `settle_ms`. Default: 10 seconds.
-    #[serde(rename = "settle_ms", deserialize_with = "millis")]
+    /// are served within the [`burst`](Self::burst) window only. Below a second counts as a second. Default: 10 seconds.
+    #[serde(with = "callward_core::human::duration")]
     pub settle: Duration,
     /// The largest probability that a repeated call has another answer, of those served by
     /// evidence. Above 0.5 counts as 0.5. Default: 0.01.
@@ -53,14 +54,14 @@ pub struct CacheConfig {
     #[serde(skip)]
     pub scopes: ScopeRules,
     /// How long after its lifetime the result of a read may still be served, marked as stale, while
-    /// one call in the background fetches a new one. The server may shorten it. In configuration:
-    /// `stale_while_revalidate_ms`. Default: zero, not at all.
-    #[serde(rename = "stale_while_revalidate_ms", deserialize_with = "millis")]
+    /// one call in the background fetches a new one. The server may shorten it.
+    /// Default: zero, not at all.
+    #[serde(with = "callward_core::human::duration")]
     pub stale_while_revalidate: Duration,
     /// How long after its lifetime the result of a read may still be served, marked as stale, in
-    /// place of a failure of the server. The server may shorten it. In configuration:
-    /// `stale_if_error_ms`. Default: zero, not at all.
-    #[serde(rename = "stale_if_error_ms", deserialize_with = "millis")]
+    /// place of a failure of the server. The server may shorten it.
+    /// Default: zero, not at all.
+    #[serde(with = "callward_core::human::duration")]
     pub stale_if_error: Duration,
     /// Seeds the secret under which calls become keys, so that a replay gives the same figures each
     /// time. A client that knows the secret can make two calls share a key: never set it for
@@ -93,7 +94,7 @@ impl Default for CacheConfig {
 /// Which principals share results.
 ///
 /// Results of writes, and of tools whose results are restricted, are never shared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Partition {
@@ -104,11 +105,6 @@ pub enum Partition {
     Shared,
 }
 
-/// Reads whole milliseconds.
-fn millis<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    u64::deserialize(from).map(Duration::from_millis)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -116,19 +112,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_milliseconds_and_unknown_keys_are_errors() {
+    fn times_have_a_unit() {
         let read = |value| serde_json::from_value::<CacheConfig>(value);
         let config = read(json!({
-            "stale_while_revalidate_ms": 1500,
-            "stale_if_error_ms": 60_000,
-            "slow_threshold_ms": 250,
-            "settle_ms": 4000,
+            "stale_while_revalidate": "1500ms",
+            "stale_if_error": "1m",
+            "settle": "4s",
+            "max_bytes": "1MiB",
         }));
         let expected = CacheConfig {
             stale_while_revalidate: Duration::from_millis(1500),
             stale_if_error: Duration::from_secs(60),
-            slow_threshold: Duration::from_millis(250),
             settle: Duration::from_secs(4),
+            max_bytes: 1 << 20,
             ..CacheConfig::default()
         };
         assert_eq!(config.unwrap(), expected);

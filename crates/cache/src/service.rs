@@ -18,13 +18,17 @@ use crate::write::Write;
 /// Answers calls from the cache where their plan allows it, and forwards the rest.
 #[derive(Debug, Clone)]
 pub struct Cache<S> {
-    inner: S,
+    /// Shared, so that a clone for a hit copies no layer.
+    inner: Arc<S>,
     shared: Arc<Shared>,
 }
 
 impl<S> Cache<S> {
     pub(crate) fn new(inner: S, shared: Arc<Shared>) -> Self {
-        Self { inner, shared }
+        Self {
+            inner: Arc::new(inner),
+            shared,
+        }
     }
 }
 
@@ -52,6 +56,9 @@ impl<S: ToolService> Cache<S> {
             },
             Route::Read(lookup) => {
                 let (look, key) = self.look(&version, &lookup, call);
+                if let Look::Hit(entry) = look {
+                    return Decision::Hit(entry.output().clone());
+                }
                 let read = Read {
                     shared: shared.clone(),
                     version,
@@ -59,9 +66,8 @@ impl<S: ToolService> Cache<S> {
                     verifies: matches!(look, Look::Verify),
                 };
                 let output = match (look, key) {
-                    (Look::Hit(entry), _) => Some(entry.output().clone()),
                     (Look::Ended(entry), Some(key)) => {
-                        read.while_revalidating(key, &entry, &self.inner, call)
+                        read.while_revalidating(key, &entry, &*self.inner, call)
                     }
                     _ => None,
                 };
@@ -91,7 +97,7 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> CacheFuture {
-        let inner = || self.inner.clone();
+        let inner = || S::clone(&self.inner);
         match self.decide(&call) {
             Decision::Hit(output) => CacheFuture::hit(output),
             Decision::Forward => CacheFuture::pending(inner().oneshot(call)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use callward_core::{ReplicaSetId, Tool, ToolCall, ToolName};
 use dashmap::DashMap;
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
 use crate::durations::Durations;
@@ -19,7 +20,7 @@ use crate::stats::{Counts, ToolStats};
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     /// By the tool's address: each version holds its tool, so no address is used twice.
-    versions: DashMap<usize, Arc<Version>>,
+    versions: DashMap<usize, Arc<Version>, RandomState>,
     records: DashMap<(ReplicaSetId, ToolName), Arc<Record>>,
     /// With this many versions, those that no caller holds are removed.
     max_versions: AtomicUsize,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 mod algebra;
@@ -82,34 +82,28 @@ pub struct Annotations {
     pub vendor: BTreeMap<String, Value>,
 }
 
-/// How much work a call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the published vocabulary has exactly these three"
-)]
-pub enum Complexity {
-    /// Little work.
-    Simple,
-    /// Some work.
-    Medium,
-    /// Heavy work: such calls prefer servers of category `high-compute`.
-    Complex,
+words! {
+    /// How much work a call is.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Complexity {
+        /// Little work.
+        Simple = "simple",
+        /// Some work.
+        Medium = "medium",
+        /// Heavy work: such calls prefer servers of category `high-compute`.
+        Complex = "complex",
+    }
 }
 
-/// Who may see a tool's results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the published vocabulary has exactly these three"
-)]
-pub enum SecurityLevel {
-    /// Anyone.
-    Public,
-    /// Principals of the same organisation.
-    Internal,
-    /// The calling principal only: results are never shared.
-    Restricted,
+words! {
+    /// Who may see a tool's results.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    SecurityLevel {
+        /// Anyone.
+        Public = "public",
+        /// Principals of the same organisation.
+        Internal = "internal",
+        /// The calling principal only: results are never shared.
+        Restricted = "restricted",
+    }
 }

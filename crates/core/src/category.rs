@@ -1,44 +1,37 @@
 //! Three kinds of tools: those that read, write, delete.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
 use crate::{Annotations, Resolved};
 
-/// What a tool is for, in one of MCPGate's three words.
-///
-/// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes away
-/// deletes, and no write counts as idempotent. Every category reaches into an open world. What a
-/// tool is for does not depend on the profile: how its calls are treated does.
-///
-/// | | `readOnlyHint` | `destructiveHint` | `idempotentHint` | `openWorldHint` |
-/// | --- | --- | --- | --- | --- |
-/// | read: list, search, get | true | false | true | true |
-/// | write: create, send, update | false | false | false | true |
-/// | delete: delete, archive, remove | false | true | false | true |
-///
-/// ```
-/// use callward_core::{Annotations, Category, Resolved, Source};
-///
-/// let hints = Annotations::default().with_destructive(true).with_idempotent(true);
-/// let category = Category::of(&Resolved::from_single(hints, Source::Declared));
-/// assert_eq!(category, Category::Delete);
-/// assert_eq!(category.hints().idempotent_hint, Some(false));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the published vocabulary has exactly these three"
-)]
-pub enum Category {
-    /// Changes nothing.
-    Read,
-    /// Adds, sends or changes something.
-    Write,
-    /// Takes something away.
-    Delete,
+words! {
+    /// What a tool is for, in one of MCPGate's three words.
+    ///
+    /// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes away
+    /// deletes, and no write counts as idempotent. Every category reaches into an open world. What a
+    /// tool is for does not depend on the profile: how its calls are treated does.
+    ///
+    /// | | `readOnlyHint` | `destructiveHint` | `idempotentHint` | `openWorldHint` |
+    /// | --- | --- | --- | --- | --- |
+    /// | read: list, search, get | true | false | true | true |
+    /// | write: create, send, update | false | false | false | true |
+    /// | delete: delete, archive, remove | false | true | false | true |
+    ///
+    /// ```
+    /// use callward_core::{Annotations, Category, Resolved, Source};
+    ///
+    /// let hints = Annotations::default().with_destructive(true).with_idempotent(true);
+    /// let category = Category::of(&Resolved::from_single(hints, Source::Declared));
+    /// assert_eq!(category, Category::Delete);
+    /// assert_eq!(category.hints().idempotent_hint, Some(false));
+    /// ```
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Category {
+        /// Changes nothing.
+        Read = "read",
+        /// Adds, sends or changes something.
+        Write = "write",
+        /// Takes something away.
+        Delete = "delete",
+    }
 }
 
 impl Category {
@@ -67,32 +60,6 @@ impl Category {
             .with_destructive(self == Self::Delete)
             .with_idempotent(self == Self::Read)
             .with_open_world(true)
-    }
-
-    /// Returns the word used in JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-        }
-    }
-
-    /// Returns the word shown to people.
-    #[must_use]
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Read => "Read",
-            Self::Write => "Write",
-            Self::Delete => "Delete",
-        }
-    }
-}
-
-impl fmt::Display for Category {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{Reopening, ServerId, Trail};
 
@@ -19,34 +19,21 @@ pub use history::FailedAttempt;
 pub use kind::ErrorKind;
 pub use outcome::OutcomeUnknown;
 
-/// How far a failed call got. Together with the tool's plan this decides whether it may be repeated;
-/// [`ErrorKind`] alone never does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a call was not sent, was answered, or nobody knows"
-)]
-pub enum Delivery {
-    /// The server replied. A reply that reports a fault is no promise that nothing happened.
-    Answered,
-    /// The call certainly never reached the server.
-    NotSent,
-    /// The call was sent, at least in part, and no reply came: it may have run, or still run.
-    Unknown,
+words! {
+    /// How far a failed call got. Together with the tool's plan this decides whether it may be repeated;
+    /// [`ErrorKind`] alone never does.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Delivery {
+        /// The server replied. A reply that reports a fault is no promise that nothing happened.
+        Answered = "answered",
+        /// The call certainly never reached the server.
+        NotSent = "not_sent",
+        /// The call was sent, at least in part, and no reply came: it may have run, or still run.
+        Unknown = "unknown",
+    }
 }
 
 impl Delivery {
-    /// Returns the word used in spans and JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::NotSent => "not_sent",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// Reads how far a call got off the code and the `data` of an error, if they are those of another
     /// instance of this runtime: [`ToolError::RUNTIME_CODE`], and the word as `delivery`.
     #[must_use]
@@ -60,12 +47,6 @@ impl Delivery {
         }
         let told: Data = serde_json::from_slice(data).ok()?;
         Some(told.delivery)
-    }
-}
-
-impl fmt::Display for Delivery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -321,7 +302,8 @@ impl ToolError {
     }
 
     /// Returns all attempts of the call, in their order, the last one included. Empty where there
-    /// was one attempt only, which the error itself tells of.
+    /// was one attempt only, except for a write that may have run although its server reports a
+    /// fault.
     #[must_use]
     pub fn history(&self) -> &[FailedAttempt] {
         self.0.history.as_deref().unwrap_or_default()
@@ -375,7 +357,8 @@ impl fmt::Display for ToolError {
         if self.0.attempts > 1 {
             write!(f, ", {} attempts", self.0.attempts)?;
         }
-        for (place, attempt) in self.history().iter().enumerate() {
+        let several = Some(self.history()).filter(|history| history.len() > 1);
+        for (place, attempt) in several.unwrap_or_default().iter().enumerate() {
             write!(f, "{} {attempt}", if place == 0 { ":" } else { "," })?;
         }
         f.write_str(")")

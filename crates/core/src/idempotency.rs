@@ -77,7 +77,7 @@ impl From<MadeKey> for IdempotencyKey {
 
 impl IdempotencyKey {
     /// The longest text a key may have, in bytes. Servers that take keys take at least this.
-    pub const MAX_LEN: usize = 64;
+    pub(crate) const MAX_LEN: usize = 64;
 
     /// Makes a key that no other call has, here or in another process.
     #[must_use]

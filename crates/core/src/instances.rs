@@ -1,43 +1,27 @@
 //! Whose instance of a server a call goes to.
 
-use std::fmt;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use crate::{Caller, Principal, SessionId};
 
-/// How the state that a server keeps is divided among those who call it.
-///
-/// Many servers keep state per client: a browser's tabs, a cursor, a list of thoughts. The protocol
-/// gives each client a process, or a session, of its own. Where clients share one instance, each sees
-/// and changes what the others do.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Instances {
-    /// One instance serves all callers.
-    #[default]
-    Shared,
-    /// One instance per principal.
-    Principal,
-    /// One instance per session of a principal. Calls without a session have one per principal.
-    Session,
+words! {
+    /// How the state that a server keeps is divided among those who call it.
+    ///
+    /// Many servers keep state per client: a browser's tabs, a cursor, a list of thoughts. The protocol
+    /// gives each client a process, or a session, of its own. Where clients share one instance, each sees
+    /// and changes what the others do.
+    #[non_exhaustive]
+    Instances {
+        /// One instance serves all callers.
+        Shared = "shared",
+        /// One instance per principal.
+        Principal = "principal",
+        /// One instance per session of a principal. Calls without a session have one per principal.
+        Session = "session",
+    } default Shared
 }
 
 impl Instances {
-    /// Returns the word used in configuration and output.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Principal => "principal",
-            Self::Session => "session",
-        }
-    }
-
     /// Returns whose instance serves a caller; `None` if all callers share one.
     #[must_use]
     #[inline]
@@ -51,12 +35,6 @@ impl Instances {
             principal: &caller.principal,
             session,
         })
-    }
-}
-
-impl fmt::Display for Instances {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -1,25 +1,25 @@
-//! The words every Callward crate shares.
+//! The types that every Callward crate shares.
 //!
-//! A [`Tool`] is one callable operation. What it says about itself are its [`Annotations`]; gaps
-//! are filled by [`infer`], sources are weighed by [`resolve`], and the result is frozen into one
-//! [`CallPlan`]. Every layer of the stack reads that plan and nothing else: no layer looks at a
-//! hint. Where a tool does what an argument says, the operator's rules over it [`refine`] the plan.
-//! [`judge`](fn@judge) goes the whole way in one step; the table at its end is a [`Profile`].
+//! A [`Tool`] is one callable operation. A server states its [`Annotations`]; [`infer`] fills the gaps,
+//! [`resolve`] weighs the sources, and the result is frozen into one [`CallPlan`]. Every layer of the
+//! stack reads that plan and never a hint. Rules over arguments [`refine`] the plan of a tool that
+//! does what an argument says. [`judge`](fn@judge) goes the whole way in one step; the table at its end
+//! is a [`Profile`].
 //!
-//! Beside that way stand [`lint`], what an author should look at, and [`activity`], what people are
-//! told: a risk, a [`Category`] and a line for each call. Neither decides anything.
+//! Beside that way are [`lint`], findings for authors of servers, and [`Category`]. Neither decides
+//! anything, except that a profile may plan by category.
 //!
-//! A call is one type all the way down, [`ToolCall`], its answer is a [`ToolOutput`], its failure
-//! a [`ToolError`] that says how far the call got ([`Delivery`]). Layers are therefore generic over
-//! their inner service only; the bound is [`ToolService`].
+//! All layers take a [`ToolCall`] and return a [`ToolOutput`] or a [`ToolError`], which states how far
+//! the call got ([`Delivery`]). So each is generic over its inner service only; the bound is
+//! [`ToolService`].
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
-pub mod activity;
+#[macro_use]
+mod words;
+
 mod annotations;
-mod approval;
 mod attempt;
-mod by_tool;
 mod call;
 mod caller;
 mod category;
@@ -30,14 +30,15 @@ mod effect;
 mod error;
 mod fingerprint;
 mod freshness;
+pub mod human;
 mod idempotency;
 pub mod infer;
 mod instances;
 mod judge;
-mod lanes;
 pub mod lint;
 mod members;
 mod name;
+mod one_line;
 mod output;
 mod peer;
 mod plan;
@@ -61,14 +62,11 @@ mod tool;
 pub mod trail;
 mod verifier;
 mod weight;
-mod words;
 
 pub use annotations::{
     AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
 };
-pub use approval::{Approval, ApprovalVerdict};
 pub use attempt::{Attempt, Avoided};
-pub use by_tool::ByTool;
 pub use call::ToolCall;
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
@@ -83,7 +81,6 @@ pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use instances::{InstanceStatus, Instances, Owner};
 pub use judge::{Judgement, judge};
-pub use lanes::Lanes;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::activity::one_line;
+use crate::one_line::one_line;
 
 /// A name that cannot be used, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

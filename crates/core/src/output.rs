@@ -48,8 +48,6 @@ struct Answer {
     body: Bytes,
     is_error: bool,
     status: OutputStatus,
-    /// What was said of its freshness beside the body. Few answers have any.
-    freshness: Option<Arc<Freshness>>,
 }
 
 /// An answer that is not a JSON object with the members a tool result has, or that clients may be unable
@@ -169,45 +167,14 @@ impl ToolOutput {
             body,
             is_error,
             status,
-            freshness: None,
         }))
     }
 
-    /// Adds what the source says about freshness beside the body: for a tool in process. What is said
-    /// more than once counts in its strictest form.
-    #[must_use]
-    pub fn with_freshness(mut self, said: Freshness) -> Self {
-        let said = match &self.0.freshness {
-            Some(known) => known.strictest(said),
-            None => said,
-        };
-        Arc::make_mut(&mut self.0).freshness = (said != Freshness::SILENT).then(|| Arc::new(said));
-        self
-    }
-
-    /// Adds what a `Cache-Control` header says: for a tool in process that asks over HTTP. See
-    /// [`Freshness::from_cache_control`].
-    ///
-    /// ```
-    /// use callward_core::ToolOutput;
-    ///
-    /// let output = ToolOutput::text("sunny").with_cache_control("max-age=60");
-    /// assert_eq!(output.freshness().max_age.map(|age| age.as_secs()), Some(60));
-    /// ```
-    #[must_use]
-    pub fn with_cache_control(self, value: &str) -> Self {
-        self.with_freshness(Freshness::from_cache_control(value))
-    }
-
-    /// Returns what is said about freshness, beside the body and in it. Reads the whole body: meant
-    /// for who is about to keep the answer.
+    /// Returns what the body says about freshness. Reads all of it: for a cache that is about to keep
+    /// the answer.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
-        let said = Freshness::from_result(&self.0.body);
-        match &self.0.freshness {
-            Some(known) => known.strictest(said),
-            None => said,
-        }
+        Freshness::from_result(&self.0.body)
     }
 
     /// Moves the body into memory of exactly its size. What is kept for long should be: a body may
@@ -226,7 +193,6 @@ impl ToolOutput {
             body,
             is_error: self.0.is_error,
             status: self.0.status,
-            freshness: self.0.freshness.clone(),
         }))
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::trail::{Decision, Stage, Verdict};
-use crate::{Approval, Attempt, ErrorKind, RouteDecision, ServerId, Spent};
+use crate::{Attempt, ErrorKind, RouteDecision, ServerId, Spent};
 
 mod log;
 mod status;
@@ -65,7 +65,6 @@ pub struct CallRecord {
     repeated: AtomicBool,
     hedge: AtomicU8,
     guarded: AtomicBool,
-    approval: OnceLock<Approval>,
     attempts: Mutex<Vec<AttemptRecord>>,
     counts_only: AtomicBool,
     spent: Spent,
@@ -76,7 +75,7 @@ pub struct CallRecord {
 
 impl CallRecord {
     /// So many decisions of each stage are kept: the first ones, and the last.
-    pub const MOST_OF_A_STAGE: usize = 16;
+    pub(crate) const MOST_OF_A_STAGE: usize = 16;
 
     /// Starts an empty record.
     #[must_use]
@@ -92,42 +91,6 @@ impl CallRecord {
             counts_only: AtomicBool::new(true),
             ..Self::default()
         }
-    }
-
-    /// Empties the record for another call, as one [for counting](Self::for_counting). What it has room
-    /// for, it keeps.
-    pub fn clear_for_counting(&mut self) {
-        // each by its name, so that none can be forgotten
-        let Self {
-            cache,
-            bypass,
-            age,
-            scope,
-            started,
-            repeated,
-            hedge,
-            guarded,
-            approval,
-            attempts,
-            counts_only,
-            spent,
-            server,
-            log,
-        } = self;
-        *cache.get_mut() = 0;
-        *started.get_mut() = 0;
-        *repeated.get_mut() = false;
-        *hedge.get_mut() = 0;
-        *guarded.get_mut() = false;
-        *counts_only.get_mut() = true;
-        *spent = Spent::default();
-        *bypass = OnceLock::new();
-        *age = OnceLock::new();
-        *scope = OnceLock::new();
-        *approval = OnceLock::new();
-        own(attempts).clear();
-        *own(server) = None;
-        own(log).clear();
     }
 
     /// Says whether layers are to write how they decided.
@@ -252,17 +215,6 @@ impl CallRecord {
         self.guarded.load(Ordering::Relaxed)
     }
 
-    /// Writes what somebody said who was asked before the call. A call is asked for once.
-    pub fn set_approval(&self, approval: Approval) {
-        let _first = self.approval.set(approval);
-    }
-
-    /// Returns what somebody said who was asked before the call, if anybody was.
-    #[must_use]
-    pub fn approval(&self) -> Option<&Approval> {
-        self.approval.get()
-    }
-
     /// Writes which server the router chose for the running attempt, and why.
     pub fn set_server(&self, server: ServerId, reason: &'static str) {
         *lock(&self.server) = Some((server, reason));
@@ -324,11 +276,6 @@ impl CallRecord {
 /// A record is only told about, never relied on: a panic elsewhere must not spread through it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Does as [`lock`], by whoever shares the record with nobody.
-fn own<T>(mutex: &mut Mutex<T>) -> &mut T {
-    mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl RouteDecision {
 
     /// Says whether the decision is one of this attempt of its call.
     #[must_use]
-    pub fn is_of(&self, attempt: &crate::Attempt) -> bool {
+    pub(crate) fn is_of(&self, attempt: &crate::Attempt) -> bool {
         self.attempt == attempt.number && self.beside == attempt.elsewhere_only
     }
 }

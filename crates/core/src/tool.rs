@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::activity::one_line;
 use crate::members::{Members, Text};
+use crate::one_line::one_line;
 use crate::readable;
 use crate::refine::{Applied, Refinements};
 use crate::{
-    Annotations, CallPlan, Fingerprint, FingerprintKey, Instances, ReplicaSetId, Resolved,
-    ToolName, Verifier,
+    Annotations, CallPlan, Fingerprint, FingerprintKey, Instances, InvalidName, Profile,
+    ReplicaSetId, Resolved, Source, ToolName, Verifier,
 };
 
 mod shape;
@@ -141,18 +142,37 @@ impl ToolDefinition {
                     .map_or(&*reason, |(text, _)| text);
                 let tool = InvalidDefinition::of(&raw, String::new()).tool;
                 let name = tool.and_then(|name| ToolName::new(name).ok());
-                Self {
-                    raw,
-                    name: name.unwrap_or_else(|| ToolName::numbered(position)),
-                    title: None,
-                    description: None,
-                    input_schema: None,
-                    annotations: Annotations::default(),
-                    requires_task: false,
-                    fault: None,
-                }
-                .with_fault(reason)
+                let name = name.unwrap_or_else(|| ToolName::numbered(position));
+                let empty = Self::empty(name);
+                Self { raw, ..empty }.with_fault(reason)
             }
+        }
+    }
+
+    /// Makes the definition of a tool that takes any object.
+    fn named(name: ToolName, annotations: Annotations) -> Self {
+        let raw = json!({
+            "name": name,
+            "inputSchema": {"type": "object"},
+            "annotations": annotations,
+        });
+        Self {
+            raw: raw.to_string().into(),
+            annotations,
+            ..Self::empty(name)
+        }
+    }
+
+    fn empty(name: ToolName) -> Self {
+        Self {
+            raw: Bytes::new(),
+            name,
+            title: None,
+            description: None,
+            input_schema: None,
+            annotations: Annotations::default(),
+            requires_task: false,
+            fault: None,
         }
     }
 
@@ -274,6 +294,62 @@ impl Tool {
         }
     }
 
+    /// Makes a tool that changes nothing.
+    ///
+    /// This and its three siblings make a tool of the replica set `local` for a layer that runs
+    /// without a stack. The plan is that of [`Profile::standard`].
+    ///
+    /// ```
+    /// use callward_core::{Effect, Tool, ToolCall};
+    ///
+    /// let call = ToolCall::new(Tool::read_only("get_rate")?, r#"{"currency":"EUR"}"#);
+    /// assert_eq!(call.plan().effect, Effect::ReadOnly);
+    /// # Ok::<(), callward_core::InvalidName>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidName`] if the name cannot be that of a tool.
+    pub fn read_only(name: &str) -> Result<Arc<Self>, InvalidName> {
+        Self::with_hints(name, Annotations::default().with_read_only(true))
+    }
+
+    /// Makes a tool that changes something, and nothing more when an equal call follows.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_only`](Self::read_only).
+    pub fn idempotent(name: &str) -> Result<Arc<Self>, InvalidName> {
+        let hints = Annotations::default().with_destructive(false);
+        Self::with_hints(name, hints.with_idempotent(true))
+    }
+
+    /// Makes a tool that changes something each time it runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_only`](Self::read_only).
+    pub fn mutating(name: &str) -> Result<Arc<Self>, InvalidName> {
+        Self::with_hints(name, Annotations::default().with_destructive(false))
+    }
+
+    /// Makes a tool that may destroy or overwrite something.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_only`](Self::read_only).
+    pub fn destructive(name: &str) -> Result<Arc<Self>, InvalidName> {
+        Self::with_hints(name, Annotations::default().with_destructive(true))
+    }
+
+    fn with_hints(name: &str, hints: Annotations) -> Result<Arc<Self>, InvalidName> {
+        let set = ReplicaSetId::new("local")?;
+        let definition = ToolDefinition::named(ToolName::new(name)?, hints.clone());
+        let resolved = Resolved::from_single(hints, Source::Operator);
+        let plan = CallPlan::derive(&resolved, &Profile::standard());
+        Ok(Arc::new(Self::new(set, definition, resolved, plan)))
+    }
+
     /// Adds rules over the arguments. Default: none.
     #[must_use]
     pub fn with_refinements(mut self, refinements: Refinements) -> Self {
@@ -368,5 +444,29 @@ impl Tool {
     #[must_use]
     pub fn digest(&self) -> Fingerprint {
         self.digest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Effect;
+
+    #[test]
+    fn a_tool_made_in_one_line_has_the_plan_of_its_hints() {
+        type Make = fn(&str) -> Result<Arc<Tool>, InvalidName>;
+        for (make, effect) in [
+            (Tool::read_only as Make, Effect::ReadOnly),
+            (Tool::idempotent, Effect::Idempotent),
+            (Tool::mutating, Effect::Mutating),
+            (Tool::destructive, Effect::Destructive),
+        ] {
+            let tool = make("rate").unwrap();
+            assert_eq!((tool.plan().effect, tool.set().as_str()), (effect, "local"));
+            let listed = ToolDefinition::from_json(tool.definition().raw().clone()).unwrap();
+            assert_eq!(listed.annotations(), tool.definition().annotations());
+            assert_eq!(listed.digest(), tool.digest());
+            assert!(make("").is_err());
+        }
     }
 }

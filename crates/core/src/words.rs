@@ -1,27 +1,27 @@
 //! Enums whose variants are words: one list of variants, words and meanings.
 
-/// Makes an enum of words: what JSON, spans and tables show is the word beside each variant, and what
-/// documents say of it is its line of documentation.
+/// Makes an enum of words. JSON, spans and tables show the word beside each variant; its line of
+/// documentation is also its meaning. Variants are ordered as they are listed.
 macro_rules! words {
     (
-        $(#[$doc:meta])* $name:ident {
-            $(#[doc = $meaning:literal] $variant:ident = $word:literal,)+
-        }
+        $(#[$meta:meta])* $name:ident {
+            $($(#[doc = $meaning:literal])+ $variant:ident = $word:literal,)+
+        } $(default $default:ident)?
     ) => {
-        $(#[$doc])*
+        $(#[$meta])*
         #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, Hash, ::serde::Serialize, ::serde::Deserialize,
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize,
+            ::serde::Deserialize,
         )]
-        #[non_exhaustive]
         pub enum $name {
-            $(#[doc = $meaning] #[serde(rename = $word)] $variant,)+
+            $($(#[doc = $meaning])+ #[serde(rename = $word)] $variant,)+
         }
 
         impl $name {
             /// All of them, in their order.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// Returns the word used in spans, metrics, tables and JSON.
+            /// Returns the word used in configs, spans, metrics, tables and JSON.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -33,10 +33,16 @@ macro_rules! words {
             #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self {
-                    $(Self::$variant => $meaning.trim_ascii(),)+
+                    $(Self::$variant => concat!($($meaning),+).trim_ascii(),)+
                 }
             }
         }
+
+        $(impl Default for $name {
+            fn default() -> Self {
+                Self::$default
+            }
+        })?
 
         impl ::std::fmt::Display for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
@@ -45,5 +51,3 @@ macro_rules! words {
         }
     };
 }
-
-pub(crate) use words;

@@ -6,7 +6,7 @@
 //! | `/metrics` | Prometheus text |
 //! | `/readyz` | as on the public listener, and the servers with their errors |
 //!
-//! Nobody is authenticated here, so it listens on loopback or on a socket with mode 0600, and refuses
+//! Callers are not authenticated here, so it listens on loopback or on a socket with mode 0600, and refuses
 //! what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
 
 use std::borrow::Cow;
@@ -27,8 +27,7 @@ use crate::config::AdminAddress;
 use crate::connections::ConnectionLimits;
 use crate::error::AppError;
 use crate::http::{Operator, bind, json, scrape};
-use crate::readiness::Readiness;
-use crate::{api, connections};
+use crate::{api, connections, readiness};
 
 /// Where it listens if nothing else is configured.
 pub(crate) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7421);
@@ -105,9 +104,9 @@ impl Listener {
 /// Puts the routes together.
 pub(crate) fn routes(operator: Arc<Operator>) -> Router {
     let (ready, metrics) = (operator.clone(), operator.clone());
-    let readiness = async move || Readiness::with_servers(&ready).respond();
+    let ready = async move || readiness::respond(&ready, true);
     Router::new()
-        .route("/readyz", get(readiness))
+        .route("/readyz", get(ready))
         .route("/metrics", get(async move || scrape(&metrics)))
         .nest("/api", api::routes(operator))
         .layer(from_fn(for_operators))
@@ -123,7 +122,7 @@ async fn for_operators(request: Request, next: Next) -> Response {
 /// Browsers say whether a page asks for something, even where they send no `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Says why a request is refused; nothing if it is not.
+/// Returns why a request is refused; `None` if it is not.
 fn refused(uri: &Uri, headers: &HeaderMap) -> Option<Cow<'static, str>> {
     let of_a_page = |site: &[u8]| site != b"none";
     if headers.contains_key(header::ORIGIN)

@@ -21,7 +21,7 @@ mod replay;
 mod servers;
 
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
-pub(crate) use breakers::{Breakers, BreakersCommand, WhichBreaker};
+pub(crate) use breakers::{Breakers, BreakersCommand};
 pub(crate) use cache::{Cache, CacheCommand, PurgeArgs};
 pub(crate) use gateway::Gateway;
 pub(crate) use limits::Limits;
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Annotate(Annotate),
     /// Check the hints and names of a server's tools, for its author and for CI
     Lint(Lint),
-    /// Call one tool, and say what became of the call
+    /// Call one tool, and show how the call went
     Call(Call),
     /// List the tools and what is made of each
     Tools(Tools),

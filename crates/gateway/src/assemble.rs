@@ -3,16 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use callward::cache::{CacheConfig, ToolScopes};
+use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
 use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
-use callward::{
-    Annotations, DiscoveryConfig, LimitsConfig, RuleSet, Server, Stack, StackBuilder, Startup,
-};
-use callward_mcp::upstream::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
+use callward::{Annotations, DiscoveryConfig, LimitsConfig, Server, Stack, StackBuilder, Startup};
+use callward_mcp::upstream::{CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream};
 
 use crate::audit;
-use crate::config::{Config, EraName, Partition, Rules, ServerConfig, ServerLimits, TargetConfig};
+use crate::config::{self, Config, ServerConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::telemetry;
@@ -84,24 +82,24 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
         None => Stack::builder(),
     };
-    let stack = match &config.audit {
-        Some(file) => stack.audit(audit::open(file)?),
+    let stack = match &config.audit.path {
+        Some(path) => stack.audit(audit::open(path, &config.audit)?),
         None => stack,
     };
     Ok(stack
         .profile(config.profile.clone())
         .freshness(config.cache.freshness)
-        .rules(rule_set(config.rules))
-        .cache(cache(config))
-        .loop_guard(config.loop_guard)
+        .rules(config.rules)
+        .cache(config.cache.layer.clone())
+        .loop_guard(config.loop_guard.get())
         .retry(config.retry)
-        .hedge(config.hedge)
-        .breaker(config.breaker)
-        .server_breaker(config.server_breaker)
+        .hedge(config.hedge.get())
+        .breaker(config.breaker.layer())
+        .server_breaker(config.breaker.server.layer())
         .discovery(discovery)
         .limits(limits)
-        .router(config.router.clone())
-        .ping(config.ping)
+        .router(config.router.layer.clone())
+        .ping(config.router.ping.get())
         .call_deadline(config.call_deadline)
         .startup_timeout(config.startup_timeout)
         .kept_names(config.kept_names.clone())
@@ -110,22 +108,22 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .metrics(Arc::clone(counts.metrics())))
 }
 
-/// The settings that the environment has a say in.
+/// The settings that the environment can change.
 pub(crate) struct Timed {
     pub(crate) limits: LimitsConfig,
     pub(crate) discovery: DiscoveryConfig,
 }
 
-/// Returns how long attempts and listings may take. What the environment says beats the file:
-/// whoever starts the process for a client knows how long that client waits.
+/// Returns how long attempts and listings may take. The environment wins over the file: the client
+/// that starts the process knows how long it waits.
 ///
 /// # Errors
 ///
-/// [`AppError::Usage`] if the environment states a time that is none.
+/// [`AppError::Usage`] if the environment states no valid time.
 pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
     let mut timed = Timed {
-        limits: config.limits,
-        discovery: config.discovery,
+        limits: config.limits.layers(),
+        discovery: DiscoveryConfig::default().with_timeout(config.discovery.timeout),
     };
     let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) else {
         return Ok(timed);
@@ -139,34 +137,6 @@ pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
     Ok(timed)
 }
 
-/// Returns the rule set that a config names.
-pub(crate) const fn rule_set(rules: Rules) -> RuleSet {
-    match rules {
-        Rules::Standard => RuleSet::Standard,
-        Rules::Neurolink => RuleSet::Neurolink,
-    }
-}
-
-fn cache(config: &Config) -> CacheConfig {
-    let mut cache = CacheConfig::default();
-    cache.enabled = config.cache.enabled;
-    cache.max_bytes = config.cache.max_bytes;
-    cache.max_item_bytes = config.cache.max_item_bytes;
-    cache.slow_threshold = config.cache.slow_threshold;
-    cache.idempotent_writes = config.cache.idempotent_writes;
-    cache.burst = config.cache.burst;
-    cache.settle = config.cache.settle;
-    cache.stale_odds = config.cache.stale_odds;
-    cache.evidence_file.clone_from(&config.cache.evidence);
-    cache.stale_while_revalidate = config.cache.stale_while_revalidate;
-    cache.stale_if_error = config.cache.stale_if_error;
-    cache.partition = match config.cache.partition {
-        Partition::Principal => callward::cache::Partition::Principal,
-        Partition::Shared => callward::cache::Partition::Shared,
-    };
-    cache
-}
-
 /// The command that makes this program a server's supervisor. It is not for people, and help does not
 /// list it.
 pub(crate) const SUPERVISE: &str = "__supervise";
@@ -178,16 +148,17 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 ///
 /// # Errors
 ///
-/// [`AppError`] if its endpoint is none.
+/// [`AppError`] if its endpoint is invalid.
 pub(crate) fn upstream_of(
     config: &ServerConfig,
     environment: Environment,
     observer: Option<Arc<dyn PeerObserver>>,
 ) -> Result<Upstream, AppError> {
-    let target = match &config.target {
-        TargetConfig::Command { program, args, env } => {
-            let mut command = CommandSpec::new(program).with_args(args);
-            for (name, value) in env {
+    let table = &config.table;
+    let target = match (&table.command, &table.url) {
+        (Some(program), _) => {
+            let mut command = CommandSpec::new(program).with_args(&table.args);
+            for (name, value) in &table.env {
                 command = command.with_env(name, value);
             }
             if environment == Environment::Inherited {
@@ -195,22 +166,27 @@ pub(crate) fn upstream_of(
             }
             Target::Command(command)
         }
-        TargetConfig::Http { url, headers } => Target::Http(endpoint(url, headers)?),
+        (None, url) => Target::Http(endpoint(
+            url.as_deref().unwrap_or_default(),
+            &table.headers,
+        )?),
     };
-    let upstream = Upstream::builder(config.id.clone(), target).era(match config.era {
-        EraName::Auto => EraChoice::Auto,
-        EraName::Modern => EraChoice::Modern,
-        EraName::Legacy => EraChoice::Legacy,
-    });
-    let upstream = upstream
-        .max_message(config.max_message)
-        .max_connections(connections(config));
+    let spare = table.max_instances.saturating_sub(1).min(1);
+    let spare = table.spare.unwrap_or(spare);
+    let upstream = Upstream::builder(config.id.clone(), target)
+        .era(table.era)
+        .max_message(config::as_usize(table.max_message))
+        .max_connections(connections(table))
+        .spare(spare)
+        .idle(table.idle)
+        .max_instances(table.max_instances)
+        .reuse(false);
     // without `/proc` a supervisor would find no processes
     let upstream = match Path::new(THIS_PROGRAM).exists() {
         true => upstream.supervisor([THIS_PROGRAM, SUPERVISE]),
         false => upstream,
     };
-    let upstream = match config.idempotency_keys {
+    let upstream = match table.idempotency_keys {
         Some(send) => upstream.idempotency_keys(send),
         None => upstream,
     };
@@ -218,45 +194,52 @@ pub(crate) fn upstream_of(
         Some(observer) => upstream.observer(observer),
         None => upstream,
     };
-    Ok(config.instances.apply(upstream).start())
+    Ok(upstream.start())
 }
 
-/// How many connections a server gets for each call that may run, and for each instance: what it is told
-/// beside calls, and a stream of its own, need some too.
+/// How many connections a server gets for each call that may run, and for each instance: notifications
+/// and an own stream need some too.
 const CONNECTIONS_EACH: usize = 2;
 
 /// Returns how many connections there may be to a server. The limit of calls at once comes first, so that
 /// calls wait in its queue.
-fn connections(config: &ServerConfig) -> usize {
-    let limits = &config.limits;
-    let users = limits.max_concurrent.saturating_add(config.instances.max);
+fn connections(table: &config::Server) -> usize {
+    let users = table.max_concurrent.saturating_add(table.max_instances);
     users.saturating_mul(CONNECTIONS_EACH)
 }
 
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
-    let server = Server::new(upstream)
+    let table = &config.table;
+    let mut server = Server::new(upstream)
         .in_set(config.set.clone())
-        .weight(config.weight.get())
-        .trust(config.trust)
+        .weight(table.weight)
+        .trust(table.trust)
         .prefix(config.prefix.as_deref())
-        .state(config.state.clone())
-        .defaults(config.defaults.clone());
-    let server = match config.caching {
-        Some(caching) => server.caching(caching),
-        None => server,
-    };
-    let mut server = limited(server, &config.limits);
-    for category in &config.categories {
+        .state(table.state.clone())
+        .defaults(config.defaults.clone())
+        .cost_factor(table.cost_factor)
+        .max_concurrent(table.max_concurrent)
+        .max_waiting(table.max_waiting)
+        .shed(table.shed);
+    if let Some(permits) = table.max_concurrent_per_tool {
+        server = server.max_concurrent_per_tool(permits);
+    }
+    if let Some(calls) = table.calls_per_minute {
+        server = server.calls_per_minute(calls);
+    }
+    if let Some(caching) = config.caching {
+        server = server.caching(caching);
+    }
+    for category in &table.categories {
         server = server.category(category);
     }
-    for capability in &config.capabilities {
+    for capability in &table.capabilities {
         server = server.capability(capability);
     }
-    if let Some(zone) = &config.zone {
+    if let Some(zone) = &table.zone {
         server = server.zone(zone);
     }
-    server = server.cost_factor(config.cost_factor);
-    if let Some(mode) = config.instances.mode {
+    if let Some(mode) = table.instances {
         server = server.instances(mode);
     }
     for (tool, said) in &config.tools {
@@ -275,23 +258,9 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         if let Some(reader) = &said.verify_with {
             server = server.verify_with(tool.clone(), reader.clone());
         }
-        if let Some(places) = said.max_concurrent {
-            server = server.max_concurrent_of(tool.clone(), places);
+        if let Some(permits) = said.max_concurrent {
+            server = server.max_concurrent_of(tool.clone(), permits);
         }
-    }
-    server
-}
-
-fn limited(server: Server, limits: &ServerLimits) -> Server {
-    let mut server = server
-        .max_concurrent(limits.max_concurrent)
-        .max_waiting(limits.max_waiting)
-        .shed(limits.shed);
-    if let Some(places) = limits.max_concurrent_per_tool {
-        server = server.max_concurrent_per_tool(places);
-    }
-    if let Some(calls) = limits.calls_per_minute {
-        server = server.calls_per_minute(calls);
     }
     server
 }
@@ -300,8 +269,7 @@ fn endpoint(
     url: &str,
     headers: &std::collections::BTreeMap<String, String>,
 ) -> Result<HttpSpec, AppError> {
-    let unusable =
-        |error: callward_mcp::upstream::InvalidHttpSpec| AppError::Usage(error.to_string());
+    let unusable = |error: InvalidHttpSpec| AppError::Usage(error.to_string());
     let mut spec = HttpSpec::new(url).map_err(unusable)?;
     for (name, value) in headers {
         spec = spec.with_header(name, value).map_err(unusable)?;
@@ -311,22 +279,21 @@ fn endpoint(
 
 #[cfg(test)]
 mod tests {
-    use callward::Tools;
+    use callward::ServerId;
     use callward::limit::Shed;
 
     use super::*;
 
-    #[test]
-    fn every_limit_of_a_server_reaches_it() {
-        let limits = ServerLimits {
-            max_concurrent: 11,
-            max_waiting: 12,
-            shed: Shed::Oldest,
-            max_concurrent_per_tool: Some(13),
-            calls_per_minute: Some(14.0),
-        };
-        let server = limited(Server::new(Tools::new("a").unwrap()), &limits);
-        let told = format!("{server:?}");
+    #[tokio::test]
+    async fn every_limit_of_a_server_reaches_it() {
+        let mut config = ServerConfig::url(ServerId::new("a").unwrap(), "http://h/".to_owned());
+        let table = &mut config.table;
+        (table.max_concurrent, table.max_waiting) = (11, 12);
+        table.shed = Shed::Oldest;
+        (table.max_concurrent_per_tool, table.calls_per_minute) = (Some(13), Some(14.0));
+        let upstream = upstream_of(&config, Environment::Small, None).unwrap();
+        let server = server_of(&config, upstream);
+        let shown = format!("{server:?}");
         for part in [
             "max_concurrent: 11",
             "max_waiting: 12",
@@ -334,7 +301,7 @@ mod tests {
             "Some(13)",
             "Some(14.0)",
         ] {
-            assert!(told.contains(part), "{part} in {told}");
+            assert!(shown.contains(part), "{part} in {shown}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use callward::Stack;
 use callward::audit::{AuditKey, AuditLog};
 
-use crate::config::AuditFile;
+use crate::config::Audit;
 use crate::error::AppError;
 use crate::output::Screen;
 
@@ -14,9 +14,9 @@ use crate::output::Screen;
 /// # Errors
 ///
 /// [`AppError`] if it cannot be written, or the key cannot be read.
-pub(crate) fn open(file: &AuditFile) -> Result<AuditLog, AppError> {
-    let key = file.key_file.as_deref().map(read_key).transpose()?;
-    let config = file.config.clone().with_key(key);
+pub(crate) fn open(path: &Path, config: &Audit) -> Result<AuditLog, AppError> {
+    let key = config.key_file.as_deref().map(read_key).transpose()?;
+    let config = config.layer(path.to_owned()).with_key(key);
     AuditLog::open(&config).map_err(|error| match std::error::Error::source(&error) {
         Some(source) => AppError::Usage(format!("{error}: {source}")),
         None => AppError::Usage(error.to_string()),
@@ -37,7 +37,7 @@ pub(crate) fn read_key(path: &Path) -> Result<AuditKey, AppError> {
         .map_err(|fault| AppError::Usage(format!("{}: {}", path.display(), fault.reason())))
 }
 
-/// Writes what still waits, and says what is missing.
+/// Writes the records that wait, and warns of missing ones.
 pub(crate) async fn close(stack: &Stack, screen: &Screen) {
     let Some(log) = stack.audit() else {
         return;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
 use callward::core::{
@@ -14,7 +15,6 @@ use callward::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutp
 use callward_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 use callward_mcp::upstream::Upstream;
 use futures_util::StreamExt as _;
-use parking_lot::Mutex;
 
 use crate::inflight::Inflight;
 use crate::instructions;
@@ -40,7 +40,7 @@ pub(crate) struct StackBackend {
     /// What of a caller's baggage is passed on to servers.
     baggage: BaggageFilter,
     started: Started,
-    listing: Arc<Mutex<Arc<ToolListing>>>,
+    listing: Arc<ArcSwap<ToolListing>>,
 }
 
 impl StackBackend {
@@ -52,7 +52,7 @@ impl StackBackend {
         calls: Inflight,
         recorder: Recorder,
     ) -> Self {
-        let listing = Arc::new(Mutex::new(Arc::new(list(&stack.catalogue()))));
+        let listing = Arc::new(ArcSwap::from_pointee(list(&stack.catalogue())));
         Self {
             stack,
             upstreams,
@@ -166,11 +166,13 @@ impl Backend for StackBackend {
 
     fn tools(&self) -> Arc<ToolListing> {
         let catalogue = self.stack.catalogue();
-        let mut listing = self.listing.lock();
-        if listing.generation != catalogue.generation() {
-            *listing = Arc::new(list(&catalogue));
+        let listing = self.listing.load_full();
+        if listing.generation == catalogue.generation() {
+            return listing;
         }
-        listing.clone()
+        let listing = Arc::new(list(&catalogue));
+        self.listing.store(listing.clone());
+        listing
     }
 
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {

@@ -36,7 +36,7 @@ pub(crate) enum AppError {
 }
 
 impl AppError {
-    /// Says what was being done when input or output failed.
+    /// Names the operation that failed.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

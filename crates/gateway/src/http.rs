@@ -32,12 +32,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::StackBackend;
-use crate::config::{HttpConfig, show_duration};
+use crate::config::{Http, as_usize, show_duration};
 use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
-use crate::readiness::Readiness;
+use crate::readiness;
 use crate::record::Recorder;
 use crate::report::Reports;
 use crate::shutdown::{Stop, drain};
@@ -96,8 +96,8 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 ///
 /// # Errors
 ///
-/// [`AppError`] if a pattern for `Host` or `Origin` is none.
-pub(crate) fn gateway(operator: Arc<Operator>, config: &HttpConfig) -> Result<Router, AppError> {
+/// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
+pub(crate) fn gateway(operator: Arc<Operator>, config: &Http) -> Result<Router, AppError> {
     let backend = StackBackend::new(
         operator.stack.clone(),
         operator.upstreams.clone(),
@@ -115,7 +115,7 @@ pub(crate) fn gateway(operator: Arc<Operator>, config: &HttpConfig) -> Result<Ro
         .route("/healthz", get(async || "ok\n"))
         .route(
             "/readyz",
-            get(async move || Readiness::of(&ready).respond()),
+            get(async move || readiness::respond(&ready, false)),
         )
         .route_layer(from_fn(move |request, next| {
             for_probes(known.clone(), request, next)
@@ -145,7 +145,7 @@ async fn for_probes(hosts: Arc<[face::HostPattern]>, request: Request, next: Nex
     }
 }
 
-/// Says why a request may not see the metrics; nothing if it may.
+/// Returns why a request may not see the metrics; `None` if it may.
 fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static, str>> {
     if request.headers().contains_key(header::ORIGIN) {
         return Some("web pages may not ask here".into());
@@ -159,10 +159,10 @@ fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static
 ///
 /// # Errors
 ///
-/// [`AppError`] if a pattern for `Host` or `Origin` is none.
+/// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
 pub(crate) fn endpoint<B: face::Backend>(
     backend: Arc<B>,
-    config: &HttpConfig,
+    config: &Http,
     stop: &CancellationToken,
 ) -> Result<Router, AppError> {
     let hosts = patterns::<face::HostPattern>(&config.allowed_hosts)?;
@@ -170,15 +170,12 @@ pub(crate) fn endpoint<B: face::Backend>(
     let options = face::HttpOptions::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
-        .with_bodies(config.max_bodies, config.body_timeout)
+        .with_bodies(as_usize(config.max_bodies), config.body_timeout)
         .with_sessions(
             config.max_sessions,
             face::HttpOptions::default().session_idle,
         )
-        .with_sessions_per_client(
-            config.max_sessions_per_client,
-            config.connections.proxies.clone(),
-        )
+        .with_sessions_per_client(config.max_sessions_per_client, config.proxies.clone())
         .with_shutdown(stop.clone());
     Ok(face::router(backend, options))
 }

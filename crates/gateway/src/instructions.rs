@@ -37,7 +37,7 @@ pub(crate) fn combined<'a>(
     (!parts.is_empty()).then(|| cut(&parts.join("\n\n"), MOST))
 }
 
-/// Cuts a text to at most so many bytes, with the mark.
+/// Cuts a text to at most `most` bytes, with the mark.
 fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

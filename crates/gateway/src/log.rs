@@ -25,7 +25,7 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// [`AppError::Usage`] if these are no levels.
+    /// [`AppError::Usage`] if a level is unknown.
     pub(crate) fn new(args: &Args) -> Result<Self, AppError> {
         let default = if matches!(args.command, Command::Serve(_)) {
             "info"
@@ -62,8 +62,7 @@ where
     tracing_subscriber::fmt::layer()
         .with_writer(|| Stderr)
         .with_ansi(Screen::stderr_is_coloured())
-        // both in one filter of the layer: beside a filter of all layers, spans nobody looks at are
-        // made all the same
+        // one filter of this layer: a filter of all layers would not keep unused spans from being made
         .with_filter(levels.clone().and(shown))
 }
 

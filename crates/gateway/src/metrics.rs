@@ -74,7 +74,7 @@ impl Telemetry {
         })
     }
 
-    /// Sends what was not sent yet, for so long at most, and says what nobody will see.
+    /// Sends what was not sent yet, within a bounded time, and warns of what is lost.
     pub(crate) async fn finish(&self, screen: &Screen) {
         let Some(exporter) = &self.exporter else {
             return;
@@ -101,12 +101,12 @@ impl Telemetry {
         &self.metrics
     }
 
-    /// Returns who is told of requests and sessions of MCP.
+    /// Returns the observer of requests and sessions of MCP.
     pub(crate) fn observer(&self) -> Arc<dyn PeerObserver> {
         Arc::clone(&self.metrics) as Arc<dyn PeerObserver>
     }
 
-    /// Adds what the layers count, read off the stack when somebody asks.
+    /// Adds the counters of the layers, read when metrics are collected.
     pub(crate) fn observe(&self, stack: &Stack) {
         stack.observe(&self.meter);
     }

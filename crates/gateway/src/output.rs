@@ -14,16 +14,13 @@ use crate::stderr::Stderr;
 
 /// Lines come by the thousand where this buffer is used.
 const BULK: usize = 1 << 16;
-/// A run over fewer tools is over before anybody looks.
-const LONG_RUN: usize = 200_000;
-
 /// Signs of a whole progress bar: one for 4 %.
 const BAR: usize = 25;
 
 /// Why standard output could not be written, the first time.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Whether standard output could not be written: nobody reads what comes next, either.
+/// Whether standard output could not be written: what comes next is not read either.
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Standard output and standard error, each with colour or without.
@@ -65,27 +62,27 @@ impl Screen {
         }
     }
 
-    /// Says whether standard error shows colour.
+    /// Returns `true` if standard error shows colour.
     pub(crate) fn stderr_is_coloured() -> bool {
         wants_colour() && stderr().is_terminal()
     }
 
-    /// Writes a line to standard output. A reader that went away is no error: there is nobody left
-    /// to tell. Any other failure is kept for the end: see [`lost`](Self::lost).
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    /// Writes a line to standard output. A closed reader is not an
+    /// error. Any other failure is kept for the end: see [`lost`](Self::lost).
+    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn out(&self, line: impl Display) {
         note_lost(writeln!(stdout().lock(), "{line}"));
     }
 
     /// Lets `write` write to standard output through a buffer; it may give up on the first failure.
     /// What fails is treated as in [`out`](Self::out).
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn bulk(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
         let mut buffer = BufWriter::with_capacity(BULK, stdout().lock());
         note_lost(write(&mut buffer).and_then(|()| buffer.flush()));
     }
 
-    /// Reads standard input to its end. A person at a terminal is told what is waited for.
+    /// Reads standard input to its end. At a terminal a note asks for the input.
     pub(crate) fn input(&self, what: &str) -> std::io::Result<Vec<u8>> {
         if stdin().is_terminal() {
             self.note(what);
@@ -95,22 +92,8 @@ impl Screen {
         Ok(bytes)
     }
 
-    /// Shows how far a long run has come, if somebody looks and has not the lines themselves before
-    /// their eyes. The last call, with all done, wipes it.
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
-    pub(crate) fn progress(&self, done: usize, all: usize) {
-        if all < LONG_RUN || !stderr().is_terminal() || stdout().is_terminal() {
-            return;
-        }
-        let _ = match done {
-            done if done >= all => write!(stderr().lock(), "\r\u{1b}[K"),
-            done => write!(stderr().lock(), "\r{done} of {all} tools"),
-        };
-    }
-
-    /// Shows how far a long run has come whose result is told at its end, if somebody looks. The
-    /// last call, with all done, wipes it.
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    /// Shows how far a long run has come on a terminal. The last call, with all done, wipes it.
+    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn bar(&self, done: u64, all: u64) {
         if !stderr().is_terminal() {
             return;
@@ -122,31 +105,19 @@ impl Screen {
         };
     }
 
-    /// Shows how far a run of unknown length has come, if somebody looks; at its end, nothing more.
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
-    pub(crate) fn counter(&self, done: Option<u64>) {
-        if !stderr().is_terminal() {
-            return;
-        }
-        let _ = match done {
-            None => write!(stderr().lock(), "\r\u{1b}[K"),
-            Some(done) => write!(stderr().lock(), "\r{done} calls"),
-        };
-    }
-
     /// Colours a text by how bad the news is, if standard output shows colour.
     pub(crate) fn toned(&self, text: impl Display, tone: Tone) -> String {
         paint(&text.to_string(), tone.style(), self.out_colour)
     }
 
     /// Returns why some of what belongs on standard output is not there; nothing if all is.
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn lost(&self) -> Option<&'static std::io::Error> {
         LOST.get()
     }
 
-    /// Says whether standard output is still read by somebody, as far as writing has shown.
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    /// Returns `true` if no write to standard output has failed yet.
+    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn is_read(&self) -> bool {
         !UNREAD.load(Ordering::Relaxed)
     }
@@ -159,7 +130,7 @@ impl Screen {
     }
 
     /// Writes a line to standard error. What servers and files say in it is no command to a terminal.
-    #[expect(clippy::unused_self, reason = "who writes holds a screen")]
+    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn note(&self, line: impl Display) {
         write_line(&plain::lines(&line.to_string()));
     }

@@ -64,7 +64,7 @@ impl Registration {
             folder.join(format!("{name}.tmp")),
         );
         let mut file = create_private_file(&unfinished)?;
-        // locked before it has its name: nobody ever sees it without a lock, and takes it for stale
+        // locked before it has its name: without a lock it would look stale
         let written = file
             .lock_shared()
             .and_then(|()| file.write_all(&serde_json::to_vec(gateway)?))

@@ -1,5 +1,4 @@
-//! What the cache did with a call, and everything that was decided about it, told in the result's `_meta`
-//! to who asks.
+//! What the cache did with a call, and all decisions about it, in the result's `_meta` on request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +29,7 @@ impl Reports {
         }
     }
 
-    /// Begins to take down a call, if anything of it is told.
+    /// Begins to record a call, if a report is wanted.
     pub(crate) fn begin(self, call: ToolCall) -> (ToolCall, Option<Taken>) {
         let record = match self {
             Self { trail: true, .. } => CallRecord::new(),
@@ -57,7 +56,7 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Writes into a copy of the result what is told. What is stored stays as it is.
+    /// Writes the reports into a copy of the result. The stored one stays as it is.
     pub(crate) fn tell(
         &self,
         result: Result<ToolOutput, ToolError>,
@@ -95,7 +94,7 @@ struct Report {
     age_ms: Option<u64>,
 }
 
-/// Says whether a request's `_meta` has `true` under this key.
+/// Returns `true` if a request's `_meta` has `true` under this key.
 fn is_asked(meta: &Bytes, key: &str) -> bool {
     // metadata never fails a call: what cannot be read asks for nothing
     object::get_member(meta, key).ok().flatten() == Some(b"true")

@@ -21,7 +21,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Fires when somebody asks for the end.
+    /// Fires when the process is asked to end.
     pub(crate) const fn asked(&self) -> &CancellationToken {
         &self.asked
     }
@@ -31,7 +31,7 @@ impl Stop {
         &self.closing
     }
 
-    /// Waits until somebody asks a second time: nothing is waited for any more.
+    /// Waits until the process is asked a second time: it then waits for nothing.
     pub(crate) async fn at_once(&self) {
         self.at_once.cancelled().await;
     }
@@ -45,12 +45,12 @@ impl Stop {
 pub(crate) fn on_signal() -> Result<Stop, AppError> {
     let mut signals = Signals::listen().map_err(AppError::io("cannot listen for signals"))?;
     let stop = Stop::default();
-    let told = stop.clone();
+    let asked = stop.clone();
     tokio::spawn(async move {
         signals.next().await;
-        told.asked.cancel();
+        asked.asked.cancel();
         signals.next().await;
-        told.at_once.cancel();
+        asked.at_once.cancel();
     });
     Ok(stop)
 }
@@ -119,7 +119,7 @@ impl Signals {
     #[expect(clippy::unused_self, reason = "on Unix the state is here")]
     async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
-            // it will never be told of a signal: run on
+            // no signal will ever arrive: run on
             std::future::pending().await
         }
     }

@@ -1,14 +1,15 @@
 //! Whether the servers behind the gateway have started.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use callward::Startup;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::SetOnce;
 
 /// Whether every server has listed its tools, failed to, or used up the startup timeout. Clones
 /// share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Started(CancellationToken);
+pub(crate) struct Started(Arc<SetOnce<()>>);
 
 impl Started {
     /// How long the answer to `initialize` may wait, which tells clients the instructions of
@@ -18,23 +19,31 @@ impl Started {
     /// For servers that need no start.
     pub(crate) fn already() -> Self {
         let started = Self::default();
-        started.0.cancel();
+        started.set();
         started
     }
 
     /// Waits for the servers.
     pub(crate) async fn follow(&self, startup: Startup) {
         startup.finished().await;
-        self.0.cancel();
+        self.set();
+    }
+
+    fn set(&self) {
+        // it may be set already, which is the same
+        let _ = self.0.set(());
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.0.is_cancelled()
+        self.0.initialized()
     }
 
     /// Waits until the start is over: bounded by the startup timeout.
     pub(crate) fn finished(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.0.clone().cancelled_owned()
+        let started = self.0.clone();
+        async move {
+            started.wait().await;
+        }
     }
 
     /// Waits until the start is over, for a moment only.
@@ -61,7 +70,7 @@ mod tests {
         assert_eq!(began.elapsed(), Started::INSTRUCTIONS);
         assert!(!started.is_finished());
         assert!(futures_util::poll!(finished.as_mut()).is_pending());
-        started.0.cancel();
+        started.set();
         finished.await;
         started.soon().await;
         assert_eq!(began.elapsed(), Started::INSTRUCTIONS);

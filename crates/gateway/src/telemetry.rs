@@ -35,21 +35,6 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
     for (name, value) in &config.otlp_headers {
         otlp = otlp.with_header(name, value)?;
     }
-    if let Some(timeout) = config.otlp_timeout {
-        otlp = otlp.with_timeout(timeout);
-    }
-    if let Some(spans) = config.otlp_queue {
-        otlp = otlp.with_queue(spans);
-    }
-    if let Some(spans) = config.otlp_batch {
-        otlp = otlp.with_batch(spans);
-    }
-    if let Some(interval) = config.otlp_interval {
-        otlp = otlp.with_interval(interval);
-    }
-    if let Some(interval) = config.otlp_metrics_interval {
-        otlp = otlp.with_metrics_interval(interval);
-    }
     match &config.service_name {
         Some(name) => otlp = otlp.with_service_name(name),
         None if std::env::var_os("OTEL_SERVICE_NAME").is_none() => {
@@ -58,9 +43,6 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
         None => {}
     }
     otlp = otlp.with_resource("service.version", env!("CARGO_PKG_VERSION"));
-    for (key, value) in &config.resource {
-        otlp = otlp.with_resource(key, value);
-    }
     Ok(Some(otlp))
 }
 
@@ -82,8 +64,8 @@ pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
 
 /// Returns which contents of calls spans tell of.
 pub(crate) fn contents(config: &Telemetry) -> Contents {
-    let most = usize::try_from(config.max_recorded_bytes.0).unwrap_or(usize::MAX);
-    let mut contents = Contents::none().with_redactor(Redactor::new(&config.redact, most));
+    let redactor = Redactor::new(&config.redact, Redactor::DEFAULT_MAX_BYTES);
+    let mut contents = Contents::none().with_redactor(redactor);
     if config.record_arguments {
         contents = contents.with_arguments();
     }

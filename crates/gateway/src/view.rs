@@ -1,10 +1,9 @@
-//! What is told about tools and calls: one shape for listings, tables, JSON and the HTTP interface.
+//! Tools and calls as they are shown: one shape for tables, JSON and the HTTP interface.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::core::activity::Activity;
 use callward::core::infer::Volatile;
 use callward::core::resolve::{Provenance, Resolved};
 use callward::core::{
@@ -18,26 +17,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::show_duration;
 
-mod breakers;
-mod cache;
 mod call;
 mod events;
 mod explain;
-mod instances;
-mod limits;
 mod missing;
-mod servers;
 pub(crate) mod trail;
 
-pub(crate) use breakers::{BreakerView, Force, ForceAction, Forced};
-pub(crate) use cache::{CacheView, CountsView, Purge, Purged, UnsettledView};
-pub(crate) use call::{CallView, ErrorView};
-pub(crate) use events::EventView;
-pub(crate) use explain::ExplainView;
-pub(crate) use instances::InstanceView;
-pub(crate) use limits::LimitsReport;
-pub(crate) use missing::MissingView;
-pub(crate) use servers::{NewWeight, Nothing, Order, Ordered, ServerView};
+pub(crate) use call::{CallView, error};
+pub(crate) use events::event;
+pub(crate) use explain::explanation;
+pub(crate) use missing::{MissingView, advised};
 
 /// What is made of one tool.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -81,24 +70,6 @@ impl EvidenceView {
     }
 }
 
-impl std::fmt::Display for EvidenceView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            served_s,
-            repeats,
-            different,
-            missing,
-        } = self;
-        match missing {
-            Some(missing) => f.write_str(missing),
-            None => write!(
-                f,
-                "served for up to {served_s} s: {repeats} repeats, {different} different"
-            ),
-        }
-    }
-}
-
 /// A plan in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlanView {
@@ -110,16 +81,8 @@ pub(crate) struct PlanView {
     /// What of each call is written to the audit log: `none`, `partial` or `full`.
     #[serde(default = "not_recorded")]
     pub(crate) recorded: String,
-    /// How risky a call is, from 0 to 100.
-    #[serde(rename = "riskLevel")]
-    pub(crate) risk: u8,
     /// What the tool is for.
     pub(crate) category: Category,
-    /// The same, for people.
-    #[serde(rename = "categoryLabel")]
-    pub(crate) category_label: String,
-    /// A line for each call, with places for its arguments.
-    pub(crate) action: String,
     /// The effective hints.
     pub(crate) annotations: Annotations,
     /// Who decided each hint.
@@ -171,12 +134,6 @@ impl PlanView {
     /// Describes one of the tool's plans.
     fn with_plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Self {
         let source = |entry: &Provenance| (entry.field.to_string(), entry.source.to_string());
-        let Activity {
-            risk,
-            category,
-            action,
-            ..
-        } = Activity::with_plan(tool, resolved, plan);
         Self {
             effect: plan.effect.to_string(),
             safety: plan.safety_level().to_string(),
@@ -184,10 +141,7 @@ impl PlanView {
             retry: retry_word(plan.retry).to_owned(),
             confirm: plan.confirm == ConfirmRule::Ask,
             recorded: plan.audit.level.as_str().to_owned(),
-            risk: risk.get(),
-            category,
-            category_label: category.label().to_owned(),
-            action: action.to_string(),
+            category: Category::of(resolved),
             annotations: resolved.annotations().clone(),
             sources: resolved.all_provenance().iter().map(source).collect(),
             volatile: resolved.volatility().map(VolatileView::of),

@@ -6,18 +6,22 @@ use callward_core::InvalidConfig;
 use serde::{Deserialize, Serialize};
 
 /// When the guard answers a call in its server's place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct LoopGuardConfig {
     /// After how many failures in a row. Default: 5.
     pub failures: u32,
     /// How long after the last failure a trial is admitted. Default: 2 s, so that a call which
     /// polls for a change from outside is not held back for longer.
+    #[serde(skip)]
     pub wait: Duration,
     /// Failures further apart than this are not in a row. Default: 5 min.
+    #[serde(with = "callward_core::human::duration")]
     pub window: Duration,
     /// How many failing calls are held, of all sessions together. Default: 4096. With more, those
     /// that failed longest ago are dropped.
+    #[serde(skip)]
     pub capacity: usize,
     /// How calls without a session count. Default: [`Sessionless::Pass`].
     pub without_session: Sessionless,
@@ -91,30 +95,28 @@ impl LoopGuardConfig {
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let day = Duration::from_secs(24 * 60 * 60);
         let too_long = "is above 1 day; a call would be held back for ever";
+        let (wait, window) = (self.wait, self.window);
+        let held = (1..=1_000_000).contains(&self.capacity);
         let checks = [
             (
                 self.failures > 0,
                 "failures",
-                "is 0, which would answer every call; use 1 or more",
+                "is 0, which would answer every call",
             ),
             (
-                !self.wait.is_zero(),
+                !wait.is_zero(),
                 "wait",
                 "is 0, which would hold no call back",
             ),
-            (self.wait <= day, "wait", too_long),
+            (wait <= day, "wait", too_long),
             (
-                !self.window.is_zero(),
+                !window.is_zero(),
                 "window",
                 "is 0, in which nothing is in a row",
             ),
-            (self.window <= day, "window", too_long),
+            (window <= day, "window", too_long),
             // each takes about half a KiB
-            (
-                (1..=1_000_000).contains(&self.capacity),
-                "capacity",
-                "is not between 1 and 1000000",
-            ),
+            (held, "capacity", "is not between 1 and 1000000"),
         ];
         match checks.into_iter().find(|(valid, ..)| !valid) {
             Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),

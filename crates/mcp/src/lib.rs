@@ -2,6 +2,7 @@
 
 pub mod face;
 mod observed;
+mod sparse;
 #[cfg(target_os = "linux")]
 pub mod supervise;
 pub mod upstream;

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::{InvalidConfig, ReplicaSetId};
+use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 use tower::retry::budget::Budget;
@@ -172,7 +173,7 @@ pub struct BudgetStatus {
 
 /// The buckets by replica set, made on first use.
 #[derive(Debug, Default)]
-pub(crate) struct Budgets(RwLock<HashMap<ReplicaSetId, Arc<TokenBucket>>>);
+pub(crate) struct Budgets(RwLock<HashMap<ReplicaSetId, Arc<TokenBucket>, RandomState>>);
 
 impl Budgets {
     /// Returns the bucket of a set. `config` is valid.

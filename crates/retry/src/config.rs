@@ -3,29 +3,37 @@
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
+use serde::{Deserialize, Serialize};
 
 use crate::Backoff;
 
 /// How often, how soon and for how much a failed call is retried. Whether it may be is in the
 /// tool's plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct RetryConfig {
     /// How many attempts a call has, the first one included. Default: 3. With 1 no call is retried.
     pub max_attempts: u32,
     /// The schedule of the pauses. Default: full jitter, at most 10 s.
+    #[serde(flatten)]
     pub backoff: Backoff,
     /// The longest `Retry-After` that a call waits for, and the longest it waits for open breakers
     /// in all. Default: 60 s.
+    #[serde(with = "callward_core::human::duration")]
     pub max_retry_after: Duration,
     /// How many retries each hundred calls of a replica set pay for. Default: 20.
+    #[serde(rename = "budget", with = "callward_core::human::percent")]
     pub budget_percent: u32,
     /// How many retries a replica set has before any call has paid for one. Default: 3.
+    #[serde(skip)]
     pub budget_reserve: u32,
     /// How many retries can be saved up: the burst a server gets when it fails after a long good
     /// time. Default: 100.
+    #[serde(skip)]
     pub budget_capacity: u32,
     /// Seeds the jitter, for reproducible pauses. Default: a random seed.
+    #[serde(skip)]
     pub seed: Option<u64>,
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict};
-use callward_core::{Delivery, ErrorKind, OutcomeUnknown, RetryRule, ToolCall, ToolError};
+use callward_core::{
+    Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, RetryRule, ToolCall, ToolError,
+};
 use tokio::time::Instant;
 
 use crate::RetryOutcome;
@@ -76,6 +78,17 @@ impl Stop {
                 notes.push_str(&format!("; it may have run: check with `{verifier}`"));
             }
             error = error.with_outcome(outcome);
+        }
+        let is_fault = error.delivery() == Delivery::Answered && error.kind().blames_server();
+        if is_fault && may_have_an_effect(call) && error.peer_delivery().is_none() {
+            notes.push_str("; the call may have run");
+            if let Some(verifier) = call.tool().verifier() {
+                notes.push_str(&format!(": check with `{}`", verifier.client_name()));
+            }
+            if error.history().is_empty() {
+                let only = FailedAttempt::new(&error, Duration::ZERO);
+                error = error.with_history(vec![only]);
+            }
         }
         if notes.is_empty() {
             return error;

@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 /// The schedule of the pauses: exponential with factor 2, jittered, never above a ceiling.
 ///
 /// The step to draw from stops growing at the ceiling, so that the pauses of a long outage differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Backoff {
     /// The jitter. Default: [`Jitter::Full`].
     pub jitter: Jitter,
     /// The longest pause, unless a server asks for a longer one. Default: 10 s.
+    #[serde(rename = "max_pause", with = "callward_core::human::duration")]
     pub ceiling: Duration,
 }
 

@@ -95,7 +95,13 @@ impl RetryPolicy {
             let why = "the schedule has no further pause".to_owned();
             Stop::because(RetryOutcome::Schedule, why)
         };
-        let rest = attempts.pauses.next(&step).ok_or_else(no_pause)?;
+        let rest = if waits_for_breaker {
+            // nothing was sent since the last pause, so it does not grow
+            shared.pauses(call).next(&Step::new(0, step.first))
+        } else {
+            attempts.pauses.next(&step)
+        };
+        let rest = rest.ok_or_else(no_pause)?;
         let usual = limits.estimated_duration;
         let mut pause = match wait {
             Some(wait) => {
@@ -218,7 +224,10 @@ impl RetryPolicy {
             record.note_retry();
         }
         let pause = pause.after(call, error);
-        call.attempt_mut().advance(error.server());
+        // a server whose breaker refused the call did not fail it
+        let failed = error.server();
+        let failed = failed.filter(|_| error.kind() != ErrorKind::BreakerOpen);
+        call.attempt_mut().advance(failed);
         let begin = Instant::now() + longest;
         self.shared.share_out(call, begin, self.refused);
         pause

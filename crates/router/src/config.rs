@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use callward_core::InvalidConfig;
+use serde::{Deserialize, Serialize};
 
 use crate::affinity::{AffinityConfig, AffinityObserver};
 use crate::strategy::{Affinity, Strategy, StrategyName};
@@ -19,7 +20,8 @@ use crate::strategy::{Affinity, Strategy, StrategyName};
 /// assert_eq!(config.make_strategy(None)?.name(), "affinity");
 /// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct RouterConfig {
     /// Which strategy. Default: [`StrategyName::PeakEwma`].

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use callward_core::{ReplicaSetId, ServerId, Weight};
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
 use crate::drain::Draining;
@@ -31,7 +32,7 @@ impl<S> Pool<S> {
     pub fn new() -> Self {
         Self {
             sets: ArcSwap::from_pointee(Sets {
-                by_id: HashMap::new(),
+                by_id: HashMap::default(),
             }),
             updating: Mutex::new(()),
             events: Arc::default(),
@@ -214,7 +215,7 @@ impl<S> fmt::Debug for Pool<S> {
 
 /// The table of replica sets at one moment.
 struct Sets<S> {
-    by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>>,
+    by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>, RandomState>,
 }
 
 impl<S> Sets<S> {

@@ -39,7 +39,7 @@ pub(crate) struct Logs {
 impl Logs {
     fn of(&mut self, event: &Event) -> &mut LogFile {
         match (event, &mut self.open_world) {
-            (Event::Call(called), Some(separate)) if called.rule.open_world => separate,
+            (Event::Call(called), Some(separate)) if called.rule().open_world => separate,
             _ => &mut self.main,
         }
     }

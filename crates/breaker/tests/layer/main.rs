@@ -1,7 +1,6 @@
 //! Calls through a breaker.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
@@ -283,27 +282,6 @@ async fn servers_have_breakers_of_their_own() {
     other.oneshot(read()).await.unwrap();
     let states: Vec<_> = set.snapshot().into_iter().map(|one| one.state).collect();
     assert_eq!(states, [BreakerState::Open, BreakerState::Closed]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn failures_of_calls_that_ran_together_open_it_once() {
-    let set = BreakerSet::default();
-    let barrier = Arc::new(tokio::sync::Barrier::new(50));
-    let mock = MockService::new(move |_, _| {
-        let barrier = barrier.clone();
-        async move {
-            barrier.wait().await;
-            failed(ErrorKind::Timeout)
-        }
-    });
-    let service = breaker(mock.clone(), &set);
-    join_all((0..50).map(|_| service.clone().oneshot(read()))).await;
-    assert_eq!(mock.started(), 50);
-    // 47 failures came too late to count: it was one trip
-    assert_eq!(
-        set.snapshot()[0].time_to_probe,
-        Some(Duration::from_secs(30))
-    );
 }
 
 #[tokio::test(start_paused = true)]

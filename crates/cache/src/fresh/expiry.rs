@@ -57,17 +57,17 @@ impl Shared {
         Ok(Expiry {
             ttl: ttl.ok_or(RefusalReason::NoStore)?.min(planned),
             stale: revalidate.max(self.error_window(&said, identity)),
-            stated: said.max_age.is_some() || said.shared_max_age.is_some(),
+            stated: said.max_age.is_some(),
         })
     }
 
     /// Returns how long after its lifetime an answer may be served while a new one is fetched.
     pub(super) fn revalidation_window(&self, said: &Freshness, identity: &Identity) -> Duration {
-        said.revalidation_window(self.config.stale_while_revalidate, identity.is_shared())
+        said.stale_window(self.config.stale_while_revalidate, identity.is_shared())
     }
 
     /// Returns how long after its lifetime an answer may be served in place of a failure.
     pub(super) fn error_window(&self, said: &Freshness, identity: &Identity) -> Duration {
-        said.error_window(self.config.stale_if_error, identity.is_shared())
+        said.stale_window(self.config.stale_if_error, identity.is_shared())
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use callward_core::ReplicaSetId;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Which other replica sets may read and change the state of a replica set.
 ///
@@ -44,6 +44,12 @@ impl fmt::Display for StateGroup {
             Self::Own => "own",
             Self::Named(name) => name,
         })
+    }
+}
+
+impl Serialize for StateGroup {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

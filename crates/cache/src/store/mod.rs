@@ -19,6 +19,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use moka::notification::RemovalCause;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
@@ -38,7 +39,8 @@ use crate::reason::{EvictionCause, Evictions};
 /// own.
 #[derive(Clone)]
 pub struct MokaStore {
-    entries: Cache<u128, Arc<Entry>>,
+    /// A key is a keyed hash already, so a fast hasher places it.
+    entries: Cache<u128, Arc<Entry>, RandomState>,
     evicted: Arc<Evicted>,
     capacity: u64,
     /// Held by everything that changes entries, so that a removed entry cannot return meanwhile. The
@@ -83,7 +85,7 @@ impl MokaStore {
             .weigher(|_, entry: &Arc<Entry>| u32::try_from(entry.weight()).unwrap_or(u32::MAX))
             .eviction_policy(EvictionPolicy::lru())
             .eviction_listener(move |key, entry, cause| listener.removed(*key, entry, cause))
-            .build();
+            .build_with_hasher(RandomState::default());
         Self {
             entries,
             evicted,

@@ -21,27 +21,26 @@ impl Annotations {
     /// ```
     #[must_use]
     pub fn merge(&self, over: &Self) -> Self {
-        Self {
-            title: over.title.as_ref().or(self.title.as_ref()).cloned(),
-            read_only_hint: over.read_only_hint.or(self.read_only_hint),
-            destructive_hint: over.destructive_hint.or(self.destructive_hint),
-            idempotent_hint: over.idempotent_hint.or(self.idempotent_hint),
-            open_world_hint: over.open_world_hint.or(self.open_world_hint),
-            requires_confirmation: over.requires_confirmation.or(self.requires_confirmation),
-            tags: unite(self.tags.as_deref(), over.tags.as_deref()),
-            estimated_duration: over.estimated_duration.or(self.estimated_duration),
-            rate_limit_hint: over.rate_limit_hint.or(self.rate_limit_hint),
-            cost_hint: over.cost_hint.or(self.cost_hint),
-            complexity: over.complexity.or(self.complexity),
-            audit_required: over.audit_required.or(self.audit_required),
-            security_level: over.security_level.or(self.security_level),
-            vendor: self
-                .vendor
-                .iter()
-                .chain(&over.vendor)
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
+        let mut merged = self.clone();
+        macro_rules! lay_over {
+            ($($field:ident)+) => {
+                $(if over.$field.is_some() {
+                    merged.$field.clone_from(&over.$field);
+                })+
+            };
         }
+        lay_over!(
+            title read_only_hint destructive_hint idempotent_hint open_world_hint
+            requires_confirmation estimated_duration rate_limit_hint cost_hint complexity
+            audit_required security_level
+        );
+        merged.tags = unite(self.tags.as_deref(), over.tags.as_deref());
+        let vendor = over
+            .vendor
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()));
+        merged.vendor.extend(vendor);
+        merged
     }
 
     /// Returns how dangerous the hints call the tool: destructive wins over read-only.

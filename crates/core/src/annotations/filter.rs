@@ -25,53 +25,17 @@ impl Annotations {
     /// ```
     #[must_use]
     pub fn matches(&self, pattern: &Self) -> bool {
-        fn same<T: PartialEq>(ours: Option<&T>, wanted: Option<&T>) -> bool {
-            wanted.is_none_or(|wanted| ours == Some(wanted))
+        macro_rules! has_each {
+            ($($field:ident)+) => {
+                $((pattern.$field.is_none() || self.$field == pattern.$field))&&+
+            };
         }
         let tags = self.tags.as_deref().unwrap_or_default();
-        same(self.title.as_ref(), pattern.title.as_ref())
-            && same(
-                self.read_only_hint.as_ref(),
-                pattern.read_only_hint.as_ref(),
-            )
-            && same(
-                self.destructive_hint.as_ref(),
-                pattern.destructive_hint.as_ref(),
-            )
-            && same(
-                self.idempotent_hint.as_ref(),
-                pattern.idempotent_hint.as_ref(),
-            )
-            && same(
-                self.open_world_hint.as_ref(),
-                pattern.open_world_hint.as_ref(),
-            )
-            && same(
-                self.requires_confirmation.as_ref(),
-                pattern.requires_confirmation.as_ref(),
-            )
-            && pattern
-                .tags
-                .as_ref()
-                .is_none_or(|wanted| wanted.iter().all(|tag| tags.contains(tag)))
-            && same(
-                self.estimated_duration.as_ref(),
-                pattern.estimated_duration.as_ref(),
-            )
-            && same(
-                self.rate_limit_hint.as_ref(),
-                pattern.rate_limit_hint.as_ref(),
-            )
-            && same(self.cost_hint.as_ref(), pattern.cost_hint.as_ref())
-            && same(self.complexity.as_ref(), pattern.complexity.as_ref())
-            && same(
-                self.audit_required.as_ref(),
-                pattern.audit_required.as_ref(),
-            )
-            && same(
-                self.security_level.as_ref(),
-                pattern.security_level.as_ref(),
-            )
+        has_each!(
+            title read_only_hint destructive_hint idempotent_hint open_world_hint
+            requires_confirmation estimated_duration rate_limit_hint cost_hint complexity
+            audit_required security_level
+        ) && pattern.tags.iter().flatten().all(|tag| tags.contains(tag))
             && pattern
                 .vendor
                 .iter()
@@ -175,7 +139,7 @@ impl fmt::Display for InvalidHint {
             }
             Self::Field(name) => {
                 write!(f, "there is no hint `{name}`: expected one of ")?;
-                for (at, field) in Field::ALL.into_iter().enumerate() {
+                for (at, field) in Field::ALL.iter().enumerate() {
                     write!(f, "{}{field}", if at == 0 { "" } else { ", " })?;
                 }
                 Ok(())
@@ -217,7 +181,8 @@ impl FromStr for Field {
             other => other,
         };
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|field| field.as_str() == name)
             .ok_or_else(|| InvalidHint::Field(name.to_owned()))
     }

@@ -31,46 +31,32 @@ impl<'de> Visitor<'de> for Hints {
         let mut entries = Entries { map, seen: 0 };
         while let Some(key) = entries.map.next_key::<String>()? {
             let name = key.as_str();
-            match name {
-                "title" => entries.read(Field::Title, name, &mut out.title),
-                "readOnlyHint" | "readOnly" => {
-                    entries.read(Field::ReadOnly, name, &mut out.read_only_hint)
-                }
-                "destructiveHint" | "destructive" => {
-                    entries.read(Field::Destructive, name, &mut out.destructive_hint)
-                }
-                "idempotentHint" | "idempotent" => {
-                    entries.read(Field::Idempotent, name, &mut out.idempotent_hint)
-                }
-                "openWorldHint" | "openWorld" => {
-                    entries.read(Field::OpenWorld, name, &mut out.open_world_hint)
-                }
-                "requiresConfirmation" => entries.read(
-                    Field::RequiresConfirmation,
-                    name,
-                    &mut out.requires_confirmation,
-                ),
-                "tags" => entries.read(Field::Tags, name, &mut out.tags),
-                "estimatedDuration" => {
-                    entries.read(Field::EstimatedDuration, name, &mut out.estimated_duration)
-                }
-                "rateLimitHint" => {
-                    entries.read(Field::RateLimitHint, name, &mut out.rate_limit_hint)
-                }
-                "costHint" => entries.read(Field::CostHint, name, &mut out.cost_hint),
-                "complexity" => entries.read(Field::Complexity, name, &mut out.complexity),
-                "auditRequired" => {
-                    entries.read(Field::AuditRequired, name, &mut out.audit_required)
-                }
-                "securityLevel" => {
-                    entries.read(Field::SecurityLevel, name, &mut out.security_level)
-                }
-                _ => {
-                    let value = entries.map.next_value()?;
-                    out.vendor.insert(key, value);
-                    Ok(())
-                }
-            }?;
+            macro_rules! read {
+                ($($field:ident from $($key:literal)|+ as $member:ident,)+) => {
+                    match name {
+                        $($($key)|+ => entries.read(Field::$field, name, &mut out.$member)?,)+
+                        _ => {
+                            let value = entries.map.next_value()?;
+                            out.vendor.insert(key, value);
+                        }
+                    }
+                };
+            }
+            read! {
+                Title from "title" as title,
+                ReadOnly from "readOnlyHint" | "readOnly" as read_only_hint,
+                Destructive from "destructiveHint" | "destructive" as destructive_hint,
+                Idempotent from "idempotentHint" | "idempotent" as idempotent_hint,
+                OpenWorld from "openWorldHint" | "openWorld" as open_world_hint,
+                RequiresConfirmation from "requiresConfirmation" as requires_confirmation,
+                Tags from "tags" as tags,
+                EstimatedDuration from "estimatedDuration" as estimated_duration,
+                RateLimitHint from "rateLimitHint" as rate_limit_hint,
+                CostHint from "costHint" as cost_hint,
+                Complexity from "complexity" as complexity,
+                AuditRequired from "auditRequired" as audit_required,
+                SecurityLevel from "securityLevel" as security_level,
+            }
         }
         Ok(out)
     }

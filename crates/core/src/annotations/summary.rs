@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Annotations, Complexity};
+use crate::Annotations;
 
 /// Writes the hints in brackets, joined by bars, in a fixed order: title, read-only, DESTRUCTIVE,
 /// idempotent, requires confirmation, complexity, duration, tags.
@@ -35,16 +35,6 @@ impl fmt::Display for Annotations {
             line.part(format_args!("tags: {}", tags.join(", ")))?;
         }
         line.end()
-    }
-}
-
-impl fmt::Display for Complexity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Simple => "simple",
-            Self::Medium => "medium",
-            Self::Complex => "complex",
-        })
     }
 }
 
@@ -99,6 +89,7 @@ impl fmt::Display for Number {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Complexity;
 
     #[test]
     fn the_parts_come_in_their_order() {

@@ -1,9 +1,8 @@
 //! What kinds of failure there are.
 
-use crate::words::words;
-
 words! {
     /// What kind of failure it was.
+    #[non_exhaustive]
     ErrorKind {
         /// The breaker of this server and tool is open.
         BreakerOpen = "breaker_open",

@@ -20,7 +20,7 @@ use smallvec::{SmallVec, smallvec};
 
 mod scan;
 
-use scan::{Tag, scan};
+use scan::{Canonical, Tag, scan};
 
 /// The identity of a value under one [`FingerprintKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,8 +114,10 @@ impl FingerprintKey {
     /// [`FingerprintError`] if the text is not JSON, or is JSON that two parsers may read
     /// differently.
     pub fn json(&self, text: &[u8]) -> Result<Fingerprint, FingerprintError> {
+        let mut canonical = Canonical::new();
+        scan(text, &mut canonical)?;
         let mut hasher = self.0;
-        hasher.write(&scan(text)?);
+        hasher.write(&canonical);
         Ok(Fingerprint(hasher.finish128().into()))
     }
 
@@ -128,17 +130,34 @@ impl FingerprintKey {
         Fingerprint(hasher.finish128().into())
     }
 
-    /// Returns the fingerprint of plain bytes that stand behind two words: what they are the bytes of,
-    /// and for whom. Never equal to another kind of fingerprint but by accident.
+    /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of, and
+    /// for whom. Never equal to another kind of fingerprint but by accident.
     #[must_use]
-    pub fn bytes_behind(&self, [what, whom]: [u128; 2], bytes: &[u8]) -> Fingerprint {
-        let mut hasher = self.0;
+    pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
+        self.behind(Tag::Behind, words, bytes)
+    }
+
+    /// Returns the structural fingerprint of a JSON text that follows two words.
+    ///
+    /// # Errors
+    ///
+    /// As [`json`](Self::json).
+    pub fn json_behind(
+        &self,
+        words: [u128; 2],
+        text: &[u8],
+    ) -> Result<Fingerprint, FingerprintError> {
+        let mut canonical = Canonical::new();
+        scan(text, &mut canonical)?;
+        Ok(self.behind(Tag::JsonBehind, words, &canonical))
+    }
+
+    fn behind(&self, tag: Tag, [first, second]: [u128; 2], bytes: &[u8]) -> Fingerprint {
         // whole words, so that the bytes are read as such, too
-        let mut head = [Tag::Behind as u8; 40];
-        let (_, words) = head.split_at_mut(8);
-        let (first, second) = words.split_at_mut(16);
-        first.copy_from_slice(&what.to_le_bytes());
-        second.copy_from_slice(&whom.to_le_bytes());
+        let mut head = [tag as u8; 40];
+        head[8..24].copy_from_slice(&first.to_le_bytes());
+        head[24..].copy_from_slice(&second.to_le_bytes());
+        let mut hasher = self.0;
         hasher.write(&head);
         hasher.write(bytes);
         Fingerprint(hasher.finish128().into())

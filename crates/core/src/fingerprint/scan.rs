@@ -32,6 +32,7 @@ pub(super) enum Tag {
     Bytes = 8,
     Combined = 9,
     Behind = 10,
+    JsonBehind = 11,
 }
 
 /// Where a member of an object stands in the canonical bytes, from its name on.
@@ -43,18 +44,16 @@ struct Member {
     end: usize,
 }
 
-/// Scans a text that must hold exactly one value.
-pub(super) fn scan(text: &[u8]) -> Result<Canonical, FingerprintError> {
-    let mut scanner = Scanner {
-        text,
-        at: 0,
-        out: Canonical::with_capacity(2 * text.len() + 16),
-    };
+/// Scans a text that must hold exactly one value, and writes its canonical bytes into `out`, which
+/// is empty.
+pub(super) fn scan(text: &[u8], out: &mut Canonical) -> Result<(), FingerprintError> {
+    out.reserve(2 * text.len() + 16);
+    let mut scanner = Scanner { text, at: 0, out };
     scanner.skip_space();
     scanner.value(0)?;
     scanner.skip_space();
     if scanner.at == text.len() {
-        Ok(scanner.out)
+        Ok(())
     } else {
         Err(FingerprintError::Malformed)
     }
@@ -75,7 +74,7 @@ fn plain_length(text: &[u8]) -> Option<usize> {
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
-    out: Canonical,
+    out: &'a mut Canonical,
 }
 
 impl<'a> Scanner<'a> {

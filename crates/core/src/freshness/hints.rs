@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use super::{CACHE_META, Freshness};
 use crate::members::{Members, Text};
-use crate::{CacheStatus, UPSTREAM_META, is_our_meta};
+use crate::output::is_our_meta;
+use crate::{CacheStatus, UPSTREAM_META};
 
 /// The protocol's lifetime in milliseconds. It states it for lists, not for tool results; a server
 /// that states it for a result all the same is taken at its word.

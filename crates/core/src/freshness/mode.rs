@@ -2,31 +2,17 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-
-/// What decides how long the results of a server's reads are kept, where neither the operator nor the
-/// server says it. In configuration: `"learned"` or `"fixed"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum FreshnessMode {
-    /// Evidence: results are served for as long as repeated calls almost never had another answer.
-    /// Right for servers that nobody described.
-    Learned,
-    /// The TTL of the plan. Right where the author of the stack knows the tools. Default.
-    #[default]
-    Fixed,
-}
-
-impl FreshnessMode {
-    /// Returns the word for it in configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Learned => "learned",
-            Self::Fixed => "fixed",
-        }
-    }
+words! {
+    /// What decides how long the results of a server's reads are kept, where neither the operator nor the
+    /// server says it. In configuration: `"learned"` or `"fixed"`.
+    #[non_exhaustive]
+    FreshnessMode {
+        /// Evidence: results are served for as long as repeated calls almost never had another answer.
+        /// Right for servers of unknown behavior.
+        Learned = "learned",
+        /// The TTL of the plan. Right where the author of the stack knows the tools. Default.
+        Fixed = "fixed",
+    } default Fixed
 }
 
 /// What an operator says about the results of a tool, or of all tools of a server.

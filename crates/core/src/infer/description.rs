@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
-use super::lexicon::words::WARNINGS;
 use super::lexicon::{self, Lexicon, Role, Roles, Use, Verb, VerbKind};
 
 /// The verbs of a first sentence that say what the tool does.
@@ -49,6 +48,15 @@ const NEGATED_WORDS: usize = 3;
 const LIGHT_VERB_WORDS: usize = 5;
 /// So many sentences are read for the first that says something.
 const MOST_SENTENCES: usize = 3;
+
+/// Phrases that warn of a loss. Each is matched without its first letter, which may be a capital.
+const WARNINGS: [&str; 5] = [
+    "permanently",
+    "irreversibl",
+    "cannot be undone",
+    "can't be undone",
+    "overwrit",
+];
 
 /// Reads the first sentence, and where it says nothing the next ones.
 pub(super) fn read<'l>(text: &str, lexicon: &'l Lexicon) -> Prose<'l> {

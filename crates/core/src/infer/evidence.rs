@@ -54,7 +54,7 @@ impl Evidence {
     /// Says whether it speaks of something taken away for good, and not only added, overwritten or
     /// changed: `delete`, not `update`. What may do anything may do that too.
     #[must_use]
-    pub fn takes_away(&self) -> bool {
+    pub(crate) fn takes_away(&self) -> bool {
         match &self.reason {
             Reason::NameLeads(word)
             | Reason::NameSays(word)
@@ -96,15 +96,7 @@ impl Evidence {
     /// Returns the word or rule that decided it.
     #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
-        match &self.reason {
-            Reason::ReadsOnly => "reading again changes nothing".into(),
-            Reason::NoKeyword => "no keyword says otherwise".into(),
-            Reason::LongDescription => "the description is long".into(),
-            Reason::MayReachOut => "nothing says that it stays at home".into(),
-            Reason::SiblingsReachOut => "most of the server's tools may reach out".into(),
-            Reason::Siblings => "the server's other tools declare it so".into(),
-            other => other.to_string().into(),
-        }
+        self.reason.to_string().into()
     }
 }
 

@@ -1,8 +1,9 @@
 //! The verbs, and what calling a tool by one of them means.
 //!
-//! The words are data, in one file ([`words`]); an operator may add others, or give one another
-//! meaning, without touching the lists ([`Lexicon::with`]).
+//! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another meaning,
+//! with [`Lexicon::with`].
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
@@ -12,8 +13,6 @@ pub(super) mod words;
 
 pub use kind::VerbKind;
 pub(super) use roles::{Role, Roles};
-
-use words::{QUESTIONS, TURNED};
 
 /// How a word behaves in a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,11 +112,11 @@ impl Verb {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Lexicon {
-    /// By first letter and length, see [`bucket`].
-    index: Vec<Vec<Verb>>,
+    /// By the word in lower case.
+    verbs: HashMap<String, Verb>,
     /// Verbs that read some things and change others, each with what it reads.
-    reading: Vec<(Verb, &'static str)>,
-    /// First words of a question: whoever asks one reads.
+    reading: Vec<(Verb, &'static [&'static str])>,
+    /// First words of a question: a tool that asks one reads.
     questions: Vec<Verb>,
 }
 
@@ -139,14 +138,6 @@ impl fmt::Display for InvalidWord {
 
 impl std::error::Error for InvalidWord {}
 
-/// The letters of the alphabet, and one for what begins with none of them.
-const LETTERS: usize = 27;
-/// Words of this length and longer ones share a bucket.
-const LONGEST: usize = 15;
-/// The bucket of what is not ASCII: other cases of such a word may have another length.
-const OTHERS: usize = LETTERS * (LONGEST + 1);
-const BUCKETS: usize = OTHERS + 1;
-
 impl Lexicon {
     /// Returns the words that come with this crate.
     #[must_use]
@@ -165,51 +156,41 @@ impl Lexicon {
         if word.is_empty() || !word.chars().all(char::is_alphabetic) {
             return Err(InvalidWord { word: word.into() });
         }
-        let word: Arc<str> = word.to_lowercase().into();
-        if let Some(bucket) = self.index.get_mut(bucket(&word, word.len())) {
-            bucket.retain(|verb| !same(verb.word.as_str(), &word));
-            bucket.push(Verb {
-                word: Word::Added(word),
-                kind,
-                usage: Use::Verb,
-            });
-        }
+        let word = lower(word);
+        let verb = Verb {
+            word: Word::Added(word.as_str().into()),
+            kind,
+            usage: Use::Verb,
+        };
+        self.verbs.insert(word, verb);
         Ok(self)
     }
 
     fn listed() -> Self {
-        let mut index = vec![Vec::new(); BUCKETS];
-        for (kind, lines) in words::BY_KIND {
-            for word in words::each(lines) {
-                if let Some(bucket) = index.get_mut(bucket(word, word.len())) {
-                    bucket.push(Verb {
-                        word: word.into(),
-                        kind: *kind,
-                        usage: words::usage(word),
-                    });
-                }
-            }
-        }
-        let read = |word: &'static str| Verb {
+        let verb = |word: &'static str, kind, usage| Verb {
             word: word.into(),
-            kind: VerbKind::Read,
-            usage: Use::Verb,
+            kind,
+            usage,
         };
+        let read = |word| verb(word, VerbKind::Read, Use::Verb);
+        let of_kind = words::BY_KIND.iter().flat_map(|(kind, name)| {
+            let verb = move |word: &&'static str| verb(word, *kind, words::usage(word));
+            words::list(name).iter().map(verb)
+        });
         Self {
-            index,
-            reading: words::READING
-                .iter()
-                .map(|&(word, objects)| (read(word), objects))
+            verbs: of_kind
+                .map(|verb| (verb.word.as_str().to_owned(), verb))
                 .collect(),
-            questions: words::each(QUESTIONS).map(read).collect(),
+            reading: words::reading()
+                .map(|(word, objects)| (read(word), objects))
+                .collect(),
+            questions: words::list("questions").iter().copied().map(read).collect(),
         }
     }
 
     /// Finds the first word of a question: `whether`, `is_open`.
     pub(super) fn question(&self, word: &str) -> Option<&Verb> {
-        self.questions
-            .iter()
-            .find(|verb| same(verb.word.as_str(), word))
+        self.questions.iter().find(|verb| verb.is(&lower(word)))
     }
 
     /// Finds a verb that reads because of what it is about: `resolve_library_id`.
@@ -217,8 +198,7 @@ impl Lexicon {
         self.reading
             .iter()
             .find(|(verb, objects)| {
-                same(verb.word.as_str(), word)
-                    && objects.split(' ').any(|known| same(known, object))
+                verb.is(&lower(word)) && objects.contains(&lower(object).as_str())
             })
             .map(|(verb, _)| verb)
     }
@@ -229,12 +209,7 @@ impl Lexicon {
     }
 
     fn find_base(&self, word: &str) -> Option<&Verb> {
-        let known = self.index.get(bucket(word, word.len()))?;
-        if word.is_ascii() {
-            let same = |verb: &&Verb| verb.word.as_str().eq_ignore_ascii_case(word);
-            return known.iter().find(same);
-        }
-        known.iter().find(|verb| same(verb.word.as_str(), word))
+        self.verbs.get(&lower(word))
     }
 
     /// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that is
@@ -280,34 +255,13 @@ impl Lexicon {
     }
 
     fn with_ending(&self, base: &str, ending: &str) -> Option<&Verb> {
-        let length = base.len().saturating_add(ending.len());
-        self.index.get(bucket(base, length))?.iter().find(|verb| {
-            verb.word
-                .as_str()
-                .strip_suffix(ending)
-                .is_some_and(|stem| same(stem, base))
-        })
+        self.verbs.get(&(lower(base) + ending))
     }
 }
 
-/// Returns the place of the bucket of words that begin as this one and have this length.
-fn bucket(start: &str, length: usize) -> usize {
-    if !start.is_ascii() {
-        return OTHERS;
-    }
-    let letter = start
-        .bytes()
-        .next()
-        .map(|byte| byte.to_ascii_lowercase())
-        .filter(u8::is_ascii_lowercase)
-        .map_or(LETTERS - 1, |byte| usize::from(byte.wrapping_sub(b'a')));
-    letter * (LONGEST + 1) + length.min(LONGEST)
-}
-
-/// Compares a word of the lexicon, in lower case, with one of a name or of prose.
-fn same(known: &str, word: &str) -> bool {
-    known.eq_ignore_ascii_case(word)
-        || (!word.is_ascii() && known.chars().eq(word.chars().flat_map(char::to_lowercase)))
+/// Returns a word as the lexicon spells it. The end of a word decides about no letter of it.
+fn lower(word: &str) -> String {
+    word.chars().flat_map(char::to_lowercase).collect()
 }
 
 pub(crate) fn is_join(word: &str) -> bool {
@@ -347,17 +301,14 @@ pub(super) fn is_gerund(word: &str) -> bool {
 
 /// Says whether the word after a verb turns it into another: `check_in`, `get_rid_of`.
 pub(super) fn is_turned(word: &str, next: &str) -> bool {
-    TURNED
+    words::list("turned")
         .iter()
-        .any(|(verb, after)| verb.eq_ignore_ascii_case(word) && contains(after, next))
+        .filter_map(|pair| pair.split_once('+'))
+        .any(|(verb, after)| verb.eq_ignore_ascii_case(word) && after.eq_ignore_ascii_case(next))
 }
 
 pub(super) fn is_negation(word: &str) -> bool {
     Roles::of(word).has(Role::Negation)
-}
-
-fn contains(list: &[&str], word: &str) -> bool {
-    list.iter().any(|entry| entry.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

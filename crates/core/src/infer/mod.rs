@@ -42,15 +42,13 @@
 mod description;
 mod evidence;
 pub(crate) mod lexicon;
-pub mod neurolink;
+mod neurolink;
 mod pairing;
 mod siblings;
 mod standard;
 mod subject;
 mod volatility;
 pub(crate) mod words;
-
-use serde::{Deserialize, Serialize};
 
 pub use evidence::{Evidence, Inferred, Strength};
 pub use lexicon::{InvalidWord, Lexicon, VerbKind};
@@ -61,16 +59,15 @@ pub use volatility::{Volatile, Volatility};
 
 use siblings::Habits;
 
-/// Which rules draw the conclusions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum RuleSet {
-    /// Ours: the leading verb of the name, doubted where there is reason to.
-    #[default]
-    Standard,
-    /// NeuroLink's keywords, anywhere in name or description.
-    Neurolink,
+words! {
+    /// Which rules draw the conclusions.
+    #[non_exhaustive]
+    RuleSet {
+        /// Ours: the leading verb of the name, doubted where there is reason to.
+        Standard = "standard",
+        /// NeuroLink's keywords, anywhere in name or description.
+        Neurolink = "neurolink",
+    } default Standard
 }
 
 impl RuleSet {
@@ -82,19 +79,9 @@ impl RuleSet {
             .find(|rules| rules.as_str() == name)
     }
 
-    /// Returns the name, as written in a config.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Neurolink => "neurolink",
-        }
-    }
-
     /// Draws conclusions about one tool, by these rules and the standard words.
     ///
-    /// Never fails: a missing description is an empty one. (NeuroLink throws there; see
-    /// [`neurolink::infer_annotations`] for that.)
+    /// Never fails: a missing description is an empty one.
     #[must_use]
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
         Inference::new(self).infer(subject)
@@ -166,11 +153,5 @@ impl<'l> Inference<'l> {
             habits.apply(inferred);
         }
         all
-    }
-}
-
-impl std::fmt::Display for RuleSet {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }

@@ -71,8 +71,8 @@ impl<'a, 'l> Readers<'a, 'l> {
             ONE_FIRST
         };
         let rank = |reader: &&Reader<'a>| {
-            let place = order.iter().position(|verb| *verb == reader.verb);
-            place.unwrap_or(order.len())
+            let place = order.split(' ').position(|verb| verb == reader.verb);
+            place.unwrap_or(usize::MAX)
         };
         let mut thing = written.thing;
         while !thing.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Parts<'a> {
     /// The thing itself, where a name says that it asks for what is known of it: `get_order_details`.
     fn plain(mut self) -> Thing {
         let about = |word: &String| {
-            Roles::of(word).has(Role::ReadingNoun) || ABOUT.contains(&word.as_str())
+            Roles::of(word).has(Role::ReadingNoun) || ABOUT.split(' ').any(|about| about == word)
         };
         while self.thing.len() > 1 && self.thing.last().is_some_and(about) {
             self.thing.pop();
@@ -173,17 +173,13 @@ fn one(word: &str) -> String {
 }
 
 /// After a change of something known: what shows that one thing comes first.
-const ONE_FIRST: &[&str] = &[
-    "get", "read", "fetch", "retrieve", "show", "view", "describe", "inspect", "find", "list",
-    "search", "query", "lookup", "check", "browse",
-];
+const ONE_FIRST: &str = "get read fetch retrieve show view describe inspect find list search query \
+     lookup check browse";
 /// After something was added whose name nobody knows: what shows them all comes first.
-const MANY_FIRST: &[&str] = &[
-    "list", "find", "search", "query", "browse", "get", "read", "fetch", "retrieve", "show",
-    "view", "describe", "inspect", "lookup", "check",
-];
+const MANY_FIRST: &str = "list find search query browse get read fetch retrieve show view describe \
+     inspect lookup check";
 /// Last words of a reading name that are not part of what it reads, beside those that inference knows.
-const ABOUT: &[&str] = &["all", "by", "content", "id", "record", "state", "status"];
+const ABOUT: &str = "all by content id record state status";
 
 #[cfg(test)]
 mod tests {

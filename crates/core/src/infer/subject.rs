@@ -10,8 +10,6 @@ use crate::{ServerId, ToolDefinition};
 pub struct Subject<'a> {
     /// The tool's name, as its server spells it.
     pub name: &'a str,
-    /// The display name.
-    pub title: Option<&'a str>,
     /// The description.
     pub description: Option<&'a str>,
     /// The server's id, so that its name can be taken off the tool's.
@@ -26,7 +24,6 @@ impl<'a> Subject<'a> {
     pub const fn new(name: &'a str) -> Self {
         Self {
             name,
-            title: None,
             description: None,
             server: None,
             input_schema: None,
@@ -38,18 +35,10 @@ impl<'a> Subject<'a> {
     pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
         Self {
             name: tool.name().as_str(),
-            title: tool.title(),
             description: tool.description(),
             server: server.map(ServerId::as_str),
             input_schema: tool.input_schema(),
         }
-    }
-
-    /// Adds the display name.
-    #[must_use]
-    pub const fn with_title(mut self, title: &'a str) -> Self {
-        self.title = Some(title);
-        self
     }
 
     /// Adds the description.
@@ -67,8 +56,8 @@ impl<'a> Subject<'a> {
     }
 
     /// Adds the schema of the arguments.
-    #[must_use]
-    pub const fn with_input_schema(mut self, schema: &'a RawValue) -> Self {
+    #[cfg(test)]
+    pub(crate) const fn with_input_schema(mut self, schema: &'a RawValue) -> Self {
         self.input_schema = Some(schema);
         self
     }

@@ -2,29 +2,16 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
-
-/// Why the answer to a read must be fresh.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Volatility {
-    /// It reads what changes by itself: a clock, a random source, the progress of a job. Reading
-    /// again does no harm, but an answer kept is a wrong one.
-    Clock,
-    /// Each call moves on: the next page, the next message. Reading again skips something, so that
-    /// a call that may have run is not repeated either.
-    Cursor,
-}
-
-impl Volatility {
-    /// Returns the word used in output.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Clock => "clock",
-            Self::Cursor => "cursor",
-        }
+words! {
+    /// Why the answer to a read must be fresh.
+    #[non_exhaustive]
+    Volatility {
+        /// It reads what changes by itself: a clock, a random source, the progress of a job. Reading
+        /// again does no harm, but an answer kept is a wrong one.
+        Clock = "clock",
+        /// Each call moves on: the next page, the next message. Reading again skips something, so that
+        /// a call that may have run is not repeated either.
+        Cursor = "cursor",
     }
 }
 

@@ -5,37 +5,16 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the three levels are the whole vocabulary"
-)]
-pub enum Severity {
-    /// It could be said better; nothing goes wrong.
-    Info,
-    /// Some client or runtime will probably not do what the author means.
-    Warning,
-    /// It is wrong whatever the author means.
-    Error,
-}
-
-impl Severity {
-    /// Returns the word used in output and on the command line.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// How much a finding matters.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Severity {
+        /// It could be said better; nothing goes wrong.
+        Info = "info",
+        /// Some client or runtime will probably not do what the author means.
+        Warning = "warning",
+        /// It is wrong whatever the author means.
+        Error = "error",
     }
 }
 

@@ -7,54 +7,13 @@ use crate::ToolDefinition;
 use crate::infer::words::{same, split};
 
 /// Words of what only one client at a time can use.
-const HELD: [&str; 12] = [
-    "browser",
-    "cursor",
-    "debugger",
-    "kernel",
-    "navigate",
-    "repl",
-    "screenshot",
-    "sequentialthinking",
-    "terminal",
-    "thinking",
-    "thought",
-    "viewport",
-];
-/// Words of what may be held, and may as well be a thing to be read like any other.
-const HOLDABLE: [&str; 9] = [
-    "connection",
-    "page",
-    "process",
-    "session",
-    "shell",
-    "tab",
-    "transaction",
-    "window",
-    "workspace",
-];
+const HELD: &str = "browser cursor debugger kernel navigate repl screenshot sequentialthinking \
+     terminal thinking thought viewport";
+/// Words of what may be held, and may as well be a thing to read like any other.
+const HOLDABLE: &str = "connection page process session shell tab transaction window workspace";
 /// Verbs that take hold of something for the calls that follow, or let go of it.
-const HOLDING: [&str; 19] = [
-    "activate",
-    "attach",
-    "begin",
-    "close",
-    "commit",
-    "connect",
-    "detach",
-    "disconnect",
-    "end",
-    "focus",
-    "open",
-    "resume",
-    "rollback",
-    "select",
-    "start",
-    "stop",
-    "switch",
-    "terminate",
-    "use",
-];
+const HOLDING: &str = "activate attach begin close commit connect detach disconnect end focus open \
+     resume rollback select start stop switch terminate use";
 
 /// Says whether a server with these tools seems to keep state for each client; returns the place of the
 /// tool that shows it first, and the word that does.
@@ -107,14 +66,14 @@ fn evidence<'a>(names: impl Iterator<Item = &'a str>) -> Option<(usize, &'static
     let mut verbs: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
     for (index, name) in names.enumerate() {
         let words = split(name);
-        let find = |among: &[&'static str]| {
-            let is_word = |known: &&&'static str| words.iter().any(|word| is_form_of(word, known));
-            among.iter().find(is_word).copied()
+        let find = |among: &'static str| {
+            let is_word = |known: &&str| words.iter().any(|word| is_form_of(word, known));
+            among.split(' ').find(is_word)
         };
-        if let Some(word) = find(&HELD) {
+        if let Some(word) = find(HELD) {
             return Some((index, word));
         }
-        if let Some((noun, verb)) = find(&HOLDABLE).zip(find(&HOLDING)) {
+        if let Some((noun, verb)) = find(HOLDABLE).zip(find(HOLDING)) {
             let known = verbs.entry(noun).or_default();
             if !known.contains(&verb) {
                 known.push(verb);

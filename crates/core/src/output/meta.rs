@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn what_policy_reads_of_the_answer_is_the_same() {
-        let said = "max-age=5";
-        let output = ToolOutput::error_text("no").with_cache_control(said);
+        let body = r#"{"content":[],"isError":true,"ttlMs":5000}"#;
+        let output = ToolOutput::from_json(body).unwrap();
         let marked = output.with_meta("k", RawValue::NULL).unwrap();
         assert!(marked.is_error());
         assert_eq!(marked.freshness(), output.freshness());

@@ -27,33 +27,22 @@ pub struct AuditRule {
     pub open_world: bool,
 }
 
-/// Which calls leave a full record because of their effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum AuditScope {
-    /// None: only hints ask for records.
-    #[default]
-    Hinted,
-    /// Destructive calls.
-    Destructive,
-    /// Every call that may change something; idempotent writes are among them.
-    Mutating,
-    /// Every call.
-    All,
+words! {
+    /// Which calls leave a full record because of their effect.
+    #[non_exhaustive]
+    AuditScope {
+        /// None: only hints ask for records.
+        Hinted = "hinted",
+        /// Destructive calls.
+        Destructive = "destructive",
+        /// Every call that may change something; idempotent writes are among them.
+        Mutating = "mutating",
+        /// Every call.
+        All = "all",
+    } default Hinted
 }
 
 impl AuditScope {
-    /// Returns the word used in configs.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hinted => "hinted",
-            Self::Destructive => "destructive",
-            Self::Mutating => "mutating",
-            Self::All => "all",
-        }
-    }
-
     const fn records(self, effect: Effect) -> bool {
         match self {
             Self::Hinted => false,
@@ -64,30 +53,17 @@ impl AuditScope {
     }
 }
 
-/// How much is written down about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum AuditLevel {
-    /// Nothing: spans and metrics only.
-    #[default]
-    None,
-    /// That the tool was called, when, and how the call ended.
-    Partial,
-    /// Everything: also on whose behalf, with which arguments, what was decided, and the result.
-    Full,
-}
-
-impl AuditLevel {
-    /// Returns the word used in records, tables and JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Partial => "partial",
-            Self::Full => "full",
-        }
-    }
+words! {
+    /// How much is written down about a call.
+    #[non_exhaustive]
+    AuditLevel {
+        /// Nothing: spans and metrics only.
+        None = "none",
+        /// That the tool was called, when, and how the call ended.
+        Partial = "partial",
+        /// Everything: also on whose behalf, with which arguments, what was decided, and the result.
+        Full = "full",
+    } default None
 }
 
 impl AuditRule {
@@ -118,7 +94,7 @@ impl AuditRule {
     /// Returns the rule that leaves out nothing that either of the two writes down, and that stands
     /// in the file of its own if either does.
     #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             level: self.level.max(other.level),
             open_world: self.open_world || other.open_world,

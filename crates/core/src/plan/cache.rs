@@ -85,7 +85,7 @@ impl Lifetime {
 
     /// Returns the stricter of two: under which no result is served that the other would not.
     #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         match (self, other) {
             (Self::Learned(one), Self::Learned(other)) => Self::Learned(Learned {
                 extends: one.extends && other.extends,
@@ -108,7 +108,7 @@ impl CacheRule {
     /// Returns the rule under which nothing is kept that either of the two would not keep, and
     /// under which everything is dropped that either would drop.
     #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         match (self, other) {
             (
                 Self::Store { ttl, lifetime },

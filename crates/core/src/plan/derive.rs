@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(read.confirm, ConfirmRule::Skip);
         assert_eq!(read.safety_level(), SafetyLevel::Safe);
         assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
-        assert!(!read.is_write() && !read.asks_first() && !read.is_audited());
+        assert!(!read.is_write() && !read.audit.is_recorded());
 
         let idempotent = plan(|h| h.idempotent_hint = Some(true));
         assert_eq!(idempotent.effect, Effect::Idempotent);
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(destructive.retry, RetryRule::Never);
         assert_eq!(destructive.confirm, ConfirmRule::Ask);
         assert_eq!(destructive.result_ttl(), None);
-        assert!(destructive.is_write() && destructive.asks_first() && !destructive.is_retryable());
+        assert!(destructive.is_write() && !destructive.is_retryable());
 
         let unknown = plan(|_| ());
         assert_eq!(unknown.effect, Effect::Mutating);

@@ -161,18 +161,6 @@ impl CallPlan {
         matches!(self.retry, RetryRule::Safe)
     }
 
-    /// Says whether a human is asked before each call.
-    #[must_use]
-    pub const fn asks_first(&self) -> bool {
-        matches!(self.confirm, ConfirmRule::Ask)
-    }
-
-    /// Says whether each call leaves an audit record.
-    #[must_use]
-    pub const fn is_audited(&self) -> bool {
-        self.audit.is_recorded()
-    }
-
     /// Returns how long a result is kept at most; `None` if it is not kept at all.
     #[must_use]
     pub const fn result_ttl(&self) -> Option<Duration> {

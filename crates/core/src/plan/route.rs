@@ -36,15 +36,11 @@ pub struct RouteRule {
 }
 
 impl RouteRule {
-    /// The categories that a rule may prefer, in the order it names them: `caching` for idempotent
-    /// tools, `high-compute` for complex or costly ones.
-    pub const PREFERABLE: [&'static str; 2] = [CACHING, HIGH_COMPUTE];
-
     /// The most tags that calls are routed by.
-    pub const MAX_TAGS: usize = 32;
+    pub(crate) const MAX_TAGS: usize = 32;
 
     /// The longest tag that calls are routed by, in bytes.
-    pub const MAX_TAG_LEN: usize = 128;
+    pub(crate) const MAX_TAG_LEN: usize = 128;
 
     /// Derives the rule from the effect and the effective hints.
     pub(super) fn derive(effect: Effect, hints: &Annotations, profile: &Profile) -> Self {

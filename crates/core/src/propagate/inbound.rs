@@ -8,24 +8,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use super::{ClientInfo, TraceContext};
 use crate::SessionId;
 
-/// What carries requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Transport {
-    /// Standard input and output, or another pair of pipes.
-    Pipe,
-    /// TCP, and HTTP on it.
-    Tcp,
-}
-
-impl Transport {
-    /// Returns the value of `network.transport` in OpenTelemetry's conventions.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pipe => "pipe",
-            Self::Tcp => "tcp",
-        }
+words! {
+    /// What carries requests.
+    #[non_exhaustive]
+    Transport {
+        /// Standard input and output, or another pair of pipes.
+        Pipe = "pipe",
+        /// TCP, and HTTP on it.
+        Tcp = "tcp",
     }
 }
 

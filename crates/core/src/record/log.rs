@@ -26,11 +26,6 @@ impl Log {
         self.decisions.push(decision);
     }
 
-    pub(super) fn clear(&mut self) {
-        self.decisions.clear();
-        self.left_out = 0;
-    }
-
     pub(super) fn decisions(&self) -> &[Decision] {
         &self.decisions
     }

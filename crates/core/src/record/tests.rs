@@ -80,23 +80,3 @@ fn only_a_record_for_counting_wants_no_decisions_until_somebody_asks() {
     counting.ask_for_decisions();
     assert!(counting.wants_decisions());
 }
-
-#[test]
-fn a_cleared_record_is_as_a_new_one_for_counting() {
-    let (call, mut record) = (call(), CallRecord::new());
-    record.set_cache_bypass("it writes");
-    record.set_cache_age(Duration::from_secs(1));
-    record.set_cache_scope(|| "orders".to_owned());
-    record.start_attempt();
-    record.note_retry();
-    record.note_hedge(HedgeStatus::Won);
-    record.note_guarded();
-    record.note_route(&decision(&call, Some("a")));
-    record.set_approval(Approval::new(crate::ApprovalVerdict::Approve, "ada"));
-    record.spent().add_server(Duration::from_secs(1));
-    let ended = AttemptRecord::new(None, None, Duration::ZERO);
-    record.end_attempt(call.attempt(), ended);
-    record.clear_for_counting();
-    let new = CallRecord::for_counting();
-    assert_eq!(format!("{record:?}"), format!("{new:?}"));
-}

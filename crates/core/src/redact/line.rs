@@ -142,7 +142,10 @@ fn word(word: &str) -> String {
         .map(|(at, _)| scheme_start(word, at));
     let mut ends: Vec<_> = starts.collect();
     let Some(first) = ends.first().copied() else {
-        return without_random(word).into_owned();
+        return match credentials_end(word) {
+            Some(end) => format!("{HIDDEN}{}", word.get(end..).unwrap_or_default()),
+            None => without_random(word).into_owned(),
+        };
     };
     ends.push(word.len());
     let mut out = without_random(word.get(..first).unwrap_or_default()).into_owned();
@@ -152,6 +155,14 @@ fn word(word: &str) -> String {
         }
     }
     out
+}
+
+/// Returns where the `@` is in `user:password@host`, unless what is before it is a path.
+fn credentials_end(word: &str) -> Option<usize> {
+    let (before, host) = word.rsplit_once('@')?;
+    let (user, password) = before.split_once(':')?;
+    let is_full = !user.is_empty() && !password.is_empty() && !host.is_empty();
+    (is_full && !before.contains('/')).then_some(before.len())
 }
 
 /// Returns where the scheme begins that ends at `end`.
@@ -230,6 +241,18 @@ mod tests {
                 "wrong API key provided:[redacted]",
             ),
             ("used sk-proj-4f9Kq2LmZx81Bv7Tt0Ye", "used [redacted]"),
+            ("used sk-short", "used [redacted]"),
+            ("bad key 'ghp_abcdefgh'", "bad key [redacted]"),
+            (
+                "sent xoxb-1234-5678-abcd to Slack",
+                "sent [redacted] to Slack",
+            ),
+            (
+                "dsn ada:hunter2@tcp(db:3306)/shop",
+                "dsn [redacted]@tcp(db:3306)/shop",
+            ),
+            ("Bearer abc", "Bearer[redacted]"),
+            ("postgres://user:pw@host", "postgres://[redacted]@host"),
         ] {
             assert_eq!(lines.redact(line), shown);
         }
@@ -241,6 +264,8 @@ mod tests {
             "Traceback (most recent call last):",
             "OLDPWD=/srv/app",
             "bypass=on, compass: north",
+            "fetched npm:@acme/server@1.2.3 for ada@shop.example",
+            "asking task-runner and risk-9 at node:20/bin@x",
         ] {
             assert_eq!(lines.redact(line), line);
         }

@@ -15,6 +15,17 @@ const LEAST_LETTERS: usize = 20;
 /// The length of a UUID as text.
 const UUID: usize = 36;
 
+/// How keys of well-known services begin, which may be too short or too even to look random.
+const KEYS: [&str; 7] = [
+    "sk-",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+];
+
 /// Last words of names that stand before secrets on command lines and in environments, beside
 /// [`Redactor::DEFAULT_NAMES`].
 const LAST_WORDS: [&str; 6] = ["auth", "dsn", "key", "pat", "pw", "sig"];
@@ -244,9 +255,16 @@ fn is_random(text: &str) -> bool {
         && text.split('-').count() == 5
         && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
     is_uuid
+        || is_key(text)
         || text
             .split(|c: char| !c.is_ascii_alphanumeric())
             .any(|run| is_mixed(run) || is_scrambled(run))
+}
+
+fn is_key(text: &str) -> bool {
+    let bare = text.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    KEYS.iter()
+        .any(|key| bare.len() > key.len() && bare.starts_with(key))
 }
 
 fn is_mixed(run: &str) -> bool {

@@ -32,7 +32,7 @@ impl When {
 
     /// Returns the conditions, each with its place; there is at least one.
     #[must_use]
-    pub fn conditions(&self) -> &[(ArgumentPath, Condition)] {
+    pub(crate) fn conditions(&self) -> &[(ArgumentPath, Condition)] {
         &self.0
     }
 }

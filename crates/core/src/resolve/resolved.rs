@@ -109,7 +109,7 @@ impl Resolved {
     /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word it
     /// rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
     #[must_use]
-    pub const fn takes_away(&self) -> bool {
+    pub(crate) const fn takes_away(&self) -> bool {
         self.takes_away
     }
 
@@ -142,24 +142,7 @@ pub(super) const fn says(source: Source) -> &'static str {
 }
 
 fn set_fields(hints: &Annotations) -> impl Iterator<Item = Field> {
-    [
-        (Field::Title, hints.title.is_some()),
-        (Field::ReadOnly, hints.read_only_hint.is_some()),
-        (Field::Destructive, hints.destructive_hint.is_some()),
-        (Field::Idempotent, hints.idempotent_hint.is_some()),
-        (Field::OpenWorld, hints.open_world_hint.is_some()),
-        (
-            Field::RequiresConfirmation,
-            hints.requires_confirmation.is_some(),
-        ),
-        (Field::Tags, hints.tags.is_some()),
-        (Field::EstimatedDuration, hints.estimated_duration.is_some()),
-        (Field::RateLimitHint, hints.rate_limit_hint.is_some()),
-        (Field::CostHint, hints.cost_hint.is_some()),
-        (Field::Complexity, hints.complexity.is_some()),
-        (Field::AuditRequired, hints.audit_required.is_some()),
-        (Field::SecurityLevel, hints.security_level.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(field, set)| set.then_some(field))
+    let values = serde_json::to_value(hints).unwrap_or_default();
+    let is_set = move |field: &Field| values.get(field.as_str()).is_some();
+    Field::ALL.iter().copied().filter(is_set)
 }

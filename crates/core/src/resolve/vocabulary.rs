@@ -36,105 +36,49 @@ impl fmt::Display for Source {
     }
 }
 
-/// How far a server's own hints are believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the three levels are the whole vocabulary"
-)]
-pub enum Trust {
-    /// Declared hints count as they are.
-    Trusted,
-    /// Declared hints count, unless strong evidence says the opposite: then the stricter reading.
-    #[default]
-    Standard,
-    /// Declared and inferred hints may only tighten; what they leave open is read pessimistically.
-    Untrusted,
+words! {
+    /// How far a server's own hints are believed.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Trust {
+        /// Declared hints count as they are.
+        Trusted = "trusted",
+        /// Declared hints count, unless strong evidence says the opposite: then the stricter reading.
+        Standard = "standard",
+        /// Declared and inferred hints may only tighten; what they leave open is read pessimistically.
+        Untrusted = "untrusted",
+    } default Standard
 }
 
-/// One of the fields of [`Annotations`](crate::Annotations).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the published vocabulary has exactly these thirteen"
-)]
-pub enum Field {
-    /// `title`
-    Title,
-    /// `readOnlyHint`
-    #[serde(rename = "readOnlyHint")]
-    ReadOnly,
-    /// `destructiveHint`
-    #[serde(rename = "destructiveHint")]
-    Destructive,
-    /// `idempotentHint`
-    #[serde(rename = "idempotentHint")]
-    Idempotent,
-    /// `openWorldHint`
-    #[serde(rename = "openWorldHint")]
-    OpenWorld,
-    /// `requiresConfirmation`
-    RequiresConfirmation,
-    /// `tags`
-    Tags,
-    /// `estimatedDuration`
-    EstimatedDuration,
-    /// `rateLimitHint`
-    RateLimitHint,
-    /// `costHint`
-    CostHint,
-    /// `complexity`
-    Complexity,
-    /// `auditRequired`
-    AuditRequired,
-    /// `securityLevel`
-    SecurityLevel,
-}
-
-impl Field {
-    /// All fields, in the order of [`Annotations`](crate::Annotations).
-    pub const ALL: [Self; 13] = [
-        Self::Title,
-        Self::ReadOnly,
-        Self::Destructive,
-        Self::Idempotent,
-        Self::OpenWorld,
-        Self::RequiresConfirmation,
-        Self::Tags,
-        Self::EstimatedDuration,
-        Self::RateLimitHint,
-        Self::CostHint,
-        Self::Complexity,
-        Self::AuditRequired,
-        Self::SecurityLevel,
-    ];
-
-    /// Returns the field's name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Title => "title",
-            Self::ReadOnly => "readOnlyHint",
-            Self::Destructive => "destructiveHint",
-            Self::Idempotent => "idempotentHint",
-            Self::OpenWorld => "openWorldHint",
-            Self::RequiresConfirmation => "requiresConfirmation",
-            Self::Tags => "tags",
-            Self::EstimatedDuration => "estimatedDuration",
-            Self::RateLimitHint => "rateLimitHint",
-            Self::CostHint => "costHint",
-            Self::Complexity => "complexity",
-            Self::AuditRequired => "auditRequired",
-            Self::SecurityLevel => "securityLevel",
-        }
-    }
-}
-
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// One of the fields of [`Annotations`](crate::Annotations).
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Field {
+        /// `title`
+        Title = "title",
+        /// `readOnlyHint`
+        ReadOnly = "readOnlyHint",
+        /// `destructiveHint`
+        Destructive = "destructiveHint",
+        /// `idempotentHint`
+        Idempotent = "idempotentHint",
+        /// `openWorldHint`
+        OpenWorld = "openWorldHint",
+        /// `requiresConfirmation`
+        RequiresConfirmation = "requiresConfirmation",
+        /// `tags`
+        Tags = "tags",
+        /// `estimatedDuration`
+        EstimatedDuration = "estimatedDuration",
+        /// `rateLimitHint`
+        RateLimitHint = "rateLimitHint",
+        /// `costHint`
+        CostHint = "costHint",
+        /// `complexity`
+        Complexity = "complexity",
+        /// `auditRequired`
+        AuditRequired = "auditRequired",
+        /// `securityLevel`
+        SecurityLevel = "securityLevel",
     }
 }
 

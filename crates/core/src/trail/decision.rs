@@ -125,7 +125,7 @@ impl Decision {
 
     /// Adds which attempt it is about.
     #[must_use]
-    pub const fn of_attempt(mut self, attempt: &Attempt) -> Self {
+    pub(crate) const fn of_attempt(mut self, attempt: &Attempt) -> Self {
         self.attempt = Some(attempt.number);
         self.beside = attempt.elsewhere_only;
         self

@@ -25,25 +25,14 @@ pub use self::writer::Writer;
 /// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has it.
 pub const TRAIL_META: &str = "io.callward/trail";
 
-/// Whether a trail tells of what would happen, or of what did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(clippy::exhaustive_enums, reason = "a call is before its end or after")]
-pub enum Tense {
-    /// What would happen to the call if it were sent now.
-    Expected,
-    /// What happened to it.
-    Observed,
-}
-
-impl Tense {
-    /// Returns the word used in JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expected => "expected",
-            Self::Observed => "observed",
-        }
+words! {
+    /// Whether a trail tells of what would happen, or of what did.
+    #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
+    Tense {
+        /// What would happen to the call if it were sent now.
+        Expected = "expected",
+        /// What happened to it.
+        Observed = "observed",
     }
 }
 

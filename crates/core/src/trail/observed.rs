@@ -59,12 +59,7 @@ fn decisions(
 ) -> (Vec<Decision>, u32) {
     let (mut log, left_out) = record.decisions();
     let mut told = Vec::with_capacity(log.len() + OF_ITS_OWN);
-    let [plan, confirm] = from_plan(tool, applied);
-    told.push(plan);
-    // who asked, or did not, knows better than the plan
-    if !log.iter().any(|told| told.stage == Stage::Confirm) {
-        told.push(confirm);
-    }
+    told.extend(from_plan(tool, applied));
     told.extend(log.extract_if(.., |told| told.stage < Stage::Cache));
     told.extend(cache(record));
     told.extend(log);

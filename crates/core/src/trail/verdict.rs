@@ -1,10 +1,8 @@
 //! The stages a call passes, and the words for what each of them may decide.
 
-use crate::words::words;
-
 words! {
     /// Who decided: a place in the stack, outside to inside.
-    #[derive(PartialOrd, Ord)]
+    #[non_exhaustive]
     Stage {
         /// What the tool's hints, and the rules over its arguments, make of the call.
         Plan = "plan",
@@ -37,7 +35,7 @@ words! {
 
 words! {
     /// What was decided, in one word. [`Stage::verdicts`] says which words a stage uses.
-    #[derive(PartialOrd, Ord)]
+    #[non_exhaustive]
     Verdict {
         /// The call changes nothing.
         ReadOnly = "read_only",
@@ -51,8 +49,6 @@ words! {
         Skip = "skip",
         /// A person is to agree first.
         Ask = "ask",
-        /// A person agreed.
-        Approved = "approved",
         /// The plan asks for a record of tool, time and outcome.
         Partial = "partial",
         /// The plan asks for a full record.
@@ -129,7 +125,7 @@ impl Stage {
         use Verdict as V;
         match self {
             Self::Plan => &[V::ReadOnly, V::Idempotent, V::Mutating, V::Destructive],
-            Self::Confirm => &[V::Skip, V::Ask, V::Approved, V::Refused],
+            Self::Confirm => &[V::Skip, V::Ask],
             Self::Audit => &[V::Partial, V::Full, V::Written, V::Dropped],
             Self::Cache => &[
                 V::Bypass,

@@ -27,7 +27,7 @@ impl Socket {
             remove_stale(path).await?;
             socket.bind(path)?;
         }
-        // before `listen`: until then nobody can connect
+        // before `listen`: no client can connect until then
         std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
         Ok(Self {
             listener: socket.listen(BACKLOG)?,

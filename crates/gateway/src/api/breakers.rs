@@ -1,24 +1,97 @@
-//! How the breakers are, and holding them open or closed.
+//! The state of the breakers, and holding one open or closed.
 
-use std::sync::Arc;
+use callward::Stack;
+use callward::breaker::{BreakerStatus, Subject};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
+use super::servers::known;
+use crate::similar;
 
-use super::body::obey;
-use crate::http::{Operator, json};
-use crate::view::{BreakerView, Force};
-
-/// Tells the state of each.
-pub(super) async fn all(State(operator): State<Arc<Operator>>) -> Response {
-    json(StatusCode::OK, &BreakerView::all(&operator.stack))
+/// Returns all breakers of a stack.
+pub(super) fn all(stack: &Stack) -> Value {
+    stack.breakers().iter().map(breaker).collect()
 }
 
-/// Does with one what the body says.
-pub(super) async fn force(State(operator): State<Arc<Operator>>, body: Bytes) -> Response {
-    let expected = "an object with `action` (open, close or release), `server`, and at most one of \
-                    `tool` and `discovery`";
-    obey(&body, expected, |what: Force| what.act(&operator.stack))
+fn breaker(status: &BreakerStatus) -> Value {
+    json!({
+        "server": status.server.as_str(),
+        // `server`, `discovery` or `tool`
+        "scope": status.subject.as_str(),
+        "tool": status.tool().map(|tool| tool.as_str()),
+        // the owner of an instance, unless all callers share it
+        "instance": status.instance,
+        "state": status.state.as_str(),
+        "failures": status.failures,
+        "window": status.window.map(|window| json!({
+            "calls": window.calls,
+            "failed": window.failed,
+            "slow": window.slow,
+        })),
+        "last_trip": status.last_trip.as_deref(),
+        "probe_in_ms": status.time_to_probe.map(|wait| wait.as_secs_f64() * 1e3),
+    })
+}
+
+/// An order to hold one breaker, or to release it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Force {
+    pub(crate) action: ForceAction,
+    pub(crate) server: String,
+    #[serde(default)]
+    pub(crate) tool: Option<String>,
+    #[serde(default)]
+    pub(crate) discovery: bool,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ForceAction {
+    Open,
+    Close,
+    Release,
+}
+
+pub(super) const FORCE: &str = "an object with `action` (open, close or release), `server`, and at \
+                                most one of `tool` and `discovery`";
+
+/// Carries an order out, and returns the breaker.
+pub(super) fn force(stack: &Stack, order: &Force) -> Result<Value, String> {
+    let server = known(stack, &order.server)?;
+    let subject = match (&order.tool, order.discovery) {
+        (Some(_), true) => return Err("expected `tool` or `discovery`, found both".to_owned()),
+        (None, true) => Subject::Discovery,
+        (None, false) => Subject::Server,
+        (Some(tool), false) => {
+            let catalogue = stack.catalogue();
+            let of_set = || {
+                let entries = catalogue.entries().iter();
+                entries.filter(|entry| entry.tool().set() == &server.set)
+            };
+            let is_named = |name: &str, client_name: &str| name == tool || client_name == tool;
+            let named =
+                of_set().find(|entry| is_named(entry.tool().name().as_str(), entry.client_name()));
+            let entry = named.ok_or_else(|| {
+                let known = of_set().map(|entry| entry.tool().name().as_str());
+                let hint = similar::hint(tool, known, "tools of this server");
+                format!("no tool {tool:?} of server {:?}: {hint}", order.server)
+            })?;
+            Subject::from(entry.tool().name())
+        }
+    };
+    let breakers = stack.breaker_set();
+    match order.action {
+        ForceAction::Open => breakers.force_open(&server.id, subject.clone()),
+        ForceAction::Close => breakers.force_closed(&server.id, subject.clone()),
+        ForceAction::Release => breakers.release(&server.id, subject.clone()),
+    }
+    let is_it = |status: &&BreakerStatus| status.server == server.id && status.subject == subject;
+    match stack.breakers().iter().find(is_it) {
+        Some(status) => Ok(json!({ "breaker": breaker(status) })),
+        None => Err(format!(
+            "`{subject}` of server {:?} has no breaker yet, so nothing was held",
+            order.server
+        )),
+    }
 }

@@ -1,36 +1,65 @@
-//! What the cache did, and emptying it.
+//! What the cache did and keeps, and purging it.
 
-use std::sync::Arc;
+use callward::registry::Catalogue;
+use callward::{Principal, ReplicaSetId, Stack, ToolName};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
-use callward::{Principal, Stack};
-
-use super::body::{obey, refuse};
-use crate::http::{Operator, json};
+use super::servers::known;
 use crate::similar;
-use crate::view::{CacheView, Purge, Purged};
+use crate::view::EvidenceView;
 
-/// Tells what the cache did, and for which tools.
-pub(super) async fn stats(State(operator): State<Arc<Operator>>) -> Response {
-    match CacheView::of(&operator.stack) {
-        Ok(view) => json(StatusCode::OK, &view),
-        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
-    }
-}
-
-/// Forgets what the body names.
-pub(super) async fn purge(State(operator): State<Arc<Operator>>, body: Bytes) -> Response {
-    let expected = format!("an object with exactly one of {}", Purge::KEYS);
-    obey(&body, &expected, |what: Purge| {
-        forget(&operator.stack, &what)
+/// Returns what the cache did since the gateway started, and what it keeps now.
+pub(super) fn all(stack: &Stack) -> Value {
+    let catalogue = stack.catalogue();
+    let stats = stack.cache_stats();
+    let mut total = json!(stats);
+    total["hit_rate"] = json!(stats.counts.hit_rate());
+    let learned = stack.learned_lifetimes();
+    let tools = stack.cache().tools();
+    let tools = tools.iter().map(|stats| {
+        let seen = learned.get(&(stats.set.clone(), stats.tool.clone()));
+        let mut tool = json!(stats);
+        tool["hit_rate"] = json!(stats.counts.hit_rate());
+        tool["name"] = json!(client_name(&catalogue, &stats.set, &stats.tool));
+        tool["evidence"] = json!(seen.and_then(EvidenceView::of));
+        tool
+    });
+    json!({
+        "total": total,
+        "tools": tools.collect::<Vec<_>>(),
+        // state that writes which ended may still change: nothing of it is served from the cache
+        "unsettled": stack.cache().unsettled(),
     })
 }
 
-/// Empties the cache; a name that nobody has empties nothing.
-fn forget(stack: &Stack, what: &Purge) -> Result<Purged, String> {
+/// Returns the name that clients call a tool by; `None` if it is not offered any more.
+fn client_name(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Option<String> {
+    let mut entries = catalogue.entries().iter();
+    let offered = entries.find(|entry| entry.tool().set() == set && entry.tool().name() == tool);
+    offered.map(|entry| entry.client_name().to_owned())
+}
+
+/// What the cache is to forget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Purge {
+    All(bool),
+    /// The results of one principal alone.
+    Principal(String),
+    /// The results read from the replica set of this server.
+    Server(String),
+    /// The results of tools with this tag, and those read from scopes of this name.
+    Tag(String),
+    /// The results of this tool, by the name clients see.
+    Tool(String),
+}
+
+pub(super) const PURGE: &str =
+    "an object with exactly one of `all`, `principal`, `server`, `tag`, `tool`";
+
+/// Empties the cache of something that exists.
+pub(super) fn purge(stack: &Stack, what: &Purge) -> Result<Value, String> {
     let cache = stack.cache();
     let mut set = None;
     match what {
@@ -38,15 +67,9 @@ fn forget(stack: &Stack, what: &Purge) -> Result<Purged, String> {
         Purge::All(false) => return Err("`all` empties the cache only if it is `true`".into()),
         Purge::Principal(principal) => cache.purge_principal(&Principal::new(principal.as_str())),
         Purge::Server(id) => {
-            let servers = stack.servers();
-            let known = || servers.iter().map(|server| server.id.as_str());
-            let server = servers.iter().find(|server| server.id.as_str() == id);
-            let server = server.ok_or_else(|| {
-                let hint = similar::hint(id, known(), "servers");
-                format!("no server {id:?}: {hint}")
-            })?;
+            let server = known(stack, id)?;
             cache.purge_set(&server.set);
-            set = Some(server.set.to_string());
+            set = Some(server.set);
         }
         Purge::Tag(tag) => cache.purge_tag(tag),
         Purge::Tool(name) => {
@@ -60,11 +83,32 @@ fn forget(stack: &Stack, what: &Purge) -> Result<Purged, String> {
             })?;
             let tool = call.tool();
             cache.purge_tool(tool.set(), tool.name());
-            set = Some(tool.set().to_string());
+            set = Some(tool.set().clone());
         }
     }
-    Ok(Purged {
-        purged: what.clone(),
-        set,
-    })
+    Ok(json!({ "purged": what, "set": set.as_ref().map(ReplicaSetId::as_str) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purge_names_exactly_one_thing() {
+        let read = |text: &str| serde_json::from_str::<Purge>(text);
+        assert_eq!(read(r#"{"all":true}"#).unwrap(), Purge::All(true));
+        assert_eq!(read(r#"{"tag":"t"}"#).unwrap(), Purge::Tag("t".into()));
+        for text in [
+            "{}",
+            "[]",
+            r#""all""#,
+            r#"{"all":1}"#,
+            r#"{"tag":null}"#,
+            r#"{"all":true,"tag":"t"}"#,
+            r#"{"tag":"t","tag":"t"}"#,
+            r#"{"toll":"t"}"#,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
 }

@@ -8,17 +8,12 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use super::SERVER;
 use super::events::Events;
-use super::routes::SERVER;
 use crate::error::AppError;
-use crate::view::{
-    BreakerView, CacheView, CallView, ErrorView, ExplainView, Force, Forced, LimitsReport,
-    MissingView, NewWeight, Nothing, Order, Ordered, Purge, Purged, ServerView, ToolView,
-};
-
-/// The content type of every request with a body.
-const JSON: &str = "application/json";
+use crate::view::CallView;
 
 /// A running gateway.
 pub(crate) struct Remote {
@@ -57,10 +52,11 @@ impl Remote {
                     cause(&error)
                 ))
             })?;
-        let body: Option<serde_json::Value> = answer.json_or_none().await;
-        let Some(body) = body.filter(|body| body.get("callward").is_some()) else {
+        let body = answer.bytes().await.unwrap_or_default();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if body.get("callward").is_none() {
             return Ok(None);
-        };
+        }
         // only the admin listener tells about servers
         if body.get("servers").is_none() {
             return Err(AppError::Usage(format!(
@@ -71,16 +67,29 @@ impl Remote {
         Ok(Some(remote))
     }
 
-    /// Lists the tools.
-    pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
-        self.read(self.client.get(self.at(&["api", "tools"])).send().await)
+    /// Asks for something of the gateway.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, AppError> {
+        let url = self.at(&[&["api"], path].concat());
+        self.read(self.client.get(url).send().await).await
+    }
+
+    /// Gives an order.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, AppError> {
+        let body = serde_json::to_vec(body).map_err(|error| AppError::Usage(error.to_string()))?;
+        self.send(self.at(&[&["api"], path].concat()), body.into())
             .await
     }
 
-    /// Lists what is not among the tools. Gateways that cannot say so say nothing.
-    pub(crate) async fn missing(&self) -> Vec<MissingView> {
-        let answer = self.client.get(self.at(&["api", "missing"])).send().await;
-        self.read(answer).await.unwrap_or_default()
+    async fn send<T: DeserializeOwned>(&self, url: Url, body: Bytes) -> Result<T, AppError> {
+        let request = self
+            .client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json");
+        self.read(request.body(body).send().await).await
     }
 
     /// Explains one tool, or one call of it.
@@ -88,17 +97,15 @@ impl Remote {
         &self,
         tool: &str,
         arguments: Option<Bytes>,
-    ) -> Result<ExplainView, AppError> {
+    ) -> Result<Value, AppError> {
         can_be_asked(tool)?;
-        let request = match arguments {
-            None => self.client.get(self.at(&["api", "tools", tool])),
-            Some(arguments) => self
-                .client
-                .post(self.at(&["api", "tools", tool, "explain"]))
-                .header(CONTENT_TYPE, JSON)
-                .body(arguments),
-        };
-        self.read(request.send().await).await
+        match arguments {
+            None => self.get(&["tools", tool]).await,
+            Some(arguments) => {
+                let url = self.at(&["api", "tools", tool, "explain"]);
+                self.send(url, arguments).await
+            }
+        }
     }
 
     /// Calls one tool, at one server alone if `pin` names one.
@@ -113,56 +120,7 @@ impl Remote {
         if let Some(pin) = pin {
             url.query_pairs_mut().append_pair(SERVER, pin.as_str());
         }
-        let request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, JSON)
-            .body(arguments);
-        self.read(request.send().await).await
-    }
-
-    /// Asks what the cache did.
-    pub(crate) async fn cache(&self) -> Result<CacheView, AppError> {
-        self.read(self.client.get(self.at(&["api", "cache"])).send().await)
-            .await
-    }
-
-    /// Lets the cache forget.
-    pub(crate) async fn purge(&self, what: &Purge) -> Result<Purged, AppError> {
-        self.post(&["api", "cache", "purge"], what).await
-    }
-
-    /// Asks how the breakers are.
-    pub(crate) async fn breakers(&self) -> Result<Vec<BreakerView>, AppError> {
-        let answer = self.client.get(self.at(&["api", "breakers"])).send().await;
-        self.read(answer).await
-    }
-
-    /// Holds a breaker open or closed, or does not any more.
-    pub(crate) async fn force(&self, what: &Force) -> Result<Forced, AppError> {
-        self.post(&["api", "breakers"], what).await
-    }
-
-    /// Asks what the limits let through, hold back and refuse.
-    pub(crate) async fn limits(&self) -> Result<LimitsReport, AppError> {
-        self.read(self.client.get(self.at(&["api", "limits"])).send().await)
-            .await
-    }
-
-    /// Asks how the servers are.
-    pub(crate) async fn servers(&self) -> Result<Vec<ServerView>, AppError> {
-        self.read(self.client.get(self.at(&["api", "servers"])).send().await)
-            .await
-    }
-
-    /// Takes a server out of service or back, or changes its weight.
-    pub(crate) async fn order(&self, order: Order, server: &ServerId) -> Result<Ordered, AppError> {
-        let path = |what| ["api", "servers", server.as_str(), what];
-        match order {
-            Order::Drain => self.post(&path("drain"), &Nothing {}).await,
-            Order::Undrain => self.post(&path("undrain"), &Nothing {}).await,
-            Order::Weigh(weight) => self.post(&path("weight"), &NewWeight { weight }).await,
-        }
+        self.send(url, arguments).await
     }
 
     /// Follows what the router does from now on.
@@ -176,20 +134,6 @@ impl Remote {
         let status = answer.status();
         let body = answer.bytes().await.unwrap_or_default();
         Err(self.refused(status, &body))
-    }
-
-    async fn post<T: DeserializeOwned>(
-        &self,
-        path: &[&str],
-        body: &impl Serialize,
-    ) -> Result<T, AppError> {
-        let body = serde_json::to_vec(body).map_err(|error| AppError::Usage(error.to_string()))?;
-        let request = self
-            .client
-            .post(self.at(path))
-            .header(CONTENT_TYPE, JSON)
-            .body(body);
-        self.read(request.send().await).await
     }
 
     /// Replaces the path.
@@ -223,16 +167,16 @@ impl Remote {
         Err(self.refused(status, &body))
     }
 
-    /// Takes the gateway's own word on why it refused.
+    /// Returns the gateway's own reason for a refusal.
     fn refused(&self, status: StatusCode, body: &[u8]) -> AppError {
-        let told = serde_json::from_slice::<ErrorView>(body).map(|error| error.message);
-        AppError::Remote(told.unwrap_or_else(|_| {
-            format!(
-                "{} answered {status}: {}",
-                self.base,
-                String::from_utf8_lossy(body)
-            )
-        }))
+        let error: Value = serde_json::from_slice(body).unwrap_or_default();
+        AppError::Remote(match error["message"].as_str() {
+            Some(message) => message.to_owned(),
+            None => {
+                let body = String::from_utf8_lossy(body);
+                format!("{} answered {status}: {body}", self.base)
+            }
+        })
     }
 }
 
@@ -276,21 +220,11 @@ fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
     builder.build().map_err(|error| unusable(&error))
 }
 
-trait JsonOrNone {
-    async fn json_or_none(self) -> Option<serde_json::Value>;
-}
-
-impl JsonOrNone for Response {
-    async fn json_or_none(self) -> Option<serde_json::Value> {
-        serde_json::from_slice(&self.bytes().await.ok()?).ok()
-    }
-}
-
 fn failed(url: &Url, error: &reqwest::Error) -> AppError {
     AppError::Remote(format!("asking {url} failed: {}", cause(error)))
 }
 
-/// The innermost cause says what happened; the outer ones only where.
+/// Returns the innermost cause: the outer ones only name the place.
 pub(super) fn cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

@@ -1,6 +1,6 @@
-//! What the router does, as server-sent events: each is one `data` line with a JSON object.
+//! The router's events, as server-sent events: each is one `data` line with a JSON object.
 //!
-//! A listener that does not keep up loses the oldest events and is told how many; no call waits for
+//! A slow listener loses the oldest events and gets their number; no call waits for
 //! one.
 
 use std::convert::Infallible;
@@ -18,22 +18,22 @@ use futures_util::{StreamExt, stream};
 use crate::error::AppError;
 use crate::http::Operator;
 
-/// How often a stream without events says that it is still there, so that whoever stands in between
-/// does not cut it, and a reader that went away is noticed.
+/// How often a stream without events sends a comment, so that proxies do not cut it and a reader that
+/// went away is noticed.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// Readers skip comments.
 const COMMENT: &[u8] = b": callward\n\n";
 
-/// A line longer than this is no event of ours.
+/// The longest line of an event.
 const LONGEST: usize = 1 << 20;
 
-/// Tells what happens from now on, until the gateway stops or the reader goes away.
+/// Sends events from now on, until the gateway stops or the reader goes away.
 pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
-    // listens before the answer begins: whoever has its head misses nothing
+    // listens before the answer begins: a client that has its head misses nothing
     let events = operator.stack.route_events();
     let stop = operator.stop.closing().clone();
-    let told = stream::unfold((events, stop), |(mut events, stop)| async move {
+    let events = stream::unfold((events, stop), |(mut events, stop)| async move {
         let part = tokio::select! {
             biased;
             () = stop.cancelled() => return None,
@@ -43,7 +43,7 @@ pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
         Some((part, (events, stop)))
     });
     // the head goes out with the first part
-    let all = stream::once(std::future::ready(Bytes::from_static(COMMENT))).chain(told);
+    let all = stream::once(std::future::ready(Bytes::from_static(COMMENT))).chain(events);
     let mut response = Response::new(Body::from_stream(all.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
     headers.insert(
@@ -64,7 +64,7 @@ fn written(event: &RouteEvent) -> Bytes {
     }
 }
 
-/// The asking side: what is told, one event after the other.
+/// The client's side: one event after the other.
 pub(crate) struct Events {
     answer: reqwest::Response,
     /// What came and was not read: whole lines, and the beginning of one.
@@ -84,7 +84,7 @@ impl Events {
     ///
     /// # Errors
     ///
-    /// [`AppError`] if the connection breaks, or what comes is no event.
+    /// [`AppError`] if the connection breaks, or an answer is not an event.
     pub(crate) async fn next(&mut self) -> Result<Option<String>, AppError> {
         loop {
             if let Some(event) = take_event(&mut self.rest) {
@@ -92,7 +92,7 @@ impl Events {
             }
             if self.rest.len() > LONGEST {
                 return Err(AppError::Remote(
-                    "what the gateway tells is no event: a line has no end".into(),
+                    "the answer is not an event: a line has no end".into(),
                 ));
             }
             match self.answer.chunk().await {

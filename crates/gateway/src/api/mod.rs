@@ -1,19 +1,256 @@
 //! What the command line asks a running gateway: over HTTP, on the admin listener.
 //!
-//! MCP has no place for what became of a call (server, cache, attempts), and results stay the bytes
-//! they are. So `callward call`, `tools`, `explain`, `cache`, `breakers`, `limits`,
-//! `servers` and `events` ask here.
+//! One file for each subject: what it returns is the JSON of the route, of `--json`, and of the
+//! table that a command shows. To add one: a function of the stack, its route, and a command.
 
-mod body;
-mod breakers;
-mod cache;
+pub(crate) mod breakers;
+pub(crate) mod cache;
 mod client;
 mod events;
 mod find;
 mod limits;
-mod routes;
-mod servers;
+pub(crate) mod servers;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, post};
+use bytes::Bytes;
+use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolError};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::http::{Operator, json};
+use crate::view::{self, CallView, MissingView, ToolView};
 
 pub(crate) use client::Remote;
 pub(crate) use find::{address, gateway};
-pub(crate) use routes::routes;
+
+/// Returns the routes, to be nested under `/api`.
+pub(crate) fn routes(operator: Arc<Operator>) -> Router {
+    let breakers = read(breakers::all).merge(order(breakers::FORCE, breakers::force));
+    Router::new()
+        .route("/breakers", breakers)
+        .route("/cache", read(cache::all))
+        .route("/cache/purge", order(cache::PURGE, cache::purge))
+        .route("/limits", read(limits::all))
+        .route(
+            "/missing",
+            read(|stack| serde_json::json!(MissingView::all(stack))),
+        )
+        .route("/routes/events", get(events::follow))
+        .route("/servers", read(servers::all))
+        .route(
+            "/servers/{server}/drain",
+            order_of(servers::NOTHING, servers::drain),
+        )
+        .route(
+            "/servers/{server}/undrain",
+            order_of(servers::NOTHING, servers::undrain),
+        )
+        .route(
+            "/servers/{server}/weight",
+            order_of(servers::WEIGHT, servers::weigh),
+        )
+        .route("/tools", get(tools))
+        .route("/tools/{tool}", get(explain))
+        .route("/tools/{tool}/call", post(call))
+        .route("/tools/{tool}/explain", post(explain_call))
+        .layer(middleware::from_fn(only_json))
+        .with_state(operator)
+}
+
+type Handler = MethodRouter<Arc<Operator>>;
+
+/// Answers with something of the stack.
+fn read(view: fn(&Stack) -> Value) -> Handler {
+    get(async move |State(operator): State<Arc<Operator>>| {
+        json(StatusCode::OK, &view(&operator.stack))
+    })
+}
+
+/// Carries out what the body says.
+fn order<T: DeserializeOwned + 'static>(
+    expected: &'static str,
+    act: fn(&Stack, &T) -> Result<Value, String>,
+) -> Handler {
+    post(
+        async move |State(operator): State<Arc<Operator>>, body: Bytes| {
+            obey(&body, expected, |order| act(&operator.stack, order))
+        },
+    )
+}
+
+/// Carries out what the body says of the server of the path.
+fn order_of<T: DeserializeOwned + 'static>(
+    expected: &'static str,
+    act: fn(&Stack, &str, &T) -> Result<Value, String>,
+) -> Handler {
+    post(
+        async move |State(operator): State<Arc<Operator>>,
+                    Path(server): Path<String>,
+                    body: Bytes| {
+            obey(&body, expected, |order| {
+                act(&operator.stack, &server, order)
+            })
+        },
+    )
+}
+
+/// Reads a body and does what it asks for. An order that cannot be carried out gets 404: its body
+/// names something that is not there.
+fn obey<T: DeserializeOwned>(
+    body: &[u8],
+    expected: &str,
+    act: impl FnOnce(&T) -> Result<Value, String>,
+) -> Response {
+    let body = if body.is_empty() { b"{}" } else { body };
+    match serde_json::from_slice(body).map(|order| act(&order)) {
+        Ok(Ok(done)) => json(StatusCode::OK, &done),
+        Ok(Err(message)) => refuse(StatusCode::NOT_FOUND, message),
+        Err(error) => refuse(
+            StatusCode::BAD_REQUEST,
+            format!("expected {expected}: {error}"),
+        ),
+    }
+}
+
+fn refuse(status: StatusCode, message: String) -> Response {
+    let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message);
+    json(status, &view::error(&error))
+}
+
+/// Refuses a POST whose content type is not JSON: a page of any site may send such a request without
+/// a preflight.
+async fn only_json(request: Request, next: Next) -> Response {
+    if request.method() == Method::POST && !is_json(request.headers()) {
+        let message = "expected `content-type: application/json`".to_owned();
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
+    }
+    next.run(request).await
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind);
+    kind.trim().eq_ignore_ascii_case("application/json")
+}
+
+async fn tools(State(operator): State<Arc<Operator>>) -> Response {
+    operator.started.finished().await;
+    json(StatusCode::OK, &ToolView::all(&operator.stack))
+}
+
+async fn explain(State(operator): State<Arc<Operator>>, Path(tool): Path<String>) -> Response {
+    operator.started.finished().await;
+    match operator.stack.explain(&tool) {
+        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn explain_call(
+    State(operator): State<Arc<Operator>>,
+    Path(tool): Path<String>,
+    arguments: Bytes,
+) -> Response {
+    operator.started.finished().await;
+    let explained = check(&arguments)
+        .and_then(|()| operator.stack.prepare(&tool, arguments))
+        .and_then(|call| operator.stack.explain_prepared(&call.with_caller(caller())));
+    match explained {
+        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
+        Err(error) => refusal(&error),
+    }
+}
+
+async fn call(
+    State(operator): State<Arc<Operator>>,
+    Path(tool): Path<String>,
+    RawQuery(query): RawQuery,
+    arguments: Bytes,
+) -> Response {
+    // only JSON objects may reach a server's pipe
+    let pin = match check(&arguments).and_then(|()| pin(query.as_deref())) {
+        Ok(pin) => pin,
+        Err(error) => return refusal(&error),
+    };
+    operator.started.finished().await;
+    let _counted = operator.calls.enter();
+    let recorder = &operator.recorder;
+    match CallView::make(&operator.stack, recorder, &tool, arguments, caller(), pin).await {
+        Ok(view) => json(StatusCode::OK, &view),
+        Err(error) => refusal(&error),
+    }
+}
+
+/// An operator is as anonymous as a client of the endpoint, and shares its results.
+fn caller() -> Arc<Caller> {
+    Arc::new(Caller::new(Principal::new("anonymous")))
+}
+
+/// The parameter that names the one server a call is meant for.
+const SERVER: &str = "server";
+
+/// Reads which server alone a call is meant for. What is not understood is refused: a call that was
+/// meant for one server must not go to another.
+fn pin(query: Option<&str>) -> Result<Option<ServerId>, ToolError> {
+    let invalid = |text: String| ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
+    let Some(query) = query.filter(|query| !query.is_empty()) else {
+        return Ok(None);
+    };
+    match query.split_once('=') {
+        Some((SERVER, id)) => match ServerId::new(id) {
+            Ok(id) => Ok(Some(id)),
+            Err(fault) => Err(invalid(format!("{SERVER}: {fault}"))),
+        },
+        _ => {
+            let text = format!("expected nothing but `{SERVER}=ID` in the query, found {query:?}");
+            Err(invalid(text))
+        }
+    }
+}
+
+fn check(arguments: &[u8]) -> Result<(), ToolError> {
+    match serde_json::from_slice::<serde_json::Map<_, Value>>(arguments) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let text = format!("the arguments are not a JSON object: {error}");
+            Err(ToolError::new(
+                ErrorKind::InvalidCall,
+                Delivery::NotSent,
+                text,
+            ))
+        }
+    }
+}
+
+fn refusal(error: &ToolError) -> Response {
+    let status = match error.kind() {
+        ErrorKind::UnknownTool => StatusCode::NOT_FOUND,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    json(status, &view::error(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_pin_is_refused() {
+        assert_eq!(pin(None).unwrap(), None);
+        assert_eq!(pin(Some("")).unwrap(), None);
+        let named = ServerId::new("a-1").unwrap();
+        assert_eq!(pin(Some("server=a-1")).unwrap(), Some(named));
+        for odd in ["server=", "server=a&b=c", "srever=a", "a", "server=%20"] {
+            let error = pin(Some(odd)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidCall, "{odd}");
+        }
+    }
+}

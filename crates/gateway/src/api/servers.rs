@@ -1,55 +1,154 @@
-//! How the servers are, and taking them out of service.
+//! The state of the servers, and taking one out of service.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::Response;
+use callward::core::InstanceStatus;
+use callward::router::ServerStats;
+use callward::{ServerId, ServerStatus, Stack, Weight};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use super::body::obey;
-use crate::http::{Operator, json};
-use crate::view::{NewWeight, Nothing, Order, ServerView};
+use crate::similar;
 
-/// Tells how each is.
-pub(super) async fn all(State(operator): State<Arc<Operator>>) -> Response {
-    json(StatusCode::OK, &ServerView::all(&operator.stack))
+/// How many characters of a session's id are shown: enough to tell sessions apart, too few to use.
+const SHOWN_SESSION: usize = 8;
+
+/// Returns all servers of a stack, in the order of its config.
+pub(super) fn all(stack: &Stack) -> Value {
+    let routes = stack.routes();
+    let stats: HashMap<&ServerId, &ServerStats> = routes
+        .iter()
+        .flat_map(|set| &set.servers)
+        .map(|stats| (&stats.server, stats))
+        .collect();
+    let servers = stack.servers();
+    let one = |status: &ServerStatus| Some(server(stack, status, stats.get(&status.id)?));
+    servers.iter().filter_map(one).collect()
 }
 
-/// Gives one no new calls.
-pub(super) async fn drain(
-    State(operator): State<Arc<Operator>>,
-    Path(server): Path<String>,
-    body: Bytes,
-) -> Response {
-    plainly(&operator, Order::Drain, &server, &body)
-}
-
-/// Gives one calls again.
-pub(super) async fn undrain(
-    State(operator): State<Arc<Operator>>,
-    Path(server): Path<String>,
-    body: Bytes,
-) -> Response {
-    plainly(&operator, Order::Undrain, &server, &body)
-}
-
-/// Lets one weigh what the body says.
-pub(super) async fn weigh(
-    State(operator): State<Arc<Operator>>,
-    Path(server): Path<String>,
-    body: Bytes,
-) -> Response {
-    let expected = "an object with `weight`, a whole number from 0 to 100";
-    obey(&body, expected, |new: NewWeight| {
-        Order::Weigh(new.weight).act(&operator.stack, &server)
+fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
+    let millis = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+    let totals = &stats.totals;
+    let instances = stack.instances(&status.id);
+    json!({
+        "id": status.id.as_str(),
+        "set": status.set.as_str(),
+        "weight": stats.weight,
+        "state": status.state(),
+        "up": status.up,
+        "in_flight": stats.in_flight,
+        "calls": {
+            "answers": totals.answers,
+            "faults": totals.faults,
+            // by a gate of ours, or by the server, which stated when to come again
+            "refusals": totals.refusals,
+            "cancelled": totals.cancelled,
+        },
+        "error_rate": stats.error_rate,
+        "error_rate_ever": stats.error_rate_ever,
+        "ewma_ms": millis(stats.ewma),
+        "p50_ms": millis(stats.latency.p50),
+        "p99_ms": millis(stats.latency.p99),
+        "tools": status.tools,
+        "last_error": status.last_error,
+        "instances": instances.iter().map(instance).collect::<Vec<_>>(),
     })
 }
 
-/// Carries out an order that the path says all of.
-fn plainly(operator: &Operator, order: Order, server: &str, body: &[u8]) -> Response {
-    let body = if body.is_empty() { b"{}" } else { body };
-    obey(body, "no body, or `{}`", |Nothing {}| {
-        order.act(&operator.stack, server)
+fn instance(status: &InstanceStatus) -> Value {
+    let owner = status
+        .principal
+        .as_ref()
+        .map(|principal| match &status.session {
+            Some(session) => {
+                let shown: String = session.as_str().chars().take(SHOWN_SESSION).collect();
+                format!("{principal}/{shown}")
+            }
+            None => principal.to_string(),
+        });
+    json!({
+        "owner": owner,
+        "state": status.state,
+        "age_ms": status.age.as_secs_f64() * 1e3,
+        "startup_ms": status.startup.map(|time| time.as_secs_f64() * 1e3),
+        "calls": status.calls,
+        "in_flight": status.in_flight,
+        // in bytes
+        "memory": status.memory,
     })
+}
+
+/// Finds a server by its id.
+///
+/// # Errors
+///
+/// A sentence with similar ids.
+pub(super) fn known(stack: &Stack, id: &str) -> Result<ServerStatus, String> {
+    let servers = stack.servers();
+    let found = servers.iter().find(|one| one.id.as_str() == id).cloned();
+    found.ok_or_else(|| {
+        let known = servers.iter().map(|server| server.id.as_str());
+        format!("no server {id:?}: {}", similar::hint(id, known, "servers"))
+    })
+}
+
+/// The body of an order without settings.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+pub(super) const NOTHING: &str = "no body, or `{}`";
+
+/// The body of an order to change a weight.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewWeight {
+    pub(crate) weight: Weight,
+}
+
+pub(super) const WEIGHT: &str = "an object with `weight`, a whole number from 0 to 100";
+
+/// Gives a server no new calls.
+pub(super) fn drain(stack: &Stack, server: &str, _: &Nothing) -> Result<Value, String> {
+    ordered(stack, server, |id| stack.drain(id).is_ok())
+}
+
+/// Gives a server calls again.
+pub(super) fn undrain(stack: &Stack, server: &str, _: &Nothing) -> Result<Value, String> {
+    ordered(stack, server, |id| stack.undrain(id).is_ok())
+}
+
+/// Changes the weight of a server.
+pub(super) fn weigh(stack: &Stack, server: &str, new: &NewWeight) -> Result<Value, String> {
+    ordered(stack, server, |id| stack.reweigh(id, new.weight).is_ok())
+}
+
+/// Carries an order out, and returns the server as it is now.
+fn ordered(stack: &Stack, id: &str, act: impl FnOnce(&ServerId) -> bool) -> Result<Value, String> {
+    let gone = || format!("no server {id:?}: it was removed");
+    if !act(&known(stack, id)?.id) {
+        return Err(gone());
+    }
+    let now = all(stack);
+    let mut servers = now.as_array().into_iter().flatten();
+    let server = servers.find(|server| server["id"] == id).ok_or_else(gone)?;
+    Ok(json!({ "server": server }))
+}
+
+#[cfg(test)]
+mod tests {
+    use callward::{Principal, SessionId};
+
+    use super::*;
+
+    #[test]
+    fn a_session_is_shown_by_the_beginning_of_its_id() {
+        let mut status = InstanceStatus::new("up", Duration::from_secs(1));
+        assert_eq!(instance(&status)["owner"], Value::Null);
+        status.principal = Some(Principal::new("ada"));
+        assert_eq!(instance(&status)["owner"], "ada");
+        status.session = Some(SessionId::new("0123456789abcdef"));
+        assert_eq!(instance(&status)["owner"], "ada/01234567");
+    }
 }

@@ -36,7 +36,7 @@ points ours is above lru, and above belady.
 --calls reads one call a line, as `serve --record` writes it: {\"tool\", \"args\"?, \"trace\"?,
 \"session\"?, \"write\"?, \"error\"?, \"result_sha1\"?, \"result_bytes\"?, \"layer\"?, \"at_ms\"?,
 \"duration_ms\"?}; other members are ignored. Calls of one layer of a session run at once. Lines that
-are no calls are left out, and told. The table has a row for each policy, ours first:
+are not calls are left out, and reported. The table has a row for each policy, ours first:
   hits, joined      answered with what was kept, or with the result of an identical call that ran
   of calls, reads   the share of both
   stale             answered with another result than the recorded one; unknown without results

@@ -8,8 +8,7 @@ use super::Gateway;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 `state` is that of the server's breaker and connection. `errors` is the share of faults among the
-latest 1,000 answers and faults, and `p50` and `p99` are of those answers; `mean` counts the latest
-calls most.
+latest 1,000 answers and faults, and `p50` and `p99` are of those answers.
 
 What is changed here holds until the gateway ends: the config is not written.
 
@@ -62,8 +61,8 @@ pub(crate) struct Weigh {
 #[command(after_help = "\
 One line for each attempt of a call that a server got, or that no server could get, for each change
 of a server's health, for each session, user or value that is kept at a server, and for each tool
-that is not offered, or not under its own name. A reader that is too slow is told how many events it
-missed; no call waits for it. Ends with Ctrl-C, or with the gateway.
+that is not offered, or not under its own name. A slow reader gets the number of events it missed;
+no call waits for it. Ends with Ctrl-C, or with the gateway.
 
 --json prints the events as GET /api/routes/events tells them, one JSON object a line; `type` is
 routeDecision, routeFailed, healthUpdate, affinitySet, affinityExpired, toolRefused, toolRenamed or

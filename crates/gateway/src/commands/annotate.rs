@@ -4,28 +4,20 @@
 //! may stand far apart, and are evidence for each other.
 
 use std::collections::HashMap;
-use std::io;
 use std::process::ExitCode;
 
 use callward::core::infer::{Inference, Listed as Sibling};
-use callward::core::resolve::Provenance;
-use callward::core::{
-    AnnotationProblem, Field, Hints, Inferred, Judgement, SafetyLevel, Severity, Source, judge,
-};
+use callward::core::{AnnotationProblem, Hints, Inferred, Judgement, SafetyLevel, Severity, judge};
 use callward::{Annotations, CallPlan, Profile, Trust};
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
 
 use crate::args::Annotate;
-use crate::assemble::rule_set;
 use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
 use crate::listed::{Fault, Group, Listed, Listing};
 use crate::output::Screen;
 use crate::view::strength_word;
-
-/// So often is told how far it has come.
-const TELL_EVERY: usize = 50_000;
 
 pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     let listing = Listing::read(&args.from, screen).await?;
@@ -41,30 +33,21 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     let groups = found.iter().map(|found| found.group);
     let inferred = infer(settings.inference, groups, &tools);
 
-    let all = found.len();
     let mut failed = false;
     for error in listing.live().into_iter().flat_map(|live| live.failures()) {
         screen.error(error);
         failed = true;
     }
     screen.bulk(|out| {
-        // a line is put together here: a serializer writes in very small pieces
-        let mut line = Vec::new();
-        for (done, (tool, inferred)) in tools.iter().zip(&inferred).enumerate() {
-            line.clear();
-            write_line(&mut line, tool, inferred, &settings, args.explain)?;
-            out.write_all(&line)?;
-            if let (Err(fault), Some(found)) = (tool, found.get(done)) {
+        for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(&found) {
+            writeln!(out, "{}", line(tool, inferred, &settings, args.explain))?;
+            if let Err(fault) = tool {
                 screen.error(&format_args!("{}: {fault}", found.place));
                 failed = true;
-            }
-            if done % TELL_EVERY == 0 {
-                screen.progress(done, all);
             }
         }
         Ok(())
     });
-    screen.progress(all, all);
     Ok(if failed {
         ExitCode::FAILURE
     } else {
@@ -72,7 +55,7 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     })
 }
 
-/// A tool and what it declares, or why there is none.
+/// A tool with its declared hints, or the fault in its place.
 type Readable<'a> = Result<(&'a Listed<'a>, Annotations), Fault>;
 
 /// Draws conclusions about all tools, server by server.
@@ -115,7 +98,7 @@ impl<'a> Settings<'a> {
         let servers = config.iter().flat_map(|config| &config.servers);
         let rules = args
             .rules
-            .or_else(|| config.map(|config| rule_set(config.rules)))
+            .or_else(|| config.map(|config| config.rules))
             .unwrap_or_default();
         let inference = Inference::new(rules);
         Self {
@@ -140,7 +123,7 @@ impl<'a> Settings<'a> {
             .and_then(|server| self.servers.get(server));
         let trust = self
             .trust
-            .or_else(|| Some(server?.trust))
+            .or_else(|| Some(server?.table.trust))
             .unwrap_or_default();
         let mut hints = Hints::new(inferred, declared, trust);
         if let Some(server) = server {
@@ -153,29 +136,49 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Writes the line of one tool, or the one that stands in its place.
-fn write_line(
-    line: &mut Vec<u8>,
+/// Describes one tool, or the fault in its place.
+fn line(
     tool: &Readable<'_>,
     inferred: &Inferred,
     settings: &Settings<'_>,
     explain: bool,
-) -> io::Result<()> {
-    match tool {
-        Ok((tool, declared)) => {
-            let judged = settings.judge(tool, inferred, declared);
-            serde_json::to_writer(&mut *line, &Line::of(tool, &judged, explain))?;
-        }
-        Err(fault) => {
-            let instead = FaultLine {
-                name: fault.name.as_deref(),
-                error: fault.reason(),
-            };
-            serde_json::to_writer(&mut *line, &instead)?;
-        }
+) -> String {
+    let (tool, declared) = match tool {
+        Ok((tool, declared)) => (tool, declared),
+        Err(fault) => return json!({ "name": fault.name, "error": fault.reason() }).to_string(),
+    };
+    let judged = settings.judge(tool, inferred, declared);
+    let problem = |problem: &AnnotationProblem| {
+        let severity = match problem.severity() {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        json!({
+            "field": problem.field(), "severity": severity, "message": problem.to_string(),
+        })
+    };
+    let mut why = Map::new();
+    if explain {
+        let evidence = judged.resolved.all_provenance().iter().map(|entry| {
+            let mut reason = json!({ "source": entry.source, "reason": entry.reason });
+            if let Some(strength) = entry.strength {
+                reason["strength"] = strength_word(strength).into();
+            }
+            (entry.field.as_str().to_owned(), reason)
+        });
+        why.insert("evidence".into(), Value::Object(evidence.collect()));
+        why.insert("warnings".into(), json!(judged.resolved.warnings()));
     }
-    line.push(b'\n');
-    Ok(())
+    let line = Line {
+        name: &tool.name,
+        server: tool.server.as_deref(),
+        annotations: judged.resolved.annotations(),
+        safety_level: judged.plan.safety_level(),
+        plan: &judged.plan,
+        problems: judged.problems.iter().map(problem).collect(),
+        why,
+    };
+    serde_json::to_string(&line).unwrap_or_default()
 }
 
 #[derive(Serialize)]
@@ -188,83 +191,7 @@ struct Line<'a> {
     safety_level: SafetyLevel,
     plan: &'a CallPlan,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<Problem>,
+    problems: Vec<Value>,
     #[serde(flatten)]
-    why: Option<Why<'a>>,
-}
-
-#[derive(Serialize)]
-struct FaultLine<'a> {
-    name: Option<&'a str>,
-    error: &'a str,
-}
-
-/// What is wrong with a declared hint.
-#[derive(Serialize)]
-struct Problem {
-    field: Field,
-    severity: &'static str,
-    message: String,
-}
-
-#[derive(Serialize)]
-struct Why<'a> {
-    evidence: Evidence<'a>,
-    warnings: &'a [String],
-}
-
-/// Who decided each hint, by its name.
-struct Evidence<'a>(&'a [Provenance]);
-
-#[derive(Serialize)]
-struct Reason<'a> {
-    source: Source,
-    reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strength: Option<&'static str>,
-}
-
-impl<'a> Line<'a> {
-    fn of(tool: &'a Listed<'_>, judged: &'a Judgement, explain: bool) -> Self {
-        Self {
-            name: &tool.name,
-            server: tool.server.as_deref(),
-            annotations: judged.resolved.annotations(),
-            safety_level: judged.plan.safety_level(),
-            plan: &judged.plan,
-            problems: judged.problems.iter().map(Problem::of).collect(),
-            why: explain.then(|| Why {
-                evidence: Evidence(judged.resolved.all_provenance()),
-                warnings: judged.resolved.warnings(),
-            }),
-        }
-    }
-}
-
-impl Problem {
-    fn of(problem: &AnnotationProblem) -> Self {
-        Self {
-            field: problem.field(),
-            severity: match problem.severity() {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            },
-            message: problem.to_string(),
-        }
-    }
-}
-
-impl Serialize for Evidence<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(Some(self.0.len()))?;
-        for entry in self.0 {
-            let reason = Reason {
-                source: entry.source,
-                reason: &entry.reason,
-                strength: entry.strength.map(strength_word),
-            };
-            map.serialize_entry(&entry.field, &reason)?;
-        }
-        map.end()
-    }
+    why: Map<String, Value>,
 }

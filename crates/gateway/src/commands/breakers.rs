@@ -1,54 +1,38 @@
-//! `callward breakers`: how the breakers of a running gateway are, and holding them open or closed.
+//! `callward breakers`: the breakers of a running gateway, and holding one open or closed.
 
-use std::process::ExitCode;
-use std::time::Duration;
+use serde_json::{Value, json};
 
-use crate::api;
-use crate::args::{Breakers, BreakersCommand, WhichBreaker};
+use super::ask::{Question, ask, cell, items, millis, table, text};
+use crate::api::breakers::{Force, ForceAction};
+use crate::args::{Breakers, BreakersCommand};
 use crate::error::Outcome;
-use crate::output::{Cell, Screen, Table, took};
+use crate::output::{Cell, Screen};
 use crate::state_dir::StateDir;
-use crate::view::{BreakerView, Force, ForceAction};
 
 pub(crate) async fn run(args: Breakers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let (remote, _) = api::gateway(&args.gateway, state).await?;
-    let (action, which) = match args.command {
-        None => {
-            let all = remote.breakers().await?;
-            if args.json {
-                screen.json(&all);
-            } else {
-                show(&all, screen);
-            }
-            return Ok(ExitCode::SUCCESS);
+    let forced = args.command.map(|command| match command {
+        BreakersCommand::Open(which) => (ForceAction::Open, which),
+        BreakersCommand::Close(which) => (ForceAction::Close, which),
+        BreakersCommand::Release(which) => (ForceAction::Release, which),
+    });
+    let question = match forced {
+        None => Question::Get("breakers"),
+        Some((action, which)) => {
+            let order = Force {
+                action,
+                server: which.server,
+                tool: which.tool,
+                discovery: which.discovery,
+            };
+            Question::Post(vec!["breakers".into()], json!(order))
         }
-        Some(BreakersCommand::Open(which)) => (ForceAction::Open, which),
-        Some(BreakersCommand::Close(which)) => (ForceAction::Close, which),
-        Some(BreakersCommand::Release(which)) => (ForceAction::Release, which),
     };
-    let WhichBreaker {
-        server,
-        tool,
-        discovery,
-    } = which;
-    let forced = remote
-        .force(&Force {
-            action,
-            server,
-            tool,
-            discovery,
-        })
-        .await?;
-    if args.json {
-        screen.json(&forced);
-    } else {
-        show(std::slice::from_ref(&forced.breaker), screen);
-    }
-    Ok(ExitCode::SUCCESS)
+    let show = (!args.json).then_some(show as fn(&_, &_));
+    ask(question, &args.gateway, state, show, screen).await
 }
 
-fn show(all: &[BreakerView], screen: &Screen) {
-    let mut table = Table::new(&[
+fn show(answer: &Value, screen: &Screen) {
+    let headings = [
         "server",
         "before",
         "state",
@@ -56,37 +40,37 @@ fn show(all: &[BreakerView], screen: &Screen) {
         "window",
         "probe in",
         "opened after",
-    ]);
-    for one in all {
-        let window = match &one.window {
-            Some(window) => format!(
+    ];
+    let all = items(answer.get("breaker").unwrap_or(answer));
+    screen.table(&table(&headings, all, |one| {
+        let window = match &one["window"] {
+            Value::Null => "-".into(),
+            window => format!(
                 "{} calls, {} failed, {} slow",
-                window.calls, window.failed, window.slow
+                window["calls"], window["failed"], window["slow"]
             ),
-            None => "-".into(),
         };
-        table.row(vec![
-            Cell::plain(&one.server),
+        vec![
+            cell(&one["server"]),
             Cell::plain(before(one)),
-            Cell::warn(one.state.replace('_', " "), one.state != "closed"),
-            Cell::plain(one.failures),
+            Cell::warn(
+                text(&one["state"]).replace('_', " "),
+                one["state"] != "closed",
+            ),
+            cell(&one["failures"]),
             Cell::plain(window),
-            Cell::plain(one.probe_in_ms.map_or_else(|| "-".into(), wait)),
-            Cell::plain(one.last_trip.as_deref().unwrap_or("-")),
-        ]);
-    }
-    screen.table(&table);
+            Cell::plain(millis(&one["probe_in_ms"])),
+            cell(&one["last_trip"]),
+        ]
+    }));
 }
 
-/// Says what a breaker stands before, and of whose instance.
-fn before(breaker: &BreakerView) -> String {
-    let subject = breaker.tool.as_deref().unwrap_or(&breaker.scope);
-    match &breaker.instance {
+/// Returns what a breaker guards, and of whose instance.
+fn before(breaker: &Value) -> String {
+    let tool = breaker["tool"].as_str();
+    let subject = tool.map_or_else(|| text(&breaker["scope"]), ToOwned::to_owned);
+    match breaker["instance"].as_str() {
         Some(owner) => format!("{subject} for {owner}"),
-        None => subject.to_owned(),
+        None => subject,
     }
-}
-
-fn wait(millis: f64) -> String {
-    Duration::try_from_secs_f64(millis / 1000.0).map_or_else(|_| "-".into(), took)
 }

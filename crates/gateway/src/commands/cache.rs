@@ -1,128 +1,123 @@
-//! `callward cache`: what the cache of a running gateway did, and emptying it.
+//! `callward cache`: what the cache of a running gateway did, and purging it.
 
-use std::collections::BTreeMap;
-use std::process::ExitCode;
-use std::time::Duration;
+use serde_json::{Map, Value, json};
 
-use crate::api;
+use super::ask::{Question, ask, cell, count, items, millis, table, text};
+use crate::api::cache::Purge;
 use crate::args::{Cache, CacheCommand, PurgeArgs};
 use crate::config::show_size;
 use crate::error::{AppError, Outcome};
-use crate::output::{Cell, Screen, Table, took};
+use crate::output::{Cell, Screen};
 use crate::state_dir::StateDir;
-use crate::view::{CacheView, CountsView, Purge, Purged, UnsettledView};
 
 pub(crate) async fn run(args: Cache, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let (remote, _) = api::gateway(&args.gateway, state).await?;
-    match args.command {
-        None => {
-            let view = remote.cache().await?;
-            if args.json {
-                screen.json(&view);
-            } else {
-                show(&view, screen);
-            }
-        }
+    let (question, show): (_, fn(&Value, &Screen)) = match args.command {
+        None => (Question::Get("cache"), show),
         Some(CacheCommand::Purge(what)) => {
-            let purged = remote.purge(&purge(what)?).await?;
-            if args.json {
-                screen.json(&purged);
-            } else {
-                screen.out(forgotten(&purged));
-            }
+            let path = ["cache", "purge"].map(ToOwned::to_owned);
+            (Question::Post(path.into(), json!(purge(what)?)), purged)
         }
-    }
-    Ok(ExitCode::SUCCESS)
+    };
+    let show = (!args.json).then_some(show);
+    ask(question, &args.gateway, state, show, screen).await
 }
 
-fn show(view: &CacheView, screen: &Screen) {
-    let mut table = Table::new(&[
+fn show(answer: &Value, screen: &Screen) {
+    let headings = [
         "tool", "hits", "joined", "stale", "misses", "hit rate", "bypassed", "writes", "stored",
         "refused", "saved",
-    ]);
-    for tool in &view.tools {
-        let name = match &tool.name {
-            Some(name) => name.clone(),
-            None => format!("{}.{} (gone)", tool.set, tool.tool),
-        };
-        table.row(row(name, &tool.counts));
-    }
-    let total = &view.total;
-    table.row(row("all".into(), &total.counts));
-    screen.table(&table);
+    ];
+    let tools = items(&answer["tools"]);
+    let total = &answer["total"];
+    let mut shown = table(&headings, tools, |tool| row(&name(tool), tool));
+    shown.row(row("all", total));
+    screen.table(&shown);
     screen.out("");
     screen.out(format_args!(
         "kept now: {} entries, {}; evicted to make room: {}",
-        total.entries,
-        show_size(total.bytes),
-        total.evicted
+        total["entries"],
+        show_size(count(&total["bytes"])),
+        total["evicted"]
     ));
-    for state in &view.unsettled {
+    for state in items(&answer["unsettled"]) {
         screen.out(unsettled(state));
     }
-    for tool in &view.tools {
-        if let Some(evidence) = &tool.evidence {
-            let name = tool.name.as_deref().unwrap_or(&tool.tool);
-            screen.out(format_args!("{name}: {evidence}"));
-        }
+    for tool in tools.iter().filter(|tool| !tool["evidence"].is_null()) {
+        let evidence = &tool["evidence"];
+        let evidence = evidence["missing"].as_str().map_or_else(
+            || {
+                format!(
+                    "served for up to {} s: {} repeats, {} different",
+                    text(&evidence["served_s"]),
+                    evidence["repeats"],
+                    evidence["different"]
+                )
+            },
+            ToOwned::to_owned,
+        );
+        let name = tool["name"].as_str().unwrap_or_default();
+        screen.out(format_args!("{name}: {evidence}"));
     }
 }
 
-fn unsettled(of: &UnsettledView) -> String {
-    let time = |millis: f64| {
-        Duration::try_from_secs_f64(millis / 1000.0).map_or_else(|_| "-".into(), took)
-    };
-    let UnsettledView {
-        state,
-        set,
-        tool,
-        reason,
-        ..
-    } = of;
-    let (age, left) = (time(of.age_ms), time(of.left_ms));
+fn name(tool: &Value) -> String {
+    match tool["name"].as_str() {
+        Some(name) => name.to_owned(),
+        None => format!("{}.{} (gone)", text(&tool["set"]), text(&tool["tool"])),
+    }
+}
+
+fn unsettled(of: &Value) -> String {
     format!(
-        "unsettled for {age}, and for {left} more: {state}; a call of {set}.{tool} may still land ({reason})"
+        "unsettled for {}, and for {} more: {}; a call of {}.{} may still land ({})",
+        millis(&of["age_ms"]),
+        millis(&of["left_ms"]),
+        text(&of["state"]),
+        text(&of["set"]),
+        text(&of["tool"]),
+        text(&of["reason"])
     )
 }
 
-fn row(name: String, counts: &CountsView) -> Vec<Cell> {
-    let refused = counts.refusals.values().sum();
-    let rescued = counts.rescued();
-    let stale = counts.stale + rescued;
-    let served_for_failures = BTreeMap::from([("rescued".to_owned(), rescued)]);
+fn row(name: &str, counts: &Value) -> Vec<Cell> {
+    let none = Map::new();
+    let reasons = |key: &str| counts[key].as_object().unwrap_or(&none);
+    let refused = reasons("refusals").values().map(count).sum();
+    let rescued = count(&counts["rescued"]);
+    let stale = count(&counts["stale"]) + rescued;
+    let rescued = Map::from_iter([("rescued".to_owned(), rescued.into())]);
+    let saved = match counts["saved_ms"].as_f64() {
+        Some(0.0) => "0".into(),
+        _ => millis(&counts["saved_ms"]),
+    };
     vec![
         Cell::plain(name),
-        Cell::plain(counts.hits),
-        Cell::plain(counts.joined),
-        Cell::warn(with_reasons(stale, &served_for_failures), stale > 0),
-        Cell::plain(counts.misses),
-        Cell::share(counts.hit_rate),
-        Cell::plain(with_reasons(counts.bypassed, &counts.bypasses)),
-        Cell::plain(counts.invalidations),
-        Cell::plain(counts.stored),
-        Cell::plain(with_reasons(refused, &counts.refusals)),
-        Cell::plain(saved(counts.saved_ms)),
+        cell(&counts["hits"]),
+        cell(&counts["joined"]),
+        Cell::warn(with_reasons(stale, &rescued), stale > 0),
+        cell(&counts["misses"]),
+        Cell::share(counts["hit_rate"].as_f64()),
+        Cell::plain(with_reasons(
+            count(&counts["bypassed"]),
+            reasons("bypasses"),
+        )),
+        cell(&counts["invalidations"]),
+        cell(&counts["stored"]),
+        Cell::plain(with_reasons(refused, reasons("refusals"))),
+        Cell::plain(saved),
     ]
 }
 
-/// A number, and what it is made of.
-fn with_reasons(count: u64, reasons: &BTreeMap<String, u64>) -> String {
-    let met: Vec<String> = reasons
-        .iter()
-        .filter(|(_, count)| **count > 0)
+/// A number, with its parts that are not 0.
+fn with_reasons(all: u64, reasons: &Map<String, Value>) -> String {
+    let met = reasons.iter().filter(|(_, value)| count(value) > 0);
+    let met: Vec<String> = met
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
     if met.is_empty() {
-        return count.to_string();
+        return all.to_string();
     }
-    format!("{count} ({})", met.join(", "))
-}
-
-fn saved(millis: f64) -> String {
-    if millis == 0.0 {
-        return "0".into();
-    }
-    Duration::try_from_secs_f64(millis / 1000.0).map_or_else(|_| "-".into(), took)
+    format!("{all} ({})", met.join(", "))
 }
 
 /// The command line lets exactly one through.
@@ -139,21 +134,27 @@ fn purge(args: PurgeArgs) -> Result<Purge, AppError> {
     })
 }
 
-fn forgotten(purged: &Purged) -> String {
-    match (&purged.purged, &purged.set) {
-        (Purge::All(_), _) => "forgotten: everything".into(),
-        (Purge::Principal(name), _) => format!("forgotten: what was kept for {name:?} alone"),
-        (Purge::Server(id), Some(set)) => {
-            format!("forgotten: what was read from replica set `{set}`, which `{id}` is in")
+fn purged(answer: &Value, screen: &Screen) {
+    let what = answer["purged"].as_object();
+    let (kind, name) = what
+        .and_then(|what| what.iter().next())
+        .map_or(("all", String::new()), |(kind, name)| {
+            (kind.as_str(), text(name))
+        });
+    let purged = match (kind, answer["set"].as_str()) {
+        ("principal", _) => format!("what was kept for {name:?} alone"),
+        ("server", Some(set)) => {
+            format!("what was read from replica set `{set}`, which `{name}` is in")
         }
-        (Purge::Server(id), None) => format!("forgotten: what was read from `{id}`"),
-        (Purge::Tag(tag), _) => {
+        ("tag", _) => {
             format!(
-                "forgotten: results of tools with tag {tag:?}, and what was read from scopes of that name"
+                "results of tools with tag {name:?}, and what was read from scopes of that name"
             )
         }
-        (Purge::Tool(tool), _) => format!("forgotten: results of `{tool}`"),
-    }
+        ("tool", _) => format!("results of `{name}`"),
+        _ => "everything".into(),
+    };
+    screen.out(format_args!("forgotten: {purged}"));
 }
 
 #[cfg(test)]
@@ -162,33 +163,22 @@ mod tests {
 
     #[test]
     fn only_reasons_that_were_met_are_named() {
-        let reasons = [("plan", 2), ("settling", 0), ("writing", 1)];
-        let reasons = reasons.map(|(word, count)| (word.to_owned(), count));
-        assert_eq!(with_reasons(3, &reasons.into()), "3 (plan 2, writing 1)");
-        assert_eq!(with_reasons(0, &BTreeMap::new()), "0");
+        let reasons = json!({"plan": 2, "settling": 0, "writing": 1});
+        let reasons = reasons.as_object().unwrap();
+        assert_eq!(with_reasons(3, reasons), "3 (plan 2, writing 1)");
+        assert_eq!(with_reasons(0, &Map::new()), "0");
     }
 
     #[test]
-    fn unsettled_state_is_told_with_its_cause() {
-        let state = UnsettledView {
-            state: "`order:{id}`".into(),
-            set: "shop".into(),
-            tool: "ship".into(),
-            reason: "outcome_unknown".into(),
-            age_ms: 250.0,
-            left_ms: 1750.0,
-        };
+    fn unsettled_state_is_shown_with_its_cause() {
+        let state = json!({
+            "state": "`order:{id}`", "set": "shop", "tool": "ship", "reason": "outcome_unknown",
+            "age_ms": 250.0, "left_ms": 1750.0,
+        });
         assert_eq!(
             unsettled(&state),
-            "unsettled for 250.0 ms, and for 1.75 s more: `order:{id}`; a call of shop.ship may still land \
-             (outcome_unknown)"
+            "unsettled for 250.0 ms, and for 1.75 s more: `order:{id}`; a call of shop.ship may still \
+             land (outcome_unknown)"
         );
-    }
-
-    #[test]
-    fn saved_time_has_the_unit_that_fits() {
-        assert_eq!(saved(0.0), "0");
-        assert_eq!(saved(1500.0), "1.50 s");
-        assert_eq!(saved(f64::NAN), "-");
     }
 }

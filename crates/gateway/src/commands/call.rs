@@ -1,20 +1,20 @@
 //! `callward call`: one call, its result and its outcome.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::Call;
+use crate::commands::ask::{items, millis, text};
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::{Screen, took};
 use crate::state_dir::StateDir;
-use crate::view::{CallView, ErrorView, trail};
+use crate::view::{CallView, trail};
 
 pub(crate) async fn run(args: Call, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     check_arguments(&args.arguments)?;
-    let place = Place::find_to_call(&args.from, state).await?;
+    let place = Place::find_to_call(&args.from, state, screen).await?;
     let (arguments, server) = (args.arguments.clone(), args.server.clone());
     let answer = place.call(&args.tool, arguments, server).await;
     let succeeded = answer.map(|view| show(&view, &args, screen));
@@ -39,7 +39,7 @@ fn show(view: &CallView, args: &Call, screen: &Screen) -> bool {
         if json {
             screen.json(&json!({ "error": error }));
         }
-        screen.error(&error.message);
+        screen.error(&text(&error["message"]));
         tell(error, screen);
     }
     if args.explain
@@ -51,25 +51,25 @@ fn show(view: &CallView, args: &Call, screen: &Screen) -> bool {
     output.is_some_and(|output| !output.is_error())
 }
 
-/// Says what each attempt came to, and how to find out what a call did whose answer never came.
-fn tell(error: &ErrorView, screen: &Screen) {
-    for (index, attempt) in error.history.iter().enumerate() {
+/// Shows the attempts, and how to find out whether a call without an answer took effect.
+fn tell(error: &Value, screen: &Screen) {
+    for (number, attempt) in (1..).zip(items(&error["history"])) {
         screen.note(format_args!(
-            "attempt {}  server {}  after {}  {}, delivery {}: {}",
-            index + 1,
-            attempt.server.as_deref().unwrap_or("-"),
-            took(Duration::from_millis(attempt.pause_ms)),
-            attempt.kind,
-            attempt.delivery,
-            attempt.message,
+            "attempt {number}  server {}  after {}  {}, delivery {}: {}",
+            text(&attempt["server"]),
+            millis(&attempt["pause_ms"]),
+            text(&attempt["kind"]),
+            text(&attempt["delivery"]),
+            text(&attempt["message"]),
         ));
     }
-    if let Some(outcome) = &error.outcome {
-        let sent = took(Duration::from_millis(outcome.sent_ms_ago));
+    let outcome = &error["outcome"];
+    if !outcome.is_null() {
         screen.note(format_args!(
-            "it may have run  sent {sent} ago  {} bytes of arguments  check with {}",
-            outcome.argument_bytes,
-            outcome.verify_with.as_deref().unwrap_or("-"),
+            "it may have run  sent {} ago  {} bytes of arguments  check with {}",
+            millis(&outcome["sent_ms_ago"]),
+            outcome["argument_bytes"],
+            text(&outcome["verify_with"]),
         ));
     }
 }

@@ -1,21 +1,17 @@
-//! `callward serve --check`: what would run, and what of it is not the default.
+//! `callward serve --check`: what would run, and every key that is not at its default.
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use callward::core::{AuditScope, redact};
-use callward::limit::Cap;
 use callward::telemetry::export::OtlpConfig;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::admin;
-use crate::assemble::{self, Timed};
+use crate::assemble;
 use crate::commands::serve::DEFAULT_FILE;
-use crate::config::{
-    AuditFile, Config, Keys, References, Sections, ServerConfig, TargetConfig, show_duration,
-    show_size,
-};
+use crate::config::{Config, Keys, ServerConfig, show_duration};
 use crate::error::Outcome;
 use crate::output::{Cell, Screen, Table};
 use crate::telemetry;
@@ -26,33 +22,18 @@ struct Checked<'a> {
     listen: String,
     /// Where operators ask.
     admin: String,
-    profile: &'a str,
-    /// How long an attempt may take where its tool does not say.
+    /// The largest time of an attempt, unless its tool states one.
     attempt_timeout: String,
-    /// How long a listing may take.
     listing_timeout: String,
-    /// The keys of each section that are not the defaults.
-    cache: Keys,
-    loop_guard: Keys,
-    hedge: Keys,
-    limits: Keys,
-    router: Keys,
     /// Where spans and metrics are sent; absent if they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     traces: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<String>,
-    telemetry: Keys,
-    /// Which calls are written to the audit log; absent if none is configured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    audit: Option<CheckedAudit>,
+    /// The keys that are not at their defaults, by section.
+    #[serde(flatten)]
+    changed: Map<String, Value>,
     servers: Vec<CheckedServer<'a>>,
-}
-
-#[derive(Serialize)]
-struct CheckedAudit {
-    record: &'static str,
-    path: String,
 }
 
 #[derive(Serialize)]
@@ -62,135 +43,153 @@ struct CheckedServer<'a> {
     weight: u32,
     prefix: Option<&'a str>,
     target: String,
-    /// What is said of how it is called that is not the default.
+    /// The keys of its table that are not at their defaults.
     changed: Keys,
+    /// Absent if the program of its command is found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
 }
 
-/// Says what would run. The file was checked on the way here.
+/// Shows what would run. The file was checked on the way here.
 ///
 /// # Errors
 ///
-/// [`AppError`](crate::error::AppError) if the environment states a time that is none.
+/// [`AppError`](crate::error::AppError) if the environment states no valid time or collector.
 pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> Outcome {
-    let references = &config.references;
-    let server = |server: &'_ ServerConfig| -> String { target(&server.target, references) };
-    let own = |server: &'_ ServerConfig| -> Keys { references.scrub_keys(server.changed()) };
     let timed = assemble::timed(config)?;
-    let changed = config.changed().scrubbed(references);
     let otlp = telemetry::otlp(&config.telemetry)?;
     let place = |url: fn(&OtlpConfig) -> Option<&str>| {
         let url = otlp.as_ref().and_then(url);
-        url.map(|url| redact::url(&references.scrub(url)))
+        url.map(|url| redact::url(&config.references.scrub(url)))
     };
-    let (traces, metrics) = (
-        place(OtlpConfig::traces_url),
-        place(OtlpConfig::metrics_url),
-    );
+    let attempt = timed.limits.attempt_timeout;
+    let servers: Vec<_> = config
+        .servers
+        .iter()
+        .map(|one| server(one, config))
+        .collect();
+    let checked = Checked {
+        ok: servers.iter().all(|server| server.missing.is_none()),
+        listen: config.http.listen.to_string(),
+        admin: match &config.admin.listen {
+            Some(address) => address.to_string(),
+            None => format!("http://{}, or a free port if it is taken", admin::DEFAULT),
+        },
+        attempt_timeout: show_duration(attempt.unwrap_or(config.profile.attempt_timeout)),
+        listing_timeout: show_duration(timed.discovery.timeout),
+        traces: place(OtlpConfig::traces_url),
+        metrics: place(OtlpConfig::metrics_url),
+        changed: config.changed(),
+        servers,
+    };
     if json {
-        let servers = config.servers.iter().map(|one| CheckedServer {
-            id: one.id.as_str(),
-            set: one.set.as_str(),
-            weight: one.weight.get(),
-            prefix: one.prefix.as_deref(),
-            target: server(one),
-            changed: own(one),
-        });
-        screen.json(&Checked {
-            ok: true,
-            listen: config.http.listen.to_string(),
-            admin: admin(config),
-            profile: config.profile.name,
-            attempt_timeout: show_duration(attempt_timeout(config, &timed)),
-            listing_timeout: show_duration(timed.discovery.timeout),
-            cache: changed.cache,
-            loop_guard: changed.loop_guard,
-            hedge: changed.hedge,
-            limits: changed.limits,
-            router: changed.router,
-            traces,
-            metrics,
-            telemetry: changed.telemetry,
-            audit: config.audit.as_ref().map(|file| CheckedAudit {
-                record: config.profile.audit.as_str(),
-                path: audit_path(file, references),
-            }),
-            servers: servers.collect(),
-        });
-        return Ok(ExitCode::SUCCESS);
-    }
-    match file {
-        Some(file) => screen.heading(&format!("{}: no problems; it would run", file.display())),
-        None => screen.heading(&format!(
-            "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
-        )),
-    }
-    settings(config, &timed, &changed, screen);
-    let told = match (traces, metrics) {
-        (None, None) => "nothing is sent to a collector".to_owned(),
-        (traces, metrics) => {
-            let off = || "nowhere".to_owned();
-            let (traces, metrics) = (traces.unwrap_or_else(off), metrics.unwrap_or_else(off));
-            format!("spans to {traces}, metrics to {metrics}")
-        }
-    };
-    section("telemetry", &told, &changed.telemetry, screen);
-    let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
-    for one in &config.servers {
-        servers.row(vec![
-            Cell::plain(&one.id),
-            Cell::plain(&one.set),
-            Cell::plain(one.weight),
-            Cell::plain(one.prefix.as_deref().unwrap_or("-")),
-            Cell::plain(server(one)),
-        ]);
-    }
-    screen.table(&servers);
-    for one in &config.servers {
-        for (key, value) in own(one) {
-            screen.out(format_args!("servers.{}.{key} = {value}", one.id));
-        }
+        screen.json(&checked);
+    } else {
+        print(file, config, &checked, screen);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says of each section what it comes to, and which of its keys are not the defaults.
-fn settings(config: &Config, timed: &Timed, changed: &Sections, screen: &Screen) {
-    let line = |what: &str, said: &str, keys: &Keys| section(what, said, keys, screen);
-    let none = Keys::new();
-    line(
-        "endpoint",
-        &format!("http://{}/mcp", config.http.listen),
-        &none,
-    );
-    line("admin", &admin(config), &none);
-    let deadline = show_duration(config.call_deadline);
-    let profile = format!("{}, whole calls within {deadline}", config.profile.name);
-    line("profile", &profile, &none);
-    line("cache", &cache(config), &changed.cache);
-    line("loop guard", &loop_guard(config), &changed.loop_guard);
-    let retries = format!(
-        "at most {} attempts, {} retries per call over time",
-        config.retry.max_attempts,
-        f64::from(config.retry.budget_percent) / 100.0
-    );
-    line("retries", &retries, &none);
-    line("hedge", &hedge(config), &changed.hedge);
-    line("limits", &limits(config, timed), &changed.limits);
-    let breaker = format!(
-        "open for {} after {} failures in a row",
-        show_duration(config.breaker.open_time),
-        config.breaker.failures
-    );
-    line("breaker", &breaker, &none);
-    line("router", &router(config), &changed.router);
-    let listing = format!("within {}", show_duration(timed.discovery.timeout));
-    line("listing", &listing, &none);
-    line("recorded", &recorded(config), &none);
+fn server<'a>(server: &'a ServerConfig, config: &Config) -> CheckedServer<'a> {
+    let (table, references) = (&server.table, &config.references);
+    let program = table.command.as_deref();
+    CheckedServer {
+        id: server.id.as_str(),
+        set: server.set.as_str(),
+        weight: table.weight,
+        prefix: server.prefix.as_deref(),
+        target: match program {
+            Some(program) => {
+                let args = table.args.iter().map(|arg| references.scrub(arg));
+                redact::command(&references.scrub(program), args)
+            }
+            None => redact::url(&references.scrub(table.url.as_deref().unwrap_or_default())),
+        },
+        changed: config.changed_of(server),
+        missing: program
+            .filter(|program| !is_found(program))
+            .map(|program| format!("`{}` is not in PATH", references.scrub(program))),
+    }
 }
 
-/// Says which calls are written to the audit log.
+/// Returns `true` if there is a file for a command: at its path, or else in a folder of `PATH`.
+fn is_found(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let suffixes: &[&str] = if cfg!(windows) {
+        &["", ".exe", ".cmd"]
+    } else {
+        &[""]
+    };
+    let is_file = |folder: &Path| {
+        let file = |suffix| folder.join(format!("{program}{suffix}")).is_file();
+        suffixes.iter().any(file)
+    };
+    is_file(Path::new("")) && (program.contains(std::path::is_separator) || !cfg!(unix))
+        || std::env::split_paths(&folders).any(|folder| is_file(&folder))
+}
+
+fn print(file: Option<&Path>, config: &Config, checked: &Checked<'_>, screen: &Screen) {
+    match file {
+        Some(file) => {
+            let end = if checked.ok {
+                "; it would run"
+            } else {
+                " in the file"
+            };
+            screen.heading(&format!("{}: no problems{end}", file.display()));
+        }
+        None => screen.heading(&format!(
+            "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
+        )),
+    }
+    let line = |what: &str, text: &str| screen.out(format_args!("{what:<10} {text}"));
+    line("endpoint", &format!("http://{}/mcp", checked.listen));
+    line("admin", &checked.admin);
+    let (attempt, listing) = (&checked.attempt_timeout, &checked.listing_timeout);
+    let times = format!("attempts within {attempt} unless a tool states its time");
+    line("limits", &times);
+    line("listing", &format!("within {listing}"));
+    line("recorded", &recorded(config));
+    let telemetry = match (&checked.traces, &checked.metrics) {
+        (None, None) => "nothing is sent to a collector".to_owned(),
+        (traces, metrics) => {
+            let of = |url: &Option<String>| url.clone().unwrap_or_else(|| "nowhere".to_owned());
+            format!("spans to {}, metrics to {}", of(traces), of(metrics))
+        }
+    };
+    line("telemetry", &telemetry);
+    let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
+    for one in &checked.servers {
+        servers.row(vec![
+            Cell::plain(one.id),
+            Cell::plain(one.set),
+            Cell::plain(one.weight),
+            Cell::plain(one.prefix.unwrap_or("-")),
+            Cell::plain(&one.target),
+        ]);
+    }
+    screen.table(&servers);
+    for (section, value) in &checked.changed {
+        match value {
+            Value::Object(keys) => keys.iter().for_each(|(key, value)| {
+                screen.out(format_args!("{section}.{key} = {value}"));
+            }),
+            value => screen.out(format_args!("{section} = {value}")),
+        }
+    }
+    for one in &checked.servers {
+        for (key, value) in &one.changed {
+            screen.out(format_args!("servers.{}.{key} = {value}", one.id));
+        }
+        if let Some(missing) = &one.missing {
+            screen.warning(&format_args!("servers.{}.command: {missing}", one.id));
+        }
+    }
+}
+
+/// Describes which calls are written to the audit log.
 fn recorded(config: &Config) -> String {
-    let Some(file) = &config.audit else {
+    let Some(path) = &config.audit.path else {
         return "no calls: `audit.path` is not set".into();
     };
     let calls = match config.profile.audit {
@@ -198,96 +197,6 @@ fn recorded(config: &Config) -> String {
         AuditScope::Destructive => "destructive calls, and those whose hints ask for it",
         _ => "every call that is not read-only, and those whose hints ask for it",
     };
-    format!("{calls}, in {}", audit_path(file, &config.references))
-}
-
-fn audit_path(file: &AuditFile, references: &References) -> String {
-    let path = file.config.path.display().to_string();
-    references.scrub(&path).into_owned()
-}
-
-fn admin(config: &Config) -> String {
-    match &config.admin {
-        Some(address) => address.to_string(),
-        None => format!("http://{}, or a free port if it is taken", admin::DEFAULT),
-    }
-}
-
-fn section(what: &str, said: &str, keys: &Keys, screen: &Screen) {
-    screen.out(format_args!("{what:<10} {said}"));
-    for (key, value) in keys {
-        screen.out(format_args!("           {key} = {value}"));
-    }
-}
-
-fn router(config: &Config) -> String {
-    let pings = match &config.ping {
-        None => "servers are not pinged".into(),
-        Some(ping) => format!("servers are pinged every {}", show_duration(ping.interval)),
-    };
-    format!("{}, {pings}", config.router.strategy.strategy().name())
-}
-
-fn loop_guard(config: &Config) -> String {
-    match &config.loop_guard {
-        None => "off".into(),
-        Some(guard) => format!(
-            "answers a session's same call after {} failures in a row, for {}",
-            guard.failures,
-            show_duration(guard.window)
-        ),
-    }
-}
-
-fn hedge(config: &Config) -> String {
-    match &config.hedge {
-        None => "off".into(),
-        Some(hedge) => format!(
-            "a read slower than {} in 100 of its tool gets a second attempt",
-            hedge.percentile
-        ),
-    }
-}
-
-fn limits(config: &Config, timed: &Timed) -> String {
-    let cap = match config.limits.timeout.cap {
-        Cap::Times(times) => format!("{times} times that"),
-        Cap::At(cap) => show_duration(cap),
-    };
-    format!(
-        "attempts within {} where a tool does not say, with progress {cap}",
-        show_duration(attempt_timeout(config, timed))
-    )
-}
-
-fn attempt_timeout(config: &Config, timed: &Timed) -> Duration {
-    let stated = timed.limits.attempt_timeout;
-    stated.unwrap_or(config.profile.attempt_timeout)
-}
-
-fn cache(config: &Config) -> String {
-    if !config.cache.enabled {
-        return "off".into();
-    }
-    let writes = if config.cache.idempotent_writes {
-        "kept"
-    } else {
-        "not kept"
-    };
-    format!(
-        "{} in all, {} per result, idempotent writes {writes}",
-        show_size(config.cache.max_bytes),
-        show_size(config.cache.max_item_bytes)
-    )
-}
-
-/// Describes a target without its secrets: headers and environment are left out.
-fn target(target: &TargetConfig, references: &References) -> String {
-    match target {
-        TargetConfig::Command { program, args, .. } => {
-            let args = args.iter().map(|arg| references.scrub(arg));
-            redact::command(&references.scrub(program), args)
-        }
-        TargetConfig::Http { url, .. } => redact::url(&references.scrub(url)),
-    }
+    let path = path.display().to_string();
+    format!("{calls}, in {}", config.references.scrub(&path))
 }

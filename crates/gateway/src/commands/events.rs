@@ -7,11 +7,9 @@ use serde_json::value::RawValue;
 use crate::api;
 use crate::args::Events;
 use crate::error::{AppError, Outcome};
-use crate::output::{Screen, Tone};
-use crate::plain;
-use crate::shutdown;
+use crate::output::Screen;
 use crate::state_dir::StateDir;
-use crate::view::EventView;
+use crate::{plain, shutdown, view};
 
 pub(crate) async fn run(args: Events, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     let stop = shutdown::on_signal()?;
@@ -37,35 +35,18 @@ async fn follow(args: Events, state: Option<&StateDir>, screen: &Screen) -> Outc
 }
 
 fn show(event: &str, as_json: bool, screen: &Screen) -> Result<(), AppError> {
-    let unreadable = |error: serde_json::Error| {
-        AppError::Remote(format!("what the gateway tells cannot be read: {error}"))
-    };
+    let unreadable =
+        |error: serde_json::Error| AppError::Remote(format!("an event cannot be read: {error}"));
     if as_json {
         let event: &RawValue = serde_json::from_str(event).map_err(unreadable)?;
         screen.json(event);
         return Ok(());
     }
-    let event: EventView = serde_json::from_str(event).map_err(unreadable)?;
-    let line = plain::line(&event.to_string());
-    match tone(&event) {
+    let (line, tone) = view::event(&serde_json::from_str(event).map_err(unreadable)?);
+    let line = plain::line(&line);
+    match tone {
         Some(tone) => screen.out(screen.toned(line, tone)),
         None => screen.out(line),
     }
     Ok(())
-}
-
-/// What is in order has no colour.
-fn tone(event: &EventView) -> Option<Tone> {
-    match event {
-        EventView::RouteFailed { .. } => Some(Tone::Bad),
-        EventView::HealthUpdate { to, .. } if to == "healthy" => Some(Tone::Good),
-        EventView::HealthUpdate { .. }
-        | EventView::ToolRefused { .. }
-        | EventView::ToolRenamed { .. }
-        | EventView::Missed { .. } => Some(Tone::Doubtful),
-        EventView::AffinitySet { .. } | EventView::AffinityExpired { .. } | EventView::Other => {
-            Some(Tone::Aside)
-        }
-        EventView::RouteDecision(_) => None,
-    }
 }

@@ -6,14 +6,14 @@ use crate::args::Explain;
 use crate::commands::from::{Place, check_arguments};
 use crate::error::Outcome;
 use crate::output::Screen;
+use crate::plain;
 use crate::state_dir::StateDir;
-use crate::{plain, view};
 
 pub(crate) async fn run(args: Explain, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     if let Some(arguments) = &args.arguments {
         check_arguments(arguments)?;
     }
-    let place = Place::find(&args.from, state).await?;
+    let place = Place::find(&args.from, state, screen).await?;
     let shown = place
         .explain(&args.tool, args.arguments)
         .await
@@ -21,11 +21,9 @@ pub(crate) async fn run(args: Explain, state: Option<&StateDir>, screen: &Screen
             if args.json {
                 screen.json(&explanation);
             } else {
-                if let Some(table) = view::trail::table(&explanation.trail) {
-                    screen.table(&table);
-                    screen.out("");
-                }
-                screen.out(plain::lines(explanation.text.trim_end()));
+                screen.out(plain::lines(
+                    explanation["text"].as_str().unwrap_or_default().trim_end(),
+                ));
             }
         });
     if shown.is_err() {

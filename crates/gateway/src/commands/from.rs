@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::{Caching, Caller, Instances, ServerId, Stack};
 use callward_mcp::upstream::Upstream;
+use serde_json::Value;
 
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
@@ -17,7 +18,10 @@ use crate::output::Screen;
 use crate::record::Recorder;
 use crate::shutdown::{self, Stop};
 use crate::state_dir::StateDir;
-use crate::view::{CallView, ExplainView, MissingView, ToolView};
+use crate::view::{self, CallView, MissingView, ToolView};
+
+/// How long a command waits for servers without a note.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// A place to find tools in.
 pub(crate) enum Place {
@@ -41,8 +45,12 @@ impl Place {
     /// # Errors
     ///
     /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start.
-    pub(crate) async fn find(from: &From, state: Option<&StateDir>) -> Result<Self, AppError> {
-        Self::start(from, state, false).await
+    pub(crate) async fn find(
+        from: &From,
+        state: Option<&StateDir>,
+        screen: &Screen,
+    ) -> Result<Self, AppError> {
+        Self::start(from, state, false, screen).await
     }
 
     /// Finds or starts what the arguments name, to be called: calls are written down if the config
@@ -55,15 +63,20 @@ impl Place {
     pub(crate) async fn find_to_call(
         from: &From,
         state: Option<&StateDir>,
+        screen: &Screen,
     ) -> Result<Self, AppError> {
-        Self::start(from, state, true).await
+        Self::start(from, state, true, screen).await
     }
 
-    async fn start(from: &From, state: Option<&StateDir>, calls: bool) -> Result<Self, AppError> {
-        let (mut config, environment) = if let Some(file) = &from.config {
-            (Config::load(file)?, Environment::Small)
-        } else if let Some((program, args)) = from.command.split_first() {
-            (wrap(program, args, None)?, Environment::Inherited)
+    async fn start(
+        from: &From,
+        state: Option<&StateDir>,
+        calls: bool,
+        screen: &Screen,
+    ) -> Result<Self, AppError> {
+        let own = own(from.config.as_deref(), &from.command)?;
+        let (mut config, environment) = if let Some(own) = own {
+            own
         } else {
             let url = match &from.url {
                 Some(url) => url.clone(),
@@ -75,7 +88,7 @@ impl Place {
             }
         };
         if !calls {
-            config.audit = None;
+            config.audit.path = None;
         }
         let telemetry = Telemetry::new()?;
         let Running {
@@ -83,15 +96,25 @@ impl Place {
             upstreams,
             startup,
         } = assemble::stack(&config, environment, &telemetry)?;
-        startup.finished().await;
+        let mut started = std::pin::pin!(startup.finished());
+        tokio::select! {
+            () = &mut started => {}
+            () = tokio::time::sleep(SILENCE) => {
+                let waits = stack.servers().into_iter().filter(|server| !server.up);
+                let names: Vec<_> = waits.map(|server| format!("`{}`", server.id)).collect();
+                screen.note(format_args!("waiting for {} to list its tools", names.join(", ")));
+                started.await;
+            }
+        }
         if let [server] = &stack.servers()[..]
             && !server.up
         {
             end(&upstreams).await;
             let reason = server.last_error.as_deref().unwrap_or("it does not answer");
             return Err(AppError::Remote(format!(
-                "server `{}` is down: {reason}",
-                server.id
+                "server `{}` is down: {}",
+                server.id,
+                view::advised(reason)
             )));
         }
         Ok(Self::Own(Box::new(Own {
@@ -104,17 +127,14 @@ impl Place {
     /// Ends what was started for the command.
     pub(crate) async fn end(self) {
         if let Self::Own(own) = self {
-            own.stack.stop_discovery();
+            own.stack.shutdown().await;
             end(&own.upstreams).await;
-            if let Some(log) = own.stack.audit() {
-                log.close().await;
-            }
         }
     }
 
     pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
         match self {
-            Self::Gateway(remote) => remote.tools().await,
+            Self::Gateway(remote) => remote.get(&["tools"]).await,
             Self::Own(own) => Ok(ToolView::all(&own.stack)),
         }
     }
@@ -122,7 +142,7 @@ impl Place {
     /// Says on standard error what is not among the tools, and why: what is looked for may be that.
     pub(crate) async fn tell_missing(&self, screen: &Screen) {
         let missing = match self {
-            Self::Gateway(remote) => remote.missing().await,
+            Self::Gateway(remote) => remote.get(&["missing"]).await.unwrap_or_default(),
             Self::Own(own) => MissingView::all(&own.stack),
         };
         for missing in missing {
@@ -134,16 +154,16 @@ impl Place {
         &self,
         tool: &str,
         arguments: Option<String>,
-    ) -> Result<ExplainView, AppError> {
+    ) -> Result<Value, AppError> {
         match (self, arguments) {
             (Self::Gateway(remote), arguments) => {
                 remote.explain(tool, arguments.map(Bytes::from)).await
             }
             (Self::Own(own), Some(arguments)) => {
                 let explanation = own.stack.explain_call(tool, arguments)?;
-                Ok(ExplainView::of(&explanation))
+                Ok(view::explanation(&explanation))
             }
-            (Self::Own(own), None) => Ok(ExplainView::of(&own.stack.explain(tool)?)),
+            (Self::Own(own), None) => Ok(view::explanation(&own.stack.explain(tool)?)),
         }
     }
 
@@ -157,7 +177,7 @@ impl Place {
         match self {
             Self::Gateway(remote) => remote.call(tool, arguments, pin).await,
             Self::Own(own) => {
-                // what the command itself asks is nobody's traffic
+                // the command's own calls are not recorded
                 let unrecorded = Recorder::default();
                 let caller = Caller::local();
                 Ok(CallView::make(&own.stack, &unrecorded, tool, arguments, caller, pin).await?)
@@ -166,17 +186,35 @@ impl Place {
     }
 }
 
+/// Returns the config of a stack of the command's own, if a file or a server's command is given.
+///
+/// # Errors
+///
+/// [`AppError`] if the config is wrong.
+pub(crate) fn own(
+    file: Option<&Path>,
+    command: &[String],
+) -> Result<Option<(Config, Environment)>, AppError> {
+    Ok(match (file, command.split_first()) {
+        (Some(file), _) => Some((Config::load(file)?, Environment::Small)),
+        (None, Some((program, args))) => Some((wrap(program, args, None)?, Environment::Inherited)),
+        (None, None) => None,
+    })
+}
+
 /// Checks arguments before anything is started for them.
 ///
 /// # Errors
 ///
-/// [`AppError`] if they are no JSON object.
+/// [`AppError`] if they are not a JSON object.
 pub(crate) fn check_arguments(text: &str) -> Result<(), AppError> {
-    match serde_json::from_str::<serde_json::Value>(text) {
+    match serde_json::from_str::<Value>(text) {
         Ok(arguments) if arguments.is_object() => Ok(()),
-        Ok(_) => Err(AppError::Usage("the arguments are no JSON object".into())),
+        Ok(_) => Err(AppError::Usage(
+            "the arguments are not a JSON object".into(),
+        )),
         Err(error) => Err(AppError::Usage(format!(
-            "the arguments are no JSON object: {error}"
+            "the arguments are not a JSON object: {error}"
         ))),
     }
 }
@@ -191,11 +229,7 @@ async fn end(upstreams: &[Upstream]) {
 /// # Errors
 ///
 /// [`AppError`] if the prefix is no name.
-pub(crate) fn wrap(
-    program: &str,
-    args: &[String],
-    prefix: Option<&str>,
-) -> Result<Config, AppError> {
+fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, AppError> {
     let id = match prefix {
         Some(prefix) => {
             ServerId::new(prefix).map_err(|error| AppError::Usage(format!("--prefix: {error}")))?
@@ -205,7 +239,7 @@ pub(crate) fn wrap(
     let mut server = ServerConfig::command(id, program.to_owned(), args.to_vec());
     server.prefix = prefix.map(str::to_owned);
     // there is one client, and it started this process for itself
-    server.instances.mode = Some(Instances::Shared);
+    server.table.instances = Some(Instances::Shared);
     Ok(Config::without_file(vec![server]))
 }
 
@@ -239,7 +273,9 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         }
         (Some(mut server), given) => {
             if let Some(given) = given {
-                server.target = given.target;
+                let ours = &mut server.table;
+                (ours.command, ours.args) = (given.table.command, given.table.args);
+                (ours.url, ours.env, ours.headers) = Default::default();
             }
             server.prefix = args.prefix.clone();
             server
@@ -255,7 +291,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         server.caching = Some(Caching::For(ttl));
     }
     if args.no_cache {
-        config.cache.enabled = false;
+        config.cache.layer.enabled = false;
     }
     config.servers.push(server);
     Ok(config)

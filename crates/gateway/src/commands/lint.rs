@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use callward::core::lint::{Candidate, Code, Finding, Severity, check};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::args::Lint;
 use crate::error::Outcome;
@@ -84,21 +85,14 @@ fn candidate<'a>(tool: &'a Listed<'_>) -> Candidate<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct CodeLine {
-    code: &'static str,
-    severity: &'static str,
-    summary: &'static str,
-}
-
 fn codes(json: bool, screen: &Screen) {
     if json {
         for code in Code::ALL {
-            screen.json(&CodeLine {
-                code: code.as_str(),
-                severity: code.severity().as_str(),
-                summary: code.summary(),
-            });
+            screen.json(&json!({
+                "code": code.as_str(),
+                "severity": code.severity().as_str(),
+                "summary": code.summary(),
+            }));
         }
         return;
     }
@@ -125,25 +119,20 @@ struct Sum {
     denied: usize,
 }
 
-#[derive(Serialize)]
-struct Closing {
-    summary: Sum,
-}
-
 impl Sum {
     fn of(findings: &[Finding], tools: usize, least: Severity) -> Self {
-        let count = |wanted: &dyn Fn(Severity) -> bool| {
-            findings
+        let count = |wanted: fn(Severity, Severity) -> bool, level| {
+            let found = findings
                 .iter()
-                .filter(|finding| wanted(finding.severity))
-                .count()
+                .filter(|finding| wanted(finding.severity, level));
+            found.count()
         };
         Self {
             tools,
-            errors: count(&|severity| severity == Severity::Error),
-            warnings: count(&|severity| severity == Severity::Warning),
-            infos: count(&|severity| severity == Severity::Info),
-            denied: count(&|severity| severity >= least),
+            errors: count(|one, level| one == level, Severity::Error),
+            warnings: count(|one, level| one == level, Severity::Warning),
+            infos: count(|one, level| one == level, Severity::Info),
+            denied: count(|one, level| one >= level, least),
         }
     }
 
@@ -168,7 +157,7 @@ fn write_json(out: &mut dyn Write, findings: &[Finding], sum: &Sum) -> io::Resul
         serde_json::to_writer(&mut *out, finding)?;
         out.write_all(b"\n")?;
     }
-    serde_json::to_writer(&mut *out, &Closing { summary: *sum })?;
+    serde_json::to_writer(&mut *out, &json!({ "summary": sum }))?;
     out.write_all(b"\n")
 }
 

@@ -1,6 +1,7 @@
 //! The commands, one file each; `check` is a way to `serve`.
 
 pub(crate) mod annotate;
+mod ask;
 pub(crate) mod audit;
 pub(crate) mod breakers;
 pub(crate) mod cache;

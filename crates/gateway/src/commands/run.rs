@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use callward::Stack;
 use callward_mcp::upstream::Upstream;
 
 use crate::args::Run;
@@ -20,7 +21,7 @@ use crate::output::Screen;
 use crate::record::Recorder;
 use crate::started::Started;
 use crate::state_dir::StateDir;
-use crate::{evidence, shutdown, stdio, telemetry};
+use crate::{evidence, shutdown, stdio, telemetry, view};
 
 pub(crate) async fn run(
     args: Run,
@@ -32,7 +33,7 @@ pub(crate) async fn run(
     let stop = shutdown::on_signal()?;
     let mut config = from::wrapped(&args)?;
     let program = args.command.first().map_or("the server", String::as_str);
-    config.cache.evidence = match &args.config {
+    config.cache.layer.evidence_file = match &args.config {
         Some(file) => evidence::file_of_config(state, file),
         None => evidence::file_of_command(state, &args.command),
     };
@@ -80,17 +81,12 @@ pub(crate) async fn run(
     let backend = Arc::new(backend.with_reports(config.reports()));
     let starting = async {
         started.follow(startup).await;
-        // without it there is nothing to serve: a client that starts the server itself sees the same
-        if let Some(reason) = upstreams.iter().find_map(Upstream::start_failure) {
-            return AppError::Remote(reason);
+        if let Some(error) = failure(&stack, &upstreams) {
+            return error;
         }
-        for server in stack.servers().into_iter().filter(|server| !server.up) {
-            let reason = server
-                .last_error
-                .as_deref()
-                .unwrap_or("it does not answer yet");
+        if stack.servers().iter().any(|server| !server.up) {
             screen.note(format_args!(
-                "`{program}` is not up: {reason}; attempts go on"
+                "`{program}` has not listed its tools; attempts go on"
             ));
         }
         match evidence::keep(stack.clone()).await {}
@@ -116,4 +112,18 @@ pub(crate) async fn run(
     telemetry.finish(screen).await;
     served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns why the wrapped server failed to start. Without it there is nothing to serve, and the
+/// client gets the end that it gets if it starts the server itself.
+pub(super) fn failure(stack: &Stack, upstreams: &[Upstream]) -> Option<AppError> {
+    if let Some(reason) = upstreams.iter().find_map(Upstream::start_failure) {
+        return Some(AppError::Remote(reason));
+    }
+    let down = stack.servers().into_iter().find(|server| !server.up)?;
+    let reason = view::advised(down.last_error.as_deref()?);
+    Some(AppError::Remote(format!(
+        "server `{}` did not start: {reason}",
+        down.id
+    )))
 }

@@ -24,7 +24,7 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
         ));
         let routes = http::endpoint(backend, &config, stop.closing())?;
         let closing = stop.closing().clone();
-        let serving = connections::serve(listener, routes, config.connections, closing);
+        let serving = connections::serve(listener, routes, config.connections(), closing);
         let ending = Ending {
             lame_duck: config.lame_duck,
             drain: config.drain,

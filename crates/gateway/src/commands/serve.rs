@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use callward::registry::Catalogue;
-use callward_mcp::upstream::Upstream;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
@@ -15,6 +14,7 @@ use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::audit;
 use crate::commands::check::check;
+use crate::commands::run;
 use crate::commands::tools::table;
 use crate::config::{AdminAddress, Config, exposed};
 use crate::connections;
@@ -68,7 +68,7 @@ pub(crate) async fn run(
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let file = args.config.as_deref();
-    config.cache.evidence = file.and_then(|file| evidence::file_of_config(state, file));
+    config.cache.layer.evidence_file = file.and_then(|file| evidence::file_of_config(state, file));
     let names = file.and_then(|file| NameFile::of_config(state, file));
     let sets = config.servers.iter().map(|server| server.set.clone());
     config.kept_names = names
@@ -171,7 +171,7 @@ impl Listeners {
     pub(crate) async fn bind(config: &Config) -> Result<Self, AppError> {
         Ok(Self {
             public: http::bind(config.http.listen, "--http or `http.listen`").await?,
-            admin: admin::Listener::bind(config.admin.as_ref()).await?,
+            admin: admin::Listener::bind(config.admin.listen.as_ref()).await?,
         })
     }
 }
@@ -234,7 +234,7 @@ impl Served {
         let routes = http::gateway(operator.clone(), &config.http)?;
         let closing = stop.closing().clone();
         #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
-        let mut limits = config.http.connections.clone();
+        let mut limits = config.http.connections();
         #[cfg(unix)]
         connections::make_fit(&mut limits);
         let serving = async move {
@@ -249,9 +249,9 @@ impl Served {
         };
         let starting = async {
             started.follow(startup).await;
-            let failure = servers.iter().find_map(Upstream::start_failure);
-            if let Some(reason) = failure.filter(|_| needs_start) {
-                return AppError::Remote(reason);
+            let failure = run::failure(&stack, &servers);
+            if let Some(error) = failure.filter(|_| needs_start) {
+                return error;
             }
             if announce.table {
                 screen.table(&table(&ToolView::all(&stack)));
@@ -306,8 +306,8 @@ fn say_where(
     for address in [Some(config.http.listen), on_tcp].into_iter().flatten() {
         if exposed(address).is_some() {
             screen.warning(&format_args!(
-                "`http.insecure` is set: {address} can be reached from other machines, and nobody is \
-                 authenticated"
+                "`http.insecure` is set: {address} can be reached from other machines, and callers \
+                 are not authenticated"
             ));
         }
     }

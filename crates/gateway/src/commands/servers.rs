@@ -1,45 +1,38 @@
-//! `callward servers`: how the servers of a running gateway are, and taking them out of service.
+//! `callward servers`: the servers of a running gateway, and taking one out of service.
 
-use std::process::ExitCode;
-use std::time::Duration;
+use serde_json::{Value, json};
 
-use callward::ServerId;
-
-use crate::api;
+use super::ask::{Question, ask, cell, count, items, millis, table, text};
+use crate::api::servers::NewWeight;
 use crate::args::{Servers, ServersCommand};
 use crate::config::show_size;
 use crate::error::Outcome;
-use crate::output::{Cell, Screen, Table, took};
+use crate::output::{Cell, Screen};
 use crate::state_dir::StateDir;
-use crate::view::{InstanceView, Order, ServerView};
 
 pub(crate) async fn run(args: Servers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let (remote, _) = api::gateway(&args.gateway, state).await?;
-    let (order, server): (Order, ServerId) = match args.command {
-        None => {
-            let all = remote.servers().await?;
-            if args.json {
-                screen.json(&all);
-            } else {
-                show(&all, screen);
-            }
-            return Ok(ExitCode::SUCCESS);
+    let order = args.command.map(|command| match command {
+        ServersCommand::Drain(which) => (which.server, "drain", json!({})),
+        ServersCommand::Undrain(which) => (which.server, "undrain", json!({})),
+        ServersCommand::Weigh(weigh) => {
+            let weight = weigh.weight;
+            (weigh.server, "weight", json!(NewWeight { weight }))
         }
-        Some(ServersCommand::Drain(which)) => (Order::Drain, which.server),
-        Some(ServersCommand::Undrain(which)) => (Order::Undrain, which.server),
-        Some(ServersCommand::Weigh(weigh)) => (Order::Weigh(weigh.weight), weigh.server),
+    });
+    let question = match order {
+        None => Question::Get("servers"),
+        Some((server, what, body)) => {
+            let path = ["servers", server.as_str(), what].map(ToOwned::to_owned);
+            Question::Post(path.into(), body)
+        }
     };
-    let ordered = remote.order(order, &server).await?;
-    if args.json {
-        screen.json(&ordered);
-    } else {
-        show(std::slice::from_ref(&ordered.server), screen);
-    }
-    Ok(ExitCode::SUCCESS)
+    let show = (!args.json).then_some(show as fn(&_, &_));
+    ask(question, &args.gateway, state, show, screen).await
 }
 
-fn show(all: &[ServerView], screen: &Screen) {
-    let mut table = Table::new(&[
+fn show(answer: &Value, screen: &Screen) {
+    let all = items(answer.get("server").unwrap_or(answer));
+    let headings = [
         "server",
         "set",
         "weight",
@@ -47,42 +40,40 @@ fn show(all: &[ServerView], screen: &Screen) {
         "in flight",
         "calls",
         "errors",
-        "mean",
         "p50",
         "p99",
         "tools",
-    ]);
-    for one in all {
-        table.row(vec![
-            Cell::plain(&one.id),
-            Cell::plain(&one.set),
-            Cell::plain(one.weight),
-            Cell::warn(one.state.replace('_', " "), one.state != "healthy"),
-            Cell::plain(one.in_flight),
-            Cell::plain(one.calls.ended()),
-            errors(one.error_rate),
-            time(one.ewma_ms),
-            time(one.p50_ms),
-            time(one.p99_ms),
-            Cell::warn(one.tools, one.tools == 0),
-        ]);
-    }
-    screen.table(&table);
+    ];
+    screen.table(&table(&headings, all, |one| {
+        let ended = ["answers", "faults", "refusals", "cancelled"];
+        let ended: u64 = ended.iter().map(|key| count(&one["calls"][key])).sum();
+        vec![
+            cell(&one["id"]),
+            cell(&one["set"]),
+            cell(&one["weight"]),
+            Cell::warn(
+                text(&one["state"]).replace('_', " "),
+                one["state"] != "healthy",
+            ),
+            cell(&one["in_flight"]),
+            Cell::plain(ended),
+            errors(&one["error_rate"]),
+            Cell::plain(millis(&one["p50_ms"])),
+            Cell::plain(millis(&one["p99_ms"])),
+            Cell::warn(&one["tools"], one["tools"] == 0),
+        ]
+    }));
     show_instances(all, screen);
     for one in all {
-        if let Some(error) = &one.last_error {
-            screen.note(format_args!("{}: {error}", one.id));
+        if let Some(error) = one["last_error"].as_str() {
+            screen.note(format_args!("{}: {error}", text(&one["id"])));
         }
     }
 }
 
-/// Shows who has an instance of his own. A server that has only the one that lists its tools is left out.
-fn show_instances(all: &[ServerView], screen: &Screen) {
-    let several = |server: &&ServerView| {
-        let owned = |one: &InstanceView| one.owner.is_some();
-        server.instances.len() > 1 || server.instances.iter().any(owned)
-    };
-    let mut table = Table::new(&[
+/// Shows instances with owners. A server that has only the one that lists its tools is left out.
+fn show_instances(all: &[Value], screen: &Screen) {
+    let headings = [
         "server",
         "instance of",
         "state",
@@ -91,37 +82,37 @@ fn show_instances(all: &[ServerView], screen: &Screen) {
         "in flight",
         "calls",
         "memory",
-    ]);
-    let mut any = false;
-    for server in all.iter().filter(several) {
-        for one in &server.instances {
-            any = true;
-            let is_well = !matches!(one.state.as_str(), "down" | "ending");
-            table.row(vec![
-                Cell::plain(&server.id),
-                Cell::plain(one.owner.as_deref().unwrap_or("-")),
-                Cell::warn(&one.state, !is_well),
-                time(Some(one.age_ms)),
-                time(one.startup_ms),
-                Cell::plain(one.in_flight),
-                Cell::plain(one.calls),
-                Cell::plain(one.memory.map_or_else(|| "-".into(), show_size)),
-            ]);
+    ];
+    let mut shown = Vec::new();
+    for server in all {
+        let instances = items(&server["instances"]);
+        if instances.len() > 1 || instances.iter().any(|one| !one["owner"].is_null()) {
+            let of = |one: &Value| json!({ "server": server["id"], "instance": one });
+            shown.extend(instances.iter().map(of));
         }
     }
-    if any {
-        screen.table(&table);
+    if shown.is_empty() {
+        return;
     }
+    screen.table(&table(&headings, &shown, |row| {
+        let one = &row["instance"];
+        let is_well = one["state"] != "down" && one["state"] != "ending";
+        vec![
+            cell(&row["server"]),
+            cell(&one["owner"]),
+            Cell::warn(text(&one["state"]), !is_well),
+            Cell::plain(millis(&one["age_ms"])),
+            Cell::plain(millis(&one["startup_ms"])),
+            cell(&one["in_flight"]),
+            cell(&one["calls"]),
+            Cell::plain(one["memory"].as_u64().map_or_else(|| "-".into(), show_size)),
+        ]
+    }));
 }
 
-fn errors(rate: Option<f64>) -> Cell {
-    match rate {
+fn errors(rate: &Value) -> Cell {
+    match rate.as_f64() {
         None => Cell::plain("-"),
         Some(rate) => Cell::warn(format_args!("{:.1} %", rate * 100.0), rate > 0.0),
     }
-}
-
-fn time(millis: Option<f64>) -> Cell {
-    let time = millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1000.0).ok());
-    Cell::plain(time.map_or_else(|| "-".into(), took))
 }

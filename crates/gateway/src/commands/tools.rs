@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use callward::Annotations;
-use callward::core::activity::{BySafety, SafetyGroup};
+use callward::core::SafetyLevel;
 use serde::Serialize;
 
 use crate::args::Tools;
@@ -14,7 +14,7 @@ use crate::state_dir::StateDir;
 use crate::view::ToolView;
 
 pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let place = Place::find(&args.from, state).await?;
+    let place = Place::find(&args.from, state, screen).await?;
     let tools = place.tools().await;
     place.tell_missing(screen).await;
     place.end().await;
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) 
                 screen.json(tool);
             }
         }
-        (true, json) => show_groups(&grouped(tools), json, screen),
+        (true, json) => show_groups(&tools, json, screen),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -50,23 +50,37 @@ fn only(tools: Vec<ToolView>, patterns: &[Annotations]) -> Vec<ToolView> {
     Annotations::filter(tools, all).collect()
 }
 
-fn grouped(tools: Vec<ToolView>) -> BySafety<ToolView> {
-    tools
-        .into_iter()
-        .map(|tool| (tool.plan.effect(), tool))
-        .collect()
-}
+/// The groups of `--by-safety`: of each its level, its word in JSON and its heading.
+const GROUPS: [(SafetyLevel, &str, &str); 3] = [
+    (
+        SafetyLevel::Safe,
+        "read_only",
+        "Read-only: let the agent call freely",
+    ),
+    (
+        SafetyLevel::Moderate,
+        "mutating",
+        "Mutating: watch what changes",
+    ),
+    (
+        SafetyLevel::Dangerous,
+        "destructive",
+        "Destructive: confirm each call",
+    ),
+];
 
 /// A tool and its group, as JSON.
 #[derive(Serialize)]
 struct InGroup<'a> {
-    group: SafetyGroup,
+    group: &'static str,
     #[serde(flatten)]
     tool: &'a ToolView,
 }
 
-fn show_groups(groups: &BySafety<ToolView>, json: bool, screen: &Screen) {
-    for (at, (group, tools)) in groups.iter().enumerate() {
+fn show_groups(tools: &[ToolView], json: bool, screen: &Screen) {
+    for (at, (level, group, heading)) in GROUPS.into_iter().enumerate() {
+        let is_in = |tool: &&ToolView| tool.plan.effect().safety_level() == level;
+        let tools: Vec<_> = tools.iter().filter(is_in).collect();
         if json {
             for tool in tools {
                 screen.json(&InGroup { group, tool });
@@ -76,29 +90,23 @@ fn show_groups(groups: &BySafety<ToolView>, json: bool, screen: &Screen) {
         if at > 0 {
             screen.out("");
         }
-        screen.heading(&format!("{}: {}", group.title(), group.advice()));
+        screen.heading(heading);
         if tools.is_empty() {
             screen.out("none");
-        } else {
-            screen.table(&actions(tools));
+            continue;
         }
+        let mut table = Table::new(&["tool", "effect", "category", "confirm"]);
+        for tool in tools {
+            let confirm = if tool.plan.confirm { "yes" } else { "no" };
+            table.row(vec![
+                Cell::plain(&tool.name),
+                Cell::effect(&tool.plan.effect),
+                Cell::plain(tool.plan.category),
+                Cell::warn(confirm, tool.plan.confirm),
+            ]);
+        }
+        screen.table(&table);
     }
-}
-
-/// Puts what the tools do under each other.
-fn actions(tools: &[ToolView]) -> Table {
-    let mut table = Table::new(&["tool", "risk", "category", "confirm", "action"]);
-    for tool in tools {
-        let confirm = if tool.plan.confirm { "yes" } else { "no" };
-        table.row(vec![
-            Cell::plain(&tool.name),
-            Cell::plain(tool.plan.risk),
-            Cell::plain(&tool.plan.category_label),
-            Cell::warn(confirm, tool.plan.confirm),
-            Cell::plain(&tool.plan.action),
-        ]);
-    }
-    table
 }
 
 /// Puts the verdicts under each other. What is recorded has a column where anything is.

@@ -1,4 +1,4 @@
-//! What is wrong with a config file: file, line, column, key, and what was expected.
+//! The problems of a config file: file, line, column, key, and what was expected.
 
 use std::fmt;
 use std::ops::Range;
@@ -86,7 +86,7 @@ pub(crate) struct Source<'i> {
 }
 
 impl<'i> Source<'i> {
-    /// Reads the tables; a text that is no TOML has none.
+    /// Reads the tables; a text that is not TOML has none.
     pub(crate) fn new(text: &'i str) -> Self {
         Self {
             text,
@@ -94,7 +94,26 @@ impl<'i> Source<'i> {
         }
     }
 
-    /// States the problem the parser found.
+    /// States why a text is not TOML.
+    pub(crate) fn syntax_fault(&self, error: &toml::de::Error) -> Fault {
+        let mut fault = self.parser_fault(error);
+        let at = error.span().and_then(|span| self.text.get(span));
+        if fault.message == "duplicate key" {
+            let key = at.unwrap_or_default();
+            fault.message = format!("expected each key once, found another `{key}`");
+        } else if self.text.trim_start().starts_with('{') {
+            fault.message = "expected TOML, found JSON: for each member of `mcpServers` write a \
+                             table [servers.NAME] with its `command`, `args` and `env`, or its `url`"
+                .to_owned();
+        }
+        // what ends too early ends where the text does
+        let end = self.text.trim_end().len();
+        let end = self.fault(Some(end..end), String::new(), String::new());
+        fault.line = fault.line.or(end.line);
+        fault
+    }
+
+    /// States the problem that kept a key from being read.
     pub(crate) fn parser_fault(&self, error: &toml::de::Error) -> Fault {
         let span = error.span();
         let key = span
@@ -103,7 +122,7 @@ impl<'i> Source<'i> {
             .and_then(|(span, root)| key_at(root.get_ref(), span.start, ""))
             .unwrap_or_default();
         let message = match error.message().trim_end() {
-            // said of a choice that is given as a number or a flag: no table would do either
+            // the message for a choice that is a number or a flag: no table would do either
             "wanted string or table" => "expected one of the known words, as a string".into(),
             message => message.replace('\n', "; "),
         };

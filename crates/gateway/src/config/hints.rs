@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use callward::Annotations;
 
+use crate::similar::near;
+
 /// The keys of a hint table. Short forms are understood too, and named by no message.
 const KNOWN: [&str; 13] = [
     "auditRequired",
@@ -80,18 +82,26 @@ fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
     let alone = serde_json::json!({ key: value });
     let hints: Annotations = serde_json::from_value(alone).map_err(|error| {
         let message = error.to_string();
-        let told = message.strip_prefix(key);
-        // the key is named by whoever is told of the fault
-        let told = told.and_then(|rest| rest.strip_prefix(": "));
-        told.unwrap_or(&message).to_owned()
+        // the fault names the key
+        let rest = message.strip_prefix(key);
+        let rest = rest.and_then(|rest| rest.strip_prefix(": "));
+        rest.unwrap_or(&message).to_owned()
     })?;
     if hints.vendor.is_empty() {
         Ok(value)
     } else {
-        Err(format!(
-            "unknown hint, expected one of {}",
-            KNOWN.join(", ")
-        ))
+        let others = [
+            "rules",
+            "reads",
+            "writes",
+            "verify_with",
+            "max_concurrent",
+            "ttl",
+            "cache",
+        ];
+        let meant = near(key, KNOWN.into_iter().chain(others));
+        let meant = meant.unwrap_or_else(|| format!("expected one of {}", KNOWN.join(", ")));
+        Err(format!("unknown hint, {meant}"))
     }
 }
 

@@ -1,32 +1,54 @@
 //! Where the gateway listens, and which addresses it refuses.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use super::parse_listen;
+use serde::{Deserialize, Serialize};
 
 /// Where the admin listener is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(crate) enum AdminAddress {
     Tcp(SocketAddr),
     /// A Unix socket with mode 0600.
     Unix(PathBuf),
 }
 
-impl AdminAddress {
-    /// Reads an address with a port, a port on loopback, or `unix:/PATH`.
-    ///
-    /// # Errors
-    ///
-    /// A sentence that says what was expected.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+/// Reads an address to listen on: `127.0.0.1:7420`, `localhost:7420`, or a port on loopback.
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let loopback = |port: &str| {
+        let port = port.parse::<u16>().ok()?;
+        Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+    };
+    text.parse::<SocketAddr>()
+        .ok()
+        .or_else(|| loopback(text.strip_prefix("localhost:").unwrap_or(text)))
+        .ok_or_else(|| {
+            format!("expected an address with a port, such as \"127.0.0.1:7420\", found {text:?}")
+        })
+}
+
+/// Reads an address with a port, a port on loopback, or `unix:/PATH`.
+impl TryFrom<String> for AdminAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
         match text.strip_prefix("unix:").map(PathBuf::from) {
-            None => parse_listen(text).map(Self::Tcp),
+            None => parse_listen(&text).map(Self::Tcp),
             Some(path) if cfg!(unix) && path.is_absolute() => Ok(Self::Unix(path)),
             Some(_) => Err(format!(
                 "expected an absolute path on a Unix system after `unix:`, found {text:?}"
             )),
+        }
+    }
+}
+
+impl From<AdminAddress> for String {
+    fn from(address: AdminAddress) -> Self {
+        match address {
+            AdminAddress::Tcp(address) => address.to_string(),
+            unix @ AdminAddress::Unix(_) => unix.to_string(),
         }
     }
 }
@@ -40,7 +62,7 @@ impl fmt::Display for AdminAddress {
     }
 }
 
-/// Says why an address is refused unless `http.insecure` is set; `None` if it is loopback.
+/// Returns why an address is refused unless `http.insecure` is set; `None` if it is loopback.
 pub(crate) fn exposed(address: SocketAddr) -> Option<String> {
     // `::ffff:127.0.0.1` is loopback, too
     (!address.ip().to_canonical().is_loopback()).then(|| {
@@ -66,7 +88,7 @@ mod tests {
             ("unix:", None),
             ("here", None),
         ] {
-            let parsed = AdminAddress::parse(text).ok();
+            let parsed = AdminAddress::try_from(text.to_owned()).ok();
             let shown = parsed.map(|address| address.to_string());
             assert_eq!(shown.as_deref(), want, "{text}");
         }
@@ -75,7 +97,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_unix_socket_has_an_absolute_path() {
-        let parsed = AdminAddress::parse("unix:/run/callward.sock").unwrap();
+        let parsed = AdminAddress::try_from("unix:/run/callward.sock".to_owned()).unwrap();
         assert_eq!(parsed, AdminAddress::Unix("/run/callward.sock".into()));
         assert_eq!(parsed.to_string(), "unix:/run/callward.sock");
     }

@@ -1,267 +1,122 @@
-//! The config: read from TOML, checked as a whole, and turned into types that cannot be wrong.
+//! The config: read from TOML into the types of the layers, and checked as a whole.
 //!
 //! Every problem is reported, with file, line, column and key. What a file leaves out has the
-//! default documented in `docs/config.md`.
+//! default documented in `docs/config.md`. To add a key: a field with a default in `sections` or in
+//! the layer's own config, a check in `check` if not every value makes sense, its use in `assemble`,
+//! and its row in the docs.
 
-mod audit;
 mod changed;
 mod check;
 mod error;
-mod file;
 mod hints;
-mod instances;
-mod limits;
 mod listen;
+mod read;
 mod references;
-mod resilience;
-mod router;
 mod rules;
-mod scopes;
-mod telemetry;
-mod units;
+mod sections;
+mod server;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use callward::audit::AuditConfig;
-use callward::breaker::BreakerConfig;
-use callward::cache::{StateGroup, ToolScopes};
-use callward::core::infer::Lexicon;
-use callward::core::redact;
-use callward::limit::{ConcurrencyLimitLayer, Shed};
+use callward::Profile;
+use callward::core::RuleSet;
+use callward::core::human::duration;
+use callward::core::infer::{Lexicon, VerbKind};
 use callward::loopguard::LoopGuardConfig;
 use callward::registry::KeptName;
 use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
-use callward::router::RouterConfig;
-use callward::{
-    Annotations, ArgumentRule, Caching, DiscoveryConfig, FreshnessMode, LimitsConfig, PingConfig,
-    Profile, ReplicaSetId, ServerId, ToolName, Trust, Weight,
-};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 
-pub(crate) use self::changed::{Keys, Sections};
-pub(crate) use self::check::parse_listen;
+pub(crate) use callward::core::human::{parse_duration, show_duration, show_size};
+
+pub(crate) use self::changed::Keys;
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{EraName, Partition, Rules};
-pub(crate) use self::instances::InstanceConfig;
-pub(crate) use self::listen::{AdminAddress, exposed};
+pub(crate) use self::listen::{AdminAddress, exposed, parse_listen};
 pub(crate) use self::references::References;
-pub(crate) use self::telemetry::Telemetry;
-pub(crate) use self::units::{parse_duration, show_duration, show_size};
+pub(crate) use self::sections::{Audit, Http, Telemetry, as_usize};
+pub(crate) use self::server::{Server, ServerConfig};
 
-use callward_mcp::wire::DEFAULT_MAX_LINE;
-
-use crate::connections::ConnectionLimits;
 use crate::report::Reports;
 
 use self::error::{Fault, Source};
-use self::file::File;
 use self::references::Outside;
+use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch, profile};
 
-/// A config that was checked.
-#[derive(Debug, Clone)]
+/// The whole file. What follows from it is set when it is checked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Config {
+    #[serde(with = "profile")]
     pub(crate) profile: Profile,
-    pub(crate) rules: Rules,
-    /// The standard verbs with those of the file; none if the file has none.
-    pub(crate) lexicon: Option<Lexicon>,
+    pub(crate) rules: RuleSet,
+    #[serde(rename = "lexicon")]
+    verbs: BTreeMap<VerbKind, Vec<String>>,
+    #[serde(with = "duration")]
     pub(crate) call_deadline: Duration,
     /// How long the start waits for servers to list their tools.
+    #[serde(with = "duration")]
     pub(crate) startup_timeout: Duration,
-    /// Whether each result tells everything that was decided about its call.
+    /// Whether each result states everything that was decided about its call.
     pub(crate) trail: bool,
-    pub(crate) http: HttpConfig,
-    /// Where operators ask; `None` for the default address, or a free port if it is taken.
-    pub(crate) admin: Option<AdminAddress>,
-    pub(crate) cache: CacheLimits,
-    /// None if no call is answered in its server's place.
-    pub(crate) loop_guard: Option<LoopGuardConfig>,
+    pub(crate) http: Http,
+    pub(crate) admin: Admin,
+    pub(crate) cache: Cache,
+    pub(crate) loop_guard: Switch<LoopGuardConfig>,
     pub(crate) retry: RetryConfig,
-    /// None if no read gets a second attempt.
-    pub(crate) hedge: Option<HedgeConfig>,
-    pub(crate) limits: LimitsConfig,
-    pub(crate) breaker: BreakerConfig,
-    pub(crate) server_breaker: BreakerConfig,
-    pub(crate) discovery: DiscoveryConfig,
-    pub(crate) router: RouterConfig,
-    pub(crate) ping: Option<PingConfig>,
-    /// None if nothing is written down.
-    pub(crate) audit: Option<AuditFile>,
+    pub(crate) hedge: Switch<HedgeConfig>,
+    pub(crate) limits: Limits,
+    pub(crate) breaker: Breaker,
+    pub(crate) discovery: Discovery,
+    pub(crate) router: Router,
+    pub(crate) audit: Audit,
     pub(crate) telemetry: Telemetry,
+    /// The tables of servers, until they are checked.
+    #[serde(rename = "servers")]
+    tables: BTreeMap<String, Server>,
+    #[serde(skip)]
     pub(crate) servers: Vec<ServerConfig>,
+    /// The standard verbs with those of the file; none if the file has none.
+    #[serde(skip)]
+    pub(crate) lexicon: Option<Lexicon>,
     /// The names that tools had in the last run.
+    #[serde(skip)]
     pub(crate) kept_names: Vec<KeptName>,
-    /// What references in the file came to: nothing shows it.
+    /// The values of references in the file, which are never shown.
+    #[serde(skip)]
     pub(crate) references: References,
 }
 
-/// What is written down about calls, and the file with the key of the log.
-#[derive(Debug, Clone)]
-pub(crate) struct AuditFile {
-    pub(crate) config: AuditConfig,
-    pub(crate) key_file: Option<PathBuf>,
-}
-
-/// Where and for whom the endpoint listens.
-#[derive(Debug, Clone)]
-pub(crate) struct HttpConfig {
-    pub(crate) listen: SocketAddr,
-    pub(crate) allowed_hosts: Vec<String>,
-    pub(crate) allowed_origins: Vec<String>,
-    /// Whether addresses that other machines can reach are allowed.
-    pub(crate) insecure: bool,
-    /// Whether `/metrics` is served here too.
-    pub(crate) metrics: bool,
-    /// Of each listener.
-    pub(crate) connections: ConnectionLimits,
-    pub(crate) max_sessions: usize,
-    pub(crate) max_sessions_per_client: usize,
-    /// How many bytes of request bodies are held.
-    pub(crate) max_bodies: usize,
-    pub(crate) body_timeout: Duration,
-    /// How long connections are accepted after the signal to stop.
-    pub(crate) lame_duck: Duration,
-    pub(crate) drain: Duration,
-}
-
-/// What the cache may keep.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct CacheLimits {
-    pub(crate) enabled: bool,
-    pub(crate) max_bytes: u64,
-    pub(crate) max_item_bytes: u64,
-    pub(crate) slow_threshold: Duration,
-    pub(crate) idempotent_writes: bool,
-    pub(crate) freshness: FreshnessMode,
-    /// The ceiling of lifetimes; `None` for the profile's.
-    pub(crate) ttl: Option<Duration>,
-    /// How long results of idempotent writes are kept; `None` for the mode's choice.
-    pub(crate) idempotent_ttl: Option<Duration>,
-    pub(crate) burst: Duration,
-    pub(crate) settle: Duration,
-    pub(crate) stale_odds: f64,
-    /// Where evidence is kept; `None` for memory.
-    pub(crate) evidence: Option<PathBuf>,
-    pub(crate) partition: Partition,
-    /// Whether each result tells what the cache did.
-    pub(crate) report: bool,
-    pub(crate) stale_while_revalidate: Duration,
-    pub(crate) stale_if_error: Duration,
-}
-
-/// One server, and what the operator says about it.
-#[derive(Debug, Clone)]
-pub(crate) struct ServerConfig {
-    pub(crate) id: ServerId,
-    pub(crate) target: TargetConfig,
-    pub(crate) set: ReplicaSetId,
-    pub(crate) weight: Weight,
-    pub(crate) categories: Vec<String>,
-    pub(crate) capabilities: Vec<String>,
-    pub(crate) zone: Option<String>,
-    /// What a call costs here, for each unit of its tool's cost.
-    pub(crate) cost_factor: f64,
-    pub(crate) trust: Trust,
-    pub(crate) prefix: Option<String>,
-    pub(crate) limits: ServerLimits,
-    /// None if the server itself says whether it takes them.
-    pub(crate) idempotency_keys: Option<bool>,
-    pub(crate) instances: InstanceConfig,
-    pub(crate) era: EraName,
-    /// The longest message accepted from the server, in bytes.
-    pub(crate) max_message: usize,
-    /// Which other sets share its state.
-    pub(crate) state: StateGroup,
-    pub(crate) caching: Option<Caching>,
-    pub(crate) defaults: Annotations,
-    pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
-}
-
-/// How many calls one server gets.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ServerLimits {
-    pub(crate) max_concurrent: usize,
-    pub(crate) max_waiting: usize,
-    pub(crate) shed: Shed,
-    pub(crate) max_concurrent_per_tool: Option<usize>,
-    pub(crate) calls_per_minute: Option<f64>,
-}
-
-impl Default for ServerLimits {
+impl Default for Config {
     fn default() -> Self {
         Self {
-            max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
-            max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
-            shed: Shed::default(),
-            max_concurrent_per_tool: None,
-            calls_per_minute: None,
-        }
-    }
-}
-
-/// What the operator says about one tool.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ToolConfig {
-    pub(crate) hints: Annotations,
-    /// The first that matches a call's arguments wins.
-    pub(crate) rules: Vec<ArgumentRule>,
-    /// Which state its calls read and write.
-    pub(crate) scopes: ToolScopes,
-    /// What to check with what a call did whose answer never came.
-    pub(crate) verify_with: Option<ToolName>,
-    /// Whether its results are kept, and for how long.
-    pub(crate) caching: Option<Caching>,
-    /// How many calls of it this server gets at once.
-    pub(crate) max_concurrent: Option<usize>,
-}
-
-impl ToolConfig {
-    /// Returns whether anything is said that holds for the whole replica set.
-    pub(crate) fn speaks_for_set(&self) -> bool {
-        self.hints != Annotations::default()
-            || !self.rules.is_empty()
-            || self.scopes != ToolScopes::default()
-            || self.verify_with.is_some()
-            || self.caching.is_some()
-    }
-}
-
-/// How a server is reached.
-#[derive(Clone)]
-pub(crate) enum TargetConfig {
-    /// A child process, over its standard input and output.
-    Command {
-        program: String,
-        args: Vec<String>,
-        env: BTreeMap<String, String>,
-    },
-    /// A streamable HTTP endpoint.
-    Http {
-        url: String,
-        headers: BTreeMap<String, String>,
-    },
-}
-
-/// Without secrets: of environment and headers the names are shown.
-impl fmt::Debug for TargetConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Command { program, args, env } => f
-                .debug_struct("Command")
-                .field("command", &redact::command(program, args))
-                .field("env", &env.keys().collect::<Vec<_>>())
-                .finish(),
-            Self::Http { url, headers } => f
-                .debug_struct("Http")
-                .field("url", &redact::url(url))
-                .field("headers", &headers.keys().collect::<Vec<_>>())
-                .finish(),
+            profile: Profile::default(),
+            rules: RuleSet::default(),
+            verbs: BTreeMap::new(),
+            call_deadline: Duration::from_secs(600),
+            startup_timeout: Duration::from_secs(30),
+            trail: false,
+            http: Http::default(),
+            admin: Admin::default(),
+            cache: Cache::default(),
+            loop_guard: Switch::default(),
+            retry: RetryConfig::default(),
+            hedge: Switch::default(),
+            limits: Limits::default(),
+            breaker: Breaker::default(),
+            discovery: Discovery::default(),
+            router: Router::default(),
+            audit: Audit::default(),
+            telemetry: Telemetry::default(),
+            tables: BTreeMap::new(),
+            servers: Vec::new(),
+            lexicon: None,
+            kept_names: Vec::new(),
+            references: References::default(),
         }
     }
 }
@@ -276,7 +131,7 @@ pub(crate) enum Servers {
 }
 
 impl Config {
-    /// Returns what each result tells of its call, asked or not.
+    /// Returns what each result states of its call, asked or not.
     pub(crate) fn reports(&self) -> Reports {
         Reports {
             cache: self.cache.report,
@@ -290,9 +145,7 @@ impl Config {
     ///
     /// [`ConfigError`] with every problem found.
     pub(crate) fn load(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| ConfigError::unreadable(file, format!("cannot be read: {error}")))?;
-        Self::parse(file, &text)
+        Self::load_with(file, Servers::Some)
     }
 
     /// Reads and checks a file that need not name a server: the command line may.
@@ -301,9 +154,20 @@ impl Config {
     ///
     /// As [`load`](Self::load).
     pub(crate) fn load_settings(file: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(file)
+        Self::load_with(file, Servers::Any)
+    }
+
+    fn load_with(file: &Path, servers: Servers) -> Result<Self, ConfigError> {
+        let bytes = std::fs::read(file)
             .map_err(|error| ConfigError::unreadable(file, format!("cannot be read: {error}")))?;
-        Self::parse_with(file, &text, &|name| std::env::var_os(name), Servers::Any)
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
+            let message = "expected UTF-8 text".to_owned();
+            let fault = Source::new(&text).fault(Some(valid..valid), String::new(), message);
+            ConfigError::new(file, vec![fault])
+        })?;
+        Self::parse_with(file, &text, &|name| std::env::var_os(name), servers)
     }
 
     /// Checks a file's text.
@@ -311,6 +175,7 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError`] with every problem found.
+    #[cfg(test)]
     pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         Self::parse_with(file, text, &|name| std::env::var_os(name), Servers::Some)
     }
@@ -330,93 +195,43 @@ impl Config {
         let source = Source::new(text);
         let failed = |faults| ConfigError::new(file, faults);
         let mut root =
-            DeTable::parse(text).map_err(|error| failed(vec![source.parser_fault(&error)]))?;
+            DeTable::parse(text).map_err(|error| failed(vec![source.syntax_fault(&error)]))?;
         let folder = file.parent().unwrap_or_else(|| Path::new(""));
         let outside = Outside { folder, env };
         let references = References::resolve(&mut root, &outside, &source).map_err(failed)?;
-        let scrubbed = |faults: Vec<Fault>| {
+        let (mut config, mut faults) = read::read(root, &source);
+        if servers == Servers::Some && source.span(&["servers"]).is_none() {
+            let expected =
+                "expected at least one server: a table [servers.NAME] with `command` or `url`";
+            faults.push(source.key_fault(&["servers"], expected));
+        }
+        let unread: Vec<_> = faults.iter().map(|fault| fault.key.clone()).collect();
+        // a key that could not be read may be the one that its table lacks
+        let follows = |fault: &Fault| unread.iter().any(|key| is_within(key, &fault.key));
+        let found = check::check(&mut config, &source);
+        faults.extend(found.into_iter().filter(|fault| !follows(fault)));
+        if !faults.is_empty() {
             let scrub = |fault| references.scrub_fault(fault);
-            failed(faults.into_iter().map(scrub).collect())
-        };
-        let written = File::deserialize(toml::de::Deserializer::from(root))
-            .map_err(|error| scrubbed(vec![source.parser_fault(&error)]))?;
-        let mut config = check::check(written, servers, &source).map_err(scrubbed)?;
+            return Err(failed(faults.into_iter().map(scrub).collect()));
+        }
         config.references = references;
         Ok(config)
     }
 
-    /// Returns the defaults, with these servers: what stands in where there is no file.
+    /// Returns the defaults with these servers, for commands without a file.
     pub(crate) fn without_file(servers: Vec<ServerConfig>) -> Self {
-        let mut config = check::defaults();
-        config.servers = servers;
-        config
-    }
-}
-
-impl ServerConfig {
-    /// Describes a child process with the defaults of the file.
-    pub(crate) fn command(id: ServerId, program: String, args: Vec<String>) -> Self {
-        let target = TargetConfig::Command {
-            program,
-            args,
-            env: BTreeMap::new(),
-        };
-        Self::with_defaults(id, target)
-    }
-
-    /// Describes an endpoint with the defaults of the file.
-    pub(crate) fn url(id: ServerId, url: String) -> Self {
-        Self::with_defaults(
-            id,
-            TargetConfig::Http {
-                url,
-                headers: BTreeMap::new(),
-            },
-        )
-    }
-
-    fn with_defaults(id: ServerId, target: TargetConfig) -> Self {
-        let file::Server {
-            trust,
-            era,
-            cost_factor,
-            ..
-        } = file::Server::default();
         Self {
-            set: ReplicaSetId::from(id.clone()),
-            id,
-            target,
-            weight: Weight::DEFAULT,
-            categories: Vec::new(),
-            capabilities: Vec::new(),
-            zone: None,
-            cost_factor,
-            trust,
-            prefix: None,
-            limits: ServerLimits::default(),
-            idempotency_keys: None,
-            instances: InstanceConfig::default(),
-            era,
-            max_message: DEFAULT_MAX_LINE,
-            state: StateGroup::default(),
-            caching: None,
-            defaults: Annotations::default(),
-            tools: BTreeMap::new(),
+            servers,
+            ..Self::default()
         }
     }
 }
 
-#[cfg(test)]
-mod defaults;
-#[cfg(test)]
-mod limits_tests;
-#[cfg(test)]
-mod pages;
-#[cfg(test)]
-mod router_tests;
-#[cfg(test)]
-mod servers_tests;
-#[cfg(test)]
-mod telemetry_tests;
+/// Returns `true` if a key is another one or a key of its table.
+fn is_within(key: &str, table: &str) -> bool {
+    key.strip_prefix(table)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 #[cfg(test)]
 mod tests;

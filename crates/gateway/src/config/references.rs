@@ -14,7 +14,7 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::changed::Keys;
+use super::Keys;
 use super::error::{Fault, Source};
 
 /// The longest file that a reference may name, in bytes.
@@ -289,5 +289,5 @@ fn is_variable(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "references_tests.rs"]
+#[path = "tests/references.rs"]
 mod tests;

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +43,7 @@ impl Default for ConnectionLimits {
 pub(super) struct Open {
     limits: ConnectionLimits,
     table: Mutex<Table>,
-    /// How many bytes are held of answers, until their clients have read them.
+    /// How many bytes of answers wait for clients to read them.
     unread: AtomicUsize,
     began: Instant,
     has_refused: AtomicBool,
@@ -61,16 +60,35 @@ struct Table {
 #[derive(Debug)]
 struct Known {
     address: Option<IpAddr>,
-    /// How many requests it has in work.
-    running: AtomicUsize,
-    /// Since when it has none, in milliseconds since the listener began.
-    idle_since: AtomicU64,
-    /// How many bytes are held of its answers.
+    /// A [`Stage`].
+    stage: AtomicU8,
+    /// Since when it is in a stage before [`Stage::Running`], in milliseconds since the listener
+    /// began.
+    since: AtomicU64,
+    /// How many bytes of its answers wait for the client to read them.
     unread: AtomicUsize,
-    /// When the client read last, or had nothing to read, on the same clock.
+    /// Since when the client has read nothing of them, on the same clock.
     read_at: AtomicU64,
-    /// Fires when it has to make room for another one.
+    /// Ends the connection.
     end: CancellationToken,
+}
+
+/// What a connection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Stage {
+    /// It waits for the head of a request, or for the rest of it.
+    Idle,
+    /// It waits for the body of a request.
+    Reading,
+    /// It answers a request.
+    Running,
+}
+
+impl Known {
+    fn is(&self, stage: Stage) -> bool {
+        self.stage.load(Ordering::Relaxed) == stage as u8
+    }
 }
 
 /// The place of a connection. It is free again when this is dropped.
@@ -79,23 +97,6 @@ pub(super) struct Place {
     open: Arc<Open>,
     number: u64,
     known: Arc<Known>,
-}
-
-/// A request that has come, up to the end of its answer. It is in work once it has begun.
-#[derive(Debug)]
-pub(super) struct Running {
-    open: Arc<Open>,
-    known: Arc<Known>,
-    has_begun: AtomicBool,
-}
-
-impl Running {
-    /// Notes that all of the request has come.
-    pub(super) fn begin(&self) {
-        if !self.has_begun.swap(true, Ordering::Relaxed) {
-            self.known.running.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }
 
 impl Open {
@@ -111,7 +112,13 @@ impl Open {
 
     /// Takes a connection in. Where there are too many, the one ends that has had no request in work for
     /// longest; `None` if each has one.
-    pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
+    ///
+    /// `end` ends the connection.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        address: Option<IpAddr>,
+        end: CancellationToken,
+    ) -> Option<Place> {
         let address = address
             .map(|address| address.to_canonical())
             .filter(|address| !self.limits.proxies.contains(address));
@@ -135,11 +142,11 @@ impl Open {
         }
         let known = Arc::new(Known {
             address,
-            running: AtomicUsize::new(0),
-            idle_since: AtomicU64::new(self.now()),
+            stage: AtomicU8::new(Stage::Idle as u8),
+            since: AtomicU64::new(self.now()),
             unread: AtomicUsize::new(0),
             read_at: AtomicU64::new(self.now()),
-            end: CancellationToken::new(),
+            end,
         });
         let number = table.next;
         table.next += 1;
@@ -153,6 +160,18 @@ impl Open {
             number,
             known,
         })
+    }
+
+    /// Ends connections that have waited too long for the head of a request.
+    pub(super) fn end_idle(&self) {
+        let limit = u64::try_from(self.limits.header.as_millis()).unwrap_or(u64::MAX);
+        let now = self.now();
+        for known in self.table.lock().known.values() {
+            let since = known.since.load(Ordering::Relaxed);
+            if now.saturating_sub(since) >= limit && known.is(Stage::Idle) {
+                known.end.cancel();
+            }
+        }
     }
 
     /// Ends connections whose clients have read nothing for longest, until no more waits than may.
@@ -185,13 +204,12 @@ impl Open {
 impl Table {
     /// Ends the connection that has been idle for longest, of an address if one is given.
     fn end_one(&mut self, address: Option<IpAddr>) -> bool {
-        let is_idle = |known: &Known| known.running.load(Ordering::Relaxed) == 0;
         let idle = self
             .known
             .iter()
             .filter(|(_, known)| address.is_none() || known.address == address)
-            .filter(|(_, known)| is_idle(known))
-            .min_by_key(|(number, known)| (known.idle_since.load(Ordering::Relaxed), **number))
+            .filter(|(_, known)| !known.is(Stage::Running))
+            .min_by_key(|(number, known)| (known.since.load(Ordering::Relaxed), **number))
             .map(|(number, _)| *number);
         let Some(number) = idle else {
             return false;
@@ -229,96 +247,68 @@ impl Place {
         }
     }
 
-    /// Fires when the connection has to make room for another one.
+    /// Fires when the connection ends: the listener stops, or another connection needs the place.
     pub(super) fn end(&self) -> &CancellationToken {
         &self.known.end
     }
 
-    /// Notes that the head of a request has come. The connection may still make room for another
-    /// one: its body may never come.
-    pub(super) fn run(&self) -> Running {
-        let now = self.open.now();
-        self.known.idle_since.store(now, Ordering::Relaxed);
-        Running {
-            open: self.open.clone(),
-            known: self.known.clone(),
-            has_begun: AtomicBool::new(false),
-        }
+    /// Notes that the head of a request has come. The connection may still end in favour of another
+    /// one: the body may never come.
+    pub(super) fn read(&self) {
+        self.enter(Stage::Reading);
+    }
+
+    /// Notes that all of a request has come.
+    pub(super) fn run(&self) {
+        self.known
+            .stage
+            .store(Stage::Running as u8, Ordering::Relaxed);
+    }
+
+    /// Notes that a request was answered.
+    pub(super) fn answered(&self) {
+        self.enter(Stage::Idle);
+    }
+
+    fn enter(&self, stage: Stage) {
+        self.known.since.store(self.open.now(), Ordering::Relaxed);
+        self.known.stage.store(stage as u8, Ordering::Relaxed);
     }
 }
 
-/// Counts the bytes that are held of answers of a connection, until its client has read them.
-#[derive(Debug, Clone)]
+/// Counts the bytes of a connection's answers that wait for its client to read them.
+#[derive(Debug)]
 pub(super) struct Unread {
     open: Arc<Open>,
     known: Arc<Known>,
 }
 
-/// A part of an answer, which is held until all of it was written.
-struct Part {
-    data: Bytes,
-    unread: Unread,
-}
-
 impl Unread {
-    /// Counts a part of an answer until it is dropped. Where too many bytes wait, those connections end
-    /// whose clients have read nothing for longest.
-    pub(super) fn count(self, data: Bytes) -> Bytes {
-        let bytes = data.len();
-        if self.known.unread.fetch_add(bytes, Ordering::Relaxed) == 0 {
-            self.wrote();
+    /// Notes that this many bytes wait. `has_read` is `true` if the client has just read some, or
+    /// has only now been given any. Where too many bytes of all connections wait, those connections
+    /// end whose clients have read nothing for longest.
+    pub(super) fn wait(&self, bytes: usize, has_read: bool) {
+        if has_read {
+            self.known.read_at.store(self.open.now(), Ordering::Relaxed);
         }
-        let before = self.open.unread.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > self.open.limits.unread {
+        let before = self.known.unread.swap(bytes, Ordering::Relaxed);
+        let all = self.open.unread.fetch_add(bytes, Ordering::Relaxed);
+        self.open.unread.fetch_sub(before, Ordering::Relaxed);
+        if all.saturating_add(bytes).saturating_sub(before) > self.open.limits.unread {
             self.open.end_unread();
         }
-        Bytes::from_owner(Part { data, unread: self })
-    }
-
-    /// Notes that the client has read something.
-    pub(super) fn wrote(&self) {
-        self.known.read_at.store(self.open.now(), Ordering::Relaxed);
     }
 }
 
-impl AsRef<[u8]> for Part {
-    fn as_ref(&self) -> &[u8] {
-        &self.data
-    }
-}
-
-impl Drop for Part {
+impl Drop for Unread {
     fn drop(&mut self) {
-        for unread in [&self.unread.known.unread, &self.unread.open.unread] {
-            unread.fetch_sub(self.data.len(), Ordering::Relaxed);
-        }
+        self.wait(0, false);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.open.table.lock().remove(self.number);
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let now = self.open.now();
-        self.known.idle_since.store(now, Ordering::Relaxed);
-        if self.has_begun.load(Ordering::Relaxed) {
-            self.known.running.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-#[cfg(test)]
-impl Unread {
-    /// Counts for a connection that no listener knows.
-    pub(super) fn of_nobody() -> Self {
-        let place = Open::new(ConnectionLimits::default()).admit(None);
-        place
-            .map(|place| place.unread())
-            .expect("there is room for the first")
     }
 }
 
@@ -336,6 +326,10 @@ mod tests {
         })
     }
 
+    fn admit(open: &Arc<Open>, address: Option<IpAddr>) -> Option<Place> {
+        open.admit(address, CancellationToken::new())
+    }
+
     fn address(last: u8) -> Option<IpAddr> {
         Some(Ipv4Addr::new(10, 0, 0, last).into())
     }
@@ -344,33 +338,52 @@ mod tests {
     async fn the_connection_that_is_idle_for_longest_makes_room() {
         let open = open(3, 3);
         let second = Duration::from_secs(1);
-        let first = open.admit(address(1)).unwrap();
-        let running = first.run();
-        running.begin();
+        let first = admit(&open, address(1)).unwrap();
+        first.run();
         tokio::time::advance(second).await;
-        let other = open.admit(address(2)).unwrap();
+        let other = admit(&open, address(2)).unwrap();
         tokio::time::advance(second).await;
-        let last = open.admit(None).unwrap();
-        let _new = open.admit(address(3)).unwrap();
+        let last = admit(&open, None).unwrap();
+        let _new = admit(&open, address(3)).unwrap();
         assert!(other.end().is_cancelled());
         assert!(!first.end().is_cancelled() && !last.end().is_cancelled());
         tokio::time::advance(second).await;
-        drop(running); // idle only now
-        let _newer = open.admit(address(3)).unwrap();
+        first.answered();
+        let _newer = admit(&open, address(3)).unwrap();
         assert!(last.end().is_cancelled() && !first.end().is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_ends_that_waits_too_long_for_a_head() {
+        let open = open(8, 8);
+        let places = [(); 3].map(|()| admit(&open, None).unwrap());
+        places[1].read();
+        places[2].run();
+        let ended = || {
+            open.end_idle();
+            [0, 1, 2].map(|index| places[index].end().is_cancelled())
+        };
+        let limit = open.limits.header;
+        tokio::time::advance(limit - Duration::from_secs(1)).await;
+        assert_eq!(ended(), [false; 3]);
+        places[2].answered();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(ended(), [true, false, false]);
+        tokio::time::advance(limit).await;
+        assert_eq!(ended(), [true, false, true]);
     }
 
     #[test]
     fn an_address_has_its_own_limit_and_places_are_free_again() {
         let open = open(8, 2);
-        let places = [1, 1, 2].map(|last| open.admit(address(last)).unwrap());
-        let running = [places[0].run(), places[1].run()];
-        running[0].begin();
-        let other = open.admit(address(1)).unwrap();
+        let places = [1, 1, 2].map(|last| admit(&open, address(last)).unwrap());
+        places[0].run();
+        places[1].read();
+        let other = admit(&open, address(1)).unwrap();
         assert!(places[1].end().is_cancelled(), "its body has not come");
         assert!(!places[0].end().is_cancelled());
-        let more = [(); 5].map(|()| open.admit(None).unwrap());
-        assert!(open.admit(None).is_some(), "in place of the idle one");
+        let more = [(); 5].map(|()| admit(&open, None).unwrap());
+        assert!(admit(&open, None).is_some(), "in place of the idle one");
         assert!(places[2].end().is_cancelled());
         drop((places, more, other));
         let table = open.table.lock();
@@ -383,20 +396,21 @@ mod tests {
             unread: 100,
             ..ConnectionLimits::default()
         });
-        let places: Vec<_> = (0..3).map(|_| open.admit(None).unwrap()).collect();
+        let places: Vec<_> = (0..3).map(|_| admit(&open, None).unwrap()).collect();
         let [first, second, third] = &places[..] else {
             panic!("three")
         };
-        let mut held = Vec::new();
-        for place in [second, first] {
-            held.push(place.unread().count(Bytes::from_static(&[0; 50])));
+        let unread = [first, second, third].map(Place::unread);
+        for connection in [&unread[1], &unread[0]] {
+            connection.wait(50, true);
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         let ended = || [first, second, third].map(|place| place.end().is_cancelled());
         assert_eq!(ended(), [false; 3]);
-        held.push(third.unread().count(Bytes::from_static(&[0])));
+        unread[0].wait(50, false);
+        unread[2].wait(1, true);
         assert_eq!(ended(), [false, true, false]);
-        drop(held);
+        drop(unread);
         assert_eq!(open.unread.load(Ordering::Relaxed), 0);
     }
 
@@ -409,13 +423,12 @@ mod tests {
             ..ConnectionLimits::default()
         });
         let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped().into();
-        let admit = |address| {
-            let place = open.admit(Some(address))?;
-            let running = place.run();
-            running.begin();
-            Some((place, running))
+        let admit_running = |address| {
+            let place = admit(&open, Some(address))?;
+            place.run();
+            Some(place)
         };
-        let places = [proxy, mapped, proxy].map(admit);
+        let places = [proxy, mapped, proxy].map(admit_running);
         assert!(places.iter().all(Option::is_some));
     }
 }

@@ -1,9 +1,9 @@
 //! A connection whose client has to read.
 
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{io, mem};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
@@ -18,6 +18,8 @@ pub(super) struct Written<S> {
     /// There from the first write that had to wait.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
+    /// The client has read something since a write last had to wait.
+    has_read: bool,
     unread: Unread,
 }
 
@@ -29,12 +31,19 @@ impl<S> Written<S> {
             unread,
             timer: None,
             is_waiting: false,
+            has_read: true,
         }
     }
 
-    fn note(&self, polled: &Poll<io::Result<usize>>) {
-        if matches!(polled, Poll::Ready(Ok(1..))) {
-            self.unread.wrote();
+    /// Counts what waits to be written after a write of `bytes`.
+    fn count(&mut self, polled: &Poll<io::Result<usize>>, bytes: impl FnOnce() -> usize) {
+        match polled {
+            Poll::Pending => self.unread.wait(bytes(), mem::take(&mut self.has_read)),
+            Poll::Ready(_) if self.is_waiting => {
+                self.has_read = true;
+                self.unread.wait(0, true);
+            }
+            Poll::Ready(_) => self.has_read = true,
         }
     }
 
@@ -79,7 +88,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.note(&polled);
+        self.count(&polled, || buf.len());
         self.within(cx, polled)
     }
 
@@ -89,7 +98,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.note(&polled);
+        self.count(&polled, || bufs.iter().map(|buf| buf.len()).sum());
         self.within(cx, polled)
     }
 
@@ -111,15 +120,22 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Written<S> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio_util::sync::CancellationToken;
 
+    use super::super::open::{ConnectionLimits, Open};
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_secs(30);
 
+    fn unread() -> Unread {
+        let open = Open::new(ConnectionLimits::default());
+        open.admit(None, CancellationToken::new()).unwrap().unread()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT, Unread::of_nobody());
+        let mut stream = Written::new(ours, TIMEOUT, unread());
         let began = Instant::now();
         let error = stream.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -129,7 +145,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT, Unread::of_nobody());
+        let mut stream = Written::new(ours, TIMEOUT, unread());
         let reading = tokio::spawn(async move {
             let mut read = 0;
             while read < 64 {

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::{Found, element};
 use crate::args::Listings;
 use crate::assemble::{Environment, upstream_of};
-use crate::commands::from::{endpoint, wrap};
+use crate::commands::from::{endpoint, own};
 use crate::config::Config;
 use crate::error::AppError;
 use crate::shutdown::{self, Stop};
@@ -27,14 +27,10 @@ impl Live {
     ///
     /// [`AppError`] if the config is wrong. A server that does not answer hides no other.
     pub(super) async fn ask(from: &Listings) -> Result<Self, AppError> {
-        let (config, environment) = if let Some(file) = &from.config {
-            (Config::load(file)?, Environment::Small)
-        } else if let Some(url) = &from.url {
-            (endpoint(url), Environment::Small)
-        } else if let Some((program, args)) = from.command.split_first() {
-            (wrap(program, args, None)?, Environment::Inherited)
-        } else {
-            return Err(AppError::Usage("expected a command after `--`".into()));
+        let (config, environment) = match (own(from.config.as_deref(), &from.command)?, &from.url) {
+            (Some(own), _) => own,
+            (None, Some(url)) => (endpoint(url), Environment::Small),
+            (None, None) => return Err(AppError::Usage("expected a command after `--`".into())),
         };
         let upstreams = config
             .servers

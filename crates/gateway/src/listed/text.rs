@@ -215,7 +215,7 @@ mod tests {
             names(text),
             [
                 "a",
-                "f:2: is no JSON: EOF while parsing a value at column 8",
+                "f:2: is not JSON: EOF while parsing a value at column 8",
                 "f:3: tool 1: `name` is a number, not a string",
                 "f:3: tool 2: has no `name`; `description` is a number, not a string",
                 "f:4: is a string, not an object with a `name`",
@@ -228,7 +228,7 @@ mod tests {
         let found = split("f", odd);
         assert!(found[0].tool.is_ok());
         let said = found[1].tool.as_ref().unwrap_err().to_string();
-        assert!(said.starts_with("is no UTF-8"), "{said}");
+        assert!(said.starts_with("is not UTF-8"), "{said}");
     }
 
     #[test]

@@ -17,16 +17,15 @@ pub(crate) struct Listed<'a> {
     pub(crate) text: &'a str,
     pub(crate) name: Cow<'a, str>,
     pub(crate) server: Option<Cow<'a, str>>,
-    title: Option<Cow<'a, str>>,
     description: Option<Cow<'a, str>>,
     input_schema: Option<&'a RawValue>,
     annotations: Option<&'a RawValue>,
 }
 
-/// What stands in a tool's place, and why it is none.
+/// Why an element is not a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// The name, if that can be told.
+    /// The name, if it has one.
     pub(crate) name: Option<String>,
     reason: String,
 }
@@ -52,8 +51,6 @@ pub(super) struct Members<'a> {
     name: Option<Text<'a>>,
     #[serde(borrow, default)]
     server: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    title: Option<Text<'a>>,
     #[serde(borrow, default)]
     description: Option<Text<'a>>,
     #[serde(borrow, default, alias = "input_schema")]
@@ -89,7 +86,6 @@ impl<'a> Members<'a> {
             text,
             name: name.0,
             server: self.server.map(|text| text.0),
-            title: self.title.map(|text| text.0),
             description: self.description.map(|text| text.0),
             input_schema: self.input_schema,
             annotations: self.annotations,
@@ -108,7 +104,6 @@ impl<'a> Listed<'a> {
     /// Returns what inference reads.
     pub(crate) fn subject(&self) -> Subject<'_> {
         let mut subject = Subject::new(&self.name);
-        subject.title = self.title.as_deref();
         subject.description = self.description.as_deref();
         subject.server = self.server.as_deref();
         subject.input_schema = self.input_schema;
@@ -158,18 +153,18 @@ impl Fault {
     }
 
     pub(super) fn of_bytes(error: &std::str::Utf8Error) -> Self {
-        Self::new(format!("is no UTF-8: {error}"))
+        Self::new(format!("is not UTF-8: {error}"))
     }
 
-    /// Says what is wrong with an object that is no tool, member by member.
+    /// Lists what is wrong with an object that is not a tool, member by member.
     fn find(text: &str, error: Option<&serde_json::Error>) -> Self {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
             // what only lists its members goes to any depth; what keeps them does not
             Err(_) if serde_json::from_str::<&RawValue>(text).is_ok() => {
-                return Self::new("is no tool, and nested too deeply to say more");
+                return Self::new("is not a tool, and is nested too deeply for details");
             }
-            Err(error) => return Self::new(format!("is no JSON: {}", said(&error))),
+            Err(error) => return Self::new(format!("is not JSON: {}", said(&error))),
         };
         let Value::Object(members) = &value else {
             return Self::new(format!("is {}, not an object with a `name`", kind(&value)));
@@ -181,7 +176,7 @@ impl Fault {
             Some(Value::String(_)) => {}
             Some(other) => wrong.push(format!("`name` is {}, not a string", kind(other))),
         }
-        for text in ["description", "title", "server"] {
+        for text in ["description", "server"] {
             if let Some(value) = members.get(text)
                 && !value.is_string()
                 && !value.is_null()

@@ -20,8 +20,7 @@ pub(super) struct Scribe {
 }
 
 impl Scribe {
-    /// `secret` stands between the hashes and whoever tries values; `arguments` writes them as they
-    /// are.
+    /// `secret` keys the hashes, so that values cannot be guessed; `arguments` writes them as they are.
     pub(super) const fn new(trace: String, secret: FingerprintKey, arguments: bool) -> Self {
         Self {
             trace,
@@ -96,7 +95,7 @@ impl Scribe {
         Some(object)
     }
 
-    /// Hashes a value by what it means; by how it is spelt, where it can be read in two ways.
+    /// Hashes a value by its meaning, or by its text if it can be read in two ways.
     fn value(&self, raw: &str) -> String {
         let raw = raw.as_bytes();
         let hash = self

@@ -54,9 +54,9 @@ struct Recorded {
     answer: Result<ToolOutput, Delivery>,
 }
 
-/// So many calls may wait to be written.
+/// How many calls may wait to be written.
 const WAITING: usize = 4_096;
-/// And what they hold may weigh this much.
+/// How many bytes they may hold.
 const WAITING_BYTES: usize = 64 << 20;
 
 impl Recorder {
@@ -97,8 +97,7 @@ impl Recorder {
         }))))
     }
 
-    /// Sends a call through the stack, and writes down what became of it. `name` is what the client
-    /// calls the tool. A call that is dropped on the way is written down as one without an answer.
+    /// Sends a call through the stack, and records it. `name` is the tool's name for the client. A call that is dropped on the way is written down as one without an answer.
     ///
     /// # Errors
     ///
@@ -121,7 +120,7 @@ impl Recorder {
         result
     }
 
-    /// Writes what still waits, and says what was recorded.
+    /// Writes the calls that wait, and reports the number of recorded calls.
     pub(crate) async fn finish(&self, screen: &Screen) {
         let Some(inner) = self.0.clone() else {
             return;
@@ -169,7 +168,7 @@ impl Inner {
                 record,
                 at: self.started.elapsed(),
                 took: Duration::ZERO,
-                // whoever goes away without an answer does not know what became of the call
+                // a client that leaves without an answer does not know the outcome
                 answer: Err(Delivery::Unknown),
             }),
         };
@@ -190,7 +189,7 @@ impl Inner {
         }
     }
 
-    /// Waits until all is written. Blocks. Nothing if somebody did before.
+    /// Waits until all is written. Blocks. Returns `None` on a second call.
     fn end(&self) -> Option<(Written, u64)> {
         let writer = self.writer.lock().take()?;
         // a writer that is gone needs no telling

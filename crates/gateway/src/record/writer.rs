@@ -22,7 +22,7 @@ pub(super) enum Message {
     End,
 }
 
-/// What became of the calls that were sent.
+/// How many of the sent calls were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) lines: u64,
@@ -30,14 +30,14 @@ pub(super) struct Written {
     pub(super) lost: u64,
 }
 
-/// So late may a line be written.
+/// How late a line may be written.
 const LATE: Duration = Duration::from_secs(1);
-/// Or when there is this much.
+/// How many bytes are written at once before that.
 const MUCH: usize = 1 << 20;
-/// So long is waited for a first line at a time.
+/// How long the writer waits for a first line at a time.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// Writes what is sent, until told to end or nobody is left to send.
+/// Writes calls until the end is asked for, or no sender is left.
 pub(super) fn run(
     calls: &Receiver<Message>,
     mut file: File,

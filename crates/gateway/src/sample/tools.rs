@@ -6,56 +6,82 @@ use std::time::Duration;
 use callward::{
     Annotations, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolSpec, Tools,
 };
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::orders::Orders;
 
 /// How long the slow report takes, unless the caller says otherwise.
-pub(crate) const REPORT_MS: u32 = 300;
+pub(crate) const REPORT_MS: u64 = 300;
 /// The longest a caller may make it take.
-const REPORT_MS_MAX: u32 = 60_000;
+const REPORT_MS_MAX: u64 = 60_000;
 
-#[derive(Deserialize)]
-struct OrderId {
-    order_id: u64,
-}
+/// One tool: its name, description, arguments with their types, and hints. Arguments whose type ends
+/// in `?` are optional.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    fn() -> Annotations,
+);
 
-#[derive(Deserialize)]
-struct ListOrders {
-    status: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SalesReport {
-    region: String,
-    delay_ms: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct SetStatus {
-    order_id: u64,
-    status: String,
-}
-
-#[derive(Deserialize)]
-struct AddNote {
-    order_id: u64,
-    text: String,
-}
-
-#[derive(Deserialize)]
-struct ExchangeRate {
-    from: String,
-    to: String,
-}
-
-#[derive(Deserialize)]
-struct ChargeCard {
-    order_id: u64,
-    cents: u64,
-}
+const TOOLS: [Row; 9] = [
+    (
+        "get_order",
+        "Returns one order",
+        &[("order_id", "integer")],
+        reads,
+    ),
+    (
+        "list_orders",
+        "Lists orders, all or those of one status",
+        &[("status", "string?")],
+        reads,
+    ),
+    (
+        "sales_report",
+        "Builds a report; slow",
+        &[("region", "string"), ("delay_ms", "integer?")],
+        reads,
+    ),
+    (
+        "set_status",
+        "Sets the status of an order",
+        &[("order_id", "integer"), ("status", "string")],
+        sets,
+    ),
+    // no hints at all: what this does is concluded from the name
+    (
+        "add_note",
+        "Adds a note to an order",
+        &[("order_id", "integer"), ("text", "string")],
+        Annotations::default,
+    ),
+    (
+        "delete_order",
+        "Deletes an order for good",
+        &[("order_id", "integer")],
+        destroys,
+    ),
+    (
+        "get_exchange_rate",
+        "Returns a rate; fails the first time it is asked for a pair",
+        &[("from", "string"), ("to", "string")],
+        reads,
+    ),
+    (
+        "charge_card",
+        "Charges the card of an order; the first charge happens, then the answer fails",
+        &[("order_id", "integer"), ("cents", "integer")],
+        adds,
+    ),
+    (
+        "orders_stats",
+        "Counts the executions of each tool since the start. Behind a cache, any new text for `ask` \
+         gets fresh counts",
+        &[("ask", "string?")],
+        reads,
+    ),
+];
 
 /// Returns the tools of one server over the shop.
 ///
@@ -66,180 +92,91 @@ pub(crate) fn tools(
     server: &str,
     orders: &Arc<Orders>,
 ) -> Result<Tools, Box<dyn std::error::Error>> {
-    let own = || orders.clone();
     let mut tools = Tools::new(server)?;
-
-    let shop = own();
-    tools = tools.tool(
-        spec("get_order", "Returns one order", &["order_id"], reads()),
-        move |OrderId { order_id }| {
-            let _run = shop.start("get_order");
-            std::future::ready(shop.get(order_id))
-        },
-    )?;
-
-    let shop = own();
-    tools = tools.tool(
-        spec(
-            "list_orders",
-            "Lists orders, all or those of one status",
-            &[],
-            reads(),
-        )
-        .schema(schema(&[("status", "string")], &[])),
-        move |ListOrders { status }| {
-            let _run = shop.start("list_orders");
-            std::future::ready(Ok::<_, String>(shop.list(status.as_deref())))
-        },
-    )?;
-
-    let shop = own();
-    tools = tools.tool(
-        spec("sales_report", "Builds a report; slow", &[], reads()).schema(schema(
-            &[("region", "string"), ("delay_ms", "integer")],
-            &["region"],
-        )),
-        move |SalesReport { region, delay_ms }| {
-            let shop = shop.clone();
+    for (name, description, arguments, hints) in TOOLS {
+        let spec = ToolSpec::new(name)
+            .description(description)
+            .schema(schema(arguments))
+            .annotations(hints());
+        let (orders, server) = (orders.clone(), server.to_owned());
+        let service = tower::service_fn(move |call: ToolCall| {
+            let (orders, server) = (orders.clone(), server.clone());
             async move {
-                let _run = shop.start("sales_report");
-                let delay = delay_ms.unwrap_or(REPORT_MS).min(REPORT_MS_MAX);
-                tokio::time::sleep(Duration::from_millis(delay.into())).await;
-                Ok::<_, String>(shop.report(&region))
-            }
-        },
-    )?;
-
-    let shop = own();
-    tools = tools.tool(
-        spec(
-            "set_status",
-            "Sets the status of an order",
-            &["order_id"],
-            sets(),
-        )
-        .schema(schema(
-            &[("order_id", "integer"), ("status", "string")],
-            &["order_id", "status"],
-        )),
-        move |SetStatus { order_id, status }| {
-            let _run = shop.start("set_status");
-            std::future::ready(shop.set_status(order_id, &status))
-        },
-    )?;
-
-    // no hints at all: what this does is concluded from the name
-    let shop = own();
-    tools = tools.tool(
-        ToolSpec::new("add_note")
-            .description("Adds a note to an order")
-            .schema(schema(
-                &[("order_id", "integer"), ("text", "string")],
-                &["order_id", "text"],
-            )),
-        move |AddNote { order_id, text }| {
-            let _run = shop.start("add_note");
-            std::future::ready(shop.add_note(order_id, &text))
-        },
-    )?;
-
-    let shop = own();
-    tools = tools.tool(
-        spec(
-            "delete_order",
-            "Deletes an order for good",
-            &["order_id"],
-            destroys(),
-        ),
-        move |OrderId { order_id }| {
-            let _run = shop.start("delete_order");
-            std::future::ready(shop.delete(order_id))
-        },
-    )?;
-
-    let shop = own();
-    tools = tools.service(
-        spec(
-            "get_exchange_rate",
-            "Returns a rate; fails the first time it is asked for a pair",
-            &[],
-            reads(),
-        )
-        .schema(schema(
-            &[("from", "string"), ("to", "string")],
-            &["from", "to"],
-        )),
-        tower::service_fn(move |call: ToolCall| {
-            let _run = shop.start("get_exchange_rate");
-            let answer = arguments(&call).and_then(|ExchangeRate { from, to }| {
-                shop.exchange_rate(&from, &to)
-                    .and_then(|rate| output(&rate))
-            });
-            std::future::ready(answer)
-        }),
-    )?;
-
-    let shop = own();
-    tools = tools.service(
-        spec(
-            "charge_card",
-            "Charges the card of an order; the first charge happens, then the answer fails",
-            &[],
-            adds(),
-        )
-        .schema(schema(
-            &[("order_id", "integer"), ("cents", "integer")],
-            &["order_id", "cents"],
-        )),
-        tower::service_fn(move |call: ToolCall| {
-            let _run = shop.start("charge_card");
-            let answer = arguments(&call).and_then(|ChargeCard { order_id, cents }| {
-                match shop.charge(order_id, cents)? {
-                    Ok(order) => output(&order),
+                let input = Input(serde_json::from_slice(call.arguments()).map_err(unfit)?);
+                match run(name, &orders, &server, &input).await? {
+                    Ok(value) => ToolOutput::json(&value).map_err(|error| {
+                        let text = error.to_string();
+                        ToolError::new(ErrorKind::Internal, Delivery::Answered, text)
+                    }),
                     Err(text) => Ok(ToolOutput::error_text(text)),
                 }
-            });
-            std::future::ready(answer)
-        }),
-    )?;
-
-    let shop = own();
-    let name = server.to_owned();
-    tools = tools.tool(
-        ToolSpec::new("orders_stats")
-            .description(
-                "Counts the executions of each tool since the start. Behind a cache, any new text \
-                 for `ask` gets fresh counts",
-            )
-            .schema(schema(&[("ask", "string")], &[]))
-            .annotations(reads()),
-        move |_: Value| {
-            let counts = json!({
-                "server": name,
-                "pid": std::process::id(),
-                "executions": shop.executions(),
-                "tools": shop.runs(),
-            });
-            std::future::ready(Ok::<_, String>(counts))
-        },
-    )?;
+            }
+        });
+        tools = tools.service(spec, service)?;
+    }
     Ok(tools)
 }
 
-/// A tool whose required arguments are all integers.
-fn spec(name: &str, description: &str, integers: &[&str], hints: Annotations) -> ToolSpec {
-    let properties: Vec<_> = integers.iter().map(|name| (*name, "integer")).collect();
-    ToolSpec::new(name)
-        .description(description)
-        .schema(schema(&properties, integers))
-        .annotations(hints)
+/// Runs one tool. The inner error is a result that reports one.
+async fn run(
+    tool: &'static str,
+    shop: &Arc<Orders>,
+    server: &str,
+    input: &Input,
+) -> Result<Result<Value, String>, ToolError> {
+    let _run = (tool != "orders_stats").then(|| shop.start(tool));
+    Ok(match tool {
+        "get_order" => shop.get(input.number("order_id")?),
+        "list_orders" => Ok(shop.list(input.0.get("status").and_then(Value::as_str))),
+        "sales_report" => {
+            let region = input.text("region")?;
+            let delay = input.0.get("delay_ms").and_then(Value::as_u64);
+            let delay = delay.unwrap_or(REPORT_MS).min(REPORT_MS_MAX);
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+            Ok(shop.report(region))
+        }
+        "set_status" => shop.set_status(input.number("order_id")?, input.text("status")?),
+        "add_note" => shop.add_note(input.number("order_id")?, input.text("text")?),
+        "delete_order" => shop.delete(input.number("order_id")?),
+        "get_exchange_rate" => Ok(shop.exchange_rate(input.text("from")?, input.text("to")?)?),
+        "charge_card" => shop.charge(input.number("order_id")?, input.number("cents")?)?,
+        _ => Ok(json!({
+            "server": server,
+            "pid": std::process::id(),
+            "executions": shop.executions(),
+            "tools": shop.runs(),
+        })),
+    })
 }
 
-fn schema(properties: &[(&str, &str)], required: &[&str]) -> Value {
-    let properties: serde_json::Map<String, Value> = properties
+/// The arguments of a call.
+struct Input(Map<String, Value>);
+
+impl Input {
+    fn number(&self, name: &str) -> Result<u64, ToolError> {
+        let number = self.0.get(name).and_then(Value::as_u64);
+        number.ok_or_else(|| unfit(format_args!("`{name}` is not a whole number")))
+    }
+
+    fn text(&self, name: &str) -> Result<&str, ToolError> {
+        let text = self.0.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| unfit(format_args!("`{name}` is not a string")))
+    }
+}
+
+fn unfit(error: impl std::fmt::Display) -> ToolError {
+    let text = format!("the arguments do not fit the tool: {error}");
+    ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text).with_code(-32602)
+}
+
+fn schema(arguments: &[(&str, &str)]) -> Value {
+    let kind = |kind: &str| json!({ "type": kind.trim_end_matches('?') });
+    let properties = arguments
         .iter()
-        .map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind })))
-        .collect();
+        .map(|(name, of)| ((*name).to_owned(), kind(of)));
+    let properties: Map<String, Value> = properties.collect();
+    let required = arguments.iter().filter(|(_, kind)| !kind.ends_with('?'));
+    let required: Vec<_> = required.map(|(name, _)| name).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
@@ -267,18 +204,6 @@ fn destroys() -> Annotations {
     let mut hints = Annotations::default();
     hints.destructive_hint = Some(true);
     hints
-}
-
-fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
-    serde_json::from_slice(call.arguments()).map_err(|error| {
-        let text = format!("the arguments do not fit the tool: {error}");
-        ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text).with_code(-32602)
-    })
-}
-
-fn output(value: &Value) -> Result<ToolOutput, ToolError> {
-    ToolOutput::json(value)
-        .map_err(|error| ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string()))
 }
 
 #[cfg(test)]

@@ -1,22 +1,20 @@
-//! What became of one call.
+//! One call and its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use callward::core::{FailedAttempt, HedgeStatus, OutcomeUnknown};
-use callward::{
-    CallRecord, Caller, Delivery, ErrorKind, ServerId, Stack, ToolError, ToolOutput, Trail,
-};
+use callward::{CallRecord, Caller, ServerId, Stack, ToolError, ToolOutput, Trail};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::millis;
 use crate::record::Recorder;
 
-/// What became of one call.
+/// One call and its outcome.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CallView {
     pub(crate) tool: String,
@@ -29,7 +27,7 @@ pub(crate) struct CallView {
     pub(crate) cache_reason: Option<String>,
     /// How many were started, a second one beside a slow first included.
     pub(crate) attempts: u32,
-    /// What became of a second attempt beside a slow first: `sent` or `won`; absent without one.
+    /// A second attempt beside a slow first one: `sent` or `won`; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hedge: Option<String>,
     /// Whether the loop guard answered in the server's place.
@@ -42,129 +40,65 @@ pub(crate) struct CallView {
     /// The raw result, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<Box<RawValue>>,
-    /// Why there is none.
+    /// Why the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<ErrorView>,
+    pub(crate) error: Option<Value>,
 }
 
-/// Why a call failed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ErrorView {
-    pub(crate) kind: String,
-    pub(crate) delivery: String,
-    pub(crate) message: String,
-    /// How long the server is to be left alone, or until a turn comes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) retry_after_ms: Option<u64>,
-    /// What is known of a write that may have run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<OutcomeView>,
-    /// All attempts, in their order, where there were several.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) history: Vec<AttemptView>,
+/// Describes why a call failed.
+pub(crate) fn error(error: &ToolError) -> Value {
+    json!({
+        "kind": error.kind().to_string(),
+        "delivery": error.delivery().to_string(),
+        "message": error.to_string(),
+        "retry_after_ms": error.retry_after().map(millis),
+        "outcome": error.outcome().map(outcome),
+        "history": error.history().iter().map(attempt).collect::<Vec<_>>(),
+    })
 }
 
-/// What is known of a write that was sent and not answered.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct OutcomeView {
-    pub(crate) set: String,
-    /// As its server spells it.
-    pub(crate) tool: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) server: Option<String>,
-    pub(crate) argument_bytes: usize,
-    /// How long before the error it was sent.
-    pub(crate) sent_ms_ago: u64,
-    /// What went wrong after sending.
-    pub(crate) failure: String,
-    pub(crate) detail: String,
-    /// The tool to check with what it did, by the name clients call it by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) verify_with: Option<String>,
+/// Describes a write that was sent and not answered.
+fn outcome(known: &OutcomeUnknown) -> Value {
+    json!({
+        "set": known.set.as_str(),
+        "tool": known.tool.as_str(),
+        "server": known.server.as_ref().map(ServerId::as_str),
+        "argument_bytes": known.argument_bytes,
+        "sent_ms_ago": millis(known.sent_ago),
+        "failure": known.failure.to_string(),
+        "detail": known.detail.to_string(),
+        // by the name clients call it by
+        "verify_with": known.verify_with.as_ref().map(ToString::to_string),
+    })
 }
 
-/// One attempt that failed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct AttemptView {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) server: Option<String>,
-    pub(crate) kind: String,
-    pub(crate) delivery: String,
-    /// What the server answered with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) code: Option<i64>,
-    pub(crate) message: String,
-    /// The pause before it.
-    pub(crate) pause_ms: u64,
+/// Describes a failed attempt.
+fn attempt(attempt: &FailedAttempt) -> Value {
+    json!({
+        "server": attempt.server.as_ref().map(ServerId::as_str),
+        "kind": attempt.kind.to_string(),
+        "delivery": attempt.delivery.to_string(),
+        "code": attempt.code,
+        "message": attempt.message.to_string(),
+        // before it
+        "pause_ms": millis(attempt.pause),
+    })
 }
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
-    reason = "the shape serde asks for"
+    reason = "serde passes references to fields"
 )]
-const fn is_false(said: &bool) -> bool {
-    !*said
-}
-
-impl ErrorView {
-    /// Refuses a request before anything was done for it.
-    pub(crate) fn not_sent(message: &str) -> Self {
-        Self {
-            kind: ErrorKind::InvalidCall.to_string(),
-            delivery: Delivery::NotSent.to_string(),
-            message: message.to_owned(),
-            retry_after_ms: None,
-            outcome: None,
-            history: Vec::new(),
-        }
-    }
-
-    pub(crate) fn of(error: &ToolError) -> Self {
-        Self {
-            kind: error.kind().to_string(),
-            delivery: error.delivery().to_string(),
-            message: error.to_string(),
-            retry_after_ms: error.retry_after().map(millis),
-            outcome: error.outcome().map(OutcomeView::of),
-            history: error.history().iter().map(AttemptView::of).collect(),
-        }
-    }
-}
-
-impl OutcomeView {
-    fn of(known: &OutcomeUnknown) -> Self {
-        Self {
-            set: known.set.to_string(),
-            tool: known.tool.to_string(),
-            server: known.server.as_ref().map(ToString::to_string),
-            argument_bytes: known.argument_bytes,
-            sent_ms_ago: millis(known.sent_ago),
-            failure: known.failure.to_string(),
-            detail: known.detail.to_string(),
-            verify_with: known.verify_with.as_ref().map(ToString::to_string),
-        }
-    }
-}
-
-impl AttemptView {
-    fn of(attempt: &FailedAttempt) -> Self {
-        Self {
-            server: attempt.server.as_ref().map(ToString::to_string),
-            kind: attempt.kind.to_string(),
-            delivery: attempt.delivery.to_string(),
-            code: attempt.code,
-            message: attempt.message.to_string(),
-            pause_ms: millis(attempt.pause),
-        }
-    }
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl CallView {
-    /// Makes a call and writes down what became of it.
+    /// Makes a call and describes its outcome.
     ///
     /// # Errors
     ///
-    /// [`ToolError`] if there is no such tool. A call that fails is told in the view.
+    /// [`ToolError`] if there is no such tool. The view describes a call that fails.
     pub(crate) async fn make(
         stack: &Stack,
         recorder: &Recorder,
@@ -195,7 +129,7 @@ impl CallView {
         let trail = Trail::observed_of(&called, applied, &record, Some(&answer));
         let (result, error) = match answer {
             Ok(output) => (raw(&output), None),
-            Err(error) => (None, Some(ErrorView::of(&error))),
+            Err(error) => (None, Some(self::error(&error))),
         };
         Ok(Self {
             tool: tool.to_owned(),

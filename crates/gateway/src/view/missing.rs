@@ -1,4 +1,4 @@
-//! What clients are not offered, though somebody configured or listed it.
+//! What clients are not offered, though it is configured or listed.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl MissingView {
         Self {
             server: server.id.to_string(),
             tool: None,
-            reason: reason.unwrap_or("it does not answer").to_owned(),
+            reason: advised(reason.unwrap_or("it does not answer")),
         }
     }
 
@@ -58,5 +58,51 @@ impl fmt::Display for MissingView {
             ),
             None => write!(f, "server `{server}` is down: {reason}"),
         }
+    }
+}
+
+/// Adds what to do about the reason that a server is down, if that is known.
+pub(crate) fn advised(reason: &str) -> String {
+    let advice = [
+        (
+            "HTTP 401",
+            "it asks for authorization: give it `headers = { authorization = \"Bearer ...\" }` in a \
+             config file",
+        ),
+        ("HTTP 403", "it refuses these credentials or this host"),
+        (
+            "HTTP 404",
+            "check the path of its URL: many servers are at /mcp",
+        ),
+        (
+            "HTTP 405",
+            "it may have the HTTP+SSE transport of 2024-11-05 only, which is not supported: try its \
+             URL for streamable HTTP, often /mcp",
+        ),
+        (
+            "HTTP 501",
+            "its URL may not be an MCP endpoint: many servers are at /mcp",
+        ),
+    ];
+    match advice.iter().find(|(status, _)| reason.contains(status)) {
+        Some((_, advice)) => format!("{reason}; {advice}"),
+        None => reason.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_gets_advice() {
+        for (status, advice) in [
+            ("401 Unauthorized", "authorization"),
+            ("405 Method", "HTTP+SSE"),
+        ] {
+            let reason = advised(&format!("the server answered HTTP {status}"));
+            assert!(reason.contains(advice), "{reason}");
+        }
+        assert_eq!(advised("no connection"), "no connection");
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::output::{Cell, Table, Tone};
 
-/// Turns a trail, as it is in JSON, into a table. `None` where there is none that can be read: of a
-/// gateway that is older, say.
+/// Turns a trail, as it is in JSON, into a table. `None` if it cannot be read, such as that
+/// of an older gateway.
 pub(crate) fn table(trail: &Value) -> Option<Table> {
     let trail = Trail::deserialize(trail).ok()?;
     let mut table = Table::new(&Trail::COLUMNS);
@@ -26,7 +26,7 @@ pub(crate) fn table(trail: &Value) -> Option<Table> {
     Some(table)
 }
 
-/// How bad the news is; nothing where it is none.
+/// Returns the colour of a verdict; `None` for a neutral one.
 const fn tone(decision: &Decision) -> Option<Tone> {
     Some(match decision.verdict {
         Verdict::Refused | Verdict::Nobody | Verdict::Failed | Verdict::Ended => Tone::Bad,

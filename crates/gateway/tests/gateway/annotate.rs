@@ -103,7 +103,7 @@ async fn what_is_no_tool_keeps_its_line_and_the_others_are_annotated() {
     assert_eq!(lines[0]["safetyLevel"], "safe");
     assert_eq!(lines[1]["name"], Value::Null);
     assert!(
-        lines[1]["error"].as_str().unwrap().contains("is no JSON"),
+        lines[1]["error"].as_str().unwrap().contains("is not JSON"),
         "{}",
         lines[1]
     );
@@ -116,7 +116,7 @@ async fn what_is_no_tool_keeps_its_line_and_the_others_are_annotated() {
     let said = text(&done.stderr);
     assert_eq!(said.lines().count(), 3, "{said}");
     for (line, what) in [
-        (4, "is no JSON"),
+        (4, "is not JSON"),
         (5, "has no `name`"),
         (6, "tool \"b\": annotations."),
     ] {

@@ -151,12 +151,10 @@ async fn limits_and_guards_are_explained() {
     let done = ends(&["explain", "shop__add_note", "--config", path]).await;
     let prose = text(&done.stdout);
     for part in [
-        "One attempt may take 60 s, and 600 s while its server reports progress",
-        "At most 1 call a minute of this tool pass; more wait for their turn, up to 30 s",
-        "fails 5 times in a row for one session with the same arguments, the loop guard answers",
-        "After 3 failures in a row at one server it is kept from there for 30 s",
-        "not this where a safe one may come instead",
-        "No tool is known to check with what it did then.",
+        "60 s, and 600 s with progress",
+        "1 calls a minute for its tool, a call waits up to 30 s for its turn",
+        "after 5 failures in a row for one session, it answers in the server's place",
+        "opens after 3 failures in a row, for 30 s, this call is a probe only if no safe one comes",
     ] {
         assert!(prose.contains(part), "{part} in\n{prose}");
     }

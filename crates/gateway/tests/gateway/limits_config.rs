@@ -145,12 +145,11 @@ shed = \"oldest\"
     let done = ends(&["serve", "--check", "--config", path]).await;
     let said = text(&done.stdout);
     for line in [
-        "loop guard answers a session's same call after 3 failures in a row, for 5m",
-        "           failures = 3",
-        "hedge      a read slower than 90 in 100",
-        "           enabled = true",
-        "limits     attempts within 1m where a tool does not say, with progress 30m",
-        "           per_principal = 120.0",
+        "loop_guard.failures = 3",
+        "hedge.enabled = true",
+        "limits.per_principal = 120.0",
+        "limits.progress_cap = \"30m\"",
+        "attempts within 1m unless a tool states its time",
         "listing    within 1m",
         "servers.a.max_waiting = 10",
         "servers.a.shed = \"oldest\"",

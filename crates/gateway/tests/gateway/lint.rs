@@ -121,7 +121,7 @@ async fn input_that_cannot_be_read_ends_with_2_and_the_rest_is_still_looked_at()
     let broken = format!("{{\"name\":\n{TOOLS}");
     let done = fed(&["lint"], broken.as_bytes()).await;
     assert_eq!(done.status.code(), Some(2));
-    assert!(text(&done.stderr).contains("standard input:1: is no JSON"));
+    assert!(text(&done.stderr).contains("standard input:1: is not JSON"));
     assert!(
         text(&done.stdout).contains("in 3 tools"),
         "{}",

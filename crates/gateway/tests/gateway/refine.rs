@@ -43,9 +43,9 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
 
         let read = of(r#"{"order_id": 1, "text": "open"}"#).await;
         for part in [
-            r#"This call only reads, because rule 1 of this tool says so where text = "open"."#,
-            "Any healthy server may get it: shop (weight 50).",
-            "kept for 300 s",
+            r#"rule 1 of this tool: text = "open""#,
+            "shop (weight 50)  <- chosen now",
+            "kept 300 s",
             "<- this call",
         ] {
             assert!(read.contains(part), "{part} in\n{read}");
@@ -53,26 +53,22 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
         assert!(!read.contains("approval"), "{read}");
 
         let hold = of(r#"{"order_id": 2, "text": "on_hold"}"#).await;
-        assert!(
-            hold.contains("because rule 2 of this tool says so"),
-            "{hold}"
-        );
-        assert!(hold.contains("answers equal calls for 5 s"), "{hold}");
+        assert!(hold.contains("by rule 2 over its arguments"), "{hold}");
+        assert!(hold.contains("keeps its own result 5 s"), "{hold}");
 
         let other = of(r#"{"order_id": 3, "text": "on_hold"}"#).await;
         for part in [
-            "This call may destroy",
-            "None of this tool's 2 rules matches it",
+            "else: the call may destroy or overwrite something  <- this call",
             "weight 50 or more",
-            "never sent again",
+            "however it fails",
             "no approval layer",
         ] {
             assert!(other.contains(part), "{part} in\n{other}");
         }
 
         let twice = of(r#"{"order_id": 1, "text": "open", "text": "closed"}"#).await;
-        assert!(twice.contains("No rule is taken at its word"), "{twice}");
-        assert!(twice.contains("This call may destroy"), "{twice}");
+        assert!(twice.contains("the strictest of its plans"), "{twice}");
+        assert!(twice.contains("effect   destructive"), "{twice}");
     }
     // who writes `hold` and means `on_hold` too can see why it is not
     let part = explained(&[r#"{"order_id": 2, "text": "hold"}"#, "--config", path]).await;
@@ -82,7 +78,7 @@ async fn a_call_is_explained_by_its_arguments_from_a_config_and_from_a_gateway()
     );
     let general = explained(&["--config", path]).await;
     assert!(
-        general.contains("A call of this tool that no rule matches may destroy"),
+        general.contains("else: the call may destroy or overwrite something\n"),
         "{general}"
     );
     assert!(
@@ -139,7 +135,10 @@ async fn what_is_no_object_is_not_explained() {
     for arguments in ["[1]", "{", "\"x\""] {
         let done = ends(&["explain", "get_order", arguments, "--", CALLWARD, "sample"]).await;
         assert_eq!(done.status.code(), Some(2), "{arguments}");
-        assert!(text(&done.stderr).contains("no JSON object"), "{arguments}");
+        assert!(
+            text(&done.stderr).contains("not a JSON object"),
+            "{arguments}"
+        );
     }
     let done = ends(&[
         "explain",
@@ -150,9 +149,9 @@ async fn what_is_no_object_is_not_explained() {
         "sample",
     ])
     .await;
-    assert!(text(&done.stdout).contains("\n\nget_order"), "{done:?}");
+    assert!(text(&done.stdout).starts_with("get_order\n"), "{done:?}");
     assert!(
-        text(&done.stdout).contains("This call only reads"),
+        text(&done.stdout).contains("effect   read_only"),
         "{done:?}"
     );
 }

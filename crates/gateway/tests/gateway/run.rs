@@ -54,12 +54,10 @@ async fn the_plans_travel_beside_the_list() {
         "declared"
     );
     assert_eq!(plans["delete_order"]["category"], "delete");
-    assert_eq!(plans["delete_order"]["action"], "Delete order {order_id}");
     assert_eq!(
         plans["delete_order"]["annotations"]["destructiveHint"],
         true
     );
-    assert!(plans["get_order"]["riskLevel"].as_u64() < plans["delete_order"]["riskLevel"].as_u64());
     assert_eq!(plans["get_order"]["safety"], "safe");
     assert_eq!(plans["get_order"]["retry"], "yes");
     assert_eq!(plans.as_object().unwrap().len(), 9);
@@ -123,23 +121,23 @@ async fn failing(args: &[&str], waits: bool) -> (Option<i32>, String) {
 async fn a_command_that_cannot_be_started_ends_run_with_an_error() {
     let not_executable = file("");
     let not_executable = not_executable.path().to_str().unwrap();
+    let dies = "echo no database >&2; exit 3";
     for (program, why) in [
         ("/nonexistent/mcp-server", "No such file or directory"),
         (not_executable, "Permission denied"),
+        ("sh", "ended (exit status: 3)"),
     ] {
-        let over_http = ["run", "--http", "127.0.0.1:0", "--", program];
-        let over_stdio = ["run", "--", program];
+        let args: &[&str] = if program == "sh" { &["-c", dies] } else { &[] };
+        let over_http = [&["run", "--http", "127.0.0.1:0", "--", program], args].concat();
+        let over_stdio = [&["run", "--", program], args].concat();
         for (args, waits) in [
-            (&over_stdio[..], true),
+            (&over_stdio, true),
             (&over_stdio, false),
             (&over_http, false),
         ] {
             let (code, said) = failing(args, waits).await;
             assert_eq!(code, Some(1), "{said}");
-            assert!(
-                said.contains(&format!("{program} cannot be started: {why}")),
-                "{said}"
-            );
+            assert!(said.contains(program) && said.contains(why), "{said}");
         }
     }
 }

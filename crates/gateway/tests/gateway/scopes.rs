@@ -110,15 +110,15 @@ async fn what_a_call_reads_and_writes_is_explained() {
         text(&done.stdout).to_owned()
     };
     let said = explained(&["shop__get_order", r#"{"order_id": 7}"#]).await;
-    assert!(said.contains("writes to `@shop/order:7`,"), "{said}");
+    assert!(said.contains("reads `@shop/order:7`, kept"), "{said}");
     let said = explained(&["shop__cancel_order", r#"{"order_id": 7}"#]).await;
     assert!(
-        said.contains("read from `@shop/order:7`, `@billing/balance` is dropped"),
+        said.contains("drops what depends on `@shop/order:7`, `@billing/balance`"),
         "{said}"
     );
     let said = explained(&["shop__cancel_order"]).await;
     assert!(
-        said.contains("read from `order:{order_id}`, `@billing/balance`"),
+        said.contains("drops what depends on `order:{order_id}`, `@billing/balance`"),
         "{said}"
     );
 

@@ -196,6 +196,16 @@ impl Gateway {
         Self::started(callward(&all), config).await
     }
 
+    /// Serves a config with variables in its environment.
+    pub(crate) async fn with_variables(config: &str, variables: &[(&str, &str)]) -> Self {
+        let file = file(config.replace("CALLWARD", CALLWARD));
+        let path = file.path().to_str().unwrap();
+        let all = ["serve", "--json", "--http", "127.0.0.1:0", "--config", path];
+        let mut command = callward(&all);
+        command.envs(variables.iter().copied());
+        Self::started(command, Some(file)).await
+    }
+
     async fn started(command: Command, config: Option<tempfile::NamedTempFile>) -> Self {
         let gateway = Self::starting(command, config, None).await;
         gateway.ready().await;

@@ -5,12 +5,23 @@ use serde_json::json;
 
 use crate::support::{Gateway, ends, file, text, within};
 
-/// The sample as a server, and a collector that spans go to in batches of ten and by nothing else.
+/// The sample as a server, and a collector.
 fn config(endpoint: &str, more: &str) -> String {
     format!(
-        "[telemetry]\notlp_endpoint = \"{endpoint}\"\notlp_interval = \"1h\"\notlp_batch = 10\n\
-         {more}\n[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n"
+        "[telemetry]\notlp_endpoint = \"{endpoint}\"\n{more}\n[servers.shop]\n\
+         command = \"CALLWARD\"\nargs = [\"sample\"]\n"
     )
+}
+
+/// Serves it; spans are sent in batches of ten and by nothing else.
+async fn serve(endpoint: &str, queue: &str, timeout: &str) -> Gateway {
+    let variables = [
+        ("OTEL_BSP_SCHEDULE_DELAY", "3600000"),
+        ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "10"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", queue),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", timeout),
+    ];
+    Gateway::with_variables(&config(endpoint, ""), &variables).await
 }
 
 /// Makes a thousand calls, each of which has to be answered.
@@ -25,7 +36,7 @@ async fn thousand_calls(gateway: &Gateway) {
 /// How many spans the gateway makes of a thousand calls.
 async fn spans_of_a_thousand_calls() -> usize {
     let collector = Collector::start().await;
-    let gateway = Gateway::configured(&config(collector.endpoint(), "otlp_queue = 100000")).await;
+    let gateway = serve(collector.endpoint(), "100000", "10000").await;
     thousand_calls(&gateway).await;
     let said = gateway.stopped().await;
     assert!(!said.contains("did not reach"), "{said}");
@@ -51,8 +62,7 @@ async fn a_collector_that_hangs_costs_no_call_and_each_span_is_accounted_for() {
     let made = spans_of_a_thousand_calls().await;
     let collector = Collector::start().await;
     collector.behave(Mood::Hangs);
-    let more = "otlp_queue = 100\notlp_timeout = \"1h\"";
-    let gateway = Gateway::configured(&config(collector.endpoint(), more)).await;
+    let gateway = serve(collector.endpoint(), "100", "3600000").await;
     thousand_calls(&gateway).await;
     // a hundred wait, ten of them in flight
     let dropped = counted(&gateway, "dropped").await;
@@ -72,7 +82,7 @@ async fn a_dead_collector_costs_no_call_and_is_complained_of() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
     };
-    let gateway = Gateway::configured(&config(&format!("http://{dead}"), "otlp_queue = 10")).await;
+    let gateway = serve(&format!("http://{dead}"), "10", "10000").await;
     thousand_calls(&gateway).await;
     assert_eq!(counted(&gateway, "exported").await, 0);
     let said = gateway.stopped().await;
@@ -95,7 +105,7 @@ async fn a_check_tells_where_it_would_send_and_no_key() {
         "{said}"
     );
     assert!(
-        said.contains("otlp_batch = 10") && !said.contains("hunter2"),
+        said.contains("telemetry.otlp_headers = [\"key\"]") && !said.contains("hunter2"),
         "{said}"
     );
 }

@@ -10,7 +10,7 @@ fn sample<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn tools_are_told_with_risk_category_and_action() {
+async fn tools_are_listed_with_their_category() {
     let done = ends(&sample(&["tools", "--json"])).await;
     let tools: Vec<Value> = text(&done.stdout)
         .lines()
@@ -19,18 +19,10 @@ async fn tools_are_told_with_risk_category_and_action() {
     let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap();
     let delete = tool("delete_order");
     assert_eq!(delete["category"], "delete");
-    assert_eq!(delete["categoryLabel"], "Delete");
-    assert_eq!(delete["action"], "Delete order {order_id}");
-    assert!(delete["riskLevel"].as_u64() >= Some(70), "{delete}");
     assert_eq!(delete["annotations"]["destructiveHint"], true);
-    assert!(tool("get_order")["riskLevel"].as_u64() < Some(20));
     let explained = ends(&sample(&["explain", "delete_order"])).await;
     let said = text(&explained.stdout);
-    assert!(said.contains("action   Delete order {order_id}"), "{said}");
-    assert!(said.contains("of 100, category `delete`"), "{said}");
-    let call = ends(&sample(&["explain", "delete_order", r#"{"order_id": 7}"#])).await;
-    let said = text(&call.stdout);
-    assert!(said.contains("action   Delete order 7\n"), "{said}");
+    assert!(said.contains("category delete\n"), "{said}");
 }
 
 #[tokio::test]
@@ -75,7 +67,7 @@ async fn tools_are_grouped_by_safety_in_listing_order() {
     assert!(place("Read-only: let the agent call freely") < place("get_order"));
     assert!(place("get_order") < place("Mutating: "));
     assert!(place("Mutating: ") < place("charge_card"));
-    assert!(place("Destructive: ask a person") < place("Delete order {order_id}"));
+    assert!(place("Destructive: confirm") < place("delete_order"));
 }
 
 #[tokio::test]

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::ToolName;
+use serde::{Deserialize, Serialize};
 use tower_layer::Layer;
 
 use super::ConcurrencyLimit;
 use super::permits::Permits;
 
 /// Which call a full queue refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "a queue has two ends")]
 pub enum Shed {
     /// The call that arrives. The default.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolName};
 use dashmap::DashMap;
+use foldhash::fast::RandomState;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::latest_start::latest_start;
 pub(super) struct Permits {
     layer: ConcurrencyLimitLayer,
     server: Queue,
-    tools: DashMap<ToolName, Arc<Queue>>,
+    tools: DashMap<ToolName, Arc<Queue>, RandomState>,
 }
 
 /// The permits that a call in flight holds, until dropped.
@@ -33,7 +34,7 @@ impl Permits {
     pub(super) fn new(layer: ConcurrencyLimitLayer) -> Self {
         Self {
             server: Queue::new(layer.max_in_flight, layer.max_waiting, layer.shed),
-            tools: DashMap::new(),
+            tools: DashMap::default(),
             layer,
         }
     }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
+use serde::{Deserialize, Serialize};
 
 /// Which rates are limited, and how long a call may wait.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct RateLimitConfig {
     /// Whether the rate in a tool's plan (its `rateLimitHint`) is enforced. Default: yes.
@@ -13,15 +15,19 @@ pub struct RateLimitConfig {
     /// How many calls a minute each principal may make. Default: no limit.
     pub per_principal: Option<f64>,
     /// How many calls a minute may pass in all. Default: no limit.
+    #[serde(skip)]
     pub in_all: Option<f64>,
     /// How large a burst may be: as many calls as the rate allows in this time, at least 1.
     /// Default: 10 s.
+    #[serde(skip)]
     pub burst: Duration,
     /// How long a call waits at most; zero refuses each call that cannot pass at once. A deadline
     /// may end the wait sooner. Default: 30 s.
+    #[serde(with = "callward_core::human::duration")]
     pub max_wait: Duration,
     /// How many limits of principals and tools are kept. With more, those with full buckets are
     /// dropped, or if there are none, all that no call waits for. Default: 10,000.
+    #[serde(skip)]
     pub max_keys: usize,
 }
 

@@ -135,10 +135,10 @@ pub(super) fn of_call(
                      revision 2026-07-28 or later"
                 ),
             );
-            Answer::error(Some(id), &error::of_call(&error, tool))
+            Answer::error(Some(id), &error::of_call(&error))
         }
         Err(error) => {
-            let error = error::of_call(&error, tool);
+            let error = error::of_call(&error);
             let mut answer = Answer::error(Some(id), &error);
             if era == Era::Modern && error.code == code::MISSING_CLIENT_CAPABILITY {
                 answer.status = StatusCode::BAD_REQUEST;

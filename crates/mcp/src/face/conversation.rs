@@ -12,7 +12,6 @@ use http::StatusCode;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Backend;
@@ -215,7 +214,7 @@ impl<B: Backend> Conversation<B> {
         let agreed = self.agreed;
         let (face, caller) = (Arc::clone(&self.face), Arc::clone(&self.caller));
         let client = self.client.clone();
-        let entered = self.calls.enter(&request.id, CancellationToken::new());
+        let mut entered = self.calls.enter(&request.id);
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
@@ -233,7 +232,7 @@ impl<B: Backend> Conversation<B> {
     }
 
     fn spawn(&mut self, id: &RequestId, mut call: RunningCall, out: mpsc::Sender<Answer>) {
-        let entered = self.calls.enter(id, CancellationToken::new());
+        let mut entered = self.calls.enter(id);
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;

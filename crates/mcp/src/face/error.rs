@@ -24,7 +24,7 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// | a method nobody serves | −32601 | | | 404 modern, 200 legacy |
 /// | parameters | −32602 | | | 200; 400 if they cannot be read |
 /// | `_meta` of a modern request | −32602 | | | 400 |
-/// | nobody offers this tool | −32602 | names the tool | | 200 |
+/// | no server offers this tool | −32602 | names the tool | | 200 |
 /// | headers and body differ | −32020 | | | 400 |
 /// | protocol version | −32022 | | `requested`, `supported` | 400 |
 /// | the upstream answered with a JSON-RPC error | as it came | as it came | see below | 200; 400 for −32021 modern |
@@ -44,6 +44,9 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// `io.callward/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of another
 /// instance of this runtime, which names tools that clients here know by other names; and with −32010,
 /// beside what is known here.
+///
+/// Where the call was retried, or may have run although its server reports a fault, `attempts` and
+/// `history` are added to the `data` of an upstream's own error, if that is an object or absent.
 ///
 /// Where a client asked for it, the `data` has one member more, under
 /// [`TRAIL_META`]: everything that was decided about the call
@@ -135,13 +138,14 @@ impl Fault {
 }
 
 /// Turns the failure of a call into what the client sees.
-pub(super) fn of_call(error: &ToolError, tool: &str) -> RpcError {
+pub(super) fn of_call(error: &ToolError) -> RpcError {
     let code = error.rpc_code();
     if error.code() == Some(code) && error.outcome().is_none() {
-        return with_trail(of_upstream(code, error), error);
+        let upstream = with_history(of_upstream(code, error), error);
+        return with_trail(upstream, error);
     }
     match code {
-        code::INVALID_PARAMS => RpcError::new(code, format!("unknown tool: {tool}")),
+        code::INVALID_PARAMS => RpcError::new(code, error.message().to_owned()),
         _ => with_trail(runtime(error), error),
     }
 }
@@ -183,16 +187,29 @@ fn reads_as_ours(data: &[u8]) -> bool {
         })
 }
 
+/// Adds the attempts of a call that was retried or may have run.
+fn with_history(upstream: RpcError, error: &ToolError) -> RpcError {
+    if error.history().is_empty() || upstream.code == RUNTIME_ERROR {
+        return upstream;
+    }
+    let counted = with_member(upstream, "attempts", &error.attempts());
+    with_member(counted, "history", error.history())
+}
+
 /// Adds what was decided about the call, if the error has it.
 fn with_trail(ours: RpcError, error: &ToolError) -> RpcError {
-    let Some(trail) = error
-        .trail()
-        .and_then(|trail| serde_json::to_vec(trail).ok())
-    else {
-        return ours;
+    match error.trail() {
+        Some(trail) => with_member(ours, TRAIL_META, trail),
+        None => ours,
+    }
+}
+
+fn with_member(ours: RpcError, name: &str, value: &(impl Serialize + ?Sized)) -> RpcError {
+    let Ok(value) = serde_json::to_vec(value) else {
+        return ours; // not reached: plain structs can always be written
     };
     let data = ours.data.as_deref().unwrap_or(b"{}");
-    match object::set_member(data, TRAIL_META, &trail) {
+    match object::set_member(data, name, &value) {
         Ok(data) => ours.with_data(data),
         // what is no object, or cannot be read, stays as the upstream sent it
         Err(_) => ours,
@@ -260,7 +277,7 @@ mod tests {
         let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke")
             .with_code(-32050)
             .with_data(Bytes::from_static(b"{\"b\": 1.0}"));
-        let seen = of_call(&error, "x");
+        let seen = of_call(&error);
         assert_eq!((seen.code, &*seen.message), (-32050, "it broke"));
         assert_eq!(text(&seen), "{\"b\": 1.0}");
     }
@@ -276,13 +293,13 @@ mod tests {
         let theirs = |data: &'static str| {
             let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
             let error = error.with_code(-32050).with_trail(trail.clone());
-            of_call(&error.with_data(Bytes::from_static(data.as_bytes())), "x")
+            of_call(&error.with_data(Bytes::from_static(data.as_bytes())))
         };
         let seen: serde_json::Value = serde_json::from_str(text(&theirs(r#"{"b": 1.0}"#))).unwrap();
         assert_eq!((&seen["b"], &seen[TRAIL_META]), (&1.0.into(), &written));
         assert_eq!(text(&theirs("[1]")), "[1]");
         let ours = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
-        let seen = of_call(&ours.with_trail(trail.clone()), "x");
+        let seen = of_call(&ours.with_trail(trail.clone()));
         let seen: serde_json::Value = serde_json::from_str(text(&seen)).unwrap();
         assert_eq!(
             (&seen["kind"], &seen[TRAIL_META]),
@@ -291,11 +308,41 @@ mod tests {
     }
 
     #[test]
+    fn the_attempts_are_added_to_data_that_is_an_object_or_absent() {
+        let seen = |data: &'static str| {
+            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
+            let error = error.with_code(-32050).with_attempts(1);
+            let attempt = FailedAttempt::new(&error, Duration::ZERO);
+            let error = error.with_history(vec![attempt]);
+            let error = match data {
+                "" => error,
+                data => error.with_data(Bytes::from_static(data.as_bytes())),
+            };
+            text(&of_call(&error)).to_owned()
+        };
+        let ours = concat!(
+            r#""attempts":1,"history":[{"server":null,"kind":"server_fault","delivery":"answered","#,
+            r#""code":-32050,"message":"it broke","pauseMs":0}]"#
+        );
+        for (theirs, expected) in [
+            ("", format!("{{{ours}}}")),
+            (r#"{"b": 1.0}"#, format!(r#"{{"b": 1.0,{ours}}}"#)),
+            (
+                r#"{"history":1}"#,
+                format!(r#"{{"io.callward/upstream":{{"history":1}},{ours}}}"#),
+            ),
+            ("[1]", "[1]".to_owned()),
+        ] {
+            assert_eq!(seen(theirs), expected);
+        }
+    }
+
+    #[test]
     fn what_an_upstream_sent_under_names_of_ours_is_found_apart() {
         let seen = |code: i64, data: &'static str| {
             let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
             let error = error.with_code(code).with_server("shop".parse().unwrap());
-            let seen = of_call(&error.with_data(Bytes::from_static(data.as_bytes())), "x");
+            let seen = of_call(&error.with_data(Bytes::from_static(data.as_bytes())));
             assert_eq!((seen.code, &*seen.message), (code, "it broke"));
             text(&seen).to_owned()
         };
@@ -339,7 +386,7 @@ mod tests {
             .with_server(ServerId::new("shop").unwrap())
             .with_retry_after(Duration::from_millis(1_500))
             .with_attempts(2);
-        let seen = of_call(&error, "x");
+        let seen = of_call(&error);
         assert_eq!(
             (seen.code, &*seen.message),
             (RUNTIME_ERROR, "too many calls")
@@ -354,7 +401,7 @@ mod tests {
     fn the_five_members_are_there_even_when_nothing_is_known() {
         let error = ToolError::new(ErrorKind::Internal, Delivery::NotSent, "no");
         assert_eq!(
-            text(&of_call(&error, "x")),
+            text(&of_call(&error)),
             r#"{"kind":"internal","delivery":"not_sent","server":null,"retryAfterMs":null,"attempts":0}"#
         );
     }
@@ -378,7 +425,7 @@ mod tests {
             .into_outcome_unknown(known)
             .with_history(vec![attempt])
             .with_attempts(1);
-        let seen = of_call(&error, "shop__create_payment");
+        let seen = of_call(&error);
         assert_eq!(seen.code, RUNTIME_ERROR);
         assert!(seen.message.contains("`shop__get_payment`"), "{seen:?}");
         let data: serde_json::Value = serde_json::from_str(text(&seen)).unwrap();
@@ -389,10 +436,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_tool_is_named() {
-        let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no such tool");
-        let seen = of_call(&error, "shop__buy");
-        assert_eq!(seen.code, code::INVALID_PARAMS);
-        assert!(seen.message.contains("shop__buy"));
+    fn the_error_of_an_unknown_tool_says_what_may_help() {
+        let text = "no tool \"shop__buy\": server `shop` is not connected and may offer it";
+        let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text);
+        let seen = of_call(&error);
+        assert_eq!((seen.code, &*seen.message), (code::INVALID_PARAMS, text));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::future::{AbortHandle, Abortable, Pending, pending};
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use crate::wire::RequestId;
 
@@ -18,33 +18,33 @@ pub(super) struct InFlight {
 struct State {
     next: u64,
     calls: HashMap<RequestId, Entry>,
+    /// The conversation has ended, and so does each call that begins now.
+    has_ended: bool,
 }
 
 #[derive(Debug)]
 struct Entry {
     ticket: u64,
-    token: CancellationToken,
+    call: AbortHandle,
 }
 
 impl InFlight {
-    /// Notes a call under its id until the guard is dropped; `token` is what a cancellation
-    /// fires. A client that uses an id twice can only cancel the later call.
-    pub(super) fn enter(self: &Arc<Self>, id: &RequestId, token: CancellationToken) -> Entered {
+    /// Notes a call under its id until the guard is dropped. A client that uses an id twice can only
+    /// cancel the later call.
+    pub(super) fn enter(self: &Arc<Self>, id: &RequestId) -> Entered {
+        let (call, registration) = AbortHandle::new_pair();
         let mut state = self.state.lock();
         let ticket = state.next;
         state.next += 1;
-        state.calls.insert(
-            id.clone(),
-            Entry {
-                ticket,
-                token: token.clone(),
-            },
-        );
+        if state.has_ended {
+            call.abort();
+        }
+        state.calls.insert(id.clone(), Entry { ticket, call });
         Entered {
             calls: Arc::clone(self),
             id: id.clone(),
             ticket,
-            token,
+            cancelled: Abortable::new(pending(), registration),
         }
     }
 
@@ -52,24 +52,33 @@ impl InFlight {
     pub(super) fn cancel(&self, id: &RequestId) {
         let found = self.state.lock().calls.remove(id);
         if let Some(entry) = found {
-            entry.token.cancel();
+            entry.call.abort();
+        }
+    }
+
+    /// Cancels all calls, and those to come.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
+        state.has_ended = true;
+        for entry in state.calls.values() {
+            entry.call.abort();
         }
     }
 }
 
-/// A call's place among those in flight; dropping it gives the place up.
+/// A call in flight, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Entered {
     calls: Arc<InFlight>,
     id: RequestId,
     ticket: u64,
-    token: CancellationToken,
+    cancelled: Abortable<Pending<()>>,
 }
 
 impl Entered {
-    /// Waits until the client cancels the call.
-    pub(super) async fn cancelled(&self) {
-        self.token.cancelled().await;
+    /// Waits until the client cancels the call, or the conversation ends.
+    pub(super) async fn cancelled(&mut self) {
+        let _aborted = (&mut self.cancelled).await;
     }
 }
 
@@ -92,28 +101,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_returns_to_zero() {
+    fn a_cancellation_reaches_the_latest_call_of_its_id() {
         let calls = Arc::new(InFlight::default());
         let id = RequestId::string("a");
-        let first = calls.enter(&id, CancellationToken::new());
-        let again = calls.enter(&id, CancellationToken::new());
+        let first = calls.enter(&id);
+        let again = calls.enter(&id);
+        let count = || calls.state.lock().calls.len();
         drop(first);
-        assert_eq!(
-            calls.state.lock().calls.len(),
-            1,
-            "the later call still holds the id"
-        );
+        assert_eq!(count(), 1, "the later call still holds the id");
         calls.cancel(&id);
-        assert!(again.token.is_cancelled());
+        assert!(again.cancelled.is_aborted());
         drop(again);
-        assert_eq!(calls.state.lock().calls.len(), 0);
+        assert_eq!(count(), 0);
     }
 
     #[test]
     fn a_number_and_its_text_are_different_ids() {
         let calls = Arc::new(InFlight::default());
-        let number = calls.enter(&RequestId::number(1), CancellationToken::new());
+        let number = calls.enter(&RequestId::number(1));
         calls.cancel(&RequestId::string("1"));
-        assert!(!number.token.is_cancelled());
+        assert!(!number.cancelled.is_aborted());
+    }
+
+    #[tokio::test]
+    async fn calls_end_with_their_conversation() {
+        let calls = Arc::new(InFlight::default());
+        let mut before = calls.enter(&RequestId::number(1));
+        let mut cancelled = Box::pin(before.cancelled());
+        assert!(futures_util::poll!(&mut cancelled).is_pending());
+        calls.end();
+        cancelled.await;
+        calls.enter(&RequestId::number(2)).cancelled().await;
     }
 }

@@ -1,30 +1,32 @@
-//! The answer to `tools/list`, written once for each generation of the list.
+//! The answer to `tools/list`, written once for each generation, when a client first asks.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use memchr::memmem;
-use parking_lot::Mutex;
 
 use super::answer::one_line;
 use super::intro::{self, Implementation};
 use super::{Backend, FaceInfo, ToolListing};
 use crate::wire::{Era, ParamHeaders, meta, object, write};
 
-/// The written list, kept until its generation changes. A request costs one comparison, however
+/// The current list, kept until its generation changes. A request costs one comparison, however
 /// many tools there are.
 #[derive(Debug, Default)]
 pub(super) struct Listings {
-    current: Mutex<Option<Arc<Written>>>,
+    current: ArcSwapOption<Written>,
 }
 
-/// One generation of the list, ready to be sent.
+/// One generation of the list. Calls only look up which of their headers to check: a long list is
+/// written for those who ask for it.
 #[derive(Debug)]
 pub(super) struct Written {
-    generation: u64,
-    legacy: Bytes,
-    modern: Bytes,
+    listing: Arc<ToolListing>,
+    info: FaceInfo,
+    legacy: OnceLock<Bytes>,
+    modern: OnceLock<Bytes>,
     mirrored: HashMap<String, ParamHeaders>,
 }
 
@@ -32,45 +34,30 @@ impl Listings {
     /// Returns the list as of now.
     pub(super) fn current(&self, backend: &impl Backend) -> Arc<Written> {
         let listing = backend.tools();
-        if let Some(written) = self.current.lock().as_ref()
-            && written.generation == listing.generation
+        if let Some(written) = self.current.load_full()
+            && written.listing.generation == listing.generation
         {
-            return Arc::clone(written);
+            return written;
         }
-        // written outside the lock: two requests may both do it, neither waits for the other
-        let written = Arc::new(Written::new(&listing, &backend.info()));
-        *self.current.lock() = Some(Arc::clone(&written));
+        // two requests may both do it, and neither waits for the other
+        let written = Arc::new(Written::new(listing, backend.info()));
+        self.current.store(Some(Arc::clone(&written)));
         written
     }
 }
 
 impl Written {
-    fn new(listing: &ToolListing, info: &FaceInfo) -> Self {
-        let mut tools = Vec::with_capacity(listing.tools.iter().map(|tool| tool.len() + 1).sum());
-        let mut mirrored = HashMap::new();
-        for tool in &listing.tools {
-            // one unreadable definition must not make the whole list unreadable
-            let Ok(members) = object::members(tool) else {
-                tracing::warn!(
-                    bytes = tool.len(),
-                    "a tool that is no JSON object is not listed"
-                );
-                continue;
-            };
-            if !tools.is_empty() {
-                tools.push(b',');
-            }
-            tools.extend_from_slice(tool);
-            if memmem::find(tool, b"x-mcp-header").is_some() {
-                mirrored.extend(mirrored_of(&members));
-            }
-        }
-        let listed = listing.meta.as_deref().unwrap_or_default();
-        let listed = object::members(listed).unwrap_or_default();
+    fn new(listing: Arc<ToolListing>, info: FaceInfo) -> Self {
+        let mirroring = |tool: &&Bytes| memmem::find(tool, b"x-mcp-header").is_some();
+        let mirrored = listing.tools.iter().filter(mirroring);
+        let mirrored = mirrored
+            .filter_map(|tool| mirrored_of(&object::members(tool).ok()?))
+            .collect();
         Self {
-            generation: listing.generation,
-            legacy: legacy(&tools, &listed),
-            modern: modern(&tools, &listed, info),
+            listing,
+            info,
+            legacy: OnceLock::new(),
+            modern: OnceLock::new(),
             mirrored,
         }
     }
@@ -78,8 +65,33 @@ impl Written {
     /// Returns the whole result object.
     pub(super) fn result(&self, era: Era) -> &Bytes {
         match era {
-            Era::Legacy => &self.legacy,
-            Era::Modern => &self.modern,
+            Era::Legacy => self.legacy.get_or_init(|| self.write(era)),
+            Era::Modern => self.modern.get_or_init(|| self.write(era)),
+        }
+    }
+
+    fn write(&self, era: Era) -> Bytes {
+        let listed = &self.listing.tools;
+        let mut tools = Vec::with_capacity(listed.iter().map(|tool| tool.len() + 1).sum());
+        for tool in listed {
+            // one unreadable definition must not make the whole list unreadable
+            if object::check(tool).is_err() {
+                tracing::warn!(
+                    bytes = tool.len(),
+                    "a tool that is no JSON object is not listed"
+                );
+                continue;
+            }
+            if !tools.is_empty() {
+                tools.push(b',');
+            }
+            tools.extend_from_slice(tool);
+        }
+        let meta = self.listing.meta.as_deref().unwrap_or_default();
+        let meta = object::members(meta).unwrap_or_default();
+        match era {
+            Era::Legacy => legacy(&tools, &meta),
+            Era::Modern => modern(&tools, &meta, &self.info),
         }
     }
 
@@ -167,7 +179,10 @@ mod tests {
             ],
         );
         let info = FaceInfo::new("gate", "1").with_list_ttl(Duration::from_secs(2));
-        let written = Written::new(&listing, &info);
+        let written = Written::new(Arc::new(listing), info);
+        assert!(written.mirrored("a").is_none());
+        // a call looks up its headers, and a long list is not written for that
+        assert_eq!((written.legacy.get(), written.modern.get()), (None, None));
         assert_eq!(
             text(written.result(Era::Legacy)),
             r#"{"tools":[{ "name" : "a", "x": 1e2 },{"name":"b"}]}"#
@@ -186,7 +201,7 @@ mod tests {
     fn the_list_s_own_metadata_is_kept_beside_ours() {
         let listing = ToolListing::new(1, Vec::new())
             .with_meta(Bytes::from_static(br#"{"x/y":[1], "z":false}"#));
-        let written = Written::new(&listing, &FaceInfo::new("gate", "1"));
+        let written = Written::new(Arc::new(listing), FaceInfo::new("gate", "1"));
         assert_eq!(
             text(written.result(Era::Legacy)),
             r#"{"tools":[],"_meta":{"x/y":[1],"z":false}}"#

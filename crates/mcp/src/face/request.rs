@@ -56,7 +56,9 @@ pub(super) struct Request {
 /// Parameters as raw JSON; absent and null are the same.
 #[derive(Debug, Default)]
 pub(super) struct Params {
-    pub(super) name: Option<Bytes>,
+    name: Option<Bytes>,
+    /// `name`, if it is a string.
+    tool_name: Option<String>,
     pub(super) arguments: Option<Bytes>,
     pub(super) client_info: Option<Bytes>,
     pub(super) cursor: Option<Bytes>,
@@ -102,12 +104,14 @@ impl Params {
                 *place = None;
             }
         }
+        let name = params.name.as_deref();
+        params.tool_name = name.and_then(|name| serde_json::from_slice(name).ok());
         Ok(params)
     }
 
     /// Returns the tool's name.
-    pub(super) fn tool_name(&self) -> Option<String> {
-        serde_json::from_slice(self.name.as_ref()?).ok()
+    pub(super) fn tool_name(&self) -> Option<&str> {
+        self.tool_name.as_deref()
     }
 
     /// Returns the revision that is agreed on with a client that asks for one.
@@ -250,7 +254,7 @@ mod tests {
         let arguments = params.arguments.as_ref().unwrap();
         assert_eq!(&arguments[..], br#"{ "n" : 1e2 }"#);
         assert!(raw.as_ptr_range().contains(&arguments.as_ptr()));
-        assert_eq!(params.tool_name().as_deref(), Some("ab"));
+        assert_eq!(params.tool_name(), Some("ab"));
         assert!(params.cursor.is_none(), "null is absent");
     }
 

@@ -62,7 +62,7 @@ impl<B: Backend> Face<B> {
             method::LIST_TOOLS => Some(listed),
             method::CALL_TOOL => {
                 let name = request.params.tool_name()?;
-                self.backend.starting(Asked::Call(&name))
+                self.backend.starting(Asked::Call(name))
             }
             _ => None,
         }
@@ -187,7 +187,7 @@ impl<B: Backend> Face<B> {
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
             Some(_) => {
                 let reason = "`arguments` must be an object";
-                self.backend.refused(&name, &caller, &inbound, reason);
+                self.backend.refused(name, &caller, &inbound, reason);
                 return Err(Fault::invalid_params(reason));
             }
         };
@@ -196,7 +196,7 @@ impl<B: Backend> Face<B> {
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
         let meta = &request.meta;
         let call = CallRequest {
-            name: name.clone(),
+            name: name.to_owned(),
             arguments,
             caller,
             trace: received.trace.map(Arc::new),
@@ -223,6 +223,13 @@ impl<B: Backend> Face<B> {
             }
         };
         let id = request.id.clone();
-        Ok(RunningCall::new(id, era, name, relay, future, inbound))
+        Ok(RunningCall::new(
+            id,
+            era,
+            name.to_owned(),
+            relay,
+            future,
+            inbound,
+        ))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{PeerObserver, ServerId};
+use serde::{Deserialize, Serialize};
 
 use super::handle::Upstream;
 use super::http::{Connections, LongAnswers};
@@ -16,7 +17,8 @@ use super::target::Target;
 use crate::wire::{DEFAULT_MAX_LINE, write};
 
 /// Which era to speak.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[expect(
     clippy::exhaustive_enums,
     reason = "there are two eras, and not knowing"

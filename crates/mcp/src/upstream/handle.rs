@@ -10,10 +10,12 @@ use bytes::Bytes;
 use callward_core::lint;
 use callward_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
-    PeerOutcome, ServerEvent, ServerId, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput,
-    ToolServer, Watch,
+    OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall, ToolDefinition, ToolError,
+    ToolOutput, ToolServer, Watch,
 };
 use futures_util::stream;
+use memchr::memmem;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
@@ -28,7 +30,7 @@ use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
 use crate::observed::RequestTimer;
-use crate::wire::Era;
+use crate::wire::{Era, object};
 
 /// One MCP server, connected for as long as a handle or a call lives.
 ///
@@ -223,6 +225,14 @@ impl Upstream {
         }
         let body = answer.map_err(RequestError::into_tool_error)?;
         let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
+        if output.as_ref().is_ok_and(says_nothing) {
+            let text = "the server's answer is not a tool result: it has no `content`";
+            return Err(ToolError::new(
+                ErrorKind::Protocol,
+                Delivery::Answered,
+                text,
+            ));
+        }
         output.map_err(|error| {
             let message = match error.unreadable() {
                 Some(why) => format!("the server's result {why}: many clients cannot read it"),
@@ -255,7 +265,13 @@ impl Upstream {
             Link::Pipe(_) => false,
             Link::Http(link) => link.mirrors(),
         };
-        let listing = pages.finish(&self.0.shared.id, mirrored);
+        let id = self.0.shared.id.clone();
+        // a list may have thousands of tools: calls of other servers must not wait for a thread
+        let listing = spawn_blocking(move || pages.finish(&id, mirrored)).await;
+        let listing = listing.map_err(|error| {
+            let text = "the list of tools could not be read";
+            ToolError::new(ErrorKind::Internal, Delivery::Unknown, text).with_source(error)
+        })?;
         if let Link::Http(link) = &self.0.link {
             link.mirror(listing.headers);
         }
@@ -307,6 +323,18 @@ impl Upstream {
         }
         Ok(pages)
     }
+}
+
+/// Returns `true` if a result has neither `content`, which each revision of the protocol requires,
+/// nor `structuredContent`: it does not show that the tool ran.
+fn says_nothing(output: &ToolOutput) -> bool {
+    let body = output.body();
+    let lacks = |name| matches!(object::get_member(body, name), Ok(None));
+    // nearly every result has the word, so it need not be read for that
+    output.status() == OutputStatus::Complete
+        && memmem::find(body, b"ontent\"").is_none()
+        && lacks("content")
+        && lacks("structuredContent")
 }
 
 impl ToolServer for Upstream {

@@ -176,10 +176,10 @@ impl Backend for Bench {
                 .with_server(ServerId::new("shop").map_err(internal)?)
                 .with_retry_after(std::time::Duration::from_millis(250))
                 .with_attempts(3)),
-                _ => Err(ToolError::new(
+                name => Err(ToolError::new(
                     ErrorKind::UnknownTool,
                     Delivery::NotSent,
-                    "nobody offers it",
+                    format!("no tool {name:?}"),
                 )),
             }
         })

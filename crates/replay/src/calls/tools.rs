@@ -114,7 +114,6 @@ fn listed(options: &Options) -> HashMap<String, Arc<Tool>> {
         .iter()
         .map(|tool| {
             let mut subject = Subject::new(tool.name().as_str());
-            subject.title = tool.title();
             subject.description = tool.description();
             subject.input_schema = tool.input_schema();
             Listed::new(subject, tool.annotations())

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
+use serde::{Deserialize, Serialize};
 
 /// When a slow read gets a second attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct HedgeConfig {
     /// The percentile of a tool's latency above which a call is slow. Default: 95, so that about
@@ -13,11 +15,14 @@ pub struct HedgeConfig {
     pub percentile: u32,
     /// How many calls of a tool must be known before one is hedged. Default: 20, the fewest with a
     /// 95th percentile below the slowest.
+    #[serde(skip)]
     pub min_observations: u32,
     /// No hedge is sent sooner than this. Default: 10 ms.
+    #[serde(skip)]
     pub min_delay: Duration,
     /// Also hedge where the server of the first attempt is unknown, as before a load balancer.
     /// Default: no.
+    #[serde(skip)]
     pub unnamed_servers: bool,
 }
 

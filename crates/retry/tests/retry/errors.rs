@@ -200,3 +200,28 @@ async fn the_stated_time_is_that_of_the_sent_attempt() {
         .collect();
     assert_eq!(kinds, [ErrorKind::ConnectFailed, ErrorKind::ConnectionLost]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_that_a_server_reports_of_a_write_says_that_it_may_have_run() {
+    use ErrorKind::{InvalidCall, Protocol, ServerFault, Timeout, Unauthorized};
+    let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
+    let write = Tool::clone(&tool("create_payment").build()).with_verifier(Some(verifier));
+    for (tool, kind, said) in [
+        (Arc::new(write.clone()), ServerFault, true),
+        (Arc::new(write.clone()), Protocol, true),
+        (Arc::new(write.clone()), Timeout, true),
+        (Arc::new(write.clone()), InvalidCall, false),
+        (Arc::new(write), Unauthorized, false),
+        (read(), ServerFault, false),
+    ] {
+        let failed = ToolError::new(kind, Delivery::Answered, "HTTP 500");
+        let mock = MockService::new(move |_, _| std::future::ready(Err(failed.clone())));
+        let error = retry(mock).oneshot(call(&tool, json!({}))).await;
+        let error = error.unwrap_err();
+        let text = "HTTP 500; the call may have run: check with `shop__get_payment`";
+        assert_eq!(error.message() == text, said, "{error}");
+        assert_eq!(error.history().len() == 1, said, "{error:?}");
+        assert_eq!((error.kind(), error.outcome()), (kind, None));
+        assert!(!said || error.to_string().ends_with("answered)"), "{error}");
+    }
+}

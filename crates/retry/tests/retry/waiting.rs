@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use callward_core::{
-    BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
+    BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ServerId, ToolCall, ToolError, ToolOutput,
 };
 use callward_retry::{Backoff, Jitter, RetryConfig, RetryLayer};
 use callward_testkit::{MockService, call, tool};
@@ -101,12 +101,31 @@ async fn a_waiting_call_is_sent_soon_after_the_breaker_closes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_whose_breaker_refused_a_call_is_not_avoided() {
+    let server = ServerId::new("a").unwrap();
+    let mock = MockService::new(move |call: ToolCall, n| {
+        let expected = usize::from(n > 2);
+        assert_eq!(call.attempt().avoid.len(), expected, "attempt {n}");
+        let result = match n {
+            1 => Err(refused(30).with_server(server.clone())),
+            2 => Err(lost().with_server(server.clone())),
+            _ => Ok(ToolOutput::text("done")),
+        };
+        async { result }
+    });
+    let layer = RetryLayer::new(plain()).unwrap();
+    let answer = layer.layer(mock.clone()).oneshot(within(600, json!({})));
+    answer.await.unwrap();
+    assert_eq!(mock.started(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_breaker_that_stays_open_is_asked_at_the_stated_time() {
     let (begins, error) = tried(30, None, 600).await;
     // and once more, for what is left of a minute
-    assert_eq!(begins, [ZERO, ms(30_100), ms(60_200)]);
+    assert_eq!(begins, [ZERO, ms(30_100), ms(60_100)]);
     let error = error.unwrap();
-    assert!(error.message().contains("waited for 60.2s"), "{error}");
+    assert!(error.message().contains("waited for 60.1s"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,22 +23,26 @@ use crate::strategy::StrategyName;
 /// assert_eq!(AffinityConfig::default().by, AffinityKey::Session);
 /// # Ok::<(), callward_router::affinity::InvalidAffinityKey>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct AffinityConfig {
     /// What calls are kept together by. Default: [`AffinityKey::Session`].
     pub by: AffinityKey,
     /// How long after its last call a key is forgotten. Each call begins this anew. From 1 s to 7
     /// days. Default: 30 min.
+    #[serde(with = "callward_core::human::duration")]
     pub ttl: Duration,
     /// How many keys are remembered at most, of all replica sets together, 1 to 10,000,000. When there
     /// are more, some that were not used for long are forgotten. Default: 100,000, of about 100 bytes
     /// each.
+    #[serde(skip)]
     pub max_keys: usize,
     /// What becomes of callers without a session, where calls are kept together by session. Default:
     /// [`WithoutSession::Pass`].
     pub without_session: WithoutSession,
     /// Where calls without a key go. Default: [`StrategyName::PeakEwma`].
+    #[serde(skip)]
     pub fallback: StrategyName,
 }
 

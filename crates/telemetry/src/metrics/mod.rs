@@ -1,5 +1,6 @@
 //! Metrics of calls, and what metrics of others are made with.
 
+mod by_tool;
 mod observe;
 mod requests;
 
@@ -7,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    AttemptRecord, CacheStatus, CallRecord, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId,
-    Tool,
+    CacheStatus, CallRecord, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
 };
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
-use opentelemetry::{KeyValue, StringValue};
 
 use crate::error_type::Ending;
 use crate::names;
 use crate::names::metric::{self, Metric, OPERATION_BUCKETS, OWN_BUCKETS, label};
+use by_tool::{ByTool, Record, counted, measured};
 
 pub use observe::{Series, observe_counter, observe_gauge, observe_seconds, overflow};
 
@@ -63,6 +64,26 @@ pub struct Metrics {
     overhead: Histogram<f64>,
     limit_wait: Histogram<f64>,
     backoff: Histogram<f64>,
+    of_calls: ByTool<Outcome, OfCalls>,
+    of_attempts: ByTool<(Option<ServerId>, Option<&'static str>), Record<u64>>,
+    /// Calls to MCP servers.
+    of_sent: ByTool<(Option<ServerId>, Option<&'static str>), Record<f64>>,
+}
+
+/// The attributes of a call that ended, except for its tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Outcome {
+    is_served: bool,
+    effect: Effect,
+    cache: CacheStatus,
+    error: Option<&'static str>,
+}
+
+/// The series of calls of one tool with one outcome.
+struct OfCalls {
+    calls: Record<u64>,
+    duration: Record<f64>,
+    overhead: Record<f64>,
 }
 
 /// A call that ended.
@@ -97,42 +118,43 @@ impl Metrics {
             overhead: own(metric::OVERHEAD_DURATION),
             limit_wait: own(metric::LIMIT_WAIT_DURATION),
             backoff: own(metric::RETRY_BACKOFF_DURATION),
+            of_calls: ByTool::new(),
+            of_attempts: ByTool::new(),
+            of_sent: ByTool::new(),
         }
     }
 
     /// Records one call and its attempts.
     pub(crate) fn record(&self, call: &EndedCall<'_>) {
-        let named = of_tool(call.tool);
-        let cache = KeyValue::new(names::CACHE, call.record.cache().as_str());
-        let mut attributes: Vec<_> = named.iter().cloned().chain([cache.clone()]).collect();
-        attributes.extend(of_error(call.ending.error_type()));
-        let of_both = attributes.len();
-
-        attributes.push(KeyValue::new(names::EFFECT, call.effect.as_str()));
-        self.calls.add(1, &attributes);
-        attributes.truncate(of_both);
-        attributes.push(operation());
-        let took = call.took.as_secs_f64();
-        match call.is_served {
-            true => {
-                attributes.push(method(names::METHOD_TOOLS_CALL));
-                self.served.record(took, &attributes);
-            }
-            false => self.executed.record(took, &attributes),
-        }
-
-        if call.confirm != ConfirmRule::Skip {
-            let [tool, set] = named.clone();
-            let outcome = KeyValue::new(label::OUTCOME, UNASKED);
-            self.confirmations.add(1, &[tool, set, outcome]);
-        }
         let mut last_attempt = None;
         call.record.each_attempt(|attempt| {
             last_attempt = Some(attempt.took);
-            self.attempts.add(1, &of_attempt(&named, attempt));
+            let error = attempt.error.map(ErrorKind::as_str);
+            let outcome = (attempt.server.clone(), error);
+            let new = || {
+                let attributes = of_request(call.tool, attempt.server.as_ref(), error);
+                counted(&self.attempts, &attributes)
+            };
+            self.of_attempts.with(call.tool, outcome, new, |add| add(1));
         });
-        if let Some(overhead) = call.overhead(last_attempt) {
-            self.overhead.record(overhead.as_secs_f64(), &[cache]);
+        let outcome = Outcome {
+            is_served: call.is_served,
+            effect: call.effect,
+            cache: call.record.cache(),
+            error: call.ending.error_type(),
+        };
+        let new = || self.of_calls(call.tool, outcome);
+        self.of_calls.with(call.tool, outcome, new, |series| {
+            (series.calls)(1);
+            (series.duration)(call.took.as_secs_f64());
+            if let Some(overhead) = call.overhead(last_attempt) {
+                (series.overhead)(overhead.as_secs_f64());
+            }
+        });
+        if call.confirm != ConfirmRule::Skip {
+            let [tool, set] = of_tool(call.tool);
+            let outcome = KeyValue::new(label::OUTCOME, UNASKED);
+            self.confirmations.add(1, &[tool, set, outcome]);
         }
         let spent = call.record.spent();
         for (waited, histogram) in [
@@ -142,6 +164,31 @@ impl Metrics {
             if !waited.is_zero() {
                 histogram.record(waited.as_secs_f64(), &[]);
             }
+        }
+    }
+
+    fn of_calls(&self, tool: &Tool, outcome: Outcome) -> OfCalls {
+        let cache = KeyValue::new(names::CACHE, outcome.cache.as_str());
+        let error = outcome.error.map(of_error);
+        let common = of_tool(tool)
+            .into_iter()
+            .chain([cache.clone()])
+            .chain(error);
+        let with = |more: &[KeyValue]| -> Vec<KeyValue> {
+            common.clone().chain(more.iter().cloned()).collect()
+        };
+        let calls = with(&[KeyValue::new(names::EFFECT, outcome.effect.as_str())]);
+        let duration = match outcome.is_served {
+            true => {
+                let attributes = with(&[operation(), method(names::METHOD_TOOLS_CALL)]);
+                measured(&self.served, &attributes)
+            }
+            false => measured(&self.executed, &with(&[operation()])),
+        };
+        OfCalls {
+            calls: counted(&self.calls, &calls),
+            duration,
+            overhead: measured(&self.overhead, &[cache]),
         }
     }
 }
@@ -178,28 +225,35 @@ impl EndedCall<'_> {
 /// [`OUTCOME`](label::OUTCOME) of a call whose plan asks a person, where none was asked.
 const UNASKED: &str = "unasked";
 
-/// The attributes that name a tool; cloning them copies pointers.
+/// Returns the attributes that name a tool.
 fn of_tool(tool: &Tool) -> [KeyValue; 2] {
-    let shared = |name: &str| StringValue::from(Arc::<str>::from(name));
     [
-        KeyValue::new(names::TOOL, shared(tool.name().as_str())),
-        KeyValue::new(names::SERVER_SET, shared(tool.set().as_str())),
+        KeyValue::new(names::TOOL, tool.name().as_str().to_owned()),
+        KeyValue::new(names::SERVER_SET, tool.set().as_str().to_owned()),
     ]
 }
 
-fn of_attempt(of_tool: &[KeyValue], attempt: &AttemptRecord) -> Vec<KeyValue> {
-    let named = of_tool.iter().cloned();
-    let server = attempt.server.as_ref().map(of_server);
-    let error = of_error(attempt.error.map(ErrorKind::as_str));
-    named.chain(server).chain(error).collect()
+/// Returns the attributes of a tool's request to a server.
+fn of_request(
+    tool: &Tool,
+    server: Option<&ServerId>,
+    error: Option<&'static str>,
+) -> Vec<KeyValue> {
+    let server = server.map(of_server);
+    let error = error.map(of_error);
+    of_tool(tool)
+        .into_iter()
+        .chain(server)
+        .chain(error)
+        .collect()
 }
 
 fn of_server(server: &ServerId) -> KeyValue {
     KeyValue::new(names::SERVER, server.as_str().to_owned())
 }
 
-fn of_error(error_type: Option<&'static str>) -> Option<KeyValue> {
-    error_type.map(|word| KeyValue::new(names::ERROR_TYPE, word))
+fn of_error(word: &'static str) -> KeyValue {
+    KeyValue::new(names::ERROR_TYPE, word)
 }
 
 fn operation() -> KeyValue {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use callward_core::{ErrorKind, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 use opentelemetry::KeyValue;
 
-use super::{Metrics, method, of_error, of_server, of_tool, operation};
+use super::by_tool::measured;
+use super::{Metrics, method, of_error, of_request, of_server, operation};
 use crate::error_type::{code_word, error_type};
 use crate::names;
 
@@ -13,18 +14,26 @@ use crate::names;
 /// recorded with the call; this records a client's requests that are not calls.
 impl PeerObserver for Metrics {
     fn request_ended(&self, request: &PeerRequest<'_>, took: Duration) {
-        let mut attributes = vec![method(request.method)];
-        if let Some(tool) = request.tool {
-            attributes.push(operation());
-            attributes.extend(of_tool(tool));
+        let error = outcome_word(request.outcome);
+        let seconds = took.as_secs_f64();
+        if let (PeerSide::Client, Some(tool)) = (request.side, request.tool) {
+            let new = || {
+                let mut attributes = of_request(tool, request.server, error);
+                attributes.extend([method(request.method), operation()]);
+                measured(&self.sent, &attributes)
+            };
+            let outcome = (request.server.cloned(), error);
+            return self
+                .of_sent
+                .with(tool, outcome, new, |record| record(seconds));
         }
+        let mut attributes = vec![method(request.method)];
         attributes.extend(request.server.map(of_server));
-        attributes.extend(of_error(outcome_word(request.outcome)));
-        let histogram = match request.side {
-            PeerSide::Client => &self.sent,
-            PeerSide::Server => &self.served,
-        };
-        histogram.record(took.as_secs_f64(), &attributes);
+        attributes.extend(error.map(of_error));
+        match request.side {
+            PeerSide::Client => self.sent.record(seconds, &attributes),
+            PeerSide::Server => self.served.record(seconds, &attributes),
+        }
     }
 
     fn session_ended(&self, session: &PeerSession, took: Duration) {

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use callward_core::Annotations;
-use callward_core::infer::neurolink;
 use serde_json::{Value, json};
 
-use super::{Deviation, hints, route};
+use super::{Deviation, hints, neurolink, route};
 
 /// What we answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,21 +33,19 @@ pub fn answer(function: &str, input: &Value, theirs: &Value) -> Result<Answer, S
     let text = |key: &str| input.get(key).and_then(Value::as_str);
     let stated = || hints::read(input.get("annotations").unwrap_or(&Value::Null));
     Ok(Answer::Is(match function {
-        "inferAnnotations" => thrown(neurolink::infer_annotations(
-            text("name"),
-            text("description"),
-        ))?,
-        "createAnnotatedTool" => thrown(neurolink::annotate(
-            text("name"),
-            text("description"),
-            &stated()?,
-        ))?,
+        "inferAnnotations" => thrown(neurolink::infer(text("name"), text("description")))?,
+        "createAnnotatedTool" => {
+            let inferred = neurolink::infer(text("name"), text("description"));
+            let stated = stated()?;
+            thrown(inferred.map(|inferred| inferred.merge(&stated)))?
+        }
         "mergeAnnotations" => {
             let sets = input.as_array().ok_or("the input is not a list")?.iter();
             let sets = sets
                 .map(|set| (!set.is_null()).then(|| hints::read(set)).transpose())
                 .collect::<Result<Vec<_>, _>>()?;
-            hints::write(&neurolink::merge(sets.iter().map(Option::as_ref)))?
+            let merge = |base: Annotations, over: &Annotations| base.merge(over);
+            hints::write(&sets.iter().flatten().fold(Annotations::default(), merge))?
         }
         "validateAnnotations" => json!(neurolink::validate(
             input.as_object().ok_or("the input is not an object")?
@@ -64,10 +61,10 @@ pub fn answer(function: &str, input: &Value, theirs: &Value) -> Result<Answer, S
     }))
 }
 
-fn thrown(answer: Result<Annotations, neurolink::MissingText>) -> Result<Value, String> {
+fn thrown(answer: Option<Annotations>) -> Result<Value, String> {
     match answer {
-        Ok(found) => hints::write(&found),
-        Err(_) => Ok(json!({"throws": "TypeError"})),
+        Some(found) => hints::write(&found),
+        None => Ok(json!({"throws": "TypeError"})),
     }
 }
 

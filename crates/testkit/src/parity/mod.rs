@@ -10,6 +10,7 @@
 mod answer;
 mod deviation;
 mod hints;
+mod neurolink;
 mod route;
 
 use std::collections::BTreeMap;

@@ -299,7 +299,6 @@ fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Verdict>> {
 
 fn subject(case: &Case) -> Subject<'_> {
     let mut subject = Subject::new(&case.tool).with_server(&case.server);
-    subject.title = case.title.as_deref();
     subject.description = case.description.as_deref();
     subject.input_schema = case.input_schema.as_deref();
     subject

@@ -32,8 +32,10 @@ async fn lives(output: ToolOutput) -> Duration {
 async fn a_stated_lifetime_counts_up_to_the_plans() {
     for (output, expected) in [
         (answer("a"), TTL),
-        (answer("a").with_cache_control("max-age=60"), 60 * SECOND),
-        (answer("a").with_cache_control("public, max-age=86400"), TTL),
+        (
+            with(&json!({"ttlMs": 60_000, "cacheScope": "public"})),
+            60 * SECOND,
+        ),
         (with(&json!({"ttlMs": 5000})), 5 * SECOND),
         (with(&json!({"_meta": {"ttlMs": 9_000_000}})), TTL),
         (
@@ -50,7 +52,6 @@ async fn a_stated_lifetime_counts_up_to_the_plans() {
 #[tokio::test(start_paused = true)]
 async fn a_no_store_answer_is_not_shared_in_flight() {
     for output in [
-        answer("a").with_cache_control("no-store"),
         with(&json!({"ttlMs": 0})),
         with(&json!({"_meta": {"cache_hint": "no-cache"}})),
         with(&json!({"_meta": {"io.callward/cache": {"status": "stale"}}})),
@@ -91,7 +92,7 @@ async fn a_private_answer_is_not_shared_between_principals() {
 
 #[tokio::test(start_paused = true)]
 async fn a_writes_stated_lifetime_shortens_the_plans() {
-    let bench = Bench::new(saying(answer("a").with_cache_control("max-age=2")));
+    let bench = Bench::new(saying(with(&json!({"ttlMs": 2_000}))));
     bench.ask(set(1)).await.unwrap();
     pass(SECOND).await;
     bench.ask(set(1)).await.unwrap();

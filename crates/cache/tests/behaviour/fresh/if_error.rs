@@ -6,8 +6,9 @@ use std::time::Duration;
 use callward_cache::CacheConfig;
 use callward_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolError, ToolOutput};
 use callward_testkit::MockService;
+use serde_json::json;
 
-use super::{SECOND, TTL, answer, config, mark, pass};
+use super::{SECOND, TTL, answer, config, mark, pass, with};
 use crate::common::{Bench, by, read, set, settle, write};
 
 const WINDOW: Duration = Duration::from_secs(600);
@@ -157,7 +158,9 @@ async fn no_answer_older_than_one_already_served_is_served() {
     let mock = MockService::new(|_, n| async move {
         match n {
             1 => Ok(answer("1")),
-            2 => Ok(answer("2").with_cache_control("no-store")),
+            2 => Ok(with(
+                &json!({"ttlMs": 0, "content": [{"type": "text", "text": "2"}]}),
+            )),
             _ => Err(ToolError::new(
                 ErrorKind::Timeout,
                 Delivery::Unknown,

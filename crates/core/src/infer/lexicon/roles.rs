@@ -1,74 +1,47 @@
-//! What words that are no verbs, or are more than that, tell.
-//!
-//! A name or a sentence asks for many lists at once, so that they are one index: one look for each
-//! word, whatever the number of lists.
+//! The lists of words that are not verbs, or more than verbs, as one index.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::words::{
-    AFTER_NOUN, AFTER_VERB, AT_HOME, BEFORE_VERB, CHANCE, CLOCKS, CURRENT, CURSORS, FETCHING_HOME,
-    FILLERS, HANDED, HANDING_OVER, JOINS, KEEPING, LIGHT, LIGHT_VERBS, NEGATIONS, OUTSIDE,
-    PUT_AWAY, QUEUED, READING_NOUNS, RETRIEVING, RUNS, SHAPES, TIMES, each,
-};
-use super::{BUCKETS, bucket};
+use super::words::list;
 
-/// One list a word may be in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::infer) enum Role {
-    AfterNoun,
-    AfterVerb,
-    AtHome,
-    BeforeVerb,
-    Chance,
-    Clock,
-    Current,
-    Cursor,
-    FetchesHome,
-    Filler,
-    Handed,
-    HandsOver,
-    Join,
-    Keeps,
-    Light,
-    LightVerb,
-    Negation,
-    Outside,
-    PutAway,
-    Queued,
-    ReadingNoun,
-    Retrieves,
-    Runs,
-    Shape,
-    Time,
+macro_rules! roles {
+    ($($role:ident = $list:literal,)+) => {
+        /// One list a word may be in.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(in crate::infer) enum Role { $($role,)+ }
+
+        const LISTS: &[(Role, &str)] = &[$((Role::$role, $list),)+];
+    };
 }
 
-const LISTS: &[(Role, &[&str])] = &[
-    (Role::AfterNoun, AFTER_NOUN),
-    (Role::AfterVerb, AFTER_VERB),
-    (Role::AtHome, AT_HOME),
-    (Role::BeforeVerb, BEFORE_VERB),
-    (Role::Chance, CHANCE),
-    (Role::Clock, CLOCKS),
-    (Role::Current, CURRENT),
-    (Role::Cursor, CURSORS),
-    (Role::FetchesHome, FETCHING_HOME),
-    (Role::Filler, FILLERS),
-    (Role::Handed, HANDED),
-    (Role::HandsOver, HANDING_OVER),
-    (Role::Join, JOINS),
-    (Role::Keeps, KEEPING),
-    (Role::Light, LIGHT),
-    (Role::LightVerb, LIGHT_VERBS),
-    (Role::Negation, NEGATIONS),
-    (Role::Outside, OUTSIDE),
-    (Role::PutAway, PUT_AWAY),
-    (Role::Queued, QUEUED),
-    (Role::ReadingNoun, READING_NOUNS),
-    (Role::Retrieves, RETRIEVING),
-    (Role::Runs, RUNS),
-    (Role::Shape, SHAPES),
-    (Role::Time, TIMES),
-];
+roles! {
+    AfterNoun = "after_noun",
+    AfterVerb = "after_verb",
+    AtHome = "at_home",
+    BeforeVerb = "before_verb",
+    Chance = "chance",
+    Clock = "clocks",
+    Current = "current",
+    Cursor = "cursors",
+    FetchesHome = "fetching_home",
+    Filler = "fillers",
+    Handed = "handed",
+    HandsOver = "handing_over",
+    Join = "joins",
+    Keeps = "keeping",
+    Light = "light",
+    LightVerb = "light_verbs",
+    Negation = "negations",
+    Outside = "outside",
+    PutAway = "put_away",
+    Queued = "queued",
+    ReadingNoun = "reading_nouns",
+    Retrieves = "retrieving",
+    Runs = "runs",
+    Shape = "shapes",
+    Time = "times",
+}
 
 /// All lists a word is in, and the word as the lists spell it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,19 +53,14 @@ pub(in crate::infer) struct Roles {
 impl Roles {
     /// Looks a word up, in any case.
     pub(in crate::infer) fn of(word: &str) -> Self {
-        static INDEX: LazyLock<Vec<Vec<Roles>>> = LazyLock::new(Roles::index);
-        INDEX
-            .get(bucket(word, word.len()))
-            .into_iter()
-            .flatten()
-            .find(|known| known.word.eq_ignore_ascii_case(word))
-            .copied()
-            .unwrap_or_default()
+        static INDEX: LazyLock<HashMap<&str, Roles>> = LazyLock::new(Roles::index);
+        let known = INDEX.get(&*word.to_ascii_lowercase());
+        known.copied().unwrap_or_default()
     }
 
-    /// Says whether the word is in the list.
+    /// Returns `true` if the word is in the list.
     pub(in crate::infer) const fn has(self, role: Role) -> bool {
-        self.bits & Self::bit(role) != 0
+        self.bits & (1 << role as u32) != 0
     }
 
     /// Returns the word if it is in the list.
@@ -100,24 +68,12 @@ impl Roles {
         self.has(role).then_some(self.word)
     }
 
-    const fn bit(role: Role) -> u32 {
-        1 << role as u32
-    }
-
-    fn index() -> Vec<Vec<Self>> {
-        let mut index: Vec<Vec<Self>> = vec![Vec::new(); BUCKETS];
-        for (role, lines) in LISTS {
-            for word in each(lines) {
-                let Some(bucket) = index.get_mut(bucket(word, word.len())) else {
-                    continue;
-                };
-                match bucket.iter_mut().find(|known| known.word == word) {
-                    Some(known) => known.bits |= Self::bit(*role),
-                    None => bucket.push(Self {
-                        word,
-                        bits: Self::bit(*role),
-                    }),
-                }
+    fn index() -> HashMap<&'static str, Self> {
+        let mut index: HashMap<&str, Self> = HashMap::new();
+        for (role, name) in LISTS {
+            for &word in list(name) {
+                let known = index.entry(word).or_insert(Self { word, bits: 0 });
+                known.bits |= 1 << *role as u32;
             }
         }
         index
@@ -130,13 +86,17 @@ mod tests {
 
     #[test]
     fn each_word_is_found_in_its_lists_and_no_other() {
-        for (role, lines) in LISTS {
-            for word in each(lines) {
+        for (role, name) in LISTS {
+            assert!(!list(name).is_empty(), "{name}");
+            for word in list(name) {
                 let roles = Roles::of(&word.to_ascii_uppercase());
-                assert_eq!(roles.word_if(*role), Some(word), "{role:?}");
-                for (other, lines) in LISTS {
-                    let listed = each(lines).any(|known| known == word);
-                    assert_eq!(roles.has(*other), listed, "{word} {other:?}");
+                assert_eq!(roles.word_if(*role), Some(*word), "{role:?}");
+                for (other, name) in LISTS {
+                    assert_eq!(
+                        roles.has(*other),
+                        list(name).contains(word),
+                        "{word} {other:?}"
+                    );
                 }
             }
         }

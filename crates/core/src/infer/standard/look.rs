@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::Prose;
 use super::schema::Arguments;
-use crate::infer::lexicon::words::{PROGRAMS, QUERY, each};
+use crate::infer::lexicon::words::{QUERY, list};
 use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind, Word};
 use crate::infer::volatility::{Volatile, Volatility};
 use crate::infer::{Subject, description, words};
@@ -30,7 +30,9 @@ impl Look<'_, '_> {
         if self.prose.read_only {
             None
         } else if verb.is(QUERY) {
-            each(PROGRAMS)
+            list("programs")
+                .iter()
+                .copied()
                 .find(|program| self.name.iter().any(|own| words::same(own, program)))
                 .or(self.arguments.program)
         } else if verb.retrieves() {

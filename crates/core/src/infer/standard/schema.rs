@@ -3,13 +3,12 @@
 //! The schema is read as text, once, for the names in it: parsing it would cost more than all the
 //! rest of inference. A name is a string with a colon behind it, wherever it stands.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use memchr::{memchr, memchr2, memmem};
 
-use crate::infer::lexicon::words::{
-    AGREEMENTS, CHOICES, DESTINATIONS, FILES, PROGRAMS, QUERY, STATEMENTS, each,
-};
+use crate::infer::lexicon::words::list;
 use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind};
 use crate::infer::words;
 
@@ -60,10 +59,8 @@ impl<'a> Arguments<'a> {
     }
 
     fn note(&mut self, name: &str, after: &'a str) {
-        for (known, tells) in known(name) {
-            if !same(known, name) {
-                continue;
-            }
+        let (known, tells) = known(name).unwrap_or_default();
+        for tells in tells {
             match tells {
                 Tells::Agreement => self.agreement.get_or_insert(known),
                 Tells::Destination => self.destination.get_or_insert(known),
@@ -156,45 +153,30 @@ fn is_output(name: &str) -> bool {
             .any(|word| Roles::of(word).has(Role::Shape))
 }
 
-/// Compares a name of the lists with one of a schema: `filepath` is `file_path` and `filePath`.
-fn same(known: &str, name: &str) -> bool {
-    name.bytes()
-        .filter(|byte| !matches!(byte, b'_' | b'-'))
-        .map(|byte| byte.to_ascii_lowercase())
-        .eq(known.bytes())
-}
-
-/// Returns the names of the lists that begin with the same letter.
-fn known(name: &str) -> impl Iterator<Item = (&'static str, Tells)> {
-    static INDEX: LazyLock<[Vec<(&str, Tells)>; 26]> = LazyLock::new(|| {
-        let mut index = [const { Vec::new() }; 26];
-        for (tells, lines) in [
-            (Tells::Agreement, AGREEMENTS),
-            (Tells::Choice, CHOICES),
-            (Tells::Destination, DESTINATIONS),
-            (Tells::File, FILES),
-            (Tells::Program, PROGRAMS),
-            (Tells::Query, &[QUERY]),
-            (Tells::Statement, STATEMENTS),
+/// Returns what a name tells, and the name as the lists spell it: `filepath` for `file_path` and
+/// `filePath`.
+fn known(name: &str) -> Option<(&'static str, &'static [Tells])> {
+    static INDEX: LazyLock<HashMap<&str, Vec<Tells>>> = LazyLock::new(|| {
+        let mut index: HashMap<&str, Vec<Tells>> = HashMap::new();
+        for (tells, name) in [
+            (Tells::Agreement, "agreements"),
+            (Tells::Choice, "choices"),
+            (Tells::Destination, "destinations"),
+            (Tells::File, "files"),
+            (Tells::Program, "programs"),
+            (Tells::Statement, "statements"),
         ] {
-            for word in each(lines) {
-                if let Some(list) = letter(word).and_then(|at| index.get_mut(at)) {
-                    list.push((word, tells));
-                }
+            for word in list(name) {
+                index.entry(word).or_default().push(tells);
             }
         }
+        index.entry("query").or_default().push(Tells::Query);
         index
     });
-    letter(name)
-        .and_then(|at| INDEX.get(at))
-        .into_iter()
-        .flatten()
-        .copied()
-}
-
-fn letter(word: &str) -> Option<usize> {
-    let first = word.bytes().next()?.to_ascii_lowercase();
-    first.checked_sub(b'a').map(usize::from)
+    let mut plain = name.replace(['_', '-'], "");
+    plain.make_ascii_lowercase();
+    let (known, tells) = INDEX.get_key_value(plain.as_str())?;
+    Some((known, tells))
 }
 
 #[cfg(test)]

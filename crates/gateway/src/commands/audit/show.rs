@@ -53,7 +53,7 @@ pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
     let files = files(&args.path).map_err(cannot(&args.path))?;
     if files.is_empty() {
         return Err(AppError::Usage(format!(
-            "{} is no log",
+            "{}: no such log; name the file that `audit.path` of the config names",
             args.path.display()
         )));
     }

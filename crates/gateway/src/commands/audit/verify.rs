@@ -21,7 +21,7 @@ pub(super) fn run(args: &Verify, screen: &Screen) -> Outcome {
             code = ExitCode::FAILURE;
         }
         match args.json {
-            true => screen.json(&Told {
+            true => screen.json(&Verified {
                 whole: report.is_whole(),
                 report,
             }),
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Verify, screen: &Screen) -> Outcome {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct Verified<'a> {
     whole: bool,
     #[serde(flatten)]
     report: &'a Report,

@@ -1,7 +1,7 @@
 //! `callward demo --chaos`: the same calls to servers that fail, with the stack and with naive
 //! retries, and what the servers say they executed.
 //!
-//! The servers are in memory and the clock stands still where nobody works, so that hours of outages
+//! The servers are in memory and the clock stands still while all tasks wait, so that hours of outages
 //! take seconds.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const THINKS: Duration = Duration::from_secs(4);
 const LATENCY: Duration = Duration::from_millis(200);
 /// How many calls of a thousand meet a fault, each time they are tried.
 const SHARE: u32 = 150;
-/// A bar moves once in so many calls.
+/// How many calls move the bar once.
 const STEP: u64 = 500;
 
 /// What of the shop is called, as often as one another.
@@ -46,7 +46,7 @@ const TOOLS: [&str; 5] = [
     "delete_order",
 ];
 
-/// What became of the calls of one tool.
+/// The calls of one tool on one side.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct Side {
     /// Executions, by the servers' own count.
@@ -55,11 +55,11 @@ struct Side {
     repeated: u64,
     /// The same, where that does harm: of calls that are not safe to retry.
     duplicates: u64,
-    /// Callers who were told that it was done.
+    /// Callers that got a result.
     done: u64,
-    /// Callers who were told that it failed.
+    /// Callers that got an error.
     errors: u64,
-    /// Callers who were told that nobody knows, and not to try again blindly.
+    /// Callers that got `outcome_unknown`, which asks them to check before a retry.
     unknown: u64,
 }
 
@@ -81,8 +81,8 @@ struct Sum {
     callward: Side,
 }
 
-/// What a caller was told.
-enum Told {
+/// The outcome of a call for its caller.
+enum Ended {
     Done,
     Failed,
     Unknown,
@@ -146,19 +146,19 @@ async fn rows(
     }
     let stack = builder.build().await?;
     let clients = Clients { args, screen };
-    let ours_told = clients.call(&stack, 0, |call| stack.run(call)).await?;
+    let ours_ended = clients.call(&stack, 0, |call| stack.run(call)).await?;
     settled(&servers).await;
 
     let servers = self::servers(args.seed, definitions, &theirs)?;
     let naive = Naive::new(servers.clone());
-    let theirs_told = clients
+    let theirs_ended = clients
         .call(&stack, args.calls, |call| naive.call(call))
         .await?;
     settled(&servers).await;
 
     let mut rows = BTreeMap::new();
-    for (told, ledger, is_ours) in [(ours_told, ours, true), (theirs_told, theirs, false)] {
-        for (call, tool, told) in told {
+    for (ended, ledger, is_ours) in [(ours_ended, ours, true), (theirs_ended, theirs, false)] {
+        for (call, tool, ended) in ended {
             let plan = stack.prepare(&format!("{SET}.{tool}"), "")?;
             let plan = plan.plan();
             let row = rows.entry(tool).or_insert_with(|| Row {
@@ -174,7 +174,7 @@ async fn rows(
             } else {
                 &mut row.naive
             };
-            side.count(&told, ledger.of(call).executions, plan.is_retryable());
+            side.count(&ended, ledger.of(call).executions, plan.is_retryable());
         }
     }
     let in_order = |tool| rows.remove(tool);
@@ -214,13 +214,13 @@ struct Clients<'a> {
 }
 
 impl Clients<'_> {
-    /// Makes all calls; returns what each was told. Both sides draw the same calls.
+    /// Makes all calls; returns the outcome of each. Both sides draw the same calls.
     async fn call<F>(
         &self,
         stack: &Stack,
         before: u64,
         make: impl Fn(ToolCall) -> F,
-    ) -> Result<Vec<(u64, &'static str, Told)>, AppError>
+    ) -> Result<Vec<(u64, &'static str, Ended)>, AppError>
     where
         F: Future<Output = Result<ToolOutput, ToolError>>,
     {
@@ -228,12 +228,12 @@ impl Clients<'_> {
         let all = self.args.calls.saturating_mul(2);
         let client = async |client: u64| {
             let mut rng = fastrand::Rng::with_seed(self.args.seed ^ (client << 32));
-            let mut told = Vec::new();
+            let mut ended = Vec::new();
             let mut call = client;
             while call < self.args.calls {
                 let tool = rng.choice(TOOLS).unwrap_or("get_order");
                 let prepared = stack.prepare(&format!("{SET}.{tool}"), arguments(call))?;
-                told.push((call, tool, Told::of(&make(prepared).await)));
+                ended.push((call, tool, Ended::of(&make(prepared).await)));
                 done.set(done.get() + 1);
                 if done.get().is_multiple_of(STEP) || done.get() == all {
                     self.screen.bar(done.get(), all);
@@ -241,13 +241,13 @@ impl Clients<'_> {
                 tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
                 call += CLIENTS;
             }
-            Ok::<_, AppError>(told)
+            Ok::<_, AppError>(ended)
         };
-        let told: Result<Vec<_>, _> = join_all((0..CLIENTS).map(client))
+        let ended: Result<Vec<_>, _> = join_all((0..CLIENTS).map(client))
             .await
             .into_iter()
             .collect();
-        Ok(told?.into_iter().flatten().collect())
+        Ok(ended?.into_iter().flatten().collect())
     }
 }
 
@@ -259,7 +259,7 @@ fn arguments(call: u64) -> String {
     order.to_string()
 }
 
-impl Told {
+impl Ended {
     fn of(answer: &Result<ToolOutput, ToolError>) -> Self {
         match answer {
             Ok(output) if output.is_error() => Self::Failed,
@@ -271,17 +271,17 @@ impl Told {
 }
 
 impl Side {
-    fn count(&mut self, told: &Told, executions: u64, repeatable: bool) {
+    fn count(&mut self, ended: &Ended, executions: u64, repeatable: bool) {
         let repeated = executions.saturating_sub(1);
         self.executions += executions;
         self.repeated += repeated;
         if !repeatable {
             self.duplicates += repeated;
         }
-        match told {
-            Told::Done => self.done += 1,
-            Told::Failed => self.errors += 1,
-            Told::Unknown => self.unknown += 1,
+        match ended {
+            Ended::Done => self.done += 1,
+            Ended::Failed => self.errors += 1,
+            Ended::Unknown => self.unknown += 1,
         }
     }
 
@@ -366,8 +366,8 @@ fn end(sum: &Sum, screen: &Screen) {
         sum.unsafe_calls, sum.naive.duplicates, sum.callward.duplicates
     ));
     screen.out(format_args!(
-        "{} callers were told by Callward that nobody knows the outcome, so that they look before they \
-         try again. The same seed ({}) fails the same calls.",
+        "{} callers got an unknown outcome from Callward, so that they check before they try \
+         again. The same seed ({}) fails the same calls.",
         sum.callward.unknown, sum.seed
     ));
 }

@@ -39,7 +39,7 @@ struct Step {
     times: usize,
 }
 
-/// What became of a stop's calls, with the stack and without it.
+/// The calls of a stop, with the stack and without it.
 #[derive(Debug, Serialize)]
 struct Row {
     what: &'static str,
@@ -249,7 +249,7 @@ async fn straight(step: &Step, call: ToolCall, without: &Embedded) -> String {
 fn answer(view: &CallView) -> String {
     match (view.output(), &view.error) {
         (Some(output), _) => gist(&output),
-        (None, Some(error)) => format!("error: {}", error.kind),
+        (None, Some(error)) => format!("error: {}", error["kind"].as_str().unwrap_or_default()),
         (None, None) => String::new(),
     }
 }

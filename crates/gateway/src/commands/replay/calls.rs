@@ -16,20 +16,17 @@ use crate::error::{AppError, Outcome};
 use crate::listed::Listing;
 use crate::output::Screen;
 
-/// So often is told how far it has come.
-const TELL_EVERY: u64 = 10_000;
-/// So many bad lines are told one by one.
+/// How many bad lines are reported one by one.
 const TELL_BAD: u64 = 20;
 
 pub(super) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
     let options = options(&args.recorded)?;
     let recorded = Calls::open(file)?;
-    let mut told = Told {
+    let mut watch = Reported {
         screen,
         left_out: 0,
     };
-    let replayed = calls::replay(recorded, &options, &mut told)?;
-    screen.counter(None);
+    let replayed = calls::replay(recorded, &options, &mut watch)?;
     if replayed.left_out > TELL_BAD {
         screen.error(&format_args!("and {} more", replayed.left_out - TELL_BAD));
     }
@@ -100,18 +97,14 @@ fn scopes(file: &Path) -> Result<Vec<(ToolName, ToolScopes)>, AppError> {
     Ok(tools.into_iter().collect())
 }
 
-/// Tells how a replay goes.
-struct Told<'a> {
+/// Reports lines that are left out.
+struct Reported<'a> {
     screen: &'a Screen,
     left_out: u64,
 }
 
-impl Watch for Told<'_> {
-    fn replayed(&mut self, calls: u64) {
-        if calls.is_multiple_of(TELL_EVERY) {
-            self.screen.counter(Some(calls));
-        }
-    }
+impl Watch for Reported<'_> {
+    fn replayed(&mut self, _: u64) {}
 
     fn left_out(&mut self, error: &ReplayError) {
         self.left_out += 1;

@@ -1,75 +1,75 @@
-//! From what is written to what is meant, with every problem reported at its place.
+//! What the keys of a file may mean together: every problem, each at its place.
 
-mod audit;
-mod instances;
-mod limits;
-mod resilience;
-mod router;
 mod servers;
-mod settings;
-mod telemetry;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callward::DiscoveryConfig;
+use callward::core::infer::Lexicon;
+use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
+use callward::limit::{RateLimitConfig, TimeoutConfig};
+use callward::telemetry::export::OtlpConfig;
+use callward_mcp::face::{HostPattern, OriginPattern};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use super::error::{Fault, Source};
-use super::file::File;
-use super::{Config, Servers, scopes};
+use super::sections::Cache;
+use super::{AdminAddress, Config, exposed};
 
-/// What a file without a single key means, but for its servers.
-pub(super) fn defaults() -> Config {
-    let mut faults = Faults {
-        source: &Source::new(""),
-        found: Vec::new(),
-    };
-    faults.settings(&File::default())
-}
+/// The longest that anything may wait or run: no client waits a day.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Checks a file.
-pub(super) fn check(
-    written: File,
-    servers: Servers,
-    source: &Source<'_>,
-) -> Result<Config, Vec<Fault>> {
+/// The longest a result may be served: the store counts no further.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Checks a config, fills in what follows from its keys, and reads its servers.
+pub(super) fn check(config: &mut Config, source: &Source<'_>) -> Vec<Fault> {
     let mut faults = Faults {
         source,
         found: Vec::new(),
     };
-    let mut config = faults.settings(&written);
-    if servers == Servers::Some && written.servers.is_empty() {
-        faults.at(
-            &["servers"],
-            "expected at least one server: a table [servers.NAME] with `command` or `url`",
-        );
-    }
+    faults.settings(config);
+    faults.layers(config);
+    config.derive();
     // as they stand in the file: of two that want a name, the first one has it
-    let mut servers: Vec<_> = written.servers.into_iter().collect();
-    servers.sort_by_key(|(id, _)| source.span(&["servers", id]).map(|span| span.start));
-    for (id, server) in servers {
-        if let Some(server) = faults.server(&id, server) {
-            config.servers.push(server);
-        }
+    let mut tables: Vec<_> = std::mem::take(&mut config.tables).into_iter().collect();
+    tables.sort_by_key(|(id, _)| source.span(&["servers", id]).map(|span| span.start));
+    for (id, table) in tables {
+        config.servers.extend(faults.server(&id, table));
     }
     faults.sets(&config.servers);
-    scopes::check_sets(&config.servers, |path, message| faults.at(path, message));
-    if faults.found.is_empty() {
-        Ok(config)
-    } else {
-        Err(faults.found)
-    }
+    faults.scopes(&config.servers);
+    faults.found
 }
 
-/// Reads an address to listen on: `127.0.0.1:7420`, `localhost:7420`, or a port on loopback.
-pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    let loopback = |port: &str| {
-        let port = port.parse::<u16>().ok()?;
-        Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
-    };
-    text.parse::<SocketAddr>()
-        .ok()
-        .or_else(|| loopback(text.strip_prefix("localhost:").unwrap_or(text)))
-        .ok_or_else(|| {
-            format!("expected an address with a port, such as \"127.0.0.1:7420\", found {text:?}")
-        })
+impl Config {
+    /// Sets what follows from several keys.
+    pub(super) fn derive(&mut self) {
+        let Cache {
+            ttl,
+            idempotent_ttl,
+            layer,
+            ..
+        } = &self.cache;
+        if let Some(ttl) = ttl {
+            self.profile.read_ttl = *ttl;
+        }
+        if idempotent_ttl.is_some() {
+            self.profile.idempotent_ttl = *idempotent_ttl;
+            self.profile.idempotent_lifetime = Lifetime::Stated;
+        }
+        if self.audit.path.is_some() {
+            self.profile.audit = self.audit.record;
+        }
+        if !layer.idempotent_writes {
+            // the cache has a switch of its own; this one makes plans say so
+            self.profile.idempotent_ttl = None;
+        }
+    }
 }
 
 /// The problems found so far, and the text they are found in.
@@ -81,11 +81,6 @@ struct Faults<'a, 'i> {
 impl Faults<'_, '_> {
     fn at(&mut self, path: &[&str], message: impl Into<String>) {
         self.found.push(self.source.key_fault(path, message));
-    }
-
-    fn has_fault_at(&self, path: &[&str]) -> bool {
-        let key = path.join(".");
-        self.found.iter().any(|fault| fault.key == key)
     }
 
     fn expect(&mut self, holds: bool, path: &[&str], message: &str) {
@@ -100,4 +95,247 @@ impl Faults<'_, '_> {
             .map_err(|error| self.at(path, error.to_string()))
             .ok()
     }
+
+    /// Expects each element of a list to hold; elements are counted from 1.
+    fn each(&mut self, list: &[String], path: &[&str], is_right: fn(&str) -> bool, message: &str) {
+        for (number, element) in (1_usize..).zip(list) {
+            let number = number.to_string();
+            let path = [path, &[&*number]].concat();
+            self.expect(is_right(element), &path, message);
+        }
+    }
+
+    /// Reports what a layer finds wrong. The key of a fault gets its default and the layer is asked
+    /// again, so that one fault hides no other.
+    fn layer<T: Serialize + DeserializeOwned + Default>(
+        &mut self,
+        section: &[&str],
+        config: &T,
+        validate: fn(&T) -> Result<(), InvalidConfig>,
+    ) {
+        let (mut ours, defaults) = (json!(config), json!(T::default()));
+        let mut checked = validate(config);
+        while let Err(fault) = checked {
+            let key = fault.field();
+            self.layer_fault(section, key, fault.reason());
+            match (ours.get_mut(key), defaults.get(key)) {
+                (Some(ours), Some(default)) if ours != default => *ours = default.clone(),
+                _ => return,
+            }
+            let Ok(next) = serde_json::from_value(ours.clone()) else {
+                return;
+            };
+            checked = validate(&next);
+        }
+    }
+
+    /// Reports a layer's fault unless its key has one.
+    fn layer_fault(&mut self, section: &[&str], key: &str, reason: &str) {
+        let path = [section, &[key]].concat();
+        let dotted = path.join(".");
+        if !self.found.iter().any(|fault| fault.key == dotted) {
+            self.at(&path, reason);
+        }
+    }
+
+    fn layers(&mut self, config: &Config) {
+        let Config { router, limits, .. } = config;
+        let section = ["loop_guard"];
+        self.layer(&section, &config.loop_guard.config, |it| it.validate());
+        self.layer(&["hedge"], &config.hedge.config, |it| it.validate());
+        self.layer(&["limits"], &limits.rate, RateLimitConfig::validate);
+        let affinity = ["router", "affinity"];
+        self.layer(&affinity, &router.layer.affinity, |it| it.validate());
+        self.layer(&["router", "ping"], &router.ping.config, |it| it.validate());
+        for (section, checked) in [
+            ("retry", config.retry.validate()),
+            ("breaker", config.breaker.layer().validate()),
+            (
+                "limits",
+                TimeoutConfig::default()
+                    .with_cap(limits.progress_cap)
+                    .validate(),
+            ),
+        ] {
+            if let Err(fault) = checked {
+                let key = match fault.field() {
+                    "backoff.ceiling" => "max_pause",
+                    "budget_percent" => "budget",
+                    "slow_calls.rate" => "slow_rate",
+                    "slow_calls.after" => "slow_after",
+                    "open_time" | "max_open_time" => "open_for",
+                    "cap" => "progress_cap",
+                    key => key,
+                };
+                self.layer_fault(&[section], key, fault.reason());
+            }
+        }
+        let audit = &config.audit;
+        let path = audit
+            .path
+            .clone()
+            .unwrap_or_else(|| PathBuf::from("audit.jsonl"));
+        // one setting at a time
+        let plain = || super::Audit::default().layer(path.clone());
+        for alone in [
+            plain(),
+            plain().with_open_world_path(audit.layer(path.clone()).open_world_path),
+            plain().with_max_bytes(audit.max_bytes),
+            plain().with_max_age(audit.max_age),
+            plain().with_keep_files(audit.keep_files),
+            plain().with_fsync(audit.fsync),
+        ] {
+            if let Err(fault) = alone.validate() {
+                self.layer_fault(&["audit"], fault.field(), fault.reason());
+            }
+        }
+    }
+
+    fn settings(&mut self, config: &mut Config) {
+        let Config {
+            http,
+            cache,
+            breaker,
+            telemetry,
+            limits,
+            ..
+        } = &*config;
+        let on_tcp = match config.admin.listen {
+            Some(AdminAddress::Tcp(address)) => Some(address),
+            _ => None,
+        };
+        for (address, section) in [(Some(http.listen), "http"), (on_tcp, "admin")] {
+            let why = address.filter(|_| !http.insecure).and_then(exposed);
+            self.ok(why.map_or(Ok(()), Err), &[section, "listen"]);
+        }
+        for host in &http.allowed_hosts {
+            self.ok(host.parse::<HostPattern>(), &["http", "allowed_hosts"]);
+        }
+        for origin in &http.allowed_origins {
+            self.ok(
+                origin.parse::<OriginPattern>(),
+                &["http", "allowed_origins"],
+            );
+        }
+        let seconds = Duration::from_secs(1)..=Duration::from_secs(600);
+        let number = 1..=1_000_000;
+        let held = 4 << 20..=1 << 40;
+        let is_share = |share: Option<f64>| share.is_none_or(|share| share > 0.0 && share <= 1.0);
+        let few_failures = "expected 1 or more failures in a row";
+        let is_year = |time: Option<Duration>| time.is_none_or(|time| time <= YEAR);
+        let takes_shares = breaker.failure_rate.is_some() || breaker.slow_after.is_some();
+        #[rustfmt::skip]
+        let rules: &[(bool, &[&str], &str)] = &[
+            (!config.call_deadline.is_zero(), &["call_deadline"],
+             "expected more than zero: every call would be over before it began"),
+            (!http.allowed_hosts.is_empty(), &["http", "allowed_hosts"],
+             "expected at least one host name: an empty list would refuse every request"),
+            (number.contains(&http.max_connections), &["http", "max_connections"], NUMBER),
+            (number.contains(&http.max_connections_per_address),
+             &["http", "max_connections_per_address"], NUMBER),
+            (number.contains(&http.max_sessions), &["http", "max_sessions"], NUMBER),
+            (number.contains(&http.max_sessions_per_client),
+             &["http", "max_sessions_per_client"], NUMBER),
+            (held.contains(&http.max_bodies), &["http", "max_bodies"], HELD),
+            (held.contains(&http.max_unread), &["http", "max_unread"], HELD),
+            (seconds.contains(&http.header_timeout), &["http", "header_timeout"], SECONDS),
+            (seconds.contains(&http.write_timeout), &["http", "write_timeout"], SECONDS),
+            (seconds.contains(&http.body_timeout), &["http", "body_timeout"], SECONDS),
+            (cache.layer.max_item_bytes <= cache.layer.max_bytes, &["cache", "max_item_bytes"],
+             "expected at most `cache.max_bytes`"),
+            (is_year(Some(cache.layer.stale_while_revalidate)),
+             &["cache", "stale_while_revalidate"], A_YEAR),
+            (is_year(Some(cache.layer.stale_if_error)), &["cache", "stale_if_error"], A_YEAR),
+            (is_year(cache.ttl), &["cache", "ttl"], A_YEAR),
+            (is_year(cache.idempotent_ttl), &["cache", "idempotent_ttl"], A_YEAR),
+            (is_year(Some(cache.layer.burst)), &["cache", "burst"], A_YEAR),
+            (seconds.contains(&cache.layer.settle), &["cache", "settle"], SECONDS),
+            ((0.0..=0.5).contains(&cache.layer.stale_odds), &["cache", "stale_odds"],
+             "expected a probability from 0.0 to 0.5: of an answer that has changed"),
+            (config.retry.max_attempts >= 1, &["retry", "max_attempts"],
+             "expected 1 or more: the first attempt counts (1 means no retries)"),
+            (limits.rate.max_wait <= DAY, &["limits", "max_wait"], A_DAY),
+            (limits.attempt_timeout.is_none_or(|time| !time.is_zero() && time <= DAY),
+             &["limits", "attempt_timeout"], "expected more than zero, and at most a day"),
+            (!matches!(limits.progress_cap, callward::limit::Cap::At(cap) if cap > DAY),
+             &["limits", "progress_cap"], A_DAY),
+            (breaker.failures >= 1 || takes_shares, &["breaker", "failures"],
+             "expected 1 or more failures in a row, or 0 together with `failure_rate` or \
+              `slow_after`"),
+            (is_share(breaker.failure_rate), &["breaker", "failure_rate"], SHARE),
+            (is_share(breaker.slow_rate), &["breaker", "slow_rate"], SHARE),
+            (breaker.slow_after.is_some() || breaker.slow_rate.is_none(),
+             &["breaker", "slow_rate"],
+             "expected only together with `slow_after`: from when on a call is slow"),
+            (breaker.server.failures >= 1, &["breaker", "server", "failures"], few_failures),
+            (!breaker.open_for.is_zero() && breaker.open_for <= DAY, &["breaker", "open_for"],
+             OPEN_FOR),
+            (!breaker.server.open_for.is_zero() && breaker.server.open_for <= DAY,
+             &["breaker", "server", "open_for"], OPEN_FOR),
+            ((DiscoveryConfig::LEAST_TIMEOUT..=DAY).contains(&config.discovery.timeout),
+             &["discovery", "timeout"], "expected 5 s or more, and at most a day"),
+            (config.router.layer.min_available <= 100, &["router", "min_available"],
+             "expected 0 to 100 percent of a replica set"),
+            (config.router.layer.cost_budget.is_none_or(|cost| cost.is_finite() && cost >= 0.0),
+             &["router", "cost_budget"],
+             "expected a number of 0 or more, in the units of `costHint`"),
+            (telemetry.sampling.is_none_or(|share| (0.0..=1.0).contains(&share)),
+             &["telemetry", "sampling"], "expected a share from 0.0 to 1.0: traces per call"),
+            (telemetry.service_name.as_deref() != Some(""), &["telemetry", "service_name"],
+             "expected a name"),
+        ];
+        for (holds, path, message) in rules {
+            self.expect(*holds, path, message);
+        }
+        let names = "expected a name with a letter or digit: this one names nothing";
+        let is_name = |name: &str| name.chars().any(char::is_alphanumeric);
+        self.each(&config.audit.redact, &["audit", "redact"], is_name, names);
+        self.each(&telemetry.redact, &["telemetry", "redact"], is_name, names);
+        if let Some(endpoint) = &telemetry.otlp_endpoint {
+            let checked = OtlpConfig::new(endpoint).map_err(|fault| fault.reason());
+            self.ok(checked, &["telemetry", "otlp_endpoint"]);
+        }
+        for (name, value) in &telemetry.otlp_headers {
+            let checked = OtlpConfig::new("http://localhost")
+                .and_then(|config| config.with_header(name, value))
+                .map_err(|fault| fault.reason());
+            self.ok(checked, &["telemetry", "otlp_headers", name]);
+        }
+        for (number, key) in (1_usize..).zip(&telemetry.baggage) {
+            let path = ["telemetry", "baggage", &*number.to_string()];
+            self.ok(BaggageFilter::new([key]), &path);
+        }
+        config.lexicon = self.lexicon(config);
+        self.expect(
+            config.lexicon.is_none() || config.rules == RuleSet::Standard,
+            &["lexicon"],
+            "expected only together with `rules = \"standard\"`: the rules of NeuroLink know no verbs",
+        );
+    }
+
+    /// Adds the verbs of the file to the standard ones. One verb has one meaning.
+    fn lexicon(&mut self, config: &Config) -> Option<Lexicon> {
+        let mut seen = BTreeMap::new();
+        let mut lexicon = Lexicon::standard().clone();
+        for (kind, words) in &config.verbs {
+            for (number, word) in (1_usize..).zip(words) {
+                let path = ["lexicon", kind.as_str(), &*number.to_string()];
+                if let Some(other) = seen.insert(word.to_lowercase(), *kind) {
+                    self.at(&path, format!("{word:?} is under `{other}` already"));
+                }
+                if let Some(extended) = self.ok(lexicon.clone().with(*kind, word), &path) {
+                    lexicon = extended;
+                }
+            }
+        }
+        (!seen.is_empty()).then_some(lexicon)
+    }
 }
+
+const NUMBER: &str = "expected a number from 1 to 1000000";
+const HELD: &str = "expected a size from 4MiB to 1TiB";
+const SECONDS: &str = "expected a time from 1s to 10m";
+const A_DAY: &str = "expected at most a day";
+const A_YEAR: &str = "expected at most a year";
+const OPEN_FOR: &str = "expected more than zero, and at most a day";
+const SHARE: &str = "expected a share above 0.0 and up to 1.0: of the calls of the window";

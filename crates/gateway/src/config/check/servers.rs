@@ -1,96 +1,187 @@
-//! The servers, and what those of one replica set must agree on.
+//! The tables of servers, and what those of one replica set must agree on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use callward::cache::{ScopeTemplate, ToolScopes};
+use callward::core::human::parse_duration;
+use callward::limit::RateLimitConfig;
 use callward::{Caching, ReplicaSetId, ServerId, ToolName, Weight};
 use callward_mcp::upstream::HttpSpec;
 
-use super::super::file::{Hints, Prefix, Server};
-use super::super::units::parse_duration;
-use super::super::{ServerConfig, TargetConfig, ToolConfig, hints, rules, scopes};
+use super::super::server::{Prefix, Server, ServerConfig, Table, ToolConfig};
+use super::super::{hints, rules};
 use super::Faults;
 
-/// The bounds of `max_message`, in bytes. A greeting has to fit, and memory has to hold one message.
-const LEAST_MESSAGE: usize = 4 << 10;
-const MOST_MESSAGE: usize = 1 << 30;
-
 impl Faults<'_, '_> {
-    pub(super) fn server(&mut self, key: &str, server: Server) -> Option<ServerConfig> {
+    pub(super) fn server(&mut self, key: &str, table: Server) -> Option<ServerConfig> {
         let root = ["servers", key];
         let id = self.ok(ServerId::new(key), &root);
         let at = |name| ["servers", key, name];
-        let set = match &server.set {
+        let set = match &table.set {
             Some(set) => self.ok(ReplicaSetId::new(set), &at("set")),
             None => id.clone().map(ReplicaSetId::from),
         };
-        let weight = self.ok(Weight::new(server.weight), &at("weight"));
-        let limits = self.server_limits(key, &server);
-        let instances = self.instances(key, &server);
-        self.server_traits(key, &server);
-        let prefix = match &server.prefix {
+        let prefix = match &table.prefix {
             Prefix::Set => set.as_ref().map(ToString::to_string),
             Prefix::None => None,
             Prefix::Named(name) => self
                 .ok(ReplicaSetId::new(name), &at("prefix"))
                 .map(|name| name.to_string()),
         };
-        let defaults = hints::read(&server.annotations, |name, message| {
+        self.ok(Weight::new(table.weight), &at("weight"));
+        let is_word = |word: &str| !word.trim().is_empty();
+        for (name, words) in [
+            ("categories", &table.categories),
+            ("capabilities", &table.capabilities),
+        ] {
+            let message = "expected a word: a blank one matches no tag";
+            self.each(words, &at(name), is_word, message);
+        }
+        let message_size = 4 << 10..=1 << 30;
+        #[rustfmt::skip]
+        let rules = [
+            (table.max_concurrent > 0, "max_concurrent", "expected 1 or more"),
+            (table.max_concurrent_per_tool != Some(0), "max_concurrent_per_tool",
+             "expected 1 or more"),
+            (table.max_instances > 0, "max_instances", "expected 1 or more"),
+            (table.spare.is_none_or(|spare| spare < table.max_instances.max(1)), "spare",
+             "expected less than `max_instances`: a spare instance counts too"),
+            (!table.idle.is_zero(), "idle",
+             "expected more than 0: an instance would end with each call"),
+            (table.zone.as_deref().is_none_or(is_word), "zone",
+             "expected the name of a zone; leave the key out where there is none"),
+            (table.cost_factor.is_finite() && table.cost_factor >= 0.0, "cost_factor",
+             "expected a number of 0 or more: what a call costs here for each unit of its tool's \
+              cost"),
+            (message_size.contains(&table.max_message), "max_message", "expected 4KiB to 1GiB"),
+        ];
+        for (holds, name, message) in rules {
+            self.expect(holds, &at(name), message);
+        }
+        let rate = RateLimitConfig::default().with_in_all(table.calls_per_minute);
+        if let Err(fault) = rate.validate() {
+            self.at(&at("calls_per_minute"), fault.reason());
+        }
+        self.target(key, &table);
+        let defaults = hints::read(&table.annotations, |name, message| {
             self.at(&["servers", key, "annotations", name], message);
         });
         let mut tools = BTreeMap::new();
-        for (tool, written) in &server.tools {
+        for (tool, written) in &table.tools {
             let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
             let said = self.tool(key, tool, written.clone());
             tools.extend(name.map(|name| (name, said)));
         }
-        let caching = self.caching(&root, server.ttl, server.cache);
-        let target = self.target(key, &server);
-        let max_message = usize::try_from(server.max_message.0).unwrap_or(usize::MAX);
-        self.expect(
-            (LEAST_MESSAGE..=MOST_MESSAGE).contains(&max_message),
-            &at("max_message"),
-            "expected 4KiB to 1GiB",
-        );
+        let caching = self.caching(&root, table.ttl, table.cache);
         Some(ServerConfig {
             id: id?,
-            target: target?,
             set: set?,
-            weight: weight?,
-            categories: server.categories,
-            capabilities: server.capabilities,
-            zone: server.zone,
-            cost_factor: server.cost_factor,
-            trust: server.trust,
             prefix,
-            limits,
-            idempotency_keys: server.idempotency_keys,
-            instances,
-            era: server.era,
-            max_message,
-            state: server.state,
             caching,
             defaults,
             tools,
+            table,
         })
     }
 
-    fn tool(&mut self, server: &str, tool: &str, mut written: Hints) -> ToolConfig {
+    fn target(&mut self, key: &str, table: &Server) {
+        let at = |name| ["servers", key, name];
+        match (&table.command, &table.url) {
+            (Some(program), None) => {
+                self.program(&at("command"), program);
+                self.expect(
+                    table.headers.is_empty(),
+                    &at("headers"),
+                    "expected only together with `url`: a child process has no HTTP headers",
+                );
+            }
+            (None, Some(url)) => {
+                for (name, given) in [
+                    ("args", !table.args.is_empty()),
+                    ("env", !table.env.is_empty()),
+                ] {
+                    self.expect(!given, &at(name), "expected only together with `command`");
+                }
+                let Some(spec) = self.ok(HttpSpec::new(url), &at("url")) else {
+                    return;
+                };
+                for (name, value) in &table.headers {
+                    let checked = spec.clone().with_header(name, value);
+                    self.ok(checked, &["servers", key, "headers", name]);
+                }
+            }
+            (Some(_), Some(_)) => {
+                self.at(&at("url"), "expected either `command` or `url`, found both");
+            }
+            (None, None) => self.at(
+                &["servers", key],
+                "expected `command` (a program to start) or `url` (an endpoint), found neither",
+            ),
+        }
+    }
+
+    /// A command line in one text is a mistake that a start would show much later.
+    fn program(&mut self, path: &[&str], program: &str) {
+        if program.trim().is_empty() {
+            self.at(path, "expected the program to start");
+        } else if let Some((name, args)) = program.trim().split_once(' ')
+            && !std::path::Path::new(program).exists()
+        {
+            let args: Vec<_> = args
+                .split_whitespace()
+                .map(|arg| format!("{arg:?}"))
+                .collect();
+            let message = format!(
+                "expected a program without its arguments: write command = {name:?} and args = [{}]",
+                args.join(", ")
+            );
+            self.at(path, message);
+        }
+    }
+
+    fn tool(&mut self, server: &str, tool: &str, mut written: Table) -> ToolConfig {
         let root = ["servers", server, "tools", tool];
-        let rules = written.remove("rules");
-        let verify_with = self.reader(&root, tool, &mut written);
-        let max_concurrent = self.places(&root, &mut written);
-        let caching = self.tool_caching(&root, &mut written);
-        let scopes = scopes::take(&mut written, |path, message| {
-            self.at(&[&root, path].concat(), message);
+        let at = |key| [&root[..], &[key]].concat();
+        let verify_with = written.remove("verify_with").and_then(|value| {
+            let expected =
+                "expected the name of a tool of the same set that only reads, as a string";
+            let reader = self.ok(value.as_str().ok_or(expected), &at("verify_with"))?;
+            self.expect(
+                reader != tool,
+                &at("verify_with"),
+                "expected another tool, one that only reads: to call this one again is no check",
+            );
+            self.ok(ToolName::new(reader), &at("verify_with"))
         });
-        let hints = hints::read(&written, |name, message| {
-            self.at(&[&root[..], &[name]].concat(), message);
+        let max_concurrent = written.remove("max_concurrent").and_then(|value| {
+            let number = value.as_integer().and_then(|n| usize::try_from(n).ok());
+            let expected = "expected a whole number, 1 or more: calls of the tool at once";
+            let number = number.filter(|number| *number >= 1).ok_or(expected);
+            self.ok(number, &at("max_concurrent"))
         });
-        let rules = rules.map(|rules| {
+        let ttl = written.remove("ttl").and_then(|value| {
+            let time = value.as_str().and_then(|text| parse_duration(text).ok());
+            self.ok(
+                time.ok_or("expected a duration, such as \"30s\""),
+                &at("ttl"),
+            )
+        });
+        let cache = written.remove("cache").and_then(|value| {
+            let expected = "expected `true` or `false`";
+            self.ok(value.as_bool().ok_or(expected), &at("cache"))
+        });
+        let caching = self.caching(&root, ttl, cache);
+        let mut scopes = ToolScopes::default();
+        scopes.reads = self.templates(&at("reads"), written.remove("reads"));
+        scopes.writes = self.templates(&at("writes"), written.remove("writes"));
+        let rules = written.remove("rules").map(|rules| {
             rules::read(&rules, |path, message| {
                 self.at(&[&root[..], &["rules"], path].concat(), message);
             })
+        });
+        let hints = hints::read(&written, |name, message| {
+            self.at(&[&root[..], &[name]].concat(), message);
         });
         ToolConfig {
             hints,
@@ -102,7 +193,27 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Reads whether results are kept, and for how long.
+    /// Reads a list of scopes; elements are counted from 1.
+    fn templates(
+        &mut self,
+        path: &[&str],
+        written: Option<toml::Value>,
+    ) -> Option<Vec<ScopeTemplate>> {
+        let written = written?;
+        let expected = "expected a list of scopes, such as [\"order:{id}\", \"@billing\"]";
+        let list = self.ok(written.as_array().ok_or(expected), path)?;
+        let mut scopes = Vec::new();
+        for (number, written) in (1_usize..).zip(list) {
+            let number = number.to_string();
+            let path = [path, &[&*number]].concat();
+            let expected = "expected a scope as a string, such as \"order:{id}\"";
+            let text = self.ok(written.as_str().ok_or(expected), &path);
+            scopes.extend(text.and_then(|text| self.ok(text.parse(), &path)));
+        }
+        Some(scopes)
+    }
+
+    /// Returns whether results are kept, and for how long.
     fn caching(
         &mut self,
         root: &[&str],
@@ -122,142 +233,92 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Takes `ttl` and `cache` out of a tool's table.
-    fn tool_caching(&mut self, root: &[&str], written: &mut Hints) -> Option<Caching> {
-        let mut take = |key, expected, is_right: fn(&toml::Value) -> bool| {
-            let value = written.remove(key)?;
-            self.expect(is_right(&value), &[root, &[key]].concat(), expected);
-            Some(value)
-        };
-        let is_time = |value: &toml::Value| {
-            value
-                .as_str()
-                .is_some_and(|text| parse_duration(text).is_ok())
-        };
-        let ttl = take("ttl", "expected a duration, such as \"30s\"", is_time);
-        let cache = take("cache", "expected `true` or `false`", toml::Value::is_bool);
-        let ttl = ttl.and_then(|value| parse_duration(value.as_str()?).ok());
-        self.caching(root, ttl, cache.and_then(|value| value.as_bool()))
-    }
-
-    fn target(&mut self, key: &str, server: &Server) -> Option<TargetConfig> {
-        let at = |name| ["servers", key, name];
-        match (&server.command, &server.url) {
-            (Some(program), None) => {
-                self.expect(
-                    !program.trim().is_empty(),
-                    &at("command"),
-                    "expected the program to start",
-                );
-                self.expect(
-                    server.headers.is_empty(),
-                    &at("headers"),
-                    "expected only together with `url`: a child process has no HTTP headers",
-                );
-                Some(TargetConfig::Command {
-                    program: program.clone(),
-                    args: server.args.clone(),
-                    env: server.env.clone(),
-                })
-            }
-            (None, Some(url)) => {
-                for (name, given) in [
-                    ("args", !server.args.is_empty()),
-                    ("env", !server.env.is_empty()),
-                ] {
-                    self.expect(!given, &at(name), "expected only together with `command`");
-                }
-                let spec = self.ok(HttpSpec::new(url), &at("url"));
-                for (name, value) in &server.headers {
-                    if let Some(spec) = spec.clone() {
-                        self.ok(
-                            spec.with_header(name, value),
-                            &["servers", key, "headers", name],
-                        );
-                    }
-                }
-                Some(TargetConfig::Http {
-                    url: url.clone(),
-                    headers: server.headers.clone(),
-                })
-            }
-            (Some(_), Some(_)) => {
-                self.at(&at("url"), "expected either `command` or `url`, found both");
-                None
-            }
-            (None, None) => {
-                self.at(
-                    &["servers", key],
-                    "expected `command` (a program to start) or `url` (an endpoint), found neither",
-                );
-                None
-            }
-        }
-    }
-
-    /// What the servers of one set must agree on: clients see one list of tools per set.
+    /// Reports what the servers of one set do not agree on: clients see one list of tools per set.
     pub(super) fn sets(&mut self, servers: &[ServerConfig]) {
-        self.instances_of_sets(servers);
         for (index, server) in servers.iter().enumerate() {
+            let id = server.id.as_str();
+            let before = &servers[..index];
             let same_prefix = |other: &&ServerConfig| {
                 other.set != server.set && server.prefix.is_some() && other.prefix == server.prefix
             };
-            if let Some(other) = servers[..index].iter().find(same_prefix) {
+            if let Some(other) = before.iter().find(same_prefix) {
                 let message = format!(
                     "expected another prefix than that of `servers.{}`: tools of two sets would have \
                      the same names",
                     other.id
                 );
-                self.at(&["servers", server.id.as_str(), "prefix"], message);
+                self.at(&["servers", id, "prefix"], message);
             }
-            let Some(first) = servers[..index]
-                .iter()
-                .find(|other| other.set == server.set)
-            else {
-                continue;
-            };
+            let in_set = || before.iter().filter(|other| other.set == server.set);
             let mut conflict = |other: &ServerConfig, key: &[&str], what: &str| {
-                let mut path = vec!["servers", server.id.as_str()];
-                path.extend(key);
                 let message = format!(
-                    "expected {what} as in `servers.{}`: both are in set {:?}, whose tools are listed once",
+                    "expected {what} as in `servers.{}`: both are in set {:?}, whose tools are listed \
+                     once",
                     other.id,
                     server.set.as_str()
                 );
-                self.at(&path, message);
+                self.at(&[&["servers", id], key].concat(), message);
             };
-            if first.prefix != server.prefix {
-                conflict(first, &["prefix"], "the same prefix");
-            }
-            if first.trust != server.trust {
-                conflict(first, &["trust"], "the same trust");
-            }
-            if first.state != server.state {
-                conflict(first, &["state"], "the same state");
-            }
-            if first.caching != server.caching {
-                conflict(first, &["ttl"], "the same `ttl` and `cache`");
-            }
-            if first.defaults != server.defaults {
-                conflict(first, &["annotations"], "the same hints");
+            if let Some(first) = in_set().next() {
+                let (ours, theirs) = (&server.table, &first.table);
+                let modes = [ours, theirs].map(|table| table.instances.unwrap_or_default());
+                #[rustfmt::skip]
+                let rules = [
+                    (modes[0] == modes[1], "instances", "the same instances"),
+                    (first.prefix == server.prefix, "prefix", "the same prefix"),
+                    (theirs.trust == ours.trust, "trust", "the same trust"),
+                    (theirs.state == ours.state, "state", "the same state"),
+                    (first.caching == server.caching, "ttl", "the same `ttl` and `cache`"),
+                    (first.defaults == server.defaults, "annotations", "the same hints"),
+                ];
+                for (_, key, what) in rules.into_iter().filter(|(agree, ..)| !agree) {
+                    conflict(first, &[key], what);
+                }
             }
             for (tool, said) in &server.tools {
-                let mut others = servers[..index]
-                    .iter()
-                    .filter(|other| other.set == server.set);
-                let clash = |other| clash(said, other);
-                let found =
-                    others.find_map(|other| Some((other, other.tools.get(tool).and_then(clash)?)));
-                if let Some((other, (key, what))) = found {
-                    let path = [&["tools", tool.as_str()], key].concat();
-                    conflict(other, &path, what);
+                let clashes = |other| Some((other, clash(said, ServerConfig::tool(other, tool)?)?));
+                if let Some((other, (key, what))) = in_set().find_map(clashes) {
+                    conflict(other, &[&["tools", tool.as_str()], key].concat(), what);
+                }
+            }
+        }
+    }
+
+    /// Reports each scope of a replica set that no server is in.
+    pub(super) fn scopes(&mut self, servers: &[ServerConfig]) {
+        let sets: BTreeSet<&ReplicaSetId> = servers.iter().map(|server| &server.set).collect();
+        for server in servers {
+            for (tool, said) in &server.tools {
+                for (key, list) in [
+                    ("reads", &said.scopes.reads),
+                    ("writes", &said.scopes.writes),
+                ] {
+                    for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
+                        let Some(set) = scope.set().filter(|set| !sets.contains(set)) else {
+                            continue;
+                        };
+                        let known = sets.iter().map(|set| set.as_str());
+                        let hint = crate::similar::hint(set.as_str(), known, "sets");
+                        let (server, number) = (server.id.as_str(), number.to_string());
+                        let path = ["servers", server, "tools", tool.as_str(), key, &number];
+                        self.at(
+                            &path,
+                            format!("no server is in set {:?}: {hint}", set.as_str()),
+                        );
+                    }
                 }
             }
         }
     }
 }
 
-/// Says in what two servers of one set contradict each other about a tool, by the key below the
+impl ServerConfig {
+    fn tool(&self, name: &ToolName) -> Option<&ToolConfig> {
+        self.tools.get(name)
+    }
+}
+
+/// Returns in what two servers of one set contradict each other about a tool, by the key below the
 /// tool's. How many calls each of them gets at once is its own, and contradicts nothing.
 fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static str], &'static str)> {
     if !said.speaks_for_set() || !other.speaks_for_set() {

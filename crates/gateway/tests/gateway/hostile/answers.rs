@@ -86,6 +86,22 @@ async fn encodings(http: &Http) {
             .await;
     }
     http.row("an empty body", LOST, |_| json("")).await;
+    for (row, told, members) in [
+        ("a result without content", GARBLED, ""),
+        (
+            "no content but a type",
+            GARBLED,
+            r#""resultType":"complete""#,
+        ),
+        ("structured content alone", OK, r#""structuredContent":{}"#),
+    ] {
+        http.row(row, told, move |id| {
+            json(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}}}}}"#
+            ))
+        })
+        .await;
+    }
     for body in ["null", "[]", "{}", "1", "nonsense", "{}{}"] {
         http.row(&format!("body {body:?}"), GARBLED, move |_| json(body))
             .await;

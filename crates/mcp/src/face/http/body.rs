@@ -1,7 +1,7 @@
 //! Reads a request body up to a limit, and writes an answer's pieces as one body.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use callward_core::{Delivery, ErrorKind, ToolError};
+use futures_util::poll;
 use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -56,10 +57,18 @@ impl Bodies {
     pub(super) async fn read(&self, body: Body) -> Result<(Bytes, Held), Fault> {
         let mut held = None;
         let read = read(body, self.limit, |length| self.hold(length, &mut held));
-        // what came so far is held in memory, so it is not held for ever
-        let read = tokio::time::timeout(self.timeout, read).await;
-        let body = read.map_err(|_| too_slow(self.timeout))??;
+        let body = self.in_time(read).await?;
         Ok((body, held))
+    }
+
+    async fn in_time<T>(&self, read: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let mut read = pin!(read);
+        // most bodies come with their heads, and need no timer
+        if let Poll::Ready(body) = poll!(read.as_mut()) {
+            return body;
+        }
+        let body = tokio::time::timeout(self.timeout, read).await;
+        body.map_err(|_| too_slow(self.timeout))?
     }
 
     /// Counts a body that is this long by now.

@@ -12,6 +12,10 @@ use http::{HeaderMap, HeaderName, StatusCode, Uri};
 use super::host::{HostPattern, split_authority};
 use super::origin::OriginPattern;
 use crate::face::error::Fault;
+use crate::sparse::Sparse;
+
+static HOSTS_REFUSED: Sparse = Sparse::new();
+static ORIGINS_REFUSED: Sparse = Sparse::new();
 
 /// Lets a request pass if its host is served, and its `Origin` if it has one.
 pub(super) fn check(
@@ -31,7 +35,13 @@ pub(super) fn check(
     };
     if !allowed {
         let origin = shown(headers, &ORIGIN);
-        tracing::warn!(origin, "request refused: this origin is not allowed");
+        if let Some(unlogged) = ORIGINS_REFUSED.admit() {
+            tracing::warn!(
+                origin,
+                unlogged,
+                "request refused: this origin is not allowed"
+            );
+        }
         let message = format!(
             "the Origin {origin} is not allowed: add it to `http.allowed_origins` of the config"
         );
@@ -64,7 +74,9 @@ pub fn check_host(
         (Ok(None), None) if !allowed.contains(&HostPattern::any()) => shown(headers, &HOST),
         _ => return Ok(()),
     };
-    tracing::warn!(host, "request refused: this host is not allowed");
+    if let Some(unlogged) = HOSTS_REFUSED.admit() {
+        tracing::warn!(host, unlogged, "request refused: this host is not allowed");
+    }
     Err(HostRefused { host })
 }
 

@@ -51,9 +51,9 @@ pub(super) fn check_body(
     let Some(name) = request.params.tool_name() else {
         return Ok(()); // refused for that, with a better reason
     };
-    expect(headers, header::NAME, &name)?;
+    expect(headers, header::NAME, name)?;
     let listing = listing();
-    let Some(mirrored) = listing.mirrored(&name) else {
+    let Some(mirrored) = listing.mirrored(name) else {
         return Ok(());
     };
     let arguments = request.params.arguments.as_deref().unwrap_or(b"{}");

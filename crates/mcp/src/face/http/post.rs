@@ -196,8 +196,7 @@ async fn legacy<B: Backend>(
         Step::Call(call) => {
             let entered = session.map(|session| {
                 session.called();
-                let token = session.ended.child_token();
-                let entered = session.calls.enter(&request.id, token);
+                let entered = session.calls.enter(&request.id);
                 (session, entered)
             });
             Ok(run(endpoint, call, seen, entered).await)
@@ -241,7 +240,7 @@ async fn run<B: Backend>(
     }
     let answer = match entered {
         None => call.await,
-        Some((_session, entered)) => tokio::select! {
+        Some((_session, mut entered)) => tokio::select! {
             biased;
             () = entered.cancelled() => None,
             answer = &mut call => Some(answer),

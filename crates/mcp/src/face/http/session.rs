@@ -303,6 +303,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         // calls first: the instance that runs them is let go after them
         self.session.ended.cancel();
+        self.session.calls.end();
         (self.ends)(&self.session.caller);
     }
 }

@@ -111,7 +111,7 @@ impl CallMessages {
             call: Some(call),
             answer: None,
             reports,
-            cancelled: entered.map(|(session, entered)| -> BoxFuture<'static, ()> {
+            cancelled: entered.map(|(session, mut entered)| -> BoxFuture<'static, ()> {
                 Box::pin(async move {
                     entered.cancelled().await;
                     drop(session);

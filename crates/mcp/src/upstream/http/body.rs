@@ -47,8 +47,9 @@ impl LongAnswers {
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     let needed = buffer.len() + bytes.len();
     if needed > buffer.capacity() {
-        // pages that nothing is written to cost nothing, copies that are left behind do
-        let usual = if needed > SHORT { LONG_ROOM } else { 0 };
+        // Only an answer that was admitted: the allocator may back so much room with huge pages,
+        // and then it costs 2 MiB before anything is written to it.
+        let usual = if buffer.len() > SHORT { LONG_ROOM } else { 0 };
         let room = (buffer.capacity() * 2).max(usual);
         let room = room.min(limit).max(needed);
         buffer.reserve_exact(room - buffer.len());
@@ -210,5 +211,9 @@ mod tests {
             append(&mut buffer, &[0; 10], 1000);
             assert!(buffer.capacity() <= 1000, "{}", buffer.capacity());
         }
+        // nor does an answer that waits for its turn get the room of a long one
+        let mut waiting = vec![0; SHORT];
+        append(&mut waiting, &[0; 10], LONG_ROOM);
+        assert!(waiting.capacity() <= 2 * SHORT, "{}", waiting.capacity());
     }
 }

@@ -8,11 +8,15 @@ use std::task::{Context, Poll, Waker};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use tokio::task::coop::unconstrained;
 
 use super::connect::{BoxError, Wire};
 use super::outgoing::Outgoing;
+
+/// The longest head of an answer, and how much of a body is read at a time. Many answers may wait
+/// for their turn to be read, each with a full buffer.
+const BUFFER: usize = 64 * 1024;
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ pub(super) struct Conn {
 impl Conn {
     /// Takes a connection that was just made.
     pub(super) async fn over(wire: Wire) -> Result<Box<Self>, hyper::Error> {
-        let (requests, bytes) = handshake(wire).await?;
+        let (requests, bytes) = Builder::new().max_buf_size(BUFFER).handshake(wire).await?;
         let mut conn = Box::new(Self {
             requests: Some(requests),
             bytes: Some(bytes),

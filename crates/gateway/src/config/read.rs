@@ -1,0 +1,146 @@
+//! Reads a parsed file into [`Config`] key by key, so that one fault hides no other.
+//!
+//! A key is known if the serialized defaults have it. Each key is first read in a file of its own;
+//! one that cannot be read is reported and taken out, and the rest is read at once.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::error::{Fault, Source};
+use super::{Config, Server};
+use crate::similar::near;
+
+/// Reads what can be read. The faults are those of all other keys.
+pub(super) fn read(root: Spanned<DeTable<'_>>, source: &Source<'_>) -> (Config, Vec<Fault>) {
+    let mut defaults = json!(Config::default());
+    defaults["servers"] = Value::Null;
+    let mut reader = Reader {
+        source,
+        server: json!(Server::default()),
+        faults: Vec::new(),
+    };
+    let mut root = root;
+    reader.table(root.get_mut(), &defaults, &mut Vec::new());
+    let config = Config::deserialize(toml::de::Deserializer::from(root));
+    let config = config.unwrap_or_else(|error| {
+        reader.faults.push(source.parser_fault(&error));
+        Config::default()
+    });
+    (config, reader.faults)
+}
+
+struct Reader<'a, 'i> {
+    source: &'a Source<'i>,
+    server: Value,
+    faults: Vec<Fault>,
+}
+
+type Path<'i> = Vec<Spanned<DeString<'i>>>;
+
+impl Reader<'_, '_> {
+    /// Checks the keys of a table, and takes out those that cannot be read.
+    fn table<'t>(&mut self, table: &mut DeTable<'t>, defaults: &Value, path: &mut Path<'t>) {
+        let keys: Vec<_> = table.keys().cloned().collect();
+        for key in keys {
+            let Some(value) = table.get_mut(&key) else {
+                continue;
+            };
+            let name = key.get_ref().to_string();
+            let span = key.span();
+            path.push(key.clone());
+            let fault = match (defaults.get(&name), value.get_mut()) {
+                (None, _) => {
+                    let message = unknown(&name, defaults);
+                    Some(self.source.fault(Some(span), dotted(path), message))
+                }
+                (Some(Value::Null), DeValue::Table(servers)) if name == "servers" => {
+                    self.servers(servers, path);
+                    None
+                }
+                // maps are empty by default, and read as a whole
+                (Some(inner @ Value::Object(known)), DeValue::Table(table))
+                    if !known.is_empty() =>
+                {
+                    self.table(table, &inner.clone(), path);
+                    None
+                }
+                (Some(Value::Object(known)), _) if !known.is_empty() => {
+                    let span = Some(value.span());
+                    let message = format!("expected a table, [{}]", dotted(path));
+                    Some(self.source.fault(span, dotted(path), message))
+                }
+                _ => self.alone(value, path),
+            };
+            if let Some(fault) = fault {
+                self.faults.push(fault);
+                table.remove(&key);
+            }
+            path.pop();
+        }
+    }
+
+    fn servers<'t>(&mut self, servers: &mut DeTable<'t>, path: &mut Path<'t>) {
+        let mut wrong = Vec::new();
+        for (id, server) in servers.iter_mut() {
+            path.push(id.clone());
+            let span = server.span();
+            if let DeValue::Table(table) = server.get_mut() {
+                let defaults = self.server.clone();
+                self.table(table, &defaults, path);
+            } else {
+                let message = "expected a table with `command` or `url`".to_owned();
+                let fault = self.source.fault(Some(span), dotted(path), message);
+                self.faults.push(fault);
+                wrong.push(id.clone());
+            }
+            path.pop();
+        }
+        for id in wrong {
+            servers.remove(&id);
+        }
+    }
+
+    /// Reads a file with this key alone.
+    fn alone<'t>(&self, value: &Spanned<DeValue<'t>>, path: &Path<'t>) -> Option<Fault> {
+        let mut inner = value.clone();
+        for key in path.iter().rev() {
+            let mut table = DeTable::new();
+            table.insert(key.clone(), inner);
+            inner = Spanned::new(value.span(), DeValue::Table(table));
+        }
+        let DeValue::Table(root) = inner.into_inner() else {
+            return None;
+        };
+        let root = Spanned::new(value.span(), root);
+        let error = Config::deserialize(toml::de::Deserializer::from(root)).err()?;
+        let mut fault = self.source.parser_fault(&error);
+        let key = dotted(path);
+        let is_within = fault.key.strip_prefix(&key);
+        if is_within.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('.')) {
+            fault = self.source.fault(Some(value.span()), key, fault.message);
+        }
+        Some(fault)
+    }
+}
+
+fn dotted(path: &Path<'_>) -> String {
+    let names: Vec<&str> = path.iter().map(|key| key.get_ref().as_ref()).collect();
+    names.join(".")
+}
+
+/// States that a key is unknown, with the one that may have been meant or else all known ones.
+fn unknown(name: &str, known: &Value) -> String {
+    let known = || {
+        known
+            .as_object()
+            .into_iter()
+            .flat_map(serde_json::Map::keys)
+    };
+    let expected = near(name, known().map(String::as_str)).unwrap_or_else(|| {
+        let names: Vec<_> = known().map(|name| format!("`{name}`")).collect();
+        format!("expected one of {}", names.join(", "))
+    });
+    format!("unknown field `{name}`, {expected}")
+}

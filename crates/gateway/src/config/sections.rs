@@ -1,0 +1,533 @@
+//! The tables of the file: every key, its type and its default. A layer's own settings are its own
+//! type; what stands here is what only the gateway knows.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use callward::audit::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
+use callward::breaker::BreakerConfig;
+use callward::cache::CacheConfig;
+use callward::core::human::{duration, optional_duration, parse_duration, show_duration, size};
+use callward::core::redact::{self, Redactor};
+use callward::core::{AuditScope, FreshnessMode};
+use callward::limit::{Cap, RateLimitConfig, TimeoutConfig};
+use callward::loopguard::LoopGuardConfig;
+use callward::retry::hedge::HedgeConfig;
+use callward::router::RouterConfig;
+use callward::{DiscoveryConfig, LimitsConfig, PingConfig, Profile};
+use callward_mcp::face::HttpOptions;
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::{Serialize, Serializer};
+
+use super::listen::{AdminAddress, parse_listen};
+use crate::connections::ConnectionLimits;
+
+/// The settings of a layer that can be turned off.
+#[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
+#[serde(default, bound(deserialize = "T: Optional + Deserialize<'de>"))]
+pub(crate) struct Switch<T> {
+    enabled: bool,
+    #[serde(flatten)]
+    pub(crate) config: T,
+}
+
+/// Settings with a key `enabled`.
+pub(crate) trait Optional: Default + Copy {
+    /// The default of `enabled`.
+    const ENABLED: bool;
+}
+
+impl Optional for LoopGuardConfig {
+    const ENABLED: bool = true;
+}
+
+impl Optional for HedgeConfig {
+    const ENABLED: bool = false;
+}
+
+impl Optional for PingConfig {
+    const ENABLED: bool = true;
+}
+
+impl<T: Optional> Default for Switch<T> {
+    fn default() -> Self {
+        Self {
+            enabled: T::ENABLED,
+            config: T::default(),
+        }
+    }
+}
+
+impl<T: Optional> Switch<T> {
+    /// Returns the settings; `None` if the layer is off.
+    pub(crate) fn get(&self) -> Option<T> {
+        self.enabled.then_some(self.config)
+    }
+}
+
+/// `[http]`: where and for whom the endpoint listens.
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Http {
+    #[serde(deserialize_with = "address")]
+    pub(crate) listen: SocketAddr,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    /// Whether addresses that other machines can reach are allowed.
+    pub(crate) insecure: bool,
+    /// Whether `/metrics` is served here too.
+    pub(crate) metrics: bool,
+    pub(crate) max_connections: usize,
+    pub(crate) max_connections_per_address: usize,
+    pub(crate) max_sessions: usize,
+    pub(crate) max_sessions_per_client: usize,
+    pub(crate) proxies: Vec<IpAddr>,
+    #[serde(with = "size")]
+    pub(crate) max_bodies: u64,
+    #[serde(with = "size")]
+    pub(crate) max_unread: u64,
+    #[serde(with = "duration")]
+    pub(crate) body_timeout: Duration,
+    #[serde(with = "duration")]
+    pub(crate) header_timeout: Duration,
+    #[serde(with = "duration")]
+    pub(crate) write_timeout: Duration,
+    /// How long connections are accepted after the signal to stop.
+    #[serde(with = "duration")]
+    pub(crate) lame_duck: Duration,
+    #[serde(with = "duration")]
+    pub(crate) drain: Duration,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        let limits = ConnectionLimits::default();
+        let face = HttpOptions::default();
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
+            allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(Into::into).into(),
+            allowed_origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
+                .map(Into::into)
+                .into(),
+            insecure: false,
+            metrics: false,
+            max_connections: limits.all,
+            max_connections_per_address: limits.per_address,
+            max_sessions: face.max_sessions,
+            max_sessions_per_client: face.max_sessions_per_client,
+            proxies: limits.proxies,
+            max_bodies: face.max_bodies as u64,
+            max_unread: limits.unread as u64,
+            body_timeout: face.body_timeout,
+            header_timeout: limits.header,
+            write_timeout: limits.write,
+            lame_duck: Duration::ZERO,
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Http {
+    /// Returns the limits of each listener.
+    pub(crate) fn connections(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            all: self.max_connections,
+            per_address: self.max_connections_per_address,
+            proxies: self.proxies.clone(),
+            unread: as_usize(self.max_unread),
+            header: self.header_timeout,
+            write: self.write_timeout,
+        }
+    }
+}
+
+/// `[admin]`
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Admin {
+    /// Where operators ask; `None` for the default address, or a free port if it is taken.
+    pub(crate) listen: Option<AdminAddress>,
+}
+
+/// `[cache]`
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Cache {
+    #[serde(flatten)]
+    pub(crate) layer: CacheConfig,
+    pub(crate) freshness: FreshnessMode,
+    /// The ceiling of lifetimes; `None` for the profile's.
+    #[serde(with = "optional_duration")]
+    pub(crate) ttl: Option<Duration>,
+    /// How long results of idempotent writes are kept; `None` for the mode's choice.
+    #[serde(with = "optional_duration")]
+    pub(crate) idempotent_ttl: Option<Duration>,
+    /// Whether each result states what the cache did.
+    pub(crate) report: bool,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            layer: CacheConfig::default(),
+            freshness: FreshnessMode::Learned,
+            ttl: None,
+            idempotent_ttl: None,
+            report: false,
+        }
+    }
+}
+
+/// `[limits]`: what holds for all servers.
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Limits {
+    #[serde(flatten)]
+    pub(crate) rate: RateLimitConfig,
+    #[serde(with = "optional_duration")]
+    pub(crate) attempt_timeout: Option<Duration>,
+    #[serde(with = "cap")]
+    pub(crate) progress_cap: Cap,
+}
+
+impl Limits {
+    pub(crate) fn layers(&self) -> LimitsConfig {
+        let mut limits = LimitsConfig::default();
+        limits.rate = self.rate;
+        limits.timeout = TimeoutConfig::default().with_cap(self.progress_cap);
+        limits.attempt_timeout = self.attempt_timeout;
+        limits
+    }
+}
+
+/// How far progress extends an attempt: a number of times its timeout, or a duration.
+mod cap {
+    use super::{
+        Cap, Deserializer, Error, Serializer, Unexpected, Visitor, fmt, parse_duration,
+        show_duration,
+    };
+
+    pub(super) fn serialize<S: Serializer>(cap: &Cap, to: S) -> Result<S::Ok, S::Error> {
+        match cap {
+            Cap::Times(times) => to.serialize_u32(*times),
+            Cap::At(time) => to.serialize_str(&show_duration(*time)),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Cap, D::Error> {
+        struct TimesOrText;
+
+        impl Visitor<'_> for TimesOrText {
+            type Value = Cap;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of times the attempt timeout, or a duration such as \"30m\"")
+            }
+
+            fn visit_i64<E: Error>(self, times: i64) -> Result<Cap, E> {
+                let wrong = |_| E::invalid_value(Unexpected::Signed(times), &self);
+                u32::try_from(times).map(Cap::Times).map_err(wrong)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Cap, E> {
+                parse_duration(text).map(Cap::At).map_err(E::custom)
+            }
+        }
+
+        from.deserialize_any(TimesOrText)
+    }
+}
+
+/// `[breaker]`: of each server and tool.
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Breaker {
+    pub(crate) failures: u32,
+    pub(crate) failure_rate: Option<f64>,
+    #[serde(with = "optional_duration")]
+    pub(crate) slow_after: Option<Duration>,
+    pub(crate) slow_rate: Option<f64>,
+    #[serde(with = "duration")]
+    pub(crate) window: Duration,
+    #[serde(with = "duration")]
+    pub(crate) open_for: Duration,
+    pub(crate) probes: u32,
+    pub(crate) server: ServerBreaker,
+}
+
+/// `[breaker.server]`: of each server as a whole.
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct ServerBreaker {
+    pub(crate) failures: u32,
+    #[serde(with = "duration")]
+    pub(crate) open_for: Duration,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        let layer = BreakerConfig::default();
+        Self {
+            failures: layer.failures,
+            failure_rate: None,
+            slow_after: None,
+            slow_rate: None,
+            window: layer.window,
+            open_for: layer.open_time,
+            probes: layer.probes,
+            server: ServerBreaker::default(),
+        }
+    }
+}
+
+impl Default for ServerBreaker {
+    fn default() -> Self {
+        let layer = BreakerConfig::server();
+        Self {
+            failures: layer.failures,
+            open_for: layer.open_time,
+        }
+    }
+}
+
+impl Breaker {
+    /// Which share of calls must be slow, if only `slow_after` is given.
+    const SLOW_RATE: f64 = 0.5;
+
+    pub(crate) fn layer(&self) -> BreakerConfig {
+        let mut config = opening(BreakerConfig::default(), self.failures, self.open_for)
+            .with_window(self.window)
+            .with_probes(self.probes);
+        if let Some(share) = self.failure_rate {
+            config = config.with_failure_rate(percent(share));
+        }
+        if let Some(after) = self.slow_after {
+            let share = self.slow_rate.unwrap_or(Self::SLOW_RATE);
+            config = config.with_slow_calls(after, percent(share));
+        }
+        config
+    }
+}
+
+impl ServerBreaker {
+    pub(crate) fn layer(&self) -> BreakerConfig {
+        opening(BreakerConfig::server(), self.failures, self.open_for)
+    }
+}
+
+fn opening(layer: BreakerConfig, failures: u32, open: Duration) -> BreakerConfig {
+    let longest = layer.max_open_time.max(open);
+    layer
+        .with_failures(failures)
+        .with_open_time(open)
+        .with_max_open_time(longest)
+}
+
+/// Rounds up: a share above 0 is at least 1 %.
+fn percent(share: f64) -> u32 {
+    let of = |percent: &u32| f64::from(*percent) >= share * 100.0;
+    (0..=100).find(of).unwrap_or(100)
+}
+
+/// `[discovery]`: how servers are asked for their tools.
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Discovery {
+    #[serde(with = "duration")]
+    pub(crate) timeout: Duration,
+}
+
+impl Default for Discovery {
+    fn default() -> Self {
+        Self {
+            timeout: DiscoveryConfig::default().timeout,
+        }
+    }
+}
+
+/// `[router]`
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Router {
+    #[serde(flatten)]
+    pub(crate) layer: RouterConfig,
+    pub(crate) ping: Switch<PingConfig>,
+}
+
+/// `[audit]`: which calls are recorded, and where.
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Audit {
+    /// `None` if no call is recorded.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) record: AuditScope,
+    pub(crate) open_world_path: Option<PathBuf>,
+    #[serde(with = "size")]
+    pub(crate) max_bytes: u64,
+    #[serde(with = "duration")]
+    pub(crate) max_age: Duration,
+    pub(crate) keep_files: Option<u64>,
+    #[serde(with = "fsync")]
+    pub(crate) fsync: Fsync,
+    pub(crate) on_full: OnFull,
+    pub(crate) on_failure: OnFailure,
+    pub(crate) arguments: Bodies,
+    pub(crate) results: Bodies,
+    pub(crate) redact: Vec<String>,
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self {
+            path: None,
+            record: AuditScope::Mutating,
+            open_world_path: None,
+            max_bytes: AuditConfig::DEFAULT_MAX_BYTES,
+            max_age: AuditConfig::DEFAULT_MAX_AGE,
+            keep_files: None,
+            fsync: Fsync::default(),
+            on_full: OnFull::default(),
+            on_failure: OnFailure::default(),
+            arguments: Bodies::default(),
+            results: Bodies::default(),
+            redact: Vec::new(),
+            key_file: None,
+        }
+    }
+}
+
+impl Audit {
+    /// Returns the settings of a log at the path.
+    pub(crate) fn layer(&self, path: PathBuf) -> AuditConfig {
+        let ours = Redactor::DEFAULT_NAMES;
+        let names = ours
+            .into_iter()
+            .chain(self.redact.iter().map(String::as_str));
+        let config = AuditConfig::new(path)
+            .with_max_bytes(self.max_bytes)
+            .with_max_age(self.max_age)
+            .with_keep_files(self.keep_files)
+            .with_fsync(self.fsync)
+            .with_on_full(self.on_full)
+            .with_on_failure(self.on_failure)
+            .with_arguments(self.arguments)
+            .with_results(self.results)
+            .with_redactor(Redactor::new(names, AuditConfig::DEFAULT_MAX_TEXT));
+        match &self.open_world_path {
+            Some(path) => config.with_open_world_path(path),
+            None => config,
+        }
+    }
+}
+
+/// When records are brought to the disk: a word, or the time between two times.
+mod fsync {
+    use super::{
+        Deserialize, Deserializer, Error, Fsync, Serializer, parse_duration, show_duration,
+    };
+
+    pub(super) fn serialize<S: Serializer>(fsync: &Fsync, to: S) -> Result<S::Ok, S::Error> {
+        match fsync {
+            Fsync::EveryRecord => to.serialize_str("every_record"),
+            Fsync::Interval(time) => to.serialize_str(&show_duration(*time)),
+            _ => to.serialize_str("never"),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Fsync, D::Error> {
+        let text = String::deserialize(from)?;
+        match (text.as_str(), parse_duration(&text)) {
+            ("every_record", _) => Ok(Fsync::EveryRecord),
+            ("never", _) => Ok(Fsync::Never),
+            (_, Ok(time)) => Ok(Fsync::Interval(time)),
+            (_, Err(_)) => Err(D::Error::custom(format!(
+                "expected \"every_record\", \"never\", or a duration such as \"1s\", found {text:?}"
+            ))),
+        }
+    }
+}
+
+/// `[telemetry]`. A key without a value has that of the environment, or the exporter's default.
+#[derive(Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Telemetry {
+    #[serde(serialize_with = "optional_url")]
+    pub(crate) otlp_endpoint: Option<String>,
+    #[serde(serialize_with = "names")]
+    pub(crate) otlp_headers: BTreeMap<String, String>,
+    pub(crate) sampling: Option<f64>,
+    pub(crate) service_name: Option<String>,
+    pub(crate) baggage: Vec<String>,
+    pub(crate) record_arguments: bool,
+    pub(crate) record_results: bool,
+    pub(crate) redact: Vec<String>,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            otlp_endpoint: None,
+            otlp_headers: BTreeMap::new(),
+            sampling: None,
+            service_name: None,
+            baggage: Vec::new(),
+            record_arguments: false,
+            record_results: false,
+            redact: Redactor::DEFAULT_NAMES.map(Into::into).into(),
+        }
+    }
+}
+
+/// Without the values of headers, which are keys.
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = serde_json::to_value(self).map_err(|_| fmt::Error)?;
+        write!(f, "Telemetry({shown})")
+    }
+}
+
+/// The name of a preset.
+pub(super) mod profile {
+    use super::{Deserialize, Deserializer, Error, Profile, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        profile: &Profile,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(profile.name)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Profile, D::Error> {
+        let name = String::deserialize(from)?;
+        Profile::by_name(&name).ok_or_else(|| D::Error::unknown_variant(&name, Profile::NAMES))
+    }
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    parse_listen(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Shows the names of secrets without their values.
+pub(super) fn names<S: Serializer>(
+    secrets: &BTreeMap<String, String>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_seq(secrets.keys())
+}
+
+/// Shows a URL without its secrets.
+#[expect(clippy::ref_option, reason = "serde passes references to fields")]
+pub(super) fn optional_url<S: Serializer>(url: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+    url.as_deref().map(redact::url).serialize(to)
+}
+
+/// Returns a size as this machine counts it.
+pub(crate) fn as_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,267 @@
+//! `[servers.ID]`: how a server is reached and called, and what the operator says about its tools.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use callward::cache::{StateGroup, ToolScopes};
+use callward::core::human::{duration, optional_duration, size};
+use callward::core::redact;
+use callward::limit::{ConcurrencyLimitLayer, Shed};
+use callward::{
+    Annotations, ArgumentRule, Caching, Instances, ReplicaSetId, ServerId, ToolName, Trust, Weight,
+};
+use callward_mcp::upstream::EraChoice;
+use callward_mcp::wire::DEFAULT_MAX_LINE;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use super::sections::{names, optional_url};
+
+/// The table of a server as it is written.
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Server {
+    pub(crate) command: Option<String>,
+    #[serde(serialize_with = "words")]
+    pub(crate) args: Vec<String>,
+    #[serde(serialize_with = "names")]
+    pub(crate) env: BTreeMap<String, String>,
+    #[serde(serialize_with = "optional_url")]
+    pub(crate) url: Option<String>,
+    #[serde(serialize_with = "names")]
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) set: Option<String>,
+    pub(crate) weight: u32,
+    pub(crate) categories: Vec<String>,
+    pub(crate) capabilities: Vec<String>,
+    pub(crate) zone: Option<String>,
+    /// What a call costs here, for each unit of its tool's cost.
+    pub(crate) cost_factor: f64,
+    pub(crate) trust: Trust,
+    pub(crate) prefix: Prefix,
+    pub(crate) max_concurrent: usize,
+    pub(crate) max_waiting: usize,
+    pub(crate) shed: Shed,
+    pub(crate) max_concurrent_per_tool: Option<usize>,
+    pub(crate) calls_per_minute: Option<f64>,
+    /// `None` if the server declares whether it takes them.
+    pub(crate) idempotency_keys: Option<bool>,
+    /// `None` if the server shows whether it keeps state for its clients.
+    pub(crate) instances: Option<Instances>,
+    /// `None` for 1, or 0 if there is only one instance.
+    pub(crate) spare: Option<usize>,
+    #[serde(with = "duration")]
+    pub(crate) idle: Duration,
+    pub(crate) max_instances: usize,
+    pub(crate) era: EraChoice,
+    #[serde(with = "size")]
+    pub(crate) max_message: u64,
+    /// Which other sets share its state.
+    pub(crate) state: StateGroup,
+    #[serde(with = "optional_duration")]
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) cache: Option<bool>,
+    pub(crate) annotations: Table,
+    pub(crate) tools: BTreeMap<String, Table>,
+}
+
+/// Hints as written; those of a tool may have other keys beside them. They are checked one by one,
+/// so that each fault is reported at its own line.
+pub(crate) type Table = BTreeMap<String, toml::Value>;
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            url: None,
+            headers: BTreeMap::new(),
+            set: None,
+            weight: Weight::DEFAULT.get(),
+            categories: Vec::new(),
+            capabilities: Vec::new(),
+            zone: None,
+            cost_factor: 1.0,
+            trust: Trust::default(),
+            prefix: Prefix::default(),
+            max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
+            max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
+            shed: Shed::default(),
+            max_concurrent_per_tool: None,
+            calls_per_minute: None,
+            idempotency_keys: None,
+            instances: None,
+            spare: None,
+            idle: Duration::from_secs(300),
+            max_instances: 32,
+            era: EraChoice::default(),
+            max_message: DEFAULT_MAX_LINE as u64,
+            state: StateGroup::default(),
+            ttl: None,
+            cache: None,
+            annotations: Table::new(),
+            tools: BTreeMap::new(),
+        }
+    }
+}
+
+/// Shows arguments of a command without secrets.
+fn words<S: Serializer>(args: &[String], to: S) -> Result<S::Ok, S::Error> {
+    match args {
+        [] => to.collect_seq(args),
+        args => to.serialize_str(&redact::command("", args)),
+    }
+}
+
+/// What comes before a tool's name in the names that clients see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    /// The replica set's name.
+    #[default]
+    Set,
+    /// Nothing: `prefix = false`.
+    None,
+    Named(String),
+}
+
+impl Serialize for Prefix {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Set => to.serialize_none(),
+            Self::None => to.serialize_bool(false),
+            Self::Named(name) => to.serialize_str(name),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Prefix {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct NameOrFalse;
+
+        impl Visitor<'_> for NameOrFalse {
+            type Value = Prefix;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name, or `false` for unprefixed tools")
+            }
+
+            fn visit_bool<E: Error>(self, on: bool) -> Result<Prefix, E> {
+                Ok(if on { Prefix::Set } else { Prefix::None })
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Prefix, E> {
+                Ok(Prefix::Named(name.to_owned()))
+            }
+        }
+
+        from.deserialize_any(NameOrFalse)
+    }
+}
+
+/// A server whose table was checked.
+#[derive(Clone)]
+pub(crate) struct ServerConfig {
+    pub(crate) id: ServerId,
+    pub(crate) set: ReplicaSetId,
+    pub(crate) prefix: Option<String>,
+    pub(crate) caching: Option<Caching>,
+    pub(crate) defaults: Annotations,
+    pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
+    /// The rest of the table.
+    pub(crate) table: Server,
+}
+
+/// Without secrets.
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            id,
+            set,
+            prefix,
+            caching,
+            defaults,
+            tools,
+            table,
+        } = self;
+        let table = serde_json::to_value(table).map_err(|_| fmt::Error)?;
+        write!(
+            f,
+            "Server({id} {set} {prefix:?} {caching:?} {defaults:?} {tools:?} {table})"
+        )
+    }
+}
+
+impl ServerConfig {
+    /// Describes a child process with the defaults of the file.
+    pub(crate) fn command(id: ServerId, program: String, args: Vec<String>) -> Self {
+        let table = Server {
+            command: Some(program),
+            args,
+            ..Server::default()
+        };
+        Self::new(id, table)
+    }
+
+    /// Describes an endpoint with the defaults of the file.
+    pub(crate) fn url(id: ServerId, url: String) -> Self {
+        let table = Server {
+            url: Some(url),
+            ..Server::default()
+        };
+        Self::new(id, table)
+    }
+
+    fn new(id: ServerId, table: Server) -> Self {
+        Self {
+            set: ReplicaSetId::from(id.clone()),
+            id,
+            prefix: None,
+            caching: None,
+            defaults: Annotations::default(),
+            tools: BTreeMap::new(),
+            table,
+        }
+    }
+
+    /// Returns the table as it is shown: its target and hints left out, tools with their settings.
+    pub(super) fn shown(&self) -> Value {
+        let mut shown = json!(self.table);
+        if let Value::Object(table) = &mut shown {
+            let elsewhere = [
+                "command", "args", "env", "url", "headers", "set", "weight", "prefix",
+            ];
+            table.retain(|key, _| !elsewhere.contains(&key.as_str()));
+        }
+        shown
+    }
+}
+
+/// What the operator says about one tool.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ToolConfig {
+    pub(crate) hints: Annotations,
+    /// The first that matches a call's arguments wins.
+    pub(crate) rules: Vec<ArgumentRule>,
+    /// Which state its calls read and write.
+    pub(crate) scopes: ToolScopes,
+    /// The tool that shows whether a call with an unknown outcome took effect.
+    pub(crate) verify_with: Option<ToolName>,
+    /// Whether its results are kept, and for how long.
+    pub(crate) caching: Option<Caching>,
+    /// How many calls of it this server gets at once.
+    pub(crate) max_concurrent: Option<usize>,
+}
+
+impl ToolConfig {
+    /// Returns `true` if a setting holds for the whole replica set.
+    pub(crate) fn speaks_for_set(&self) -> bool {
+        let own = Self {
+            max_concurrent: self.max_concurrent,
+            ..Self::default()
+        };
+        *self != own
+    }
+}

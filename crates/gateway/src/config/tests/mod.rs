@@ -1,0 +1,333 @@
+//! A table of files that must be refused, and what is said about each; and of files that are fine.
+
+mod defaults;
+mod limits;
+mod pages;
+mod router;
+mod servers;
+mod telemetry;
+
+use super::*;
+
+pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("t.toml"), text)
+}
+
+/// Demands that a file be refused with this one fault.
+pub(super) fn is_refused(text: &str, line: usize, key: &str, expected: &str) {
+    // the good server follows, so that lines are those of the fault alone
+    let error = parse(&format!("{text}[servers.a]\ncommand = \"x\"\n")).unwrap_err();
+    let [fault] = error.faults() else {
+        panic!("one fault expected in {text:?}:\n{error}");
+    };
+    assert_eq!(fault.line, Some(line), "{text:?}: {error}");
+    assert_eq!(fault.key, key, "{text:?}: {error}");
+    assert!(fault.message.contains(expected), "{text:?}: {error}");
+    assert!(
+        error.to_string().starts_with(&format!("t.toml:{line}:")),
+        "{error}"
+    );
+}
+
+#[test]
+fn bad_files_are_refused_with_line_key_and_what_was_expected() {
+    for (text, line, key, expected) in [
+        (
+            "profile = \"lax\"\n",
+            1,
+            "profile",
+            "`standard`, `strict`, `neurolink`, `mcpgate`, `epd`",
+        ),
+        ("\nrules = 3\n", 2, "rules", "as a string"),
+        ("call_deadline = 120\n", 1, "call_deadline", "\"30s\""),
+        (
+            "call_deadline = \"0s\"\n",
+            1,
+            "call_deadline",
+            "more than zero",
+        ),
+        ("colour = 1\n", 1, "colour", "`profile`"),
+        (
+            "[http]\nlisten = \"here\"\n",
+            2,
+            "http.listen",
+            "127.0.0.1:7420",
+        ),
+        (
+            "[http]\nallowed_hosts = []\n",
+            2,
+            "http.allowed_hosts",
+            "at least one",
+        ),
+        (
+            "[http]\nallowed_hosts = [\"h:http\"]\n",
+            2,
+            "http.allowed_hosts",
+            "a host",
+        ),
+        (
+            "[http]\nallowed_origins = [\"here\"]\n",
+            2,
+            "http.allowed_origins",
+            "scheme",
+        ),
+        ("[http]\ndrain = \"soon\"\n", 2, "http.drain", "\"30s\""),
+        ("[http]\nport = 1\n", 2, "http.port", "`listen`"),
+        (
+            "[cache]\nmax_bytes = \"much\"\n",
+            2,
+            "cache.max_bytes",
+            "64MiB",
+        ),
+        (
+            "[cache]\nmax_bytes = 10\nmax_item_bytes = 11\n",
+            3,
+            "cache.max_item_bytes",
+            "at most",
+        ),
+        (
+            "[cache]\npartition = \"all\"\n",
+            2,
+            "cache.partition",
+            "`principal` or `shared`",
+        ),
+        (
+            "[retry]\nmax_attempts = 0\n",
+            2,
+            "retry.max_attempts",
+            "1 or more",
+        ),
+        (
+            "[cache]\nstale_if_error = \"400d\"\n",
+            2,
+            "cache.stale_if_error",
+            "a year",
+        ),
+        (
+            "[cache]\nsettle = \"500ms\"\n",
+            2,
+            "cache.settle",
+            "from 1s to 10m",
+        ),
+        (
+            "[cache]\nreport = \"yes\"\n",
+            2,
+            "cache.report",
+            "a boolean",
+        ),
+        ("[retry]\nbudget = 1.5\n", 2, "retry.budget", "0.0 to 1.0"),
+        (
+            "[retry]\nmax_pause = \"0s\"\n",
+            2,
+            "retry.max_pause",
+            "need a pause",
+        ),
+        (
+            "[retry]\njitter = \"some\"\n",
+            2,
+            "retry.jitter",
+            "`decorrelated`",
+        ),
+        ("[retry]\nbudget = nan\n", 2, "retry.budget", "0.0 to 1.0"),
+        (
+            "[breaker]\nfailures = -1\n",
+            2,
+            "breaker.failures",
+            "expected u32",
+        ),
+        (
+            "[breaker]\nopen_for = \"0s\"\n",
+            2,
+            "breaker.open_for",
+            "more than zero",
+        ),
+        (
+            "[breaker]\nfailures = 0\n",
+            2,
+            "breaker.failures",
+            "together with",
+        ),
+        (
+            "[breaker]\nfailure_rate = 50.0\n",
+            2,
+            "breaker.failure_rate",
+            "up to 1.0",
+        ),
+        (
+            "[breaker]\nslow_rate = 0.5\n",
+            2,
+            "breaker.slow_rate",
+            "`slow_after`",
+        ),
+        (
+            "[breaker]\nslow_after = \"0s\"\n",
+            2,
+            "breaker.slow_after",
+            "every call would be slow",
+        ),
+        (
+            "[breaker.server]\nfailures = 0\n",
+            2,
+            "breaker.server.failures",
+            "1 or more",
+        ),
+        (
+            "[discovery]\ntimeout = \"1s\"\n",
+            2,
+            "discovery.timeout",
+            "5 s or more",
+        ),
+        (
+            "[router]\nstrategy = \"best\"\n",
+            2,
+            "router.strategy",
+            "`least_connections`",
+        ),
+    ] {
+        is_refused(text, line, key, expected);
+    }
+}
+
+#[test]
+fn a_text_that_is_not_toml_is_refused_at_its_line() {
+    for (text, line, expected) in [
+        ("profile = \"standard\"\n[http\n", 2, "unclosed table"),
+        (
+            "profile = \"strict\"\n\nprofile = \"epd\"\n",
+            3,
+            "another `profile`",
+        ),
+        (
+            "[http]\nlisten = \"1\"\nlisten = \"2\"\n",
+            3,
+            "another `listen`",
+        ),
+        (
+            "{\n  \"mcpServers\": {\n    \"a\": { \"command\": \"x\" }\n  }\n}\n",
+            1,
+            "found JSON",
+        ),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.faults()[0].line, Some(line), "{error}");
+        assert!(error.faults()[0].message.contains(expected), "{error}");
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), b"rules = \"standard\"\n# caf\xe9\n").unwrap();
+    let error = Config::load(file.path()).unwrap_err().to_string();
+    assert!(error.contains(":2:6: expected UTF-8 text"), "{error}");
+}
+
+#[test]
+fn every_unknown_key_and_wrong_type_is_reported_at_once() {
+    let error = parse(
+        "call_deadline = 3\ncach = 1\n[http]\nlisten = 5\nport = 1\nmetrics = \"on\"\n\
+         max_bodies = true\n[cache]\nburts = \"1s\"\nreport = 1\n[retry]\nmax_attempts = \"x\"\n\
+         budget = 2.0\n[servers.a]\ncomand = \"x\"\nweight = \"y\"\nenv = { A = 1 }\n\
+         [servers.a.tools.t]\nreadonlyHint = true\n[servers]\nb = 1\n",
+    );
+    let error = error.unwrap_err();
+    let found: Vec<_> = error.faults().iter().map(|fault| &*fault.key).collect();
+    let expected = [
+        "call_deadline",
+        "cach",
+        "http.listen",
+        "http.port",
+        "http.metrics",
+        "http.max_bodies",
+        "cache.burts",
+        "cache.report",
+        "retry.max_attempts",
+        "retry.budget",
+        "servers.a.comand",
+        "servers.a.weight",
+        "servers.a.env.A",
+        "servers.a.tools.t.readonlyHint",
+        "servers.b",
+    ];
+    assert_eq!(found, expected, "{error}");
+    for hint in ["`cache`?", "`burst`?", "`command`?", "`readOnlyHint`?"] {
+        assert!(error.to_string().contains(hint), "{hint} in {error}");
+    }
+}
+
+#[test]
+fn a_file_without_servers_is_refused() {
+    let error = parse("profile = \"strict\"\n").unwrap_err();
+    assert_eq!(
+        error.to_string().matches("[servers.NAME]").count(),
+        1,
+        "{error}"
+    );
+}
+
+#[test]
+fn every_problem_is_reported_in_the_order_of_the_file() {
+    let error =
+        parse("[retry]\nmax_attempts = 0\n[breaker]\nfailures = 0\n[servers.a]\n").unwrap_err();
+    let lines: Vec<_> = error.faults().iter().map(|fault| fault.line).collect();
+    assert_eq!(lines, [Some(2), Some(4), Some(5)], "{error}");
+}
+
+#[test]
+fn what_a_file_leaves_out_is_the_default() {
+    let config = parse("[servers.a]\ncommand = \"x\"\n").unwrap();
+    assert_eq!(config.http.listen.to_string(), "127.0.0.1:7420");
+    assert_eq!(config.profile, Profile::standard());
+    assert_eq!(config.cache.layer.max_bytes, 64 << 20);
+    let server = &config.servers[0];
+    assert_eq!(server.prefix.as_deref(), Some("a"));
+    assert_eq!((server.table.weight, server.table.max_concurrent), (50, 64));
+}
+
+#[test]
+fn every_profile_is_known_by_its_name() {
+    for profile in Profile::all() {
+        let text = format!(
+            "profile = \"{}\"\n[servers.a]\ncommand = \"x\"\n",
+            profile.name
+        );
+        assert_eq!(parse(&text).unwrap().profile, profile);
+    }
+    let error = parse("profile = \"stric\"\n[servers.a]\ncommand = \"x\"\n").unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains(":1:11: `profile`"), "{said}");
+    for name in Profile::NAMES {
+        assert!(said.contains(&format!("`{name}`")), "{name} in {said}");
+    }
+}
+
+#[test]
+fn prefix_and_set_are_what_they_say() {
+    let config = parse(
+        "[servers.a]\ncommand = \"x\"\nset = \"s\"\n[servers.b]\nurl = \"http://h:1/mcp\"\nprefix = false\n\
+         [servers.c]\ncommand = \"x\"\nprefix = \"p\"\n",
+    )
+    .unwrap();
+    let prefixes: Vec<_> = config
+        .servers
+        .iter()
+        .map(|server| server.prefix.as_deref())
+        .collect();
+    assert_eq!(prefixes, [Some("s"), None, Some("p")]);
+}
+
+#[test]
+fn idempotent_writes_have_one_switch() {
+    let config =
+        parse("[cache]\nidempotent_writes = false\n[servers.a]\ncommand = \"x\"\n").unwrap();
+    assert_eq!(config.profile.idempotent_ttl, None);
+}
+
+#[test]
+fn an_address_may_be_a_port_or_a_name() {
+    for (text, want) in [
+        ("7420", "127.0.0.1:7420"),
+        ("localhost:0", "127.0.0.1:0"),
+        ("0.0.0.0:80", "0.0.0.0:80"),
+        ("[::1]:80", "[::1]:80"),
+    ] {
+        assert_eq!(parse_listen(text).unwrap().to_string(), want);
+    }
+    assert!(parse_listen("example.org:80").is_err());
+}

@@ -1,0 +1,59 @@
+//! The functions of NeuroLink that differ from those of core.
+
+use callward_core::{Annotations, RuleSet, Subject};
+use serde_json::{Map, Value};
+
+/// Does what `inferAnnotations` does; `None` where it throws a `TypeError`. An empty text is not a
+/// missing one.
+pub(super) fn infer(name: Option<&str>, description: Option<&str>) -> Option<Annotations> {
+    let subject = Subject::new(name?).with_description(description?);
+    Some(RuleSet::Neurolink.infer(&subject).into_annotations())
+}
+
+/// Does what `validateAnnotations` does, on the object as it was written: a `null` number is
+/// wrong, an unknown level is not, and any number of bad tags is one error.
+pub(super) fn validate(hints: &Map<String, Value>) -> Vec<&'static str> {
+    let mut errors = Vec::new();
+    let is_true = |key: &str| hints.get(key).is_some_and(is_truthy);
+    if is_true("readOnlyHint") && is_true("destructiveHint") {
+        errors.push("Tool cannot be both readOnly and destructive - these are conflicting hints");
+    }
+    for (key, error) in [
+        (
+            "rateLimitHint",
+            "rateLimitHint must be a non-negative number",
+        ),
+        (
+            "estimatedDuration",
+            "estimatedDuration must be a non-negative number",
+        ),
+        ("costHint", "costHint must be a non-negative number"),
+    ] {
+        let valid = |value: &Value| value.as_f64().is_some_and(|n| n.is_finite() && n >= 0.0);
+        if hints.get(key).is_some_and(|value| !valid(value)) {
+            errors.push(error);
+        }
+    }
+    let is_bad = |tag: &Value| tag.as_str().is_none_or(str::is_empty);
+    let tags = hints.get("tags").and_then(Value::as_array);
+    if tags.is_some_and(|tags| tags.iter().any(is_bad)) {
+        errors.push("All tags must be non-empty strings");
+    }
+    errors
+}
+
+/// Does what `isSafeToRetry` does, which does not look at `destructiveHint`.
+pub(super) fn is_safe_to_retry(hints: &Annotations) -> bool {
+    hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
+}
+
+/// What JavaScript takes for true. Hints are booleans, but nothing made sure of it.
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}
