@@ -178,7 +178,11 @@ impl BreakerConfig {
         let is_slow = self.slow_calls.is_none_or(|slow| !slow.after.is_zero());
         let (window, longest) = (self.window, self.max_open_time);
         let rules = [
-            (opens, "failures", "is 0, and no share of calls opens it"),
+            (
+                opens,
+                "failures",
+                "is 0, and no share of calls opens it; set one of the two",
+            ),
             (is_share(failed), "failure_rate", NO_SHARE),
             (is_share(slow), "slow_calls.rate", NO_SHARE),
             (
@@ -186,17 +190,17 @@ impl BreakerConfig {
                 "slow_calls.after",
                 "is 0; every call would be slow",
             ),
-            (window >= MIN_WINDOW, "window", "is below 10 ms"),
+            (window >= MIN_WINDOW, "window", "is below 10 ms; use more"),
             (window <= MAX_TIME, "window", "is above a day"),
-            (self.min_calls > 0, "min_calls", "is 0"),
-            (!self.open_time.is_zero(), "open_time", "is 0"),
+            (self.min_calls > 0, "min_calls", "is 0; use 1 or more"),
+            (!self.open_time.is_zero(), "open_time", "is 0; use more"),
             (
                 longest >= self.open_time,
                 "max_open_time",
                 "is below open_time",
             ),
             (longest <= MAX_TIME, "max_open_time", "is above a day"),
-            (self.probes > 0, "probes", "is 0; it would never close"),
+            (self.probes > 0, "probes", "is 0; use 1 or more"),
         ];
         match rules.into_iter().find(|(holds, ..)| !holds) {
             Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),

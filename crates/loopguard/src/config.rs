@@ -101,7 +101,7 @@ impl LoopGuardConfig {
             (
                 self.failures > 0,
                 "failures",
-                "is 0, which would answer every call",
+                "is 0, which would answer every call; use 1 or more",
             ),
             (
                 !wait.is_zero(),
