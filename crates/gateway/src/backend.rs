@@ -19,11 +19,11 @@ use futures_util::StreamExt as _;
 use crate::inflight::Inflight;
 use crate::instructions;
 use crate::record::Recorder;
-use crate::report::Reports;
+use crate::report::{self, Reports};
 use crate::started::Started;
 use crate::view::PlanView;
 
-/// Under which key of the list's `_meta` the plans are.
+/// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
 
 /// Serves a stack. Clones share everything.
@@ -175,6 +175,20 @@ impl Backend for StackBackend {
         listing
     }
 
+    fn list_meta(&self, asked: &Bytes) -> Option<Bytes> {
+        if !report::is_asked(asked, PLANS) {
+            return None;
+        }
+        let catalogue = self.stack.catalogue();
+        let plans: BTreeMap<&str, PlanView> = catalogue
+            .entries()
+            .iter()
+            .map(|entry| (entry.client_name(), PlanView::of(entry.tool())))
+            .collect();
+        let meta = serde_json::to_vec(&BTreeMap::from([(PLANS, plans)]));
+        meta.ok().map(Bytes::from)
+    }
+
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
         if self.started.is_finished() {
             return None;
@@ -253,22 +267,12 @@ impl Backend for StackBackend {
     }
 }
 
-/// Lists the tools with the servers' own bytes. The plans stand beside them, in `_meta`.
+/// Lists the tools with the servers' own bytes.
 fn list(catalogue: &Catalogue) -> ToolListing {
     let tools = catalogue
         .entries()
         .iter()
         .map(|entry| entry.listed().clone())
         .collect();
-    let plans: BTreeMap<&str, PlanView> = catalogue
-        .entries()
-        .iter()
-        .map(|entry| (entry.client_name(), PlanView::of(entry.tool())))
-        .collect();
-    let listing = ToolListing::new(catalogue.generation(), tools);
-    match serde_json::to_vec(&BTreeMap::from([(PLANS, plans)])) {
-        Ok(meta) => listing.with_meta(Bytes::from(meta)),
-        // plain data always has a JSON form; without it the tools are listed all the same
-        Err(_) => listing,
-    }
+    ToolListing::new(catalogue.generation(), tools)
 }

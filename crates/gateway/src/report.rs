@@ -95,7 +95,7 @@ struct Report {
 }
 
 /// Returns `true` if a request's `_meta` has `true` under this key.
-fn is_asked(meta: &Bytes, key: &str) -> bool {
+pub(crate) fn is_asked(meta: &Bytes, key: &str) -> bool {
     // metadata never fails a call: what cannot be read asks for nothing
     object::get_member(meta, key).ok().flatten() == Some(b"true")
 }

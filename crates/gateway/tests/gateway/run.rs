@@ -43,9 +43,12 @@ async fn a_prefix_stands_before_every_name_and_nothing_else_changes() {
 }
 
 #[tokio::test]
-async fn the_plans_travel_beside_the_list() {
+async fn plans_come_beside_the_list_on_request() {
     let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     let list = wrapped.request("tools/list", json!({})).await;
+    assert_eq!(list["result"].get("_meta"), None);
+    let asked = json!({"_meta": {"io.callward/plans": true}});
+    let list = wrapped.request("tools/list", asked).await;
     let plans = &list["result"]["_meta"]["io.callward/plans"];
     assert_eq!(plans["delete_order"]["effect"], "destructive");
     assert_eq!(plans["delete_order"]["confirm"], true);

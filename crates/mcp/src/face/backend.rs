@@ -19,6 +19,13 @@ pub trait Backend: Send + Sync + 'static {
     /// cheap, and the same generation must mean the same content.
     fn tools(&self) -> Arc<ToolListing>;
 
+    /// Returns the `_meta` object that the list has for a request with this `_meta`, as raw JSON.
+    /// Default: none.
+    fn list_meta(&self, asked: &Bytes) -> Option<Bytes> {
+        let _ = asked;
+        None
+    }
+
     /// Returns what the answer to a request has to wait for while servers are starting; `None` if
     /// it need not. Anyone who implements it bounds the wait. Default: nothing.
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
@@ -131,26 +138,13 @@ pub struct ToolListing {
     pub generation: u64,
     /// The tools as raw JSON objects, with the names clients see, in a stable order.
     pub tools: Vec<Bytes>,
-    /// The `_meta` object of the list, as raw JSON.
-    pub meta: Option<Bytes>,
 }
 
 impl ToolListing {
     /// Takes the tools.
     #[must_use]
     pub const fn new(generation: u64, tools: Vec<Bytes>) -> Self {
-        Self {
-            generation,
-            tools,
-            meta: None,
-        }
-    }
-
-    /// Adds the `_meta` object of the list.
-    #[must_use]
-    pub fn with_meta(mut self, meta: Bytes) -> Self {
-        self.meta = Some(meta);
-        self
+        Self { generation, tools }
     }
 }
 

@@ -62,15 +62,17 @@ impl Written {
         }
     }
 
-    /// Returns the whole result object.
-    pub(super) fn result(&self, era: Era) -> &Bytes {
-        match era {
-            Era::Legacy => self.legacy.get_or_init(|| self.write(era)),
-            Era::Modern => self.modern.get_or_init(|| self.write(era)),
-        }
+    /// Returns the whole result object. One with a `_meta` of its own is written for its request.
+    pub(super) fn result(&self, era: Era, meta: Option<&Bytes>) -> Bytes {
+        let kept = match (era, meta) {
+            (_, Some(meta)) => return self.write(era, meta),
+            (Era::Legacy, None) => &self.legacy,
+            (Era::Modern, None) => &self.modern,
+        };
+        kept.get_or_init(|| self.write(era, b"{}")).clone()
     }
 
-    fn write(&self, era: Era) -> Bytes {
+    fn write(&self, era: Era, meta: &[u8]) -> Bytes {
         let listed = &self.listing.tools;
         let mut tools = Vec::with_capacity(listed.iter().map(|tool| tool.len() + 1).sum());
         for tool in listed {
@@ -87,7 +89,6 @@ impl Written {
             }
             tools.extend_from_slice(tool);
         }
-        let meta = self.listing.meta.as_deref().unwrap_or_default();
         let meta = object::members(meta).unwrap_or_default();
         match era {
             Era::Legacy => legacy(&tools, &meta),
@@ -184,11 +185,11 @@ mod tests {
         // a call looks up its headers, and a long list is not written for that
         assert_eq!((written.legacy.get(), written.modern.get()), (None, None));
         assert_eq!(
-            text(written.result(Era::Legacy)),
+            text(&written.result(Era::Legacy, None)),
             r#"{"tools":[{ "name" : "a", "x": 1e2 },{"name":"b"}]}"#
         );
         assert_eq!(
-            text(written.result(Era::Modern)),
+            text(&written.result(Era::Modern, None)),
             concat!(
                 r#"{"resultType":"complete","tools":[{ "name" : "a", "x": 1e2 },{"name":"b"}],"#,
                 r#""ttlMs":2000,"cacheScope":"private","#,
@@ -199,13 +200,14 @@ mod tests {
 
     #[test]
     fn the_list_s_own_metadata_is_kept_beside_ours() {
-        let listing = ToolListing::new(1, Vec::new())
-            .with_meta(Bytes::from_static(br#"{"x/y":[1], "z":false}"#));
+        let listing = ToolListing::new(1, Vec::new());
         let written = Written::new(Arc::new(listing), FaceInfo::new("gate", "1"));
+        let meta = Bytes::from_static(br#"{"x/y":[1], "z":false}"#);
         assert_eq!(
-            text(written.result(Era::Legacy)),
+            text(&written.result(Era::Legacy, Some(&meta))),
             r#"{"tools":[],"_meta":{"x/y":[1],"z":false}}"#
         );
-        assert!(text(written.result(Era::Modern)).ends_with(r#""x/y":[1],"z":false}}"#));
+        let modern = written.result(Era::Modern, Some(&meta));
+        assert!(text(&modern).ends_with(r#""x/y":[1],"z":false}}"#));
     }
 }

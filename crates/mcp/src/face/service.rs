@@ -123,7 +123,11 @@ impl<B: Backend> Face<B> {
             (_, method::LIST_TOOLS) if request.params.cursor.is_some() => Err(
                 Fault::invalid_params("unknown cursor: the whole list is one page"),
             ),
-            (_, method::LIST_TOOLS) => done(self.listing().result(era)),
+            (_, method::LIST_TOOLS) => {
+                let asked = request.params.meta.as_ref();
+                let meta = asked.and_then(|asked| self.backend.list_meta(asked));
+                done(&self.listing().result(era, meta.as_ref()))
+            }
             (_, method::LIST_PROMPTS) => done(&self.nothing(era, "prompts")),
             (_, method::LIST_RESOURCES) => done(&self.nothing(era, "resources")),
             (_, method::LIST_TEMPLATES) => done(&self.nothing(era, "resourceTemplates")),
