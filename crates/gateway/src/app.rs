@@ -73,6 +73,8 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log, screen: &Screen) -
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Replay(args) => commands::replay::run(args, screen).await,
             Command::Sample(args) => commands::sample::run(args, screen).await,
+            Command::Completions(args) => commands::shell::completions(&args, screen),
+            Command::Man(args) => commands::shell::man(&args, screen),
         }
     });
     runtime.shutdown_timeout(RUNTIME_END);

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callward::{Annotations, ServerId};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::config::{parse_duration, parse_listen};
 
@@ -30,8 +31,8 @@ pub(crate) use recording::{Hints, Recording, ReplayCalls};
 pub(crate) use replay::Replay;
 pub(crate) use servers::{Events, Servers, ServersCommand};
 
-/// An MCP gateway that reads what tools say about themselves, and lets that decide caching,
-/// retries, routing and confirmation of every call.
+/// An MCP gateway that reads each tool's annotations and by them decides caching, retries, routing
+/// and confirmation of every call.
 #[derive(Debug, Parser)]
 #[command(
     name = "callward",
@@ -54,7 +55,16 @@ pub(crate) struct Args {
     /// (default: info for `serve`, error for the rest)
     #[arg(long, global = true, value_name = "LEVEL", env = "CALLWARD_LOG")]
     pub(crate) log: Option<String>,
-    /// The folder for what outlives one run (default: $XDG_STATE_HOME/callward, else
+    /// Form of log lines
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "CALLWARD_LOG_FORMAT",
+        default_value = "text"
+    )]
+    pub(crate) log_format: LogFormat,
+    /// The folder for state that outlives one run (default: $XDG_STATE_HOME/callward, else
     /// ~/.local/state/callward)
     #[arg(long, global = true, value_name = "DIR", env = "CALLWARD_STATE_DIR")]
     pub(crate) state_dir: Option<PathBuf>,
@@ -63,40 +73,66 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+/// Form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  callward completions bash > ~/.local/share/bash-completion/completions/callward")]
+pub(crate) struct Completions {
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// The folder to write to, one page for each command
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the gateway over HTTP
     Serve(Serve),
-    /// Wrap one MCP server: same tools, same names, with the stack in between
+    /// Wrap one MCP server over stdio: same tools, same names
     Run(Run),
-    /// Say what is made of tools, as JSON lines in and out
+    /// Derive hints and plans from a list of tools, as JSON lines
     Annotate(Annotate),
     /// Check the hints and names of a server's tools, for its author and for CI
     Lint(Lint),
     /// Call one tool, and show how the call went
     Call(Call),
-    /// List the tools and what is made of each
+    /// List the tools with their plans
     Tools(Tools),
-    /// Say what would happen to a call, or to a tool's calls, and why
+    /// Show what would happen to a call of a tool, and why
     Explain(Explain),
-    /// Show what the cache of a running gateway did, or empty it
+    /// Show the cache of a running gateway, or purge it
     Cache(Cache),
     /// Show the breakers of a running gateway, or hold one open or closed
     Breakers(Breakers),
-    /// Show the limits of a running gateway: rates, places, retry budgets, what was refused
+    /// Show the limits of a running gateway: rates, permits, retry budgets, refusals
     Limits(Limits),
-    /// Show the servers of a running gateway, drain one, or change what it weighs
+    /// Show the servers of a running gateway, drain one, or change its weight
     Servers(Servers),
-    /// Follow which server of a running gateway gets which call, and why
+    /// Follow the routing decisions of a running gateway
     Events(Events),
-    /// Read audit logs back: whether they are whole, and what they say
+    /// Verify audit logs, or show their records
     Audit(Audit),
-    /// Show what the stack does, and what it saves, on the embedded sample
+    /// Show what the gateway does, and what it saves, on the embedded sample
     Demo(Demo),
-    /// Say how the cache does on recorded traffic, next to other policies
+    /// Replay recorded traffic through the cache and other policies
     Replay(Replay),
-    /// Serve the sample MCP server itself, without the stack
+    /// Serve the sample MCP server itself, without the gateway
     Sample(Sample),
+    /// Print the completion script of a shell
+    Completions(Completions),
+    /// Write the man pages
+    Man(Man),
 }
 
 #[derive(Debug, clap::Args)]

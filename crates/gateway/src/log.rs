@@ -9,7 +9,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, LogFormat};
 use crate::error::AppError;
 use crate::output::Screen;
 use crate::stderr::Stderr;
@@ -18,6 +18,7 @@ use crate::stderr::Stderr;
 #[derive(Debug)]
 pub(crate) struct Log {
     levels: Targets,
+    format: LogFormat,
 }
 
 impl Log {
@@ -33,13 +34,14 @@ impl Log {
             "error"
         };
         let levels = parse_levels(args.log.as_deref().unwrap_or(default))?;
-        Ok(Self { levels })
+        let format = args.log_format;
+        Ok(Self { levels, format })
     }
 
     /// Starts to log to standard error: standard output carries results, or a protocol. What is
     /// exported does not depend on what is logged. A second start changes nothing.
     pub(crate) fn start(&self, exporter: Option<&Exporter>) {
-        let registry = tracing_subscriber::registry().with(lines(&self.levels));
+        let registry = tracing_subscriber::registry().with(lines(&self.levels, self.format));
         // fails only if there is a subscriber already: this one
         let _ = match exporter {
             None => registry.try_init(),
@@ -50,7 +52,7 @@ impl Log {
 
 /// Writes lines. To write out what a span says of its call takes longer than all layers of the stack, so
 /// the lines stand alone, unless they are asked for in detail.
-fn lines<S>(levels: &Targets) -> impl Layer<S> + Send + Sync
+fn lines<S>(levels: &Targets, format: LogFormat) -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
@@ -59,11 +61,13 @@ where
         in_detail || metadata.is_event() || metadata.target() != names::TARGET
     };
     let shown = filter_fn(shown).with_max_level_hint(LevelFilter::TRACE);
-    tracing_subscriber::fmt::layer()
-        .with_writer(|| Stderr)
-        .with_ansi(Screen::stderr_is_coloured())
-        // one filter of this layer: a filter of all layers would not keep unused spans from being made
-        .with_filter(levels.clone().and(shown))
+    let layer = tracing_subscriber::fmt::layer().with_writer(|| Stderr);
+    let layer = match format {
+        LogFormat::Text => layer.with_ansi(Screen::stderr_is_coloured()).boxed(),
+        LogFormat::Json => layer.json().boxed(),
+    };
+    // a filter of this layer alone: one of all layers would not keep unused spans from being made
+    layer.with_filter(levels.clone().and(shown))
 }
 
 /// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip of

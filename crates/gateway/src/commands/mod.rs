@@ -18,4 +18,5 @@ pub(crate) mod run;
 pub(crate) mod sample;
 pub(crate) mod serve;
 pub(crate) mod servers;
+pub(crate) mod shell;
 pub(crate) mod tools;

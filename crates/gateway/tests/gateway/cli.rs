@@ -289,3 +289,34 @@ async fn output_that_cannot_be_written_is_a_failure() {
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("standard output cannot be written"), "{said}");
 }
+
+#[tokio::test]
+async fn files_for_shells_have_each_command() {
+    let bash = ends(&["completions", "bash"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let man = ends(&["man", folder.path().to_str().unwrap()]).await;
+    assert!(man.status.success(), "{}", text(&man.stderr));
+    for command in ["serve", "explain", "audit verify"] {
+        let page = format!("callward-{}.1", command.replace(' ', "-"));
+        let page = std::fs::read_to_string(folder.path().join(&page)).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+        let word = command.split(' ').next().unwrap();
+        assert!(text(&bash.stdout).contains(word), "{command}");
+    }
+}
+
+#[tokio::test]
+async fn log_lines_are_json_on_request() {
+    let config = tempfile::NamedTempFile::new().unwrap();
+    let dead = "[http]\nlisten = \"127.0.0.1:0\"\n[servers.dead]\ncommand = \"false\"\n";
+    std::fs::write(config.path(), dead).unwrap();
+    let path = config.path().to_str().unwrap();
+    let log = ["--log", "debug", "--log-format", "json"];
+    let done = ends(&[&log[..], &["tools", "--config", path]].concat()).await;
+    let said = text(&done.stderr);
+    let lines = said.lines().filter(|line| line.starts_with('{'));
+    let lines: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(lines.iter().any(|line| line["level"] == "DEBUG"), "{said}");
+}
