@@ -18,8 +18,7 @@ use crate::wire::{InvalidMessage, RpcError, code};
 pub(super) enum RequestError {
     /// The server answered with a JSON-RPC error.
     Refused(RpcError),
-    /// The server refused the request for its headers, with the status the protocol has for that;
-    /// it has not looked at the rest, let alone run it.
+    /// The server refused the request for its headers, with the status the protocol has for that.
     HeadersRefused(RpcError),
     /// The server does not know the session any more. It may have run the request before it said
     /// so.
@@ -228,16 +227,14 @@ fn readable(data: Bytes) -> Option<Bytes> {
     is_readable.then(|| readable::without_lone_surrogates(data))
 }
 
-/// Reads an HTTP answer that is not a success. `rpc` is the JSON-RPC error in its body, if any.
+/// Reads an HTTP answer that is not a success. `rpc` is the JSON-RPC error in its body, if any, and
+/// `text` what the body says otherwise.
 pub(super) fn status(
     status: StatusCode,
     headers: &HeaderMap,
     rpc: Option<RpcError>,
-    in_session: bool,
+    text: &str,
 ) -> RequestError {
-    if status == StatusCode::NOT_FOUND && in_session {
-        return RequestError::SessionGone;
-    }
     let kind = match status.as_u16() {
         401 | 403 | 407 => ErrorKind::Unauthorized,
         // not the caller's fault, whatever its first digit says: the request took too long to
@@ -259,7 +256,7 @@ pub(super) fn status(
             ErrorKind::InvalidCall
         }
     };
-    let said = rpc.as_ref().map_or("", |rpc| &rpc.message);
+    let said = rpc.as_ref().map_or(text, |rpc| &rpc.message);
     let mut message = format!("the server answered HTTP {status}");
     if !said.is_empty() {
         message.push_str(": ");
@@ -378,18 +375,14 @@ mod tests {
         ];
         for (code, kind) in cases {
             let code = StatusCode::from_u16(code).unwrap();
-            let error = status(code, &none, None, false).into_tool_error();
+            let error = status(code, &none, None, "").into_tool_error();
             assert_eq!(error.kind(), kind, "{code}");
             assert_eq!(error.delivery(), Delivery::Answered, "{code}");
             assert_eq!(error.code(), Some(i64::from(code.as_u16())));
         }
         let rpc = || Some(RpcError::new(-32602, "no such tool"));
-        let bad = status(StatusCode::BAD_REQUEST, &none, rpc(), true).into_tool_error();
+        let bad = status(StatusCode::BAD_REQUEST, &none, rpc(), "").into_tool_error();
         assert_eq!((bad.code(), bad.message()), (Some(-32602), "no such tool"));
-        assert!(matches!(
-            status(StatusCode::NOT_FOUND, &none, rpc(), true),
-            RequestError::SessionGone
-        ));
     }
 
     #[test]
@@ -414,7 +407,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::LOCATION, HeaderValue::from_str(to).unwrap());
-            let error = status(StatusCode::FOUND, &headers, None, false).into_tool_error();
+            let error = status(StatusCode::FOUND, &headers, None, "").into_tool_error();
             let message = "the server answered HTTP 302 Found: redirects are not followed";
             let message = match shown {
                 Some(shown) => format!("{message}; the address to configure may be {shown}"),
@@ -429,7 +422,7 @@ mod tests {
         for code in [400, 401, 403, 404, 408, 429, 500, 503] {
             for rpc in [None, Some(RpcError::new(-32600, "no"))] {
                 let code = StatusCode::from_u16(code).unwrap();
-                let error = status(code, &HeaderMap::new(), rpc, false).into_tool_error();
+                let error = status(code, &HeaderMap::new(), rpc, "").into_tool_error();
                 assert_eq!(error.http_status(), Some(code.as_u16()), "{error}");
             }
         }
@@ -491,17 +484,12 @@ mod tests {
 
     #[test]
     fn what_fails_before_the_call_leaves_the_call_unsent() {
-        let busy = status(
-            StatusCode::SERVICE_UNAVAILABLE,
-            &HeaderMap::new(),
-            None,
-            false,
-        );
+        let busy = status(StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new(), None, "");
         let error = busy.before_the_call().into_tool_error();
         assert_eq!(error.delivery(), Delivery::NotSent);
         assert_eq!(error.kind(), ErrorKind::ConnectFailed);
         assert_eq!(error.code(), Some(503));
-        let denied = status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), None, false);
+        let denied = status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), None, "");
         let error = denied.before_the_call().into_tool_error();
         assert_eq!(error.kind(), ErrorKind::Unauthorized);
         assert_eq!(error.delivery(), Delivery::NotSent);

@@ -211,17 +211,13 @@ impl Upstream {
 
     async fn run_untimed(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let ask = Ask::call(call)?;
-        let mut answer = self.request(&ask).await;
+        let answer = self.request(&ask).await;
         if let (Err(RequestError::HeadersRefused(_)), Link::Http(link)) = (&answer, &self.0.link)
             && link.mirrors()
         {
-            // Refused before it ran: our idea of the mirrored arguments is stale. A fresh list
-            // tells; if there is none to be had, the refusal stands. A legacy server may mean
-            // anything by this number, and a modern one that says it with another status may only
-            // pass on what it was told; either may have run the call.
-            if self.list(None).await.is_ok() {
-                answer = self.request(&ask).await;
-            }
+            // What is known of the mirrored arguments is stale: the next attempt has the headers of
+            // a fresh list. The call is not sent again here: the server may have run it all the same.
+            let _refusal_stands = self.list(None).await;
         }
         let body = answer.map_err(RequestError::into_tool_error)?;
         let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);

@@ -62,13 +62,21 @@ async fn a_modern_call_carries_its_headers_and_its_bytes() {
 
 #[tokio::test]
 async fn a_legacy_server_is_found_out_by_what_it_refuses() {
-    for (status, code) in [(400, None), (404, None), (405, None), (200, Some(-32601))] {
+    // the Python SDK refuses a request without a session before it reads the id
+    let python = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}"#;
+    for (status, code, words) in [
+        (400, None, "what?"),
+        (400, None, python),
+        (404, None, "what?"),
+        (405, None, "what?"),
+        (200, Some(-32601), ""),
+    ] {
         let mut server = Server::start().await;
         let upstream = server.upstream().start();
         let probe = server.asked("server/discover").await;
         match code {
             Some(code) => probe.refuse(status, code).await,
-            None => probe.answer(status, "", "what?").await,
+            None => probe.answer(status, "", words).await,
         }
         let headers = server.initialize("s-1").await;
         for modern in ["mcp-method", "mcp-protocol-version", "mcp-session-id"] {
@@ -98,7 +106,18 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
 #[tokio::test]
 async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
     // the call may have run before the answer
-    for words in ["", "<html>not found</html>", "session not found"] {
+    let python = |code, words: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"server-error","error":{{"code":{code},"message":"{words}"}}}}"#
+        )
+    };
+    for words in [
+        String::new(),
+        "<html>not found</html>".into(),
+        "session not found".into(),
+        python(-32600, "Session not found"),
+        python(-32001, "gone"),
+    ] {
         let mut server = Server::start().await;
         let upstream = server.upstream().start();
         server.greet_legacy("one").await;
@@ -107,7 +126,7 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
         server
             .asked("tools/call")
             .await
-            .answer(404, "", words)
+            .answer(404, "", &words)
             .await;
         let error = running.await.unwrap().unwrap_err();
         assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
@@ -291,7 +310,7 @@ async fn sixty_four_calls_are_in_flight_at_once() {
 }
 
 #[tokio::test]
-async fn stale_headers_are_rebuilt_from_a_fresh_list_once() {
+async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_modern().await;
@@ -307,12 +326,15 @@ async fn stale_headers_are_rebuilt_from_a_fresh_list_once() {
             "region":{"type":"string","x-mcp-header":"Region"}}}}]}"#,
     )
     .await;
-    let asked = server.asked("tools/call").await;
-    assert_eq!(asked.headers["mcp-param-region"], "eu");
-    asked.refuse(400, -32020).await;
+    // the server may have run it: only the retry layer knows whether to send it again
     let error = running.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
     assert_eq!(error.code(), Some(-32020));
+    let running = tokio::spawn(upstream.call(call("x", r#"{"region":"eu"}"#)));
+    let asked = server.asked("tools/call").await;
+    assert_eq!(asked.headers["mcp-param-region"], "eu");
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -209,24 +209,28 @@ async fn what_fails_in_the_greeting_leaves_the_call_unsent() {
 
 #[tokio::test]
 async fn a_400_for_a_lost_session_opens_another_with_the_next_call() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    let asked = server.asked("tools/call").await;
-    let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#;
-    asked
-        .answer(400, "content-type: application/json\r\n", body)
-        .await;
-    let error = running.await.unwrap().unwrap_err();
-    assert_eq!(error.delivery(), Delivery::Answered, "{error}");
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    server.greet_legacy("two").await;
-    let asked = server.asked("tools/call").await;
-    assert_eq!(asked.headers["mcp-session-id"], "two");
-    asked.result(RESULT).await;
-    running.await.unwrap().unwrap();
+    let words = "Bad Request: No valid session ID provided";
+    let json = |id: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"{words}"}}}}"#)
+    };
+    for body in [json("null"), json("\"server-error\""), words.to_owned()] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        server.greet_legacy("one").await;
+        upstream.ready(LONG).await.unwrap();
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let asked = server.asked("tools/call").await;
+        asked.answer(400, "", &body).await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_eq!(error.delivery(), Delivery::Answered, "{error}");
+        assert!(error.message().contains(words), "{error}");
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        server.greet_legacy("two").await;
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "two");
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]

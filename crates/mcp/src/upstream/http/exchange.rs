@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward_core::{Delivery, ErrorKind, ProgressSink, ToolError};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use super::answer::AnswerBody;
 use super::body::{self, SHORT, innermost};
@@ -78,12 +78,7 @@ pub(super) async fn tell(
     if status.is_success() {
         Ok(())
     } else {
-        Err(answer::status(
-            status,
-            response.headers(),
-            None,
-            session.can_be_forgotten(),
-        ))
+        Err(refused(session, &response))
     }
 }
 
@@ -150,23 +145,31 @@ async fn read(
     let session_id = response.headers().get(header::SESSION_ID).cloned();
     if !status.is_success() {
         let (parts, words) = response.into_parts();
-        let (of, rpc) = match body::refusal(words).await.as_ref().map(Message::parse) {
-            Some(Ok(Message::Response {
+        let words = body::refusal(words).await.unwrap_or_default();
+        let (of, rpc) = match Message::parse(&words) {
+            Ok(Message::Response {
                 id: of,
                 outcome: Err(error),
-            })) => (of, Some(error)),
+            }) => (of, Some(error)),
             _ => (None, None),
         };
-        if !is_ours(of.as_ref(), id) {
+        // servers that refuse a request before they read its id may state an id of their own, which
+        // is a text; each of ours is a number
+        let of = of.and_then(|of| of.as_u64());
+        if of.is_some_and(|of| of != id) {
             endpoint.close_idle();
             return Err(RequestError::misdirected());
         }
-        // A 404 means that the session is gone, but one that answers this very request, and speaks
-        // of something else.
-        let speaks_of_us = of.is_some();
-        let can_be_gone = session.can_be_forgotten()
-            && (!speaks_of_us || rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message)));
-        return Err(answer::status(status, &parts.headers, rpc, can_be_gone));
+        // one that answers this very request may mean something else than the session
+        let names_session = rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message));
+        if status == StatusCode::NOT_FOUND
+            && session.can_be_forgotten()
+            && (of.is_none() || names_session)
+        {
+            return Err(RequestError::SessionGone);
+        }
+        let words = plain_text(&words);
+        return Err(answer::status(status, &parts.headers, rpc, &words));
     }
     let content_type = response
         .headers()
@@ -277,8 +280,7 @@ pub(super) async fn events(
     let response = endpoint.send(Method::GET, headers, Vec::new()).await?;
     let status = response.status();
     if !status.is_success() {
-        let in_session = session.can_be_forgotten();
-        return Err(answer::status(status, response.headers(), None, in_session));
+        return Err(refused(session, &response));
     }
     let options = &endpoint.shared.options;
     let limit = match after {
@@ -288,6 +290,30 @@ pub(super) async fn events(
     let long = options.long_answers.clone();
     Ok(EventReader::new(response.into_body(), limit, long))
 }
+
+/// Reads the status of an answer whose body does not matter.
+fn refused<B>(session: &Session, response: &Response<B>) -> RequestError {
+    match response.status() {
+        StatusCode::NOT_FOUND if session.can_be_forgotten() => RequestError::SessionGone,
+        status => answer::status(status, response.headers(), None, ""),
+    }
+}
+
+/// Returns what is shown of a refusal that is neither JSON nor HTML.
+fn plain_text(words: &[u8]) -> String {
+    let words = String::from_utf8_lossy(words);
+    if words.trim_start().starts_with(['<', '{', '[']) {
+        return String::new();
+    }
+    let shown = words
+        .trim()
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c });
+    shown.take(MAX_PLAIN_TEXT).collect()
+}
+
+/// How many characters of a refusal are shown.
+const MAX_PLAIN_TEXT: usize = 200;
 
 /// Returns what is shown of a content type: the server chose it.
 fn shown(content_type: &str) -> String {
