@@ -42,8 +42,7 @@ impl fmt::Debug for Startup {
 
 impl Stack {
     /// Adds a server, and waits until it has listed its tools, failed to, or used up the startup
-    /// timeout. It gets calls as soon as its tools are listed, and clients are told of them; one that
-    /// is down is followed, as at the start.
+    /// timeout. It gets calls as soon as its tools are listed, and clients are notified of them; one that is down is tried again, as at the start.
     ///
     /// What it says of the tools of a set that is there already holds for all of the set at once, as if
     /// the stack had been built so. Dropping the future once it was polled does not take the server out
@@ -89,13 +88,11 @@ impl Stack {
         self.0.roster.load().all().for_each(Known::stop);
     }
 
-    /// Removes a server. It gets no new calls; those it has run to their end, and what is returned says
-    /// when that is. Its tools go, but for those that others of its set offer; clients are told. Calls
+    /// Removes a server. It gets no new calls; calls in flight run to their end, and the returned value resolves then. Its tools are removed, except those that others of its set offer; clients are notified. Calls
     /// of a tool that is gone fail: [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool), or
     /// [`NoEligibleServer`](crate::ErrorKind::NoEligibleServer) where the call was made before.
     ///
-    /// The last server of a set may go, too, and takes along all that was known of the set. What was
-    /// read from the set is not answered from the cache any more, whoever stays. Breakers, also forced
+    /// The last server of a set may be removed, too, and with it everything known of the set. What was read from the set is not answered from the cache any more, even if other servers stay. Breakers, also forced
     /// ones, limits and counts of the server are forgotten: one that is added under the same id starts
     /// anew. Its connection is let go when its last call has ended.
     ///
@@ -189,7 +186,7 @@ impl Stack {
 }
 
 impl Inner {
-    /// Adds servers; returns what tells of their first lists. Where it fails, nothing has changed.
+    /// Adds servers; returns receivers that complete with their first lists. If it fails, nothing has changed.
     fn add(&self, servers: Vec<Server>) -> Result<Vec<oneshot::Receiver<()>>, BuildError> {
         let _one_at_a_time = self.changing.lock();
         let roster = self.roster.load_full();
@@ -235,8 +232,8 @@ impl Inner {
             self.pool.add_all(set, members);
         }
         let mut listed = Vec::with_capacity(followers.len());
-        let follow = followers.into_iter().map(|(known, follower, told)| {
-            listed.push(told);
+        let follow = followers.into_iter().map(|(known, follower, outcome)| {
+            listed.push(outcome);
             known.followed_by(self.shared.spawn(follower.run(), &self.runtime))
         });
         self.roster.store(Arc::new(roster.with(follow)));
@@ -251,7 +248,7 @@ impl Inner {
         before: &BTreeMap<ReplicaSetId, SetOptions>,
     ) {
         match before.get(&set) {
-            // nobody has listed anything
+            // no server has listed anything
             None => self.shared.registry.set_options(set, options),
             Some(before) if says_the_same(before, &options) => {}
             Some(_) => {
@@ -305,7 +302,7 @@ impl Inner {
     }
 
     /// Forgets what a server offered, what only it said of its set's tools, and what was read from the
-    /// set: whoever stays may not have seen what was written there.
+    /// set: the servers that stay may not have seen what was written there.
     fn forget(&self, gone: &Known, rest: &Roster) {
         let shared = &self.shared;
         let set = &gone.spec.set;
@@ -330,8 +327,7 @@ impl Inner {
         }
     }
 
-    /// Takes back what nobody says any more of which state tools touch. What is said otherwise now
-    /// waits: only to say nothing is right at any time, for it stands for everything.
+    /// Removes scopes of tools that no server states any more. A changed statement waits: only the absence of scopes is right at any time, since it stands for everything.
     fn forget_rules(&self, rest: &Roster) {
         let Ok(next) = self.terms.scope_rules(rest.specs()) else {
             return;
@@ -373,7 +369,7 @@ fn check_ids(roster: &Roster, servers: &[Server]) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Says whether two options of a set differ in nothing that its servers need not agree on.
+/// Returns `true` if two options of a set differ in nothing that its servers need not agree on.
 fn says_the_same(one: &SetOptions, other: &SetOptions) -> bool {
     one.overrides == other.overrides
         && one.tool_caching == other.tool_caching

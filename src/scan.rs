@@ -35,8 +35,7 @@ const SCAN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause between two listings that fail, but for what the breaker makes of it.
 const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The pause after a listing, before another one that the server asks for, is so many times what it
-/// took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves time for calls.
+/// The pause after a listing, before another one that the server asks for, as a multiple of the time it took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves time for calls.
 const PAUSES: u32 = 20;
 
 /// A listing in flight, and the permit of the breaker that admitted it. Dropped, it counts as
@@ -128,11 +127,11 @@ pub(crate) struct Scan {
     pub(crate) set: ReplicaSetId,
     pub(crate) shared: Arc<Shared>,
     pub(crate) liveness: Arc<Mutex<Liveness>>,
-    /// Told once, when the first attempt to list has an outcome, good or bad.
+    /// Completes once, when the first attempt to list has an outcome, good or bad.
     pub(crate) settled: Option<oneshot::Sender<()>>,
     /// How long one listing may take.
     pub(crate) timeout: Duration,
-    /// Whether the connection is there, for whoever pings.
+    /// Whether the connection is up, for pings.
     pub(crate) connected: watch::Sender<bool>,
 }
 
@@ -212,7 +211,7 @@ impl Scan {
                         }
                         (permit, Err(error)) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
-                            // of a lost connection more is known than calls are told
+                            // more is known of a lost connection than calls report
                             if !is_down {
                                 note(&self.liveness, false, Some(error.to_string()));
                             }
@@ -304,7 +303,7 @@ impl Scan {
         if let Some(settled) = self.settled.take() {
             let changes = self.shared.registry.unexpect(&self.set, self.server.id());
             self.shared.follow(&self.set, &changes);
-            // nobody waits any more: fine
+            // no receiver waits any more: fine
             let _ = settled.send(());
         }
     }
@@ -354,7 +353,7 @@ fn list(
 /// Tells the breaker of discovery that a listing failed; returns how long to wait with the next.
 fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
     if error.kind() == ErrorKind::RateLimited {
-        // it asked for time and gets it; that is no failure
+        // it asked for time and gets it; that is not a failure
         drop(permit);
     } else {
         permit.fail(error);

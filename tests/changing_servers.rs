@@ -130,7 +130,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
             "how far they are trusted",
         ),
         (in_set("b").prefix(None), "the prefix"),
-        (Server::new(tools("c")).weight(101), "101 is no weight"),
+        (Server::new(tools("c")).weight(101), "101 is not a weight"),
         (no_rate, "server `c`"),
         (
             in_set("b").tool_scopes("get".parse().unwrap(), scopes.clone()),

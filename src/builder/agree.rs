@@ -129,7 +129,7 @@ impl Terms {
     }
 }
 
-/// Adds what one more server's config says of single tools; says whether it contradicts nothing.
+/// Adds what one more server's config states about single tools. Returns `true` if it contradicts nothing.
 fn agree<T: Clone + PartialEq>(
     taken: &mut HashMap<ToolName, T>,
     said: &HashMap<ToolName, T>,

@@ -16,7 +16,7 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers such a tool.
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool.
     pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let entry = catalogue.find(tool);
@@ -33,7 +33,7 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers such a tool.
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool.
     pub fn explain_call(
         &self,
         tool: &str,
@@ -52,7 +52,7 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers the call's tool any more.
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers the call's tool any more.
     pub fn explain_prepared(&self, call: &ToolCall) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let name = format!("{}.{}", call.tool().set(), call.tool().name());

@@ -36,7 +36,7 @@ pub struct Explanation {
     evidence: Option<EvidenceStatus>,
 }
 
-/// What the layers were told, as far as it decides about calls.
+/// The configuration of the layers, as far as it decides about calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) cache: CacheConfig,
@@ -70,7 +70,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Says whether a call with this plan may ever go there.
+    /// Returns `true` if a call with this plan may ever go there.
     #[must_use]
     pub fn may_take(&self, plan: &CallPlan) -> bool {
         plan.route
@@ -78,7 +78,7 @@ impl Candidate {
             .is_none_or(|least| self.weight.get() >= least)
     }
 
-    /// Says whether the plan's categories put it before others.
+    /// Returns `true` if the plan's categories put it before others.
     #[must_use]
     pub fn is_preferred(&self, plan: &CallPlan) -> bool {
         plan.route
@@ -96,7 +96,7 @@ impl Candidate {
                 Some("its breaker, or the one for the tool there, is open".into())
             }
             None => match self.why_not {
-                // its weight is told besides, and will not change by itself
+                // its weight is reported besides, and will not change by itself
                 None | Some(ExclusionReason::TooLight { .. }) => None,
                 Some(reason) => Some(reason.to_string()),
             },
@@ -245,7 +245,7 @@ impl Explanation {
     }
 
     /// Returns what the call may change, as [`reads`](Self::reads) does; `None` stands for
-    /// everything of the replica set, or for a call that is no write.
+    /// everything of the replica set, or for a call that is not a write.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<String>> {
         if matches!(
@@ -261,7 +261,7 @@ impl Explanation {
         }
     }
 
-    /// Says whether results are kept at all.
+    /// Returns `true` if results are kept at all.
     #[must_use]
     pub fn caches(&self) -> bool {
         self.settings.cache.enabled
@@ -274,7 +274,7 @@ impl Explanation {
     }
 
     /// Returns what each layer would decide, in the order of the stack: what
-    /// [`Trail::observed`](callward_core::Trail::observed) tells of a call that was made.
+    /// [`Trail::observed`](callward_core::Trail::observed) does for a call that was made.
     #[must_use]
     pub fn trail(&self) -> Trail {
         trail::trail(self)

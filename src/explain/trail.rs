@@ -125,7 +125,7 @@ fn hedge(of: &Explanation) -> Option<Decision> {
             Verdict::IfSlow,
             format!("slower than {} of 100 such calls", hedge.percentile),
         ),
-        None => (Verdict::Never, "it is no read".to_owned()),
+        None => (Verdict::Never, "it is not a read".to_owned()),
     };
     Some(Decision::new(Stage::Hedge, verdict, why))
 }

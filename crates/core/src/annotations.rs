@@ -62,7 +62,7 @@ pub struct Annotations {
     /// How long a call usually takes, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_duration: Option<f64>,
-    /// How many calls a minute the tool bears.
+    /// How many calls per minute the tool can take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit_hint: Option<f64>,
     /// What a call costs, in relative units.

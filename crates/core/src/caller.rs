@@ -84,7 +84,7 @@ impl Caller {
         self
     }
 
-    /// Returns the caller used where nobody is named: the process itself, principal `local`.
+    /// Returns the caller used where none is named: the process itself, principal `local`.
     #[must_use]
     pub fn local() -> Arc<Self> {
         Self::local_ref().clone()

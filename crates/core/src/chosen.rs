@@ -1,4 +1,4 @@
-//! Which server an attempt went to, told while it runs.
+//! Which server has an attempt, readable while the attempt runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +20,7 @@ impl ChosenServer {
         *self.lock() = Some(server);
     }
 
-    /// Returns the server that has the attempt. `None` if it was not given to any yet, or if nobody
-    /// in the stack tells.
+    /// Returns the server that has the attempt. `None` if it has not been given to a server yet, or if no layer of the stack records it.
     #[must_use]
     pub fn get(&self) -> Option<ServerId> {
         self.lock().clone()

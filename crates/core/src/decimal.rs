@@ -56,7 +56,7 @@ impl Decimal {
         })
     }
 
-    /// Says whether it is below zero.
+    /// Returns `true` if it is below zero.
     #[must_use]
     pub const fn is_negative(&self) -> bool {
         self.negative

@@ -24,7 +24,7 @@ words! {
     /// [`ErrorKind`] alone never does.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Delivery {
-        /// The server replied. A reply that reports a fault is no promise that nothing happened.
+        /// The server replied. A reply that reports a fault does not mean that nothing happened.
         Answered = "answered",
         /// The call certainly never reached the server.
         NotSent = "not_sent",
@@ -45,8 +45,8 @@ impl Delivery {
         if code != ToolError::RUNTIME_CODE {
             return None;
         }
-        let told: Data = serde_json::from_slice(data).ok()?;
-        Some(told.delivery)
+        let stated: Data = serde_json::from_slice(data).ok()?;
+        Some(stated.delivery)
     }
 }
 
@@ -149,7 +149,7 @@ impl ToolError {
         self
     }
 
-    /// Takes away what tells when to ask again: there is somebody else to ask.
+    /// Removes the time to retry at: another server can be asked.
     #[must_use]
     pub fn without_reopening(mut self) -> Self {
         self.0.reopening = None;
@@ -263,13 +263,13 @@ impl ToolError {
     pub const RUNTIME_CODE: i64 = -32010;
 
     /// Returns the JSON-RPC code that a client of ours sees: that of a server that answered with one,
-    /// -32602 where nobody offers the tool, and else [`RUNTIME_CODE`](Self::RUNTIME_CODE).
+    /// -32602 if no server offers the tool, and otherwise [`RUNTIME_CODE`](Self::RUNTIME_CODE).
     #[must_use]
     pub fn rpc_code(&self) -> i64 {
         // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown outcome is
         // our own verdict, whatever was answered
-        let told = self.code().filter(|code| *code <= -32000);
-        match told.filter(|_| self.outcome().is_none()) {
+        let reported = self.code().filter(|code| *code <= -32000);
+        match reported.filter(|_| self.outcome().is_none()) {
             Some(code) => code,
             None if self.kind() == ErrorKind::UnknownTool => -32602,
             None => Self::RUNTIME_CODE,
@@ -295,7 +295,7 @@ impl ToolError {
         self.0.reopening.as_ref()
     }
 
-    /// Returns how many attempts were made in all; 0 where nobody counted.
+    /// Returns how many attempts were made in all; 0 if attempts were not counted.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
@@ -317,7 +317,7 @@ impl ToolError {
         self.0.outcome.as_deref()
     }
 
-    /// Returns everything that was decided about the call, if somebody added it.
+    /// Returns everything that was decided about the call, if a trail was added.
     #[must_use]
     pub fn trail(&self) -> Option<&Trail> {
         self.0.trail.as_deref()

@@ -38,8 +38,7 @@ impl Instances {
     }
 }
 
-/// Whose instance it is: a principal's, or that of one of its sessions. A session alone is nobody: a
-/// session id that another principal learned must not lead to the instance.
+/// Whose instance it is: a principal's, or that of one of its sessions. A session alone is not an owner: a session id that another principal learned must not lead to the instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Owner<'a> {
@@ -53,9 +52,9 @@ pub struct Owner<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstanceStatus {
-    /// The principal it serves or served last; `None` if it has served nobody yet.
+    /// The principal it serves or served last; `None` if it has served no principal yet.
     pub principal: Option<Principal>,
-    /// The session it serves; `None` if it serves a principal, or nobody.
+    /// The session it serves; `None` if it serves a principal, or none yet.
     pub session: Option<SessionId>,
     /// What it does: `listing`, `spare`, `starting`, `up`, `down` or `ending`.
     pub state: &'static str,
@@ -73,7 +72,7 @@ pub struct InstanceStatus {
 }
 
 impl InstanceStatus {
-    /// Describes an instance that has served nobody yet.
+    /// Describes an instance that has served no principal yet.
     #[must_use]
     pub const fn new(state: &'static str, age: Duration) -> Self {
         Self {

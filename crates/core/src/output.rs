@@ -42,7 +42,7 @@ pub enum OutputStatus {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolOutput(Arc<Answer>);
 
-/// One word to whoever hands it on: every layer does, and what it hands on is moved each time.
+/// One word long, because every layer moves it when it returns an answer.
 #[derive(Clone, PartialEq, Eq)]
 struct Answer {
     body: Bytes,
@@ -177,8 +177,7 @@ impl ToolOutput {
         Freshness::from_result(&self.0.body)
     }
 
-    /// Moves the body into memory of exactly its size. What is kept for long should be: a body may
-    /// be a small part of a large buffer, or have room to grow, and holds all of it.
+    /// Moves the body into memory of exactly its size. What is kept for long should be: a body may be a small part of a large buffer, or have spare capacity, and keeps all of it allocated.
     #[must_use]
     pub fn compact(self) -> Self {
         let body = Bytes::copy_from_slice(&self.0.body);
@@ -202,7 +201,7 @@ impl ToolOutput {
         &self.0.body
     }
 
-    /// Says whether the tool itself reported failure.
+    /// Returns `true` if the tool itself reported failure.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.0.is_error

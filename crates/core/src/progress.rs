@@ -9,7 +9,7 @@ pub trait ProgressSink: Send + Sync {
     fn report(&self, params: &[u8]);
 
     /// Takes that the call begins, or ceases, to wait for a person: for a confirmation, say, or for an
-    /// answer to a question. Such time counts against no timeout. Default: nobody cares.
+    /// answer to a question. Such time counts against no timeout. Default: does nothing.
     fn waits_for_person(&self, waits: bool) {
         let _ = waits;
     }

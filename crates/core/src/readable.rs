@@ -72,7 +72,7 @@ fn end_of_number(raw: &[u8], at: usize) -> usize {
     rest.map_or(raw.len(), |length| at + length)
 }
 
-/// Says whether a number is finite as an `f64`.
+/// Returns `true` if a number is finite as an `f64`.
 fn is_finite(number: &[u8]) -> bool {
     // less than 1e308 without an exponent
     if number.len() <= 308 && !number.iter().any(|byte| matches!(byte, b'e' | b'E')) {

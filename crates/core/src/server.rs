@@ -29,8 +29,7 @@ pub trait ToolServer: Send + Sync + 'static {
     /// [fault](ToolDefinition::fault), and is not offered.
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>>;
 
-    /// Lists the tools as [`list_tools`](Self::list_tools) does, and tells of each request that is
-    /// sent for it. Default: nobody is told.
+    /// Lists the tools as [`list_tools`](Self::list_tools) does, and notifies `watch` of each request that is sent for it. Default: no watcher is notified.
     fn list_tools_watched(
         &self,
         watch: Watch,
@@ -42,8 +41,7 @@ pub trait ToolServer: Send + Sync + 'static {
     /// Executes one call. Every failure states how far the call got.
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-    /// Asks the server for a sign of life, as cheaply as it can be asked. An answer of any kind is
-    /// one, a refusal too. Whoever asks sets the timeout.
+    /// Checks that the server is alive, as cheaply as possible. Any answer counts, a refusal too. The caller sets the timeout.
     ///
     /// Default: it is there. That is right for what runs in this process; whatever is reached over a
     /// connection should ask.
@@ -51,7 +49,7 @@ pub trait ToolServer: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Returns what decides how long results of reads are kept, where nobody says it. Default:
+    /// Returns what decides how long results of reads are kept if no lifetime is stated. Default:
     /// [`FreshnessMode::Fixed`], right for tools of this process, whose author knows them.
     fn freshness(&self) -> FreshnessMode {
         FreshnessMode::Fixed

@@ -116,7 +116,7 @@ impl ToolDefinition {
     ///
     /// # Errors
     ///
-    /// [`InvalidDefinition`] names the tool, where it can be told, and the member that is wrong.
+    /// [`InvalidDefinition`] names the tool, if it is known, and the member that is wrong.
     pub fn from_json(raw: impl Into<Bytes>) -> Result<Self, InvalidDefinition> {
         let raw = readable::without_lone_surrogates(raw.into());
         Self::read(&raw).map_err(|reason| InvalidDefinition::of(&raw, reason))
@@ -250,7 +250,7 @@ impl ToolDefinition {
     /// Works out the digest of the definition: another definition under the same name has another.
     #[must_use]
     pub fn digest(&self) -> Fingerprint {
-        // One that has no structural digest (a duplicate member, say) is told apart by its bytes;
+        // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.
         let key = FingerprintKey::fixed();
         key.json(&self.raw).unwrap_or_else(|_| key.bytes(&self.raw))
@@ -384,7 +384,7 @@ impl Tool {
         &self.set
     }
 
-    /// Says whether the tool carries this tag, whoever gave it.
+    /// Returns `true` if the tool has this tag, from any source.
     #[must_use]
     pub fn has_tag(&self, tag: &str) -> bool {
         let tags = self.resolved.annotations().tags.as_deref();

@@ -33,7 +33,7 @@ pub(crate) struct StackBackend {
     upstreams: Vec<Upstream>,
     calls: Inflight,
     recorder: Recorder,
-    /// Is told of what never becomes a call of the stack.
+    /// Receives requests that never become a call of the stack.
     observer: Option<Arc<dyn PeerObserver>>,
     /// What each result tells, asked or not.
     reports: Reports,
@@ -84,13 +84,13 @@ impl StackBackend {
         self
     }
 
-    /// Sets who is told of sessions, and of what never becomes a call of the stack.
+    /// Sets the observer of sessions, and of requests that never become a call of the stack.
     pub(crate) fn with_observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Tells of a call that nobody made: a name that no tool has is in no metric.
+    /// Reports a refused request. The name is left out: a name that no tool has is in no metric.
     fn refuse(&self, error: ToolError) -> ToolError {
         if let Some(observer) = &self.observer {
             let outcome = PeerOutcome::Failed(&error);

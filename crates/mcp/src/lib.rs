@@ -8,7 +8,7 @@ pub mod supervise;
 pub mod upstream;
 pub mod wire;
 
-/// What fuzz targets read that nobody else can reach.
+/// What only fuzz targets can reach.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     use bytes::Bytes;

@@ -38,13 +38,13 @@ words! {
         TooLarge = "too_large",
         /// The server wants other credentials.
         Unauthorized = "unauthorized",
-        /// Nobody offers a tool of this name.
+        /// No server offers a tool of this name.
         UnknownTool = "unknown_tool",
     }
 }
 
 impl ErrorKind {
-    /// Says whether such a failure is evidence that the server is sick.
+    /// Returns `true` if such a failure is evidence that the server is sick.
     ///
     /// Never: the caller's faults, backpressure, cancellation, and the runtime's own refusals.
     #[must_use]
@@ -59,7 +59,7 @@ impl ErrorKind {
         )
     }
 
-    /// Says whether such a failure may pass by itself, so that a repeat could succeed.
+    /// Returns `true` if such a failure may pass by itself, so that a repeat could succeed.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         matches!(

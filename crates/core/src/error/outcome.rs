@@ -84,11 +84,11 @@ impl OutcomeUnknown {
     pub fn without_verifier(message: &str, data: &[u8]) -> String {
         #[derive(Deserialize)]
         struct Data {
-            outcome: Told,
+            outcome: Stated,
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Told {
+        struct Stated {
             verify_with: String,
         }
         match serde_json::from_slice::<Data>(data) {

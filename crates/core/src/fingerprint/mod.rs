@@ -10,7 +10,7 @@
 //! them apart.
 //!
 //! The hash is SipHash-1-3 with 128 bits of output (Aumasson and Bernstein, 2012), keyed, because
-//! arguments come from strangers: without the key nobody can make two of them meet.
+//! arguments come from strangers: without the key a client cannot construct a collision.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -46,7 +46,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A text that has no structural identity, and why. Whoever wanted a cache key goes without.
+/// A text that has no structural identity, and why. It gets no cache key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FingerprintError {

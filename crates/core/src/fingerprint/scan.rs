@@ -273,7 +273,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// After an element: says whether the container ends here, or steps over the comma.
+    /// After an element: returns `true` if the container ends here, and otherwise skips the comma.
     fn ends(&mut self, close: u8) -> Result<bool, FingerprintError> {
         self.skip_space();
         if self.eat(close) {

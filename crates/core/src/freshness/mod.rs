@@ -59,8 +59,7 @@ impl Freshness {
     /// this kind further up wrote there under [`CACHE_META`], or is found to have written under
     /// [`UPSTREAM_META`](crate::UPSTREAM_META).
     ///
-    /// A member of the wrong type reads as absent, and so does everything in a body that is no JSON
-    /// object: metadata never fails a call.
+    /// A member of the wrong type reads as absent, and so does everything in a body that is not a JSON object: metadata never fails a call.
     #[must_use]
     pub fn from_result(body: &[u8]) -> Self {
         hints::read(body)
@@ -78,7 +77,7 @@ impl Freshness {
     }
 
     /// Returns how long the answer may be kept where the plan allows `planned`: never longer than
-    /// that. `None`: it must not be kept. `shared` says whether several principals would get it.
+    /// that. `None`: it must not be kept. `shared` is `true` if several principals would get it.
     #[must_use]
     pub fn lifetime(&self, planned: Duration, shared: bool) -> Option<Duration> {
         if self.no_store || (shared && self.private) {

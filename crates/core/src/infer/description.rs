@@ -46,7 +46,7 @@ const MOST_WORDS: usize = 24;
 const NEGATED_WORDS: usize = 3;
 /// `Performs a quick web search`: so far may the noun be.
 const LIGHT_VERB_WORDS: usize = 5;
-/// So many sentences are read for the first that says something.
+/// The most sentences that are read to find the first that says something.
 const MOST_SENTENCES: usize = 3;
 
 /// Phrases that warn of a loss. Each is matched without its first letter, which may be a capital.

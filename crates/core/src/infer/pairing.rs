@@ -175,7 +175,7 @@ fn one(word: &str) -> String {
 /// After a change of something known: what shows that one thing comes first.
 const ONE_FIRST: &str = "get read fetch retrieve show view describe inspect find list search query \
      lookup check browse";
-/// After something was added whose name nobody knows: what shows them all comes first.
+/// After an addition whose name is unknown: tools that show everything come first.
 const MANY_FIRST: &str = "list find search query browse get read fetch retrieve show view describe \
      inspect lookup check";
 /// Last words of a reading name that are not part of what it reads, beside those that inference knows.

@@ -16,7 +16,7 @@ use super::lexicon::VerbKind;
 use super::{Inferred, Strength, Subject};
 use crate::{Annotations, Field};
 
-/// So many tools with verbs of one kind show what their author means by a hint.
+/// How many tools with verbs of one kind show what their author means by a hint.
 const ENOUGH: u32 = 3;
 /// The world is open or closed for a whole server as a rule, so that one tool shows it.
 const FEW: u32 = 1;
@@ -137,7 +137,7 @@ impl Habit {
         (self.yes + self.no >= enough && self.yes != self.no).then_some(self.yes > self.no)
     }
 
-    /// Says whether enough declare it, and all of them the same.
+    /// Returns `true` if enough declare it, and all of them the same.
     const fn is_unanimous(self) -> bool {
         self.yes + self.no >= ENOUGH && (self.yes == 0 || self.no == 0)
     }

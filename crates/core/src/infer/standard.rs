@@ -11,8 +11,7 @@
 //!
 //! Every verb that does more than add may lose something, so it makes a weak destructive hint: that is
 //! what the specification means by destructive, and what it takes for granted of a silent tool. It
-//! costs a question where nobody declared anything; one declared `destructiveHint: false` takes it
-//! back, since weak evidence contradicts nobody.
+//! costs a confirmation where nothing is declared; a declared `destructiveHint: false` overrides it, since weak evidence contradicts no declared hint.
 
 use super::description::{self, Prose};
 use super::lexicon::{self, Lexicon, Roles, VerbKind};

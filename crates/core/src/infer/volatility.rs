@@ -30,7 +30,7 @@ impl Volatile {
         Self { volatility, word }
     }
 
-    /// Says whether each call moves on.
+    /// Returns `true` if each call moves on.
     #[must_use]
     pub const fn moves_on(&self) -> bool {
         matches!(self.volatility, Volatility::Cursor)

@@ -15,7 +15,7 @@ const HOLDABLE: &str = "connection page process session shell tab transaction wi
 const HOLDING: &str = "activate attach begin close commit connect detach disconnect end focus open \
      resume rollback select start stop switch terminate use";
 
-/// Says whether a server with these tools seems to keep state for each client; returns the place of the
+/// Detects a server that seems to keep state for each client. Returns the index of the
 /// tool that shows it first, and the word that does.
 ///
 /// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take hold
@@ -86,7 +86,7 @@ fn evidence<'a>(names: impl Iterator<Item = &'a str>) -> Option<(usize, &'static
     None
 }
 
-/// Says whether a word is this one, or its plural.
+/// Returns `true` if a word is this one, or its plural.
 fn is_form_of(word: &str, known: &str) -> bool {
     same(word, known)
         || word

@@ -16,7 +16,7 @@ use crate::members::{Members, Text};
 /// the `data` of an error.
 pub const UPSTREAM_META: &str = "io.callward/upstream";
 
-/// Says whether a key of a `_meta` is one that only this runtime writes for clients.
+/// Returns `true` if a key of a `_meta` is one that only this runtime writes for clients.
 #[must_use]
 pub fn is_our_meta(key: &str) -> bool {
     key.starts_with("io.callward/")
@@ -24,7 +24,7 @@ pub fn is_our_meta(key: &str) -> bool {
 
 impl ToolOutput {
     /// Returns a copy of the answer with one more member in its `_meta`; every other byte stays as it
-    /// is. A member of that name is replaced, and so is a `_meta` that is no object. Where a name is
+    /// is. A member of that name is replaced, and so is a `_meta` that is not an object. Where a name is
     /// given twice, the last one counts, as most parsers have it.
     ///
     /// ```
@@ -106,7 +106,7 @@ pub fn nest_ours(whole: &[u8]) -> serde_json::Result<Option<Bytes>> {
     Ok(Some(out.freeze()))
 }
 
-/// Says whether keys of ours may be in a body: a look at the bytes costs a hundredth of reading them. A
+/// Returns `true` if a body may contain keys of this runtime: a scan of the bytes costs a hundredth of reading them. A
 /// name may be written with escapes, too.
 fn may_have_ours(body: &[u8]) -> bool {
     static PARTS: LazyLock<[Finder<'_>; 2]> =

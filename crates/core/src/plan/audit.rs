@@ -85,7 +85,7 @@ impl AuditRule {
         Self { level, open_world }
     }
 
-    /// Says whether a call leaves a record at all.
+    /// Returns `true` if a call leaves a record at all.
     #[must_use]
     pub const fn is_recorded(self) -> bool {
         !matches!(self.level, AuditLevel::None)

@@ -136,9 +136,9 @@ pub struct Limits {
         serialize_with = "json::optional_millis"
     )]
     pub estimated_duration: Option<Duration>,
-    /// How many calls a minute the tool bears, if it says so.
+    /// How many calls per minute the tool can take, if it is stated.
     pub calls_per_minute: Option<f64>,
-    /// Results may be shown to nobody but the calling principal.
+    /// Results may only be shown to the calling principal.
     pub restricted: bool,
 }
 
@@ -149,13 +149,13 @@ impl CallPlan {
         self.effect.safety_level()
     }
 
-    /// Says whether a call may change anything at all.
+    /// Returns `true` if a call may change anything at all.
     #[must_use]
     pub const fn is_write(&self) -> bool {
         self.effect.is_write()
     }
 
-    /// Says whether a call may be sent a second time after it may have run.
+    /// Returns `true` if a call may be sent a second time after it may have run.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self.retry, RetryRule::Safe)

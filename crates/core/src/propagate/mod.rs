@@ -59,7 +59,7 @@ impl TraceContext {
     /// [`InvalidTraceContext`] if `traceparent` breaks the format. It says which rule.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self, InvalidTraceContext> {
         let context = parse(traceparent.as_bytes()).map_err(|reason| InvalidTraceContext {
-            // what came is somebody else's, and may be long
+            // the text comes from a client and may be long
             text: traceparent.chars().take(MAX_SHOWN).collect(),
             reason,
         })?;
@@ -85,7 +85,7 @@ impl TraceContext {
         self.parent_id
     }
 
-    /// Says whether whoever sent this records the trace.
+    /// Returns `true` if the sender records the trace.
     #[must_use]
     pub const fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
@@ -167,7 +167,7 @@ impl fmt::Display for InvalidTraceContext {
 
 impl std::error::Error for InvalidTraceContext {}
 
-/// Whoever sent the context records the trace.
+/// The sender of the context records the trace.
 const SAMPLED: u8 = 1;
 /// Recorded; and, since level 2 of the specification, that the trace id is random.
 const KNOWN_FLAGS: u8 = SAMPLED | 2;
@@ -190,12 +190,12 @@ fn parse(text: &[u8]) -> Result<TraceContext, &'static str> {
         return Err("is not of the form 00-<32 digits>-<16 digits>-<2 digits>, in lower case");
     };
     match (version, rest.first()) {
-        (0xff, _) => return Err("has version ff, which is none"),
+        (0xff, _) => return Err("has version ff, which is invalid"),
         (0, Some(_)) => return Err("is too long: it has 55 characters"),
         (0, None) | (_, None | Some(b'-')) => {}
         (_, Some(_)) => return Err("has something other than `-` behind its flags"),
     }
-    // both fit: so many digits were read
+    // both fit: the number of digits was checked
     let parent_id = u64::try_from(parent_id).unwrap_or_default();
     let flags = u8::try_from(flags).unwrap_or_default();
     TraceContext::new(trace_id, parent_id, false)

@@ -51,7 +51,7 @@ impl Lines {
         for value in &self.values {
             line = without(&line, value);
         }
-        // how far a value reaches cannot be told: quotes, spaces and escapes are each program's own
+        // the end of a value is unknown: quotes, spaces and escapes differ between programs
         if let Some(end) = self.shown.secret_at(&line) {
             line.truncate(end);
             line.push_str(HIDDEN);
@@ -117,7 +117,7 @@ fn parts(value: &str, shown: &Shown) -> Vec<String> {
     parts
 }
 
-/// Leaves a value out. A short one is left out as a word only: `info` is no part of `information`.
+/// Leaves a value out. A short one is left out as a word only: `info` does not match in `information`.
 fn without(line: &str, value: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;

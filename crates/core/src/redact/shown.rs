@@ -75,7 +75,7 @@ pub fn url(text: &str) -> String {
 /// (`--token=…`, `--api-key …`, `API_KEY=…`), what follows `-p` unless it looks like a port, a path or a
 /// package, credentials (`Bearer …`), long random texts, and what [`url`] leaves out of URLs.
 ///
-/// A secret that looks like a common word cannot be told from one.
+/// A secret that looks like a common word cannot be recognized.
 ///
 /// ```
 /// use callward_core::redact::command;
@@ -115,10 +115,10 @@ pub fn secrets_of_command<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> V
     args.into_iter().filter_map(secret).collect()
 }
 
-/// Says whether the value of a variable of the environment may be a secret, by the variable's name.
+/// Returns `true` if the value of a variable of the environment may be a secret, by the variable's name.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
-    // the working directory is no secret, and messages are full of paths in it, as in that of `OLDPWD`,
+    // the working directory is not a secret, and messages are full of paths in it, as in that of `OLDPWD`,
     // which is one word. A text that says `PWD=` itself loses what follows: that may be a connection string
     name != "PWD" && Shown::default().is_secret(name)
 }
@@ -145,7 +145,7 @@ impl ShownArgs {
     }
 }
 
-/// Says whether what follows `-p` may be a password: not a port, a path, a package or another flag.
+/// Returns `true` if what follows `-p` may be a password: not a port, a path, a package or another flag.
 fn may_be_password(arg: &str) -> bool {
     let is_port = arg
         .chars()
@@ -178,7 +178,7 @@ impl Shown {
         secret_at(line, in_quotes)
     }
 
-    /// Says whether a name, with the dashes before it, stands before a secret.
+    /// Returns `true` if a name, with the dashes before it, stands before a secret.
     pub(super) fn is_secret(&self, name: &str) -> bool {
         let last = name.rsplit(|c: char| !c.is_alphanumeric()).next();
         self.names.holds(name)
@@ -210,7 +210,7 @@ impl Shown {
     }
 }
 
-/// Says whether a text is the name in `name=value`, and not a part of something else.
+/// Returns `true` if a text is the name in `name=value`, and not a part of something else.
 fn is_name(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     !text.is_empty() && text.chars().all(is_part)

@@ -30,7 +30,7 @@ pub enum Applied {
 pub enum Doubt {
     /// The arguments are not JSON.
     NotJson,
-    /// The arguments are JSON, but no object.
+    /// The arguments are JSON, but not an object.
     NotAnObject,
     /// Readers may disagree about what stands at this place.
     Argument {
@@ -52,7 +52,7 @@ pub struct Unmet<'a> {
     pub path: &'a ArgumentPath,
     /// What does not hold of it.
     pub condition: &'a Condition,
-    /// Whoever reads the arguments, it does not hold; otherwise it depends on the reader.
+    /// The condition fails for every reader of the arguments; otherwise it depends on the reader.
     pub is_certain: bool,
 }
 
@@ -151,7 +151,7 @@ impl Refinements {
         }
     }
 
-    /// Says whether there is no rule.
+    /// Returns `true` if there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()

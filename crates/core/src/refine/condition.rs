@@ -70,13 +70,13 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`InvalidRule::Pattern`] if it is no pattern, or takes more than 256 KiB when compiled.
+    /// [`InvalidRule::Pattern`] if it is not a pattern, or takes more than 256 KiB when compiled.
     pub fn matches(pattern: &str) -> Result<Self, InvalidRule> {
         let invalid = |error: &regex::Error| InvalidRule::Pattern {
             pattern: pattern.to_owned(),
             reason: why(error),
         };
-        // On its own first: `a)|(?:b` is no pattern, though it would be one between brackets.
+        // On its own first: `a)|(?:b` is not a pattern, though it would be one between brackets.
         compile(pattern).map_err(|error| invalid(&error))?;
         let regex = compile(&format!(r"\A(?:{pattern})\z")).map_err(|error| invalid(&error))?;
         Ok(Self(Test::Matches {

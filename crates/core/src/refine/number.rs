@@ -19,8 +19,7 @@ impl Number {
         })
     }
 
-    /// Says whether the text of a JSON number is this one. Two that are told apart only by parsers
-    /// that do not round to a double are in doubt.
+    /// Compares the text of a JSON number with this one. Two numbers that only differ for parsers that do not round to a double are in doubt.
     pub(super) fn is(&self, text: &str) -> Answer {
         match Self::read(text) {
             None => Answer::Unsure,

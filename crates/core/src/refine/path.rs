@@ -67,7 +67,7 @@ impl fmt::Display for ArgumentPath {
     }
 }
 
-/// Reads `~0` and `~1`; anything else behind a `~` is no pointer.
+/// Reads `~0` and `~1`; anything else after a `~` is invalid.
 fn unescape(token: &str) -> Option<String> {
     let mut parts = token.split('~');
     let mut plain = parts.next().unwrap_or_default().to_owned();

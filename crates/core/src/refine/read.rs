@@ -12,7 +12,7 @@ use crate::members::{Members, Text};
 pub(super) enum Found<'a> {
     /// Nothing.
     Absent,
-    /// This value, whoever reads it.
+    /// This value, for every reader.
     Value(&'a RawValue),
     /// It depends on the reader.
     Doubtful,
@@ -93,7 +93,7 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(text).ok().map(|Text(text)| text)
 }
 
-/// Says whether a string may hold an array or object as JSON: models pack arguments so, and some
+/// Returns `true` if a string may hold an array or object as JSON: models pack arguments so, and some
 /// servers unpack them.
 pub(super) fn may_be_packed(value: &str) -> bool {
     string(value).is_none_or(|inner| inner.trim_start().starts_with(['{', '[']))
@@ -106,7 +106,7 @@ fn index(token: &str) -> Option<usize> {
     plain.then(|| token.parse().ok())?
 }
 
-/// Says whether a reader may take one name for the other.
+/// Returns `true` if a reader may take one name for the other.
 pub(super) fn may_be_taken_for(left: &str, right: &str) -> bool {
     left == right || as_taken(left).eq(as_taken(right))
 }

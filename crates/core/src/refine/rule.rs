@@ -116,7 +116,7 @@ impl ArgumentRule {
 pub enum InvalidRule {
     /// A condition names no argument.
     EmptyKey,
-    /// A key begins with `/` and is no JSON Pointer.
+    /// A key begins with `/` and is not a JSON Pointer.
     Pointer {
         /// The key.
         key: String,
@@ -144,10 +144,10 @@ impl fmt::Display for InvalidRule {
             ),
             Self::Pointer { key } => write!(
                 f,
-                "{key:?} is no JSON Pointer: behind a `~` stands `0` (for `~`) or `1` (for `/`)"
+                "{key:?} is not a JSON Pointer: expected `0` (for `~`) or `1` (for `/`) after a `~`"
             ),
             Self::Pattern { pattern, reason } => {
-                write!(f, "{pattern:?} is no pattern that can be used: {reason}")
+                write!(f, "{pattern:?} is not a pattern that can be used: {reason}")
             }
             Self::NoChoice => f.write_str("expected at least one value, found none: it would never hold"),
             Self::NoHint => f.write_str("expected at least one hint: the rule would change nothing"),

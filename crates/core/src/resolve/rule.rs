@@ -187,8 +187,7 @@ impl EffectHints {
         }
     }
 
-    /// A claim of idempotence falls when the tool turns out not to read only, if whoever makes it
-    /// says that it does: the hint means nothing beside that one, and many set it on every read.
+    /// A claim of idempotence is dropped if the tool turns out not to be read-only and its source also claims that it is: the hint means nothing on a read-only tool, and many servers set it on every read.
     fn drop_unfounded_idempotence(&mut self, hints: &Hints<'_>) {
         let is_true = |slot: &Option<Slot<bool>>| slot.as_ref().is_some_and(|slot| slot.value);
         if is_true(&self.read_only) || !is_true(&self.idempotent) {
@@ -279,12 +278,12 @@ fn narrower(level: &SecurityLevel, base: Option<&SecurityLevel>) -> bool {
     level > base.unwrap_or(&SecurityLevel::Public)
 }
 
-/// A rate that is no rate would lift the limit.
+/// An invalid rate would lift the limit.
 fn slower(rate: &f64, base: Option<&f64>) -> bool {
     rate.is_finite() && *rate > 0.0 && base.is_none_or(|base| rate < base)
 }
 
-/// A cost that is no cost would fit any budget.
+/// An invalid cost would fit any budget.
 fn dearer(cost: &f64, base: Option<&f64>) -> bool {
     cost.is_finite() && *cost >= 0.0 && base.is_none_or(|base| cost > base)
 }

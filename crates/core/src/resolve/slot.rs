@@ -106,7 +106,7 @@ impl Flag {
                 }
             }
         }
-        // What was seen is no opinion, but it only shows harm: nobody has seen a tool do none.
+        // Observation is a fact, but it can only show harm, never its absence.
         if let Some(value) = hints.observed.and_then(of).filter(|value| *value == strict) {
             slot = Some(Slot::stated(value, Source::Observed));
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Source {
-    /// Said by nobody: the MCP specification's default, which takes the worst for granted.
+    /// Stated by no source: the MCP specification's default, which assumes the worst.
     Assumed,
     /// Concluded from the tool's name and description.
     Inferred,

@@ -61,7 +61,7 @@ impl Decision {
     pub fn new(stage: Stage, verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
         debug_assert!(
             stage.verdicts().contains(&verdict),
-            "`{verdict}` is no word of stage `{stage}`"
+            "`{verdict}` is not a word of stage `{stage}`"
         );
         Self {
             stage,
@@ -156,7 +156,7 @@ impl Decision {
     /// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+` after
     /// the attempt's number says that it runs beside another.
     pub(super) fn write_in_line(&self, line: &mut String) -> fmt::Result {
-        // each traced call is told so: words are copied, and only numbers formatted
+        // every traced call is written this way: words are copied, and only numbers are formatted
         line.push_str(self.stage.as_str());
         if let Some(attempt) = self.attempt {
             let beside = if self.beside { "+" } else { "" };
@@ -187,7 +187,7 @@ impl Decision {
     }
 }
 
-/// Nobody needs the nanoseconds of a decision.
+/// Nanoseconds are too precise for a decision.
 pub(super) fn coarse(time: Duration) -> Duration {
     let micros = u64::try_from(time.as_micros()).map(Duration::from_micros);
     micros.unwrap_or(time)
@@ -232,7 +232,7 @@ mod millis {
         from: D,
     ) -> Result<Option<Duration>, D::Error> {
         let millis = Option::<f64>::deserialize(from)?;
-        // what is no time is none that is known
+        // an invalid time counts as unknown
         Ok(millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok()))
     }
 }

@@ -26,7 +26,7 @@ pub use self::writer::Writer;
 pub const TRAIL_META: &str = "io.callward/trail";
 
 words! {
-    /// Whether a trail tells of what would happen, or of what did.
+    /// Whether a trail describes what would happen, or what did.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Tense {
         /// What would happen to the call if it were sent now.
@@ -85,7 +85,7 @@ words! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Trail {
-    /// Whether it tells of what would happen, or of what did.
+    /// Whether it describes what would happen, or what did.
     pub tense: Tense,
     /// The replica set.
     pub set: ReplicaSetId,
@@ -99,7 +99,7 @@ pub struct Trail {
     pub plan: PlanSummary,
     /// What was decided, in order.
     pub decisions: Vec<Decision>,
-    /// How many decisions are not told, because there were too many of their stage.
+    /// How many decisions are left out, because there were too many of their stage.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
 }
@@ -215,16 +215,16 @@ fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
 /// The effective hints in a line.
 fn summary(resolved: &Resolved) -> String {
     let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();
-    let mut told = String::new();
+    let mut shown = String::new();
     for entry in resolved.all_provenance() {
         let field = entry.field.as_str();
         let value = values.get(field).unwrap_or(&serde_json::Value::Null);
-        if !told.is_empty() {
-            told.push_str(", ");
+        if !shown.is_empty() {
+            shown.push_str(", ");
         }
-        told.push_str(&format!("{field}={value} ({})", entry.source));
+        shown.push_str(&format!("{field}={value} ({})", entry.source));
     }
-    told
+    shown
 }
 
 #[expect(

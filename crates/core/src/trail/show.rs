@@ -28,7 +28,7 @@ impl Trail {
         ["stage", "attempt", "verdict", "server", "time", "reason"];
 }
 
-/// Does as [`Trail::to_line`], of these decisions and so many more.
+/// Does as [`Trail::to_line`] for these decisions and the number of those left out.
 pub(super) fn line(decisions: &[Decision], left_out: u32) -> String {
     let mut line = String::with_capacity(USUAL);
     for (place, decision) in decisions.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Decision;
 use crate::{CallRecord, ToolCall};
 
-/// Writes decisions about one attempt whose call went on to somebody else. Made only for calls with a
+/// Writes decisions about one attempt whose call moved on. Made only for calls with a
 /// record that wants decisions.
 #[derive(Debug, Clone)]
 pub struct Writer {

@@ -228,7 +228,7 @@ async fn end(upstreams: &[Upstream]) {
 ///
 /// # Errors
 ///
-/// [`AppError`] if the prefix is no name.
+/// [`AppError`] if the prefix is not a name.
 fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, AppError> {
     let id = match prefix {
         Some(prefix) => {

@@ -41,13 +41,12 @@ pub(crate) fn make_fit(limits: &mut ConnectionLimits) {
     }
 }
 
-/// Returns how many descriptors there should be for so many connections of each listener.
+/// Returns how many descriptors `connections` of each listener need.
 const fn descriptors(connections: u64) -> u64 {
     connections.saturating_mul(2).saturating_add(OTHERS)
 }
 
-/// Returns how many connections each listener may have with so many descriptors: where there are few, half
-/// of them are for everything else.
+/// Returns how many connections each listener may have with this number of descriptors: if there are few, half of them are reserved for everything else.
 fn connections(descriptors: u64) -> u64 {
     let others = OTHERS.min(descriptors / 2);
     ((descriptors - others) / 2).max(FEWEST)

@@ -148,7 +148,7 @@ pub(super) fn of_call(
     }
 }
 
-/// Says whether a result has no `resultType` of its own.
+/// Returns `true` if a result has no `resultType` of its own.
 fn lacks_result_type(output: &ToolOutput) -> bool {
     if output.status() != OutputStatus::Complete {
         return false;

@@ -57,7 +57,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Says whether calls to this server carry their idempotency keys.
+    /// Returns `true` if calls to this server carry their idempotency keys.
     pub(super) fn sends_keys(&self, info: &ServerInfo) -> bool {
         self.idempotency_keys.unwrap_or(info.takes_idempotency_keys)
     }
@@ -110,7 +110,7 @@ impl UpstreamBuilder {
         }
     }
 
-    /// Sets who is told of calls, listings and sessions when they are over. Default: nobody.
+    /// Sets the observer of calls, listings and sessions, notified when they end. Default: none.
     pub fn observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
         self.options.observer = Some(observer);
         self
@@ -211,8 +211,7 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets how many instances that belong to nobody are kept started for the next session, beginning
-    /// with the first one. With 0 no instance runs after all have ended, until one is needed. Default: 1.
+    /// Sets how many unassigned instances are kept started for the next session, beginning with the first one. With 0 no instance runs after all have ended, until one is needed. Default: 1.
     pub fn spare(mut self, instances: usize) -> Self {
         self.options.instances.spare = instances;
         self

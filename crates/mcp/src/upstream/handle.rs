@@ -126,7 +126,7 @@ impl Upstream {
     pub fn start_failure(&self) -> Option<String> {
         match self.status() {
             UpstreamStatus::Down(_) if self.0.shared.was_not_started() => {
-                Some(self.0.shared.told().to_string())
+                Some(self.0.shared.for_operators().to_string())
             }
             _ => None,
         }
@@ -157,7 +157,7 @@ impl Upstream {
         }
     }
 
-    /// Ends the connection, whoever holds a handle.
+    /// Ends the connection, whatever handles there are.
     pub(super) fn stop(&self) {
         self.0.shared.stop().cancel();
     }
@@ -217,8 +217,7 @@ impl Upstream {
         {
             // Refused before it ran: our idea of the mirrored arguments is stale. A fresh list
             // tells; if there is none to be had, the refusal stands. A legacy server may mean
-            // anything by this number, and a modern one that says it with another status may only
-            // pass on what it was told; either may have run the call.
+            // anything by this number, and a modern one that says it with another status may only pass on another server's answer; either may have run the call.
             if self.list(None).await.is_ok() {
                 answer = self.request(&ask).await;
             }
@@ -301,7 +300,7 @@ impl Upstream {
 
     async fn all_pages(&self, watch: Option<Watch>) -> Result<Pages, RequestError> {
         let mut status = self.0.shared.status();
-        // a scan right after the start waits for the first attempt; later ones are told at once
+        // a scan right after the start waits for the first attempt; later ones fail at once
         let _ = status
             .wait_for(|status| *status != UpstreamStatus::Connecting)
             .await;
@@ -359,7 +358,7 @@ impl ToolServer for Upstream {
     fn call(&self, mut call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         // a running call is a handle: the connection stays until it has its answer
         let upstream = self.clone();
-        // a call that nobody else repeats may still be sent again here
+        // a call that no layer retries may still be sent again here
         call.ensure_idempotency_key();
         Box::pin(async move {
             upstream

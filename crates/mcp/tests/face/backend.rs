@@ -38,7 +38,7 @@ impl Bench {
         })
     }
 
-    /// Says whether what is behind it has started.
+    /// Returns `true` if what is behind it has started.
     pub(crate) fn start(&self, started: bool) {
         self.started.send_replace(started);
     }
@@ -50,7 +50,7 @@ impl Bench {
         self.changes.send(()).ok();
     }
 
-    /// Waits until so many clients have asked for word of changes.
+    /// Waits until `listeners` clients have subscribed to changes.
     pub(crate) async fn listened(&self, listeners: usize) {
         let mut seen = self.listeners.subscribe();
         seen.wait_for(|count| *count >= listeners).await.unwrap();

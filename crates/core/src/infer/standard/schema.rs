@@ -143,7 +143,7 @@ fn end_of(string: &str) -> Option<usize> {
     }
 }
 
-/// Says whether an argument begins with `output` and does not say what the output looks like:
+/// Returns `true` if an argument begins with `output` and does not say what the output looks like:
 /// `output_audio`, not `outputFormat`.
 fn is_output(name: &str) -> bool {
     name.get(.."output".len())

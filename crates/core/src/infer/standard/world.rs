@@ -1,4 +1,4 @@
-//! Whether a tool meets things that nobody here controls.
+//! Whether a tool reaches systems that its server does not control.
 //!
 //! That is mostly a matter of the server, and one tool shows little of it. So the specification's
 //! own default is taken, which is also the careful one: open, unless something speaks for a tool that

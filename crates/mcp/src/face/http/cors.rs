@@ -1,5 +1,4 @@
-//! Cross-origin requests (CORS): what a browser must be told before a page of an allowed origin may
-//! use the endpoint. Pages of other origins are told nothing.
+//! Cross-origin requests (CORS): the headers that let a page of an allowed origin use the endpoint. Pages of other origins get none of them.
 
 use axum::response::Response;
 use http::header::{

@@ -16,7 +16,7 @@ use crate::face::inflight::InFlight;
 use crate::face::service::EndsSession;
 use crate::observed::SessionTimer;
 
-/// One legacy client's session. Whoever works for it holds an `Arc`, which keeps it alive.
+/// One legacy client's session. Each task of the session holds an `Arc`, which keeps it alive.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: Uuid,
@@ -51,17 +51,16 @@ impl Session {
 
     /// Takes what tells how long it lasted.
     pub(super) fn timed_by(&self, timer: SessionTimer) {
-        // nobody set another before: it was just opened
+        // no other was set before: the session was just opened
         let _ = self.timer.set(timer);
     }
 
-    /// Notes that a tool is called in it: it does not have to make room any more.
+    /// Notes that a tool is called in it: the session need not make way for others any more.
     pub(super) fn called(&self) {
         self.has_called.store(true, Ordering::Relaxed);
     }
 
-    /// Makes room for a new notification stream. A message may travel on one stream only, and the
-    /// older one may be a dead connection nobody has noticed yet, so the older one ends.
+    /// Replaces the notification stream by a new one. A message may travel on one stream only, and the older one may be a dead connection that is not noticed yet, so the older one ends.
     pub(super) fn open_stream(&self) -> CancellationToken {
         let token = self.ended.child_token();
         let older = self.stream.lock().replace(token.clone());
@@ -105,7 +104,7 @@ pub(super) struct Full {
 /// the whole table.
 const ENDS_AT_ONCE: usize = 64;
 
-/// A session in which a tool was called makes no room for others unless it is unused for so long.
+/// How long a session in which a tool was called must be unused before it makes way for others.
 const SPARED: Duration = Duration::from_secs(60);
 /// So do those in which none was, where they are few: a client makes its first call sooner.
 const SPARED_BEFORE_CALL: Duration = Duration::from_secs(1);
@@ -139,7 +138,7 @@ struct Entry {
 }
 
 impl SessionTable {
-    /// `ends` is told of each session that is closed or forgotten.
+    /// `ends` receives each session that is closed or forgotten.
     pub(super) fn new(limits: SessionLimits, ends: EndsSession) -> Self {
         Self {
             sessions: HashMap::new(),
@@ -154,7 +153,7 @@ impl SessionTable {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room.
+    /// [`Full`] if there is no free place.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -168,9 +167,9 @@ impl SessionTable {
             .as_ref()
             .and_then(|client| self.by_client.get(client));
         if of_client.is_some_and(|open| *open >= self.limits.per_client) {
-            self.make_room(client.as_ref(), self.limits.per_client, now)?;
+            self.make_space(client.as_ref(), self.limits.per_client, now)?;
         } else if self.sessions.len() >= self.limits.all {
-            self.make_room(None, self.limits.all, now)?;
+            self.make_space(None, self.limits.all, now)?;
         }
         let session = Arc::new(session);
         if let Some(client) = &client {
@@ -191,8 +190,8 @@ impl SessionTable {
         Ok(session)
     }
 
-    /// Ends sessions to make room for one more, of one client if it is given.
-    fn make_room(
+    /// Ends sessions to free a place for one more: those of one client, if it is given.
+    fn make_space(
         &mut self,
         client: Option<&Client>,
         limit: usize,
@@ -246,7 +245,7 @@ impl SessionTable {
         principal: Option<&Principal>,
     ) -> Option<Arc<Session>> {
         let entry = self.sessions.get_mut(&id)?;
-        // a stolen id is worth nothing to somebody else
+        // a stolen id is worth nothing to another principal
         if principal.is_some_and(|principal| *principal != entry.session.caller.principal) {
             return None;
         }
@@ -263,7 +262,7 @@ impl SessionTable {
     pub(super) fn close(&mut self, id: Uuid) {
         if let Some(entry) = self.sessions.remove(&id) {
             self.forget(&entry);
-            // its drop tells whoever works for it
+            // its drop notifies the tasks of the session
         }
     }
 
@@ -309,7 +308,7 @@ impl Drop for Entry {
 }
 
 impl Entry {
-    /// Says whether a call or a stream works for the session: it then holds a pointer beside ours.
+    /// Returns `true` if a call or a stream uses the session: it then holds a pointer beside ours.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.session) > 1
     }
@@ -386,7 +385,7 @@ mod tests {
         assert!(table.find(at(6), other, None).is_some());
         assert!(table.open(at(6), of("anonymous"), address(3)).is_ok());
         assert_eq!(table.by_client.values().sum::<usize>(), 4);
-        // a proxy is counted among all only, and all make room for it
+        // a proxy is counted among all only, and any session makes way for it
         assert!(table.open(at(7), of("anonymous"), None).is_ok());
         assert_eq!(table.sessions.len(), 4);
         assert!(table.find(at(7), third, None).is_some());
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_session_unused_longest_makes_room_after_a_minute() {
+    fn the_session_unused_longest_makes_way_after_a_minute() {
         let (mut table, now) = table(4);
         table.limits.idle = SPARED * 30;
         let all = [(); 4].map(|()| open(&mut table, now).unwrap());
@@ -426,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_about_to_call_take_no_room_from_each_other() {
+    fn clients_about_to_call_take_no_place_from_each_other() {
         let (mut table, now) = table(2 * FEW);
         while table.sessions.len() < 2 * FEW - 2 {
             open(&mut table, now).unwrap();
@@ -488,9 +487,9 @@ mod tests {
     }
 
     #[test]
-    fn each_session_that_ends_is_told_of_once() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let taker = Arc::clone(&told);
+    fn each_session_that_ends_is_reported_once() {
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let taker = Arc::clone(&ended);
         let ends: EndsSession =
             Arc::new(move |caller: &Arc<Caller>| taker.lock().push(caller.session.clone()));
         let mut table = SessionTable::new(limits(3), ends);
@@ -503,7 +502,7 @@ mod tests {
         let swept = open(&mut table, now + IDLE).unwrap();
         assert!(open(&mut table, now + IDLE * 2).is_some());
         let all = [deleted, expired, swept].map(|id| Some(SessionId::new(id.to_string())));
-        assert_eq!(*told.lock(), all);
+        assert_eq!(*ended.lock(), all);
     }
 
     #[test]

@@ -17,8 +17,8 @@ const MAX_REFUSAL: usize = 64 * 1024;
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 /// An answer that has more bytes is long.
 pub(super) const SHORT: usize = 256 * 1024;
-/// The room that a long answer gets at once.
-const LONG_ROOM: usize = DEFAULT_MAX_LINE;
+/// The capacity that a long answer gets at once.
+const LONG_CAPACITY: usize = DEFAULT_MAX_LINE;
 /// How many long answers of one server are read at the same time.
 const LONG_AT_ONCE: usize = 2;
 
@@ -43,16 +43,20 @@ impl LongAnswers {
     }
 }
 
-/// Appends to a buffer that never gets more room than `limit`, as long as its bytes fit in there.
+/// Appends to a buffer whose capacity never exceeds `limit`, as long as its bytes fit.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     let needed = buffer.len() + bytes.len();
     if needed > buffer.capacity() {
-        // Only an answer that was admitted: the allocator may back so much room with huge pages,
+        // Only an answer that was admitted: the allocator may back such a buffer with huge pages,
         // and then it costs 2 MiB before anything is written to it.
-        let usual = if buffer.len() > SHORT { LONG_ROOM } else { 0 };
-        let room = (buffer.capacity() * 2).max(usual);
-        let room = room.min(limit).max(needed);
-        buffer.reserve_exact(room - buffer.len());
+        let usual = if buffer.len() > SHORT {
+            LONG_CAPACITY
+        } else {
+            0
+        };
+        let capacity = (buffer.capacity() * 2).max(usual);
+        let capacity = capacity.min(limit).max(needed);
+        buffer.reserve_exact(capacity - buffer.len());
     }
     buffer.extend_from_slice(bytes);
 }
@@ -108,7 +112,7 @@ where
             }
         }
     };
-    // the room that the last growth made is given back: the answer may be kept for long
+    // spare capacity is released: the answer may be kept for long
     let bytes = rest.map_or(first, |all| all.into_boxed_slice().into());
     Ok(Whole {
         bytes,
@@ -198,22 +202,22 @@ mod tests {
                 let (long, short): (Vec<_>, Vec<_>) = counts.partition(|read| *read == LONG);
                 assert_eq!(long.len(), whole, "{short:?}");
                 assert!(short.iter().all(|read| *read <= SHORT + PIECE), "{short:?}");
-                // one that is given up makes room for another
+                // one that is aborted makes way for another
                 reading[whole - 1].0.abort();
             }
         }
     }
 
     #[test]
-    fn a_buffer_gets_no_more_room_than_the_limit() {
+    fn the_capacity_of_a_buffer_stays_below_the_limit() {
         let mut buffer = Vec::new();
         for _ in 0..100 {
             append(&mut buffer, &[0; 10], 1000);
             assert!(buffer.capacity() <= 1000, "{}", buffer.capacity());
         }
-        // nor does an answer that waits for its turn get the room of a long one
+        // nor does a waiting answer get the capacity of a long one
         let mut waiting = vec![0; SHORT];
-        append(&mut waiting, &[0; 10], LONG_ROOM);
+        append(&mut waiting, &[0; 10], LONG_CAPACITY);
         assert!(waiting.capacity() <= 2 * SHORT, "{}", waiting.capacity());
     }
 }

@@ -137,7 +137,10 @@ impl Process {
                     self.not_started = true;
                     // the server itself may have ended so, and its words are no client's business
                     let reason = format!("{} ({status})", not_started_as(program));
-                    return Loss { reason, told: said };
+                    return Loss {
+                        reason,
+                        for_operators: said,
+                    };
                 }
                 format!("{program} ended ({status})")
             }
@@ -145,11 +148,14 @@ impl Process {
             Err(_) => format!("{program} still runs; it is ended and started again"),
         };
         let reason = format!("{reason}: {how}");
-        let told = match self.said.joined() {
+        let for_operators = match self.said.joined() {
             Some(said) => format!("{reason}; it last said: {said}"),
             None => reason.clone(),
         };
-        Loss { reason, told }
+        Loss {
+            reason,
+            for_operators,
+        }
     }
 
     /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
