@@ -1,4 +1,5 @@
-//! Which reads a write drops: everything of the server unless the config states what a tool reads and writes. `cargo run --example cache_scopes`.
+//! Which reads a write drops: everything of the server unless the config states what a tool reads
+//! and writes. `cargo run --example cache_scopes`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::collections::BTreeMap;

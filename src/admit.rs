@@ -126,8 +126,8 @@ pub(crate) async fn wait_for_lists(listed: Vec<oneshot::Receiver<()>>, limit: Op
     }
 }
 
-/// Puts the guards around one server. It may get a call if it lists the tool, and its own breaker and
-/// the tool's would let the call through.
+/// Puts the guards around one server. It may get a call if it lists the tool, and its own breaker
+/// and the tool's would let the call through.
 fn member(
     server: &Server,
     weight: Weight,

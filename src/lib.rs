@@ -35,19 +35,19 @@
 //!
 //! # Settings
 //!
-//! A [`Server`] says how far a server is believed ([`Trust`]) and what its operator knows better: hints
-//! for all of its tools, hints for one, and rules for calls with certain arguments ([`ArgumentRule`]).
-//! The builder picks a [`Profile`], the table from hints to plans, and the rules and verbs that fill
-//! gaps ([`RuleSet`], [`Lexicon`](core::infer::Lexicon)). [`Stack::explain`] and
-//! [`Stack::explain_call`] say what comes of it all.
+//! A [`Server`] says how far a server is believed ([`Trust`]) and what its operator knows better:
+//! hints for all of its tools, hints for one, and rules for calls with certain arguments
+//! ([`ArgumentRule`]). The builder picks a [`Profile`], the table from hints to plans, and the
+//! rules and verbs that fill gaps ([`RuleSet`], [`Lexicon`](core::infer::Lexicon)).
+//! [`Stack::explain`] and [`Stack::explain_call`] say what comes of it all.
 //!
 //! # Order
 //!
-//! Outside to inside: call span, audit, cache, loop guard, retry, hedge, rate limit, attempt span, router;
-//! then, per server, its breaker, the tool's breaker, rate limit, concurrency limit, attempt timeout
-//! and the leaf. [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and
-//! works alone: see [`audit`], [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
-//! [`breaker`] and [`telemetry`].
+//! Outside to inside: call span, audit, cache, loop guard, retry, hedge, rate limit, attempt span,
+//! router; then, per server, its breaker, the tool's breaker, rate limit, concurrency limit,
+//! attempt timeout and the leaf. [`Stack`] is the only place that knows it; each layer is an
+//! ordinary Tower layer and works alone: see [`audit`], [`cache`], [`loopguard`], [`retry`],
+//! [`router`], [`limit`], [`breaker`] and [`telemetry`].
 
 mod admit;
 mod builder;

@@ -141,8 +141,8 @@ impl Tools {
     /// Adds a tool that runs a closure. A tool of the same name is replaced.
     ///
     /// Arguments that do not fit the closure's type are the caller's fault and never reach it. What
-    /// the closure returns as an error is the tool's own failure: an answer with `isError`, its text
-    /// for the model. Dropping the call drops the closure's future.
+    /// the closure returns as an error is the tool's own failure: an answer with `isError`, its
+    /// text for the model. Dropping the call drops the closure's future.
     ///
     /// # Errors
     ///
@@ -176,8 +176,8 @@ impl Tools {
         )
     }
 
-    /// Adds a tool that is answered by a Tower service, which gets the whole call: who makes it, its
-    /// deadline, and the key that tells a repeat of it from another call.
+    /// Adds a tool that is answered by a Tower service, which gets the whole call: who makes it,
+    /// its deadline, and the key that tells a repeat of it from another call.
     ///
     /// ```
     /// use axum::http::Request;

@@ -28,14 +28,16 @@ use tokio::time::Instant;
 use crate::DiscoveryConfig;
 use crate::roster::Listings;
 
-/// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
-/// time from the start of one listing to the next: a server that says with each listing that its
-/// tools changed is not listed without end.
+/// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the
+/// least time from the start of one listing to the next: a server that says with each listing that
+/// its tools changed is not listed without end.
 const SCAN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause between two listings that fail, but for what the breaker makes of it.
 const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The pause after a listing, before another one that the server asks for, as a multiple of the time it took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves time for calls.
+/// The pause after a listing, before another one that the server asks for, as a multiple of the
+/// time it took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves
+/// time for calls.
 const PAUSES: u32 = 20;
 
 /// A listing in flight, and the permit of the breaker that admitted it. Dropped, it counts as

@@ -33,7 +33,8 @@ use crate::roster::{Known, Roster, ServerStatus};
 use crate::scan::Shared;
 use crate::service::{StackFuture, StackService};
 
-/// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the background.
+/// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the
+/// background.
 #[derive(Clone)]
 pub struct Stack(pub(crate) Arc<Inner>);
 
@@ -113,7 +114,8 @@ impl Stack {
     /// Starts a call without sending it, so that caller, deadline, trace, progress or a record can
     /// be added. `arguments` is a raw JSON object; empty stands for `{}`.
     ///
-    /// A call that cannot be prepared leaves no audit record: code that knows the caller writes one with [`AuditLog::note_refused`].
+    /// A call that cannot be prepared leaves no audit record: code that knows the caller writes one
+    /// with [`AuditLog::note_refused`].
     ///
     /// # Errors
     ///
@@ -146,8 +148,8 @@ impl Stack {
         unknown(tool, catalogue, &down)
     }
 
-    /// Sends a call through the layers. The cache is asked at once, and nothing else happens before the
-    /// future is polled. Dropping it cancels the call.
+    /// Sends a call through the layers. The cache is asked at once, and nothing else happens before
+    /// the future is polled. Dropping it cancels the call.
     #[must_use = "a call runs while it is awaited"]
     pub fn run(&self, call: ToolCall) -> StackFuture {
         StackFuture {
@@ -191,7 +193,8 @@ impl Stack {
         self.0.shared.cache.stats()
     }
 
-    /// Returns the cache's own handle: what it did for each tool, what it does now, and to purge it.
+    /// Returns the cache's own handle: what it did for each tool, what it does now, and to purge
+    /// it.
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
         &self.0.shared.cache
@@ -202,8 +205,8 @@ impl Stack {
         self.0.shared.cache.scope_rules()
     }
 
-    /// Returns the state of every breaker: of each server, of its discovery, and of those of its tools
-    /// that were called.
+    /// Returns the state of every breaker: of each server, of its discovery, and of those of its
+    /// tools that were called.
     #[must_use]
     pub fn breakers(&self) -> Vec<BreakerStatus> {
         self.0.shared.breakers.snapshot()
@@ -286,15 +289,18 @@ impl Stack {
         Ok(self.0.router.route_by_annotation(entry.tool()))
     }
 
-    /// Returns what is known of each server, in numbers: calls in flight, the outcomes and durations of those that ended, its weight and its health. In the order of the replica sets' names,
-    /// heaviest servers first.
+    /// Returns what is known of each server, in numbers: calls in flight, the outcomes and
+    /// durations of those that ended, its weight and its health. In the order of the replica sets'
+    /// names, heaviest servers first.
     #[must_use]
     pub fn routes(&self) -> Vec<SetStats> {
         self.0.router.pool().stats()
     }
 
-    /// Returns a stream of what the router does from now on: which server gets which attempt and why,
-    /// and what is found out about servers. A listener that falls 1,024 events behind loses the oldest and receives their number; no call waits for a listener, and without listeners no event is made.
+    /// Returns a stream of what the router does from now on: which server gets which attempt and
+    /// why, and what is found out about servers. A listener that falls 1,024 events behind loses
+    /// the oldest and receives their number; no call waits for a listener, and without listeners no
+    /// event is made.
     ///
     /// ```
     /// use futures_util::StreamExt;
@@ -332,8 +338,8 @@ impl Stack {
         self.0.shared.loop_guard.stats()
     }
 
-    /// Returns what is left of the budgets that repeats and hedges are paid from, in the order of the
-    /// replica sets' names. A set has one from its first call on.
+    /// Returns what is left of the budgets that repeats and hedges are paid from, in the order of
+    /// the replica sets' names. A set has one from its first call on.
     #[must_use]
     pub fn retry_budgets(&self) -> Vec<BudgetStatus> {
         self.0.shared.retry.budgets()
@@ -352,7 +358,9 @@ impl Stack {
     }
 
     /// Ends a session: instances of servers that only it uses end, and what is counted for them is
-    /// forgotten. Code that makes calls with a session in their [`Caller`] calls this when the session is over; a session that is never ended keeps its instances until they are idle for long enough.
+    /// forgotten. Code that makes calls with a session in their [`Caller`] calls this when the
+    /// session is over; a session that is never ended keeps its instances until they are idle for
+    /// long enough.
     pub fn end_session(&self, caller: &Caller) {
         for known in self.0.roster.load().all() {
             known.spec.server.session_ended(caller);
@@ -364,8 +372,8 @@ impl Stack {
         }
     }
 
-    /// Returns the instances of a server that run now; none for a server that all callers share, and
-    /// for one that is not there.
+    /// Returns the instances of a server that run now; none for a server that all callers share,
+    /// and for one that is not there.
     #[must_use]
     pub fn instances(&self, server: &ServerId) -> Vec<InstanceStatus> {
         let roster = self.0.roster.load();

@@ -27,8 +27,8 @@ impl Stack {
     }
 
     /// Says what would happen to a call with these arguments, and why. Nothing is sent. `arguments`
-    /// is a raw JSON object; empty stands for `{}`. The call is one of [`Caller::local`](crate::Caller);
-    /// of another caller, with a pin or with a budget, see
+    /// is a raw JSON object; empty stands for `{}`. The call is one of
+    /// [`Caller::local`](crate::Caller); of another caller, with a pin or with a budget, see
     /// [`explain_prepared`](Self::explain_prepared).
     ///
     /// # Errors
@@ -52,7 +52,8 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers the call's tool any more.
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers the call's
+    /// tool any more.
     pub fn explain_prepared(&self, call: &ToolCall) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let name = format!("{}.{}", call.tool().set(), call.tool().name());

@@ -23,8 +23,8 @@ mod trail;
 
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
 ///
-/// Its `Display` is the [trail](Self::trail) as a table, and below it the rules, the servers, the plan
-/// and each hint with its source and reason. The methods give the same as data.
+/// Its `Display` is the [trail](Self::trail) as a table, and below it the rules, the servers, the
+/// plan and each hint with its source and reason. The methods give the same as data.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     entry: Arc<Entry>,
@@ -188,8 +188,8 @@ impl Explanation {
         self.tool().plan_applied(self.applied())
     }
 
-    /// Returns the hints that the plan was derived from; where it is the strictest of several, those
-    /// of the one that does most harm.
+    /// Returns the hints that the plan was derived from; where it is the strictest of several,
+    /// those of the one that does most harm.
     #[must_use]
     pub fn resolved(&self) -> &Resolved {
         self.tool().resolved_applied(self.applied())
@@ -203,8 +203,8 @@ impl Explanation {
     }
 
     /// Returns which server would get the call if it were sent now, and why: strategy, rule, what
-    /// speaks against others, and who would be asked next. Nothing was sent to find out. `None` of a
-    /// tool as a whole whose plan depends on the arguments.
+    /// speaks against others, and who would be asked next. Nothing was sent to find out. `None` of
+    /// a tool as a whole whose plan depends on the arguments.
     #[must_use]
     pub fn route(&self) -> Option<&RouteDecision> {
         self.decision.as_ref()
@@ -267,7 +267,8 @@ impl Explanation {
         self.settings.cache.enabled
     }
 
-    /// Returns what the cache would do with the call, if it were sent now; `None` of a tool as a whole.
+    /// Returns what the cache would do with the call, if it were sent now; `None` of a tool as a
+    /// whole.
     #[must_use]
     pub fn foresight(&self) -> Option<&CachePreview> {
         self.foresight.as_ref()

@@ -36,7 +36,8 @@ pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
     }
 }
 
-/// Judges the outcome of a call as evidence about the connection to the server, whatever the tool did.
+/// Judges the outcome of a call as evidence about the connection to the server, whatever the tool
+/// did.
 ///
 /// Only a connection that could not be made or was lost speaks against it. An answer of any kind
 /// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it

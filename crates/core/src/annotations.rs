@@ -21,8 +21,8 @@ pub use validate::{AnnotationProblem, Severity};
 ///
 /// Absent is not `false`: both survive a round trip. On input the short forms `readOnly`,
 /// `destructive`, `idempotent` and `openWorld` are understood; on output the names of the MCP
-/// specification are used. Fields we do not know are kept in [`vendor`](Self::vendor). `null` is the
-/// same as absent; a field given twice, in either of its forms, is an error.
+/// specification are used. Fields we do not know are kept in [`vendor`](Self::vendor). `null` is
+/// the same as absent; a field given twice, in either of its forms, is an error.
 ///
 /// ```
 /// use callward_core::Annotations;

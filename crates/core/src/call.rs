@@ -16,7 +16,9 @@ use crate::{
 
 /// One call of one tool: what every layer receives.
 ///
-/// A call is two words long, so it passes from layer to layer in registers and is cheap to clone. What a layer sets is written in place if no other clone exists, and into a copy otherwise: a clone never changes.
+/// A call is two words long, so it passes from layer to layer in registers and is cheap to clone.
+/// What a layer sets is written in place if no other clone exists, and into a copy otherwise: a
+/// clone never changes.
 #[derive(Clone)]
 pub struct ToolCall {
     parts: Arc<Parts>,
@@ -91,7 +93,9 @@ impl ToolCall {
         }
     }
 
-    /// Makes the same call once more for the runtime itself: the same tool, arguments and caller, but no caller waits for the answer. So it has no deadline, reports no progress, writes to no record, starts with its first attempt, and has an idempotency key of its own.
+    /// Makes the same call once more for the runtime itself: the same tool, arguments and caller,
+    /// but no caller waits for the answer. So it has no deadline, reports no progress, writes to no
+    /// record, starts with its first attempt, and has an idempotency key of its own.
     #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
         let parts = Parts {
@@ -176,15 +180,18 @@ impl ToolCall {
     /// moves nothing that the plan forbids: what destroys never goes to a server that is too light.
     /// Default: the router chooses.
     ///
-    /// A cached answer belongs to no particular server, so a pinned read is sent, and its answer is not cached either.
+    /// A cached answer belongs to no particular server, so a pinned read is sent, and its answer is
+    /// not cached either.
     #[must_use]
     pub fn pinned_to(mut self, server: ServerId) -> Self {
         self.beside_mut().pin = Some(server);
         self
     }
 
-    /// Sets what each attempt of the call may cost at most, in the units of `costHint`: servers where it would cost more are not candidates. A tool that states no cost fits any budget; a budget
-    /// below 0, or NaN, counts as 0. Default: the router's own budget. If both are set, the lower one applies.
+    /// Sets what each attempt of the call may cost at most, in the units of `costHint`: servers
+    /// where it would cost more are not candidates. A tool that states no cost fits any budget; a
+    /// budget below 0, or NaN, counts as 0. Default: the router's own budget. If both are set, the
+    /// lower one applies.
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is not a maximum
@@ -206,17 +213,19 @@ impl ToolCall {
         self
     }
 
-    /// Names the call to servers that run a repeated call only once. Default: the layer that makes the attempts gives the call a key of its own.
+    /// Names the call to servers that run a repeated call only once. Default: the layer that makes
+    /// the attempts gives the call a key of its own.
     ///
-    /// Give one to make a call again that an earlier process may have made: with the same key, it is
-    /// the same call. Two calls that are both meant need two keys.
+    /// Give one to make a call again that an earlier process may have made: with the same key, it
+    /// is the same call. Two calls that are both meant need two keys.
     #[must_use]
     pub fn with_idempotency_key(mut self, key: IdempotencyKey) -> Self {
         self.parts_mut().given_key = Some(key);
         self
     }
 
-    /// Gives the call a key of its own if it has none. A layer that makes several attempts does so before the first one, so that all attempts carry the same key.
+    /// Gives the call a key of its own if it has none. A layer that makes several attempts does so
+    /// before the first one, so that all attempts carry the same key.
     pub fn ensure_idempotency_key(&mut self) {
         if self.parts.given_key.is_none() && self.made_key().is_none() {
             self.own_mut().made_key = Some(MadeKey::unique());
@@ -256,7 +265,8 @@ impl ToolCall {
         or_empty(&self.parts.arguments)
     }
 
-    /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for code that needs them longer than the call. Nothing is copied.
+    /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for code that needs
+    /// them longer than the call. Nothing is copied.
     #[must_use]
     pub fn arguments_bytes(&self) -> Bytes {
         if self.parts.arguments.is_empty() {
@@ -291,7 +301,8 @@ impl ToolCall {
         self.beside()?.trace.as_ref()
     }
 
-    /// Leaves the call out of the trace: no layer makes a span for it, and the trace context sent to servers is marked as not sampled.
+    /// Leaves the call out of the trace: no layer makes a span for it, and the trace context sent
+    /// to servers is marked as not sampled.
     pub fn leave_out(&mut self) {
         self.parts_mut().is_left_out = true;
     }
@@ -344,8 +355,8 @@ impl ToolCall {
         self.parts.record.as_ref()
     }
 
-    /// Writes a decision about this attempt into the call's record, if there is one that wants it; else
-    /// the decision is not made.
+    /// Writes a decision about this attempt into the call's record, if there is one that wants it;
+    /// else the decision is not made.
     #[inline]
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
         if let Some(record) = &self.parts.record {
@@ -353,7 +364,8 @@ impl ToolCall {
         }
     }
 
-    /// Returns what names the call to servers, the same over all its attempts. `None` until the caller, or the layer that makes its attempts, sets a key.
+    /// Returns what names the call to servers, the same over all its attempts. `None` until the
+    /// caller, or the layer that makes its attempts, sets a key.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
         let given = self.parts.given_key.clone();

@@ -5,9 +5,9 @@ use crate::{Annotations, Resolved};
 words! {
     /// What a tool is for, in one of MCPGate's three words.
     ///
-    /// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes away
-    /// deletes, and no write counts as idempotent. Every category reaches into an open world. What a
-    /// tool is for does not depend on the profile: how its calls are treated does.
+    /// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes
+    /// away deletes, and no write counts as idempotent. Every category reaches into an open world.
+    /// What a tool is for does not depend on the profile: how its calls are treated does.
     ///
     /// | | `readOnlyHint` | `destructiveHint` | `idempotentHint` | `openWorldHint` |
     /// | --- | --- | --- | --- | --- |

@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
-/// A JSON number (RFC 8259, section 6) by its value: its digits times ten to its exponent, without a zero
-/// at either end. `7`, `7.0` and `70e-1` are equal, and no digit is lost, however many there are.
+/// A JSON number (RFC 8259, section 6) by its value: its digits times ten to its exponent, without
+/// a zero at either end. `7`, `7.0` and `70e-1` are equal, and no digit is lost, however many there
+/// are.
 ///
 /// Nothing is allocated for up to 32 digits.
 ///
@@ -22,8 +23,8 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// Reads the text of a JSON number; `None` if its exponent is beyond all counting. Of a text that is
-    /// no JSON number it says nothing that makes sense.
+    /// Reads the text of a JSON number; `None` if its exponent is beyond all counting. Of a text
+    /// that is no JSON number it says nothing that makes sense.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {

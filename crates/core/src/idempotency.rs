@@ -11,11 +11,13 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// Names one intended call, so that a server which gets it twice can run it once.
 ///
-/// There is one key for each intended call, the same for all its attempts. It is never derived from the arguments: a client that sends the same call twice may mean it twice.
+/// There is one key for each intended call, the same for all its attempts. It is never derived from
+/// the arguments: a client that sends the same call twice may mean it twice.
 ///
-/// A generated key is a number until its text is read, so that calls to servers without support for keys pay only for a counter. The text has the form of a random UUID. It is a
-/// hash of the number under a secret that each process draws from the system, so no two processes
-/// share keys, and who saw one can guess no other.
+/// A generated key is a number until its text is read, so that calls to servers without support for
+/// keys pay only for a counter. The text has the form of a random UUID. It is a hash of the number
+/// under a secret that each process draws from the system, so no two processes share keys, and who
+/// saw one can guess no other.
 ///
 /// Two keys are equal if their texts are.
 ///

@@ -30,10 +30,10 @@ impl Judgement {
 
 /// Checks the declared hints, weighs all sources and derives the plan.
 ///
-/// This is the one way from hints to a tool's own plan: registration takes it, and whatever wants to
-/// say beforehand what registration will make of a tool. Rules over arguments come on top:
-/// [`Refinements::bind`](crate::Refinements::bind). Hints with problems are judged all the same; see
-/// [`Judgement::refusal`].
+/// This is the one way from hints to a tool's own plan: registration takes it, and whatever wants
+/// to say beforehand what registration will make of a tool. Rules over arguments come on top:
+/// [`Refinements::bind`](crate::Refinements::bind). Hints with problems are judged all the same;
+/// see [`Judgement::refusal`].
 ///
 /// ```
 /// use callward_core::infer::{RuleSet, Subject};

@@ -27,7 +27,8 @@ pub enum OutputStatus {
     Other,
 }
 
-/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came if all can read it.
+/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came if all can read
+/// it.
 ///
 /// Cloning copies a pointer. Nothing in the body is parsed but the two members that policy needs.
 ///
@@ -50,8 +51,8 @@ struct Answer {
     status: OutputStatus,
 }
 
-/// An answer that is not a JSON object with the members a tool result has, or that clients may be unable
-/// to read.
+/// An answer that is not a JSON object with the members a tool result has, or that clients may be
+/// unable to read.
 #[derive(Debug)]
 pub struct InvalidOutput(Cause);
 
@@ -99,8 +100,8 @@ struct Head<'a> {
 }
 
 impl ToolOutput {
-    /// Takes a `CallToolResult` object. An escape of a lone surrogate becomes that of the replacement
-    /// character: many parsers refuse it.
+    /// Takes a `CallToolResult` object. An escape of a lone surrogate becomes that of the
+    /// replacement character: many parsers refuse it.
     ///
     /// # Errors
     ///
@@ -170,18 +171,20 @@ impl ToolOutput {
         }))
     }
 
-    /// Returns what the body says about freshness. Reads all of it: for a cache that is about to keep
-    /// the answer.
+    /// Returns what the body says about freshness. Reads all of it: for a cache that is about to
+    /// keep the answer.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
         Freshness::from_result(&self.0.body)
     }
 
-    /// Moves the body into memory of exactly its size. What is kept for long should be: a body may be a small part of a large buffer, or have spare capacity, and keeps all of it allocated.
+    /// Moves the body into memory of exactly its size. What is kept for long should be: a body may
+    /// be a small part of a large buffer, or have spare capacity, and keeps all of it allocated.
     #[must_use]
     pub fn compact(self) -> Self {
         let body = Bytes::copy_from_slice(&self.0.body);
-        // the first clone of fresh bytes allocates their counter: better now than when they are used
+        // the first clone of fresh bytes allocates their counter: better now than when they are
+        // used
         drop(body.clone());
         self.with_body(body)
     }

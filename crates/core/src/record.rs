@@ -83,7 +83,8 @@ impl CallRecord {
         Self::default()
     }
 
-    /// Starts an empty record for code that only counts calls: layers record outcomes, but not how they decided.
+    /// Starts an empty record for code that only counts calls: layers record outcomes, but not how
+    /// they decided.
     #[must_use]
     pub fn for_counting() -> Self {
         Self {
@@ -104,8 +105,9 @@ impl CallRecord {
     }
 
     /// Writes a decision about the call, if that is [wanted](Self::wants_decisions); else it is not
-    /// made. Beyond [`MOST_OF_A_STAGE`](Self::MOST_OF_A_STAGE) it takes the place of the last one of
-    /// its stage. Who decides about an attempt calls [`ToolCall::decided`](crate::ToolCall::decided).
+    /// made. Beyond [`MOST_OF_A_STAGE`](Self::MOST_OF_A_STAGE) it takes the place of the last one
+    /// of its stage. Who decides about an attempt calls
+    /// [`ToolCall::decided`](crate::ToolCall::decided).
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
         if self.wants_decisions() {
             let decision = make();
@@ -185,14 +187,15 @@ impl CallRecord {
         self.repeated.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` if more than one attempt may have run: one may still land after the call's end.
+    /// Returns `true` if more than one attempt may have run: one may still land after the call's
+    /// end.
     #[must_use]
     pub fn was_retried(&self) -> bool {
         self.repeated.load(Ordering::Relaxed) || self.started_attempts() > 1
     }
 
-    /// Writes what becomes of a second attempt beside the first. What is better known is kept: a call
-    /// whose first pair of attempts failed may be repeated, and hedged again.
+    /// Writes what becomes of a second attempt beside the first. What is better known is kept: a
+    /// call whose first pair of attempts failed may be repeated, and hedged again.
     pub fn note_hedge(&self, status: HedgeStatus) {
         self.hedge.fetch_max(status as u8, Ordering::Relaxed);
     }
@@ -208,7 +211,8 @@ impl CallRecord {
         self.guarded.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the call was answered without any server, because it failed so often before.
+    /// Returns `true` if the call was answered without any server, because it failed so often
+    /// before.
     #[must_use]
     pub fn was_guarded(&self) -> bool {
         self.guarded.load(Ordering::Relaxed)
@@ -234,8 +238,8 @@ impl CallRecord {
         self.decided(|| Decision::of_route(route));
     }
 
-    /// Returns how the router decided, each time it did: for each attempt, and for each server asked
-    /// after one that refused. Empty without a router, and for a call that the cache answers.
+    /// Returns how the router decided, each time it did: for each attempt, and for each server
+    /// asked after one that refused. Empty without a router, and for a call that the cache answers.
     #[must_use]
     pub fn routes(&self) -> Vec<Arc<RouteDecision>> {
         lock(&self.log).routes().cloned().collect()

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::BoxFuture;
 
 /// The moment at which a gate of ours that refused a call is worth asking again, where it may come
-/// before the time that the [refusal states](crate::ToolError::retry_after): a breaker waits for the
-/// outcome of a probe, say, and states when it would do without. Or the moment at which an unreachable server is back, if it is restarted.
+/// before the time that the [refusal states](crate::ToolError::retry_after): a breaker waits for
+/// the outcome of a probe, say, and states when it would do without. Or the moment at which an
+/// unreachable server is back, if it is restarted.
 ///
 /// This is not a promise: the gate, or the server, is asked as usual and may refuse again.
 ///
@@ -17,8 +18,8 @@ pub struct Reopening(Arc<dyn Reopens>);
 
 /// The source of a [`Reopening`]: the gate that refused, or the code that starts the server.
 pub trait Reopens: Send + Sync {
-    /// Waits for the moment. At once if it was after the refusal and is over. May be dropped, and may be
-    /// asked by any number of callers.
+    /// Waits for the moment. At once if it was after the refusal and is over. May be dropped, and
+    /// may be asked by any number of callers.
     fn reopened(&self) -> BoxFuture<'static, ()>;
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 /// What an attempt gets of the time to its call's deadline, so that there is some left for another.
 ///
-/// It counts from the moment the attempt is sent: waiting in a queue uses none of it. When it has passed, the layer that times the attempt asks if another one would follow. Only then the attempt ends; otherwise it would fail for nothing, and it may go on until the deadline.
+/// It counts from the moment the attempt is sent: waiting in a queue uses none of it. When it has
+/// passed, the layer that times the attempt asks if another one would follow. Only then the attempt
+/// ends; otherwise it would fail for nothing, and it may go on until the deadline.
 ///
 /// Clones share it; two are equal if they are clones of each other.
 #[derive(Clone)]
@@ -46,7 +48,8 @@ impl Share {
         self.0.end(left)
     }
 
-    /// Returns `true` if an attempt was ended this way: it was given less time than it would have had.
+    /// Returns `true` if an attempt was ended this way: it was given less time than it would have
+    /// had.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.0.has_ended()

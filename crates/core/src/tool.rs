@@ -111,8 +111,8 @@ mod member {
 }
 
 impl ToolDefinition {
-    /// Reads one element of a `tools/list` answer. The bytes are kept as they are, but an escape of a
-    /// lone surrogate becomes that of the replacement character: many parsers refuse it.
+    /// Reads one element of a `tools/list` answer. The bytes are kept as they are, but an escape of
+    /// a lone surrogate becomes that of the replacement character: many parsers refuse it.
     ///
     /// # Errors
     ///
@@ -122,8 +122,8 @@ impl ToolDefinition {
         Self::read(&raw).map_err(|reason| InvalidDefinition::of(&raw, reason))
     }
 
-    /// Reads one element of a `tools/list` answer that goes on to clients, who refuse the whole list if
-    /// one tool is not as the protocol says. If it cannot be used, the definition has a
+    /// Reads one element of a `tools/list` answer that goes on to clients, who refuse the whole
+    /// list if one tool is not as the protocol says. If it cannot be used, the definition has a
     /// [fault](Self::fault). Where it has no usable name, `#` and its position stand in for one.
     #[must_use]
     pub fn from_list(raw: impl Into<Bytes>, position: usize) -> Self {
@@ -241,7 +241,8 @@ impl ToolDefinition {
         &self.annotations
     }
 
-    /// Returns whether the tool can be called as a task only (`execution.taskSupport` is `required`).
+    /// Returns whether the tool can be called as a task only (`execution.taskSupport` is
+    /// `required`).
     #[must_use]
     pub const fn requires_task(&self) -> bool {
         self.requires_task

@@ -31,8 +31,8 @@ impl Weight {
     /// No share: a server that stands by, and gets what no other can take.
     pub const STANDBY: Self = Self(0);
 
-    /// The least weight of a primary: by the profiles that exist, of a server that takes destructive
-    /// calls.
+    /// The least weight of a primary: by the profiles that exist, of a server that takes
+    /// destructive calls.
     pub const PRIMARY: Self = Self(50);
 
     /// The weight of a server that nothing is said of: that of a primary.

@@ -44,8 +44,8 @@ pub(crate) struct StackBackend {
 }
 
 impl StackBackend {
-    /// Takes the stack, the servers behind it, where calls in flight are counted, and where they are
-    /// written down.
+    /// Takes the stack, the servers behind it, where calls in flight are counted, and where they
+    /// are written down.
     pub(crate) fn new(
         stack: Stack,
         upstreams: Vec<Upstream>,

@@ -48,8 +48,8 @@ impl Log {
     }
 }
 
-/// Writes lines. To write out what a span says of its call takes longer than all layers of the stack, so
-/// the lines stand alone, unless they are asked for in detail.
+/// Writes lines. To write out what a span says of its call takes longer than all layers of the
+/// stack, so the lines stand alone, unless they are asked for in detail.
 fn lines<S>(levels: &Targets) -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -62,12 +62,13 @@ where
     tracing_subscriber::fmt::layer()
         .with_writer(|| Stderr)
         .with_ansi(Screen::stderr_is_coloured())
-        // one filter of this layer: a filter of all layers would not keep unused spans from being made
+        // one filter of this layer: a filter of all layers would not keep unused spans from being
+        // made
         .with_filter(levels.clone().and(shown))
 }
 
-/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip of
-/// the keyboard would turn the log off.
+/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip
+/// of the keyboard would turn the log off.
 fn parse_levels(text: &str) -> Result<Targets, AppError> {
     let lone_words_are_levels = text
         .split(',')

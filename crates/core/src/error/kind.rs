@@ -30,7 +30,8 @@ words! {
         RateLimited = "rate_limited",
         /// The server reported a fault of its own.
         ServerFault = "server_fault",
-        /// The server answered that it does not know the session of the call. It may have run all the same.
+        /// The server answered that it does not know the session of the call. It may have run all
+        /// the same.
         SessionLost = "session_lost",
         /// One attempt took longer than its timeout.
         Timeout = "timeout",

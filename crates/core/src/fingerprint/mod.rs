@@ -130,8 +130,8 @@ impl FingerprintKey {
         Fingerprint(hasher.finish128().into())
     }
 
-    /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of, and
-    /// for whom. Never equal to another kind of fingerprint but by accident.
+    /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of,
+    /// and for whom. Never equal to another kind of fingerprint but by accident.
     #[must_use]
     pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
         self.behind(Tag::Behind, words, bytes)

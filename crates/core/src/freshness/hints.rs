@@ -44,8 +44,8 @@ pub(super) fn read(body: &[u8]) -> Freshness {
     said
 }
 
-/// Returns `true` if the body may hold hints at all: a scan of the bytes costs a hundredth of reading
-/// them. A name may be written with escapes, too.
+/// Returns `true` if the body may hold hints at all: a scan of the bytes costs a hundredth of
+/// reading them. A name may be written with escapes, too.
 fn may_say(body: &[u8]) -> bool {
     // to prepare a search costs more than to search a short body
     static PARTS: LazyLock<[Finder<'_>; 4]> =

@@ -123,7 +123,8 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
                 || matches!(verb.usage, Use::Verb | Use::Prose)
                 || before_roles.has(Role::BeforeVerb)
                 || (light > 0 && verb.kind == VerbKind::Read);
-            // `List, create or close a tab` does all three; `Finds one; starts one if there is none`
+            // `List, create or close a tab` does all three;
+            // `Finds one; starts one if there is none`
             let listed = token.after == Some(',') && lexicon.find_inflected(before).is_some();
             let joined = before_roles.has(Role::Join) || listed;
             let acts = verb.usage == Use::Verb || Roles::of(next).has(Role::AfterVerb);

@@ -51,8 +51,8 @@ impl Evidence {
         self.strength
     }
 
-    /// Returns `true` if it means that something is removed for good, and not only added, overwritten or
-    /// changed: `delete`, not `update`. What may do anything may do that too.
+    /// Returns `true` if it means that something is removed for good, and not only added,
+    /// overwritten or changed: `delete`, not `update`. What may do anything may do that too.
     #[must_use]
     pub(crate) fn takes_away(&self) -> bool {
         match &self.reason {

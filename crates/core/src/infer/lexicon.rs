@@ -1,7 +1,7 @@
 //! The verbs, and what calling a tool by one of them means.
 //!
-//! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another meaning,
-//! with [`Lexicon::with`].
+//! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another
+//! meaning, with [`Lexicon::with`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -212,8 +212,8 @@ impl Lexicon {
         self.verbs.get(&lower(word))
     }
 
-    /// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that is
-    /// an adjective more often than not.
+    /// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that
+    /// is an adjective more often than not.
     pub(super) fn find_inflected(&self, word: &str) -> Option<&Verb> {
         if let Some(verb) = self.find_base(word) {
             return Some(verb);
@@ -268,8 +268,8 @@ pub(crate) fn is_join(word: &str) -> bool {
     Roles::of(word).has(Role::Join)
 }
 
-/// Returns `true` if what the verb is about is gone afterwards. An added word is not looked up: it is
-/// taken for the worse.
+/// Returns `true` if what the verb is about is gone afterwards. An added word is not looked up: it
+/// is taken for the worse.
 pub(super) fn takes_away(word: &Word) -> bool {
     match word {
         Word::Listed(word) => {

@@ -2,10 +2,10 @@
 //!
 //! Few servers declare hints, and a runtime that needs them for every decision would be useless
 //! without. So gaps are filled by reading what is there: the name, the first sentence of the
-//! description, the names of arguments. That is guessing, and a wrong guess is not equally bad both ways. Calling a read a
-//! write costs a cache hit. Calling a write a read repeats a payment. Hence the asymmetry that
-//! everything here serves: **a conclusion that tightens may be weak, one that relaxes must be
-//! strong.** Each conclusion therefore carries its [`Strength`] and its reason
+//! description, the names of arguments. That is guessing, and a wrong guess is not equally bad both
+//! ways. Calling a read a write costs a cache hit. Calling a write a read repeats a payment. Hence
+//! the asymmetry that everything here serves: **a conclusion that tightens may be weak, one that
+//! relaxes must be strong.** Each conclusion therefore carries its [`Strength`] and its reason
 //! ([`Evidence`]); [`resolve`](crate::resolve) decides what counts.
 //!
 //! There are two [rule sets](RuleSet):

@@ -1,13 +1,13 @@
 //! What the tools of one server show about each other.
 //!
 //! Whether a world is open is a matter of the server, and so is what its author calls destructive;
-//! one tool shows little of either. What most tools of a server declare, its author means for the one
-//! he forgot. Where none declares it, half of the tools that stay at home speak for the others.
+//! one tool shows little of either. What most tools of a server declare, its author means for the
+//! one he forgot. Where none declares it, half of the tools that stay at home speak for the others.
 //!
 //! All of this is weak evidence. It tightens, and it takes back what the kind of verb alone let
-//! suspect: where the other updates of a server declare that they destroy nothing, one that is silent
-//! is not taken to. What one tool itself says or warns of stands. One thing is relaxed: a world that
-//! all of several tools declare closed.
+//! suspect: where the other updates of a server declare that they destroy nothing, one that is
+//! silent is not taken to. What one tool itself says or warns of stands. One thing is relaxed: a
+//! world that all of several tools declare closed.
 
 use std::collections::HashMap;
 
@@ -23,9 +23,9 @@ const FEW: u32 = 1;
 /// Of fewer tools, half says little.
 const FEW_TOOLS: usize = 3;
 
-/// Makes the tools of a server agree about their world, which is mostly the same for all of them: at
-/// home if at least half show a sign of home and none of the web, open otherwise. A word of the web
-/// still counts for its own tool.
+/// Makes the tools of a server agree about their world, which is mostly the same for all of them:
+/// at home if at least half show a sign of home and none of the web, open otherwise. A word of the
+/// web still counts for its own tool.
 pub(super) fn share_the_world(all: &mut [Inferred]) {
     if all.len() < FEW_TOOLS {
         return;
@@ -108,7 +108,8 @@ impl Habits {
             inferred.drop_hint(Field::Destructive);
             inferred.destructive(destructive, weak, Reason::Siblings);
         }
-        // to repeat a write takes more than the word of its neighbours: only the stricter habit counts
+        // to repeat a write takes more than the word of its neighbours: only the stricter habit
+        // counts
         if kind == VerbKind::Set && settled(&self.idempotent) == Some(false) {
             inferred.drop_hint(Field::Idempotent);
             inferred.idempotent(false, weak, Reason::Siblings);

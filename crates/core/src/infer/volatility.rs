@@ -6,11 +6,11 @@ words! {
     /// Why the answer to a read must be fresh.
     #[non_exhaustive]
     Volatility {
-        /// It reads what changes by itself: a clock, a random source, the progress of a job. Reading
-        /// again does no harm, but an answer kept is a wrong one.
+        /// It reads what changes by itself: a clock, a random source, the progress of a job.
+        /// Reading again does no harm, but an answer kept is a wrong one.
         Clock = "clock",
-        /// Each call moves on: the next page, the next message. Reading again skips something, so that
-        /// a call that may have run is not repeated either.
+        /// Each call moves on: the next page, the next message. Reading again skips something, so
+        /// that a call that may have run is not repeated either.
         Cursor = "cursor",
     }
 }

@@ -108,8 +108,8 @@ codes! {
     /// that the tool writes.
     ReadOnlyWrites = "read-only-writes", Warning,
         "readOnlyHint is true, but the tool writes by its name";
-    /// `readOnlyHint` is true, and an argument decides whether the tool writes: an `action` that may
-    /// be `delete`, or a free `sql`.
+    /// `readOnlyHint` is true, and an argument decides whether the tool writes: an `action` that
+    /// may be `delete`, or a free `sql`.
     ReadOnlyByArgument = "read-only-by-argument", Warning,
         "readOnlyHint is true, but an argument may make it write";
     /// `destructiveHint` is false, and name or description firmly say that the tool destroys.

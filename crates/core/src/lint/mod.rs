@@ -2,13 +2,13 @@
 //!
 //! [`check`] reads tools as their server lists them and finds hints that are missing, contradict
 //! each other or the tool's own words, mean nothing or are spelled so that nobody reads them; and
-//! names that mislead. Each [`Finding`] has a stable [`Code`], a [`Severity`], the value that is wrong
-//! and what to do about it.
+//! names that mislead. Each [`Finding`] has a stable [`Code`], a [`Severity`], the value that is
+//! wrong and what to do about it.
 //!
-//! **Rule.** An *error* is wrong whatever the author means. A *warning* will probably make some client
-//! or runtime act otherwise than the author means; it contradicts a declared hint only on the strong
-//! evidence that [`resolve`](crate::resolve) demands too. Everything else is *info*. What the author
-//! knows better cannot be seen from here, so any code may be silenced by who calls.
+//! **Rule.** An *error* is wrong whatever the author means. A *warning* will probably make some
+//! client or runtime act otherwise than the author means; it contradicts a declared hint only on
+//! the strong evidence that [`resolve`](crate::resolve) demands too. Everything else is *info*.
+//! What the author knows better cannot be seen from here, so any code may be silenced by who calls.
 //!
 //! ```
 //! use callward_core::Subject;
@@ -49,7 +49,8 @@ pub use stateful::looks_stateful;
 
 use candidate::Case;
 
-/// Looks at the tools of one server, or of several: those of one server are compared with each other.
+/// Looks at the tools of one server, or of several: those of one server are compared with each
+/// other.
 ///
 /// Findings come in the order of the tools, and for each tool the worst first.
 #[must_use]

@@ -18,8 +18,8 @@ const HOLDING: &str = "activate attach begin close commit connect detach disconn
 /// Detects a server that seems to keep state for each client. Returns the index of the
 /// tool that shows it first, and the word that does.
 ///
-/// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take hold
-/// of one noun, such as `open_page` and `close_page`.
+/// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take
+/// hold of one noun, such as `open_page` and `close_page`.
 #[must_use]
 pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
     evidence(tools.iter().map(|tool| tool.name().as_str()))

@@ -14,8 +14,8 @@ use crate::{Fingerprint, FingerprintKey};
 const BESIDE: [&str; 5] = ["_meta", "cacheScope", "isError", "resultType", "ttlMs"];
 
 impl ToolOutput {
-    /// Returns whether two answers have the same content, ignoring their `_meta`. White space and the
-    /// order of members do not count; text is compared as text, and numbers exactly.
+    /// Returns whether two answers have the same content, ignoring their `_meta`. White space and
+    /// the order of members do not count; text is compared as text, and numbers exactly.
     ///
     /// `None` if they cannot be compared: one has a duplicate member, say.
     ///
@@ -40,8 +40,8 @@ impl ToolOutput {
     }
 
     /// Returns a digest that two answers share exactly if they [say the same](Self::says_the_same);
-    /// `None` for an answer that cannot be compared with others. It is the same in every process, and
-    /// meant for comparison only: it is not a secret.
+    /// `None` for an answer that cannot be compared with others. It is the same in every process,
+    /// and meant for comparison only: it is not a secret.
     #[must_use]
     pub fn answer_digest(&self) -> Option<u128> {
         let key = FingerprintKey::fixed();

@@ -17,11 +17,12 @@ impl Baggage {
 
 /// Which members of a caller's baggage are passed on to servers.
 ///
-/// Baggage crosses a trust boundary between clients and servers, and does not state for whom it is meant. So only the listed members are passed on. By default none is listed.
+/// Baggage crosses a trust boundary between clients and servers, and does not state for whom it is
+/// meant. So only the listed members are passed on. By default none is listed.
 ///
-/// [W3C Baggage](https://www.w3.org/TR/baggage/) is read as it says; a member that breaks the format
-/// is left out, and so is all of a text of more than 8,192 bytes. At most 64 members are passed on,
-/// and at most 4,096 bytes.
+/// [W3C Baggage](https://www.w3.org/TR/baggage/) is read as it says; a member that breaks the
+/// format is left out, and so is all of a text of more than 8,192 bytes. At most 64 members are
+/// passed on, and at most 4,096 bytes.
 ///
 /// ```
 /// use callward_core::BaggageFilter;

@@ -1,5 +1,5 @@
-//! What travels with a call across processes: whose trace it belongs to, what the caller attached to
-//! it, and what is known of the request it came as and of those it goes out as.
+//! What travels with a call across processes: whose trace it belongs to, what the caller attached
+//! to it, and what is known of the request it came as and of those it goes out as.
 
 mod baggage;
 mod client_info;
@@ -18,9 +18,9 @@ pub use self::outbound::{Outbound, SendWatch, Watch};
 ///
 /// `traceparent` is read strictly, as [W3C Trace Context](https://www.w3.org/TR/trace-context-2/)
 /// says: hexadecimal digits in lower case, neither id all zeros, and no version `ff`. Of a version
-/// later than `00`, what `00` has is read and the rest is left out. A `tracestate` that cannot be read
-/// is left out and costs nothing else; one of more than 512 bytes is cut by whole members, those of
-/// more than 128 bytes first.
+/// later than `00`, what `00` has is read and the rest is left out. A `tracestate` that cannot be
+/// read is left out and costs nothing else; one of more than 512 bytes is cut by whole members,
+/// those of more than 128 bytes first.
 ///
 /// ```
 /// use callward_core::TraceContext;
@@ -91,7 +91,8 @@ impl TraceContext {
         self.flags & SAMPLED != 0
     }
 
-    /// Returns the flags that are known: whether the trace is recorded, and whether its id is random.
+    /// Returns the flags that are known: whether the trace is recorded, and whether its id is
+    /// random.
     #[must_use]
     pub const fn flags(&self) -> u8 {
         self.flags

@@ -43,8 +43,8 @@ impl Outbound<'_> {
 
 /// A watcher of an attempt, notified when a request is sent for it.
 pub trait SendWatch: Send + Sync {
-    /// Takes what is known of a request that is about to be sent, and returns the trace context it is
-    /// to carry; `None` if it is to carry that of the call. A leaf that sends again asks again.
+    /// Takes what is known of a request that is about to be sent, and returns the trace context it
+    /// is to carry; `None` if it is to carry that of the call. A leaf that sends again asks again.
     fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext>;
 }
 

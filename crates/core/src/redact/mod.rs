@@ -1,5 +1,5 @@
-//! Arguments, results, command lines, URLs and lines of logs with their secrets left out, for spans, logs
-//! and people.
+//! Arguments, results, command lines, URLs and lines of logs with their secrets left out, for
+//! spans, logs and people.
 
 mod line;
 mod names;
@@ -16,20 +16,22 @@ use names::Names;
 pub use line::Lines;
 pub use shown::{command, is_secret_name, secrets_of_command, url};
 
-/// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what is
-/// too long is cut. What comes out is always valid JSON, and never longer than the limit.
+/// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what
+/// is too long is cut. What comes out is always valid JSON, and never longer than the limit.
 ///
 /// A member is left out if its name contains a listed one, whatever the case and whatever stands
-/// between letters: `token` is found in `accessToken`, and `api_key` in `X-Api-Key`. Only `pass` and `pwd`
-/// have to be words of their own, as in `DB_PWD` and `dbPass`. `"[redacted]"` stands in its place. So it is
-/// with:
+/// between letters: `token` is found in `accessToken`, and `api_key` in `X-Api-Key`. Only `pass`
+/// and `pwd` have to be words of their own, as in `DB_PWD` and `dbPass`. `"[redacted]"` stands in
+/// its place. So it is with:
 ///
 /// - the `value` of an object whose `name`, `key`, `header` or `field` is such a name;
 /// - a text that holds such a name with `=` or `:` behind it (`?token=abc`, `Cookie: id=1`), or
 ///   `Bearer` or `Basic` with something behind it. It is left out whole;
 /// - a text that is JSON itself, as most results of tools are: it is looked into in the same way.
 ///
-/// A secret that stands under no such name cannot be distinguished from other text, so this is a safeguard and not a permission to log secrets. The names follow the OWASP Logging Cheat Sheet's list of
+/// A secret that stands under no such name cannot be distinguished from other text, so this is a
+/// safeguard and not a permission to log secrets. The names follow the OWASP Logging Cheat Sheet's
+/// list of
 /// [data to exclude](https://cheatsheetseries.owasp.org/cheatsheets/Logging_Cheat_Sheet.html#data-to-exclude).
 ///
 /// Cloning copies a pointer.
@@ -78,11 +80,12 @@ impl Redactor {
     /// How long a text may be by default, in bytes: 4 KiB.
     pub const DEFAULT_MAX_BYTES: usize = 4096;
 
-    /// The least limit, in bytes: less would hold nothing but marks. A smaller one is taken for this.
+    /// The least limit, in bytes: less would hold nothing but marks. A smaller one is taken for
+    /// this.
     pub const LEAST_MAX_BYTES: usize = 64;
 
-    /// Takes the names whose values are left out, in place of the default ones, and how long a text may
-    /// be in bytes. A name without a letter or digit names nothing.
+    /// Takes the names whose values are left out, in place of the default ones, and how long a text
+    /// may be in bytes. A name without a letter or digit names nothing.
     #[must_use]
     pub fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>, max_bytes: usize) -> Self {
         Self {
@@ -97,7 +100,8 @@ impl Redactor {
         self.max_bytes
     }
 
-    /// Rewrites a JSON text. A text that is not JSON becomes `"[not JSON]"`, because its contents are unknown.
+    /// Rewrites a JSON text. A text that is not JSON becomes `"[not JSON]"`, because its contents
+    /// are unknown.
     #[must_use]
     pub fn redact(&self, raw: &[u8]) -> String {
         self.within(raw, self.max_bytes, 0)

@@ -8,8 +8,8 @@ use crate::members::Text;
 #[derive(Debug)]
 pub(super) struct Names(Vec<String>);
 
-/// Of the names that may be listed, those that count as words of their own only: `compass`, `bypass` and
-/// `passenger` are no secrets.
+/// Of the names that may be listed, those that count as words of their own only: `compass`,
+/// `bypass` and `passenger` are no secrets.
 const WORDS: [&str; 2] = ["pass", "pwd"];
 
 impl Names {
@@ -40,8 +40,8 @@ impl Names {
     }
 }
 
-/// Returns where the first secret of a text begins: behind a name that `is_secret` and its `=` or `:`,
-/// or behind the scheme of credentials.
+/// Returns where the first secret of a text begins: behind a name that `is_secret` and its `=` or
+/// `:`, or behind the scheme of credentials.
 pub(super) fn secret_at(text: &str, is_secret: impl Fn(&str) -> bool) -> Option<usize> {
     let mut before = 0;
     let mut named = text.match_indices(['=', ':']).filter_map(|(at, sign)| {
@@ -77,7 +77,8 @@ fn last_words(text: &str) -> &str {
     &line[start..]
 }
 
-/// Finds the credentials of an `Authorization` header (RFC 9110 section 11.4): what follows the scheme.
+/// Finds the credentials of an `Authorization` header (RFC 9110 section 11.4): what follows the
+/// scheme.
 fn credentials_at(text: &str) -> Option<usize> {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -103,7 +104,8 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|run| is_word_of(run, word))
 }
 
-/// Returns `true` if a word is in a run of letters, where a capital letter begins one: `dbPass`, `DBPass`.
+/// Returns `true` if a word is in a run of letters, where a capital letter begins one: `dbPass`,
+/// `DBPass`.
 fn is_word_of(run: &str, word: &str) -> bool {
     let mut start = 0;
     let mut letters = run.char_indices().peekable();

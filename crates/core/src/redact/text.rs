@@ -9,8 +9,8 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// Appends a text with its quotation marks in at most `space` bytes, of which there are enough for the
-/// mark.
+/// Appends a text with its quotation marks in at most `space` bytes, of which there are enough for
+/// the mark.
 pub(super) fn push(out: &mut String, text: &str, space: usize) {
     // no character is shorter in JSON than by itself, so a long text need not be written to be cut
     let whole = (text.len() + 2 <= space).then(|| quoted(text));

@@ -169,8 +169,8 @@ impl Refinements {
         &self.paths
     }
 
-    /// Returns the plan of calls that may be read in more than one way: in no respect laxer than the
-    /// tool's own or any rule's. `None` if there is no rule.
+    /// Returns the plan of calls that may be read in more than one way: in no respect laxer than
+    /// the tool's own or any rule's. `None` if there is no rule.
     #[must_use]
     pub fn strictest(&self) -> Option<&Arc<CallPlan>> {
         self.strictest.as_ref()
@@ -216,9 +216,9 @@ impl Refinements {
         self.rules.get(index?).map(RefinedRule::resolved)
     }
 
-    /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet: why
-    /// it does not match. The first that certainly does not hold, or else the first in doubt; `None`
-    /// if they meet all.
+    /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet:
+    /// why it does not match. The first that certainly does not hold, or else the first in doubt;
+    /// `None` if they meet all.
     #[must_use]
     pub fn unmet(&self, rule: usize, arguments: &[u8]) -> Option<Unmet<'_>> {
         let members = std::str::from_utf8(arguments)

@@ -123,8 +123,8 @@ fn same_members(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
         .fold(no_others(wanted, found), Answer::and)
 }
 
-/// Returns `true` if there is no member beyond the wanted ones. Many take a `null` for none; and where a
-/// name is given twice, it may be the `null` that they see.
+/// Returns `true` if there is no member beyond the wanted ones. Many take a `null` for none; and
+/// where a name is given twice, it may be the `null` that they see.
 fn no_others(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
     let is_wanted = |name: &str| {
         wanted

@@ -16,8 +16,8 @@ const LARGEST_PATTERN: usize = 256 * 1024;
 /// client may send as much as it likes.
 const LONGEST_TEXT: usize = 16 * 1024;
 
-/// One condition over one argument. See the [module](crate::refine) for what is equal and what is in
-/// doubt.
+/// One condition over one argument. See the [module](crate::refine) for what is equal and what is
+/// in doubt.
 ///
 /// ```
 /// use callward_core::refine::Condition;
@@ -142,7 +142,8 @@ impl PartialEq for Condition {
     }
 }
 
-/// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`, `is present`.
+/// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`,
+/// `is present`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

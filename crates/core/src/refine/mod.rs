@@ -16,9 +16,9 @@
 //! ([`Refinements::strictest`]). There is doubt if
 //!
 //! - the arguments are not JSON, or no object;
-//! - a member that any rule looks for, or a member on the way to it, is given twice, or under a name
-//!   that some take for it: some parsers take the first, some the last, some do not tell `Action`
-//!   from `action`, and some end a name at a control character;
+//! - a member that any rule looks for, or a member on the way to it, is given twice, or under a
+//!   name that some take for it: some parsers take the first, some the last, some do not tell
+//!   `Action` from `action`, and some end a name at a control character;
 //! - a text stands where a rule expects an object or array, and it may itself be JSON that the
 //!   server unpacks;
 //! - it must be known whether an argument is present, and it is `null`: to many servers that is

@@ -19,7 +19,8 @@ impl Number {
         })
     }
 
-    /// Compares the text of a JSON number with this one. Two numbers that only differ for parsers that do not round to a double are in doubt.
+    /// Compares the text of a JSON number with this one. Two numbers that only differ for parsers
+    /// that do not round to a double are in doubt.
     pub(super) fn is(&self, text: &str) -> Answer {
         match Self::read(text) {
             None => Answer::Unsure,

@@ -93,8 +93,8 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(text).ok().map(|Text(text)| text)
 }
 
-/// Returns `true` if a string may hold an array or object as JSON: models pack arguments so, and some
-/// servers unpack them.
+/// Returns `true` if a string may hold an array or object as JSON: models pack arguments so, and
+/// some servers unpack them.
 pub(super) fn may_be_packed(value: &str) -> bool {
     string(value).is_none_or(|inner| inner.trim_start().starts_with(['{', '[']))
 }
@@ -111,8 +111,8 @@ pub(super) fn may_be_taken_for(left: &str, right: &str) -> bool {
     left == right || as_taken(left).eq(as_taken(right))
 }
 
-/// A name as the least careful reader takes it. Some do not look at the case, also beyond ASCII (`ſ`
-/// is an `s`, the Kelvin sign a `k`); some end a name at a control character.
+/// A name as the least careful reader takes it. Some do not look at the case, also beyond ASCII
+/// (`ſ` is an `s`, the Kelvin sign a `k`); some end a name at a control character.
 pub(super) fn as_taken(name: &str) -> impl Iterator<Item = char> {
     name.chars()
         .take_while(|char| !char.is_control())

@@ -10,8 +10,8 @@ use crate::{AnnotationProblem, Annotations, Severity};
 pub struct When(Vec<(ArgumentPath, Condition)>);
 
 impl When {
-    /// Starts with one condition. `key` is the name of a top-level argument, or a JSON Pointer if it
-    /// begins with `/`.
+    /// Starts with one condition. `key` is the name of a top-level argument, or a JSON Pointer if
+    /// it begins with `/`.
     ///
     /// # Errors
     ///
@@ -47,8 +47,8 @@ impl fmt::Display for When {
     }
 }
 
-/// What an operator says about some calls of a tool: conditions over the arguments, and the hints of
-/// the calls that meet them.
+/// What an operator says about some calls of a tool: conditions over the arguments, and the hints
+/// of the calls that meet them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentRule {
     when: When,

@@ -106,8 +106,8 @@ impl Resolved {
 
     /// Returns `true` if a call may remove something, and not only overwrite or change it.
     ///
-    /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word it
-    /// rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
+    /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word
+    /// it rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
     #[must_use]
     pub(crate) const fn takes_away(&self) -> bool {
         self.takes_away

@@ -187,7 +187,9 @@ impl EffectHints {
         }
     }
 
-    /// A claim of idempotence is dropped if the tool turns out not to be read-only and its source also claims that it is: the hint means nothing on a read-only tool, and many servers set it on every read.
+    /// A claim of idempotence is dropped if the tool turns out not to be read-only and its source
+    /// also claims that it is: the hint means nothing on a read-only tool, and many servers set it
+    /// on every read.
     fn drop_unfounded_idempotence(&mut self, hints: &Hints<'_>) {
         let is_true = |slot: &Option<Slot<bool>>| slot.as_ref().is_some_and(|slot| slot.value);
         if is_true(&self.read_only) || !is_true(&self.idempotent) {
@@ -209,7 +211,8 @@ impl EffectHints {
         self.idempotent = IDEMPOTENT.settle(&founded, &mut Vec::new());
     }
 
-    /// A conclusion that something is only overwritten relaxes, so it needs a server that is believed.
+    /// A conclusion that something is only overwritten relaxes, so it needs a server that is
+    /// believed.
     fn takes_away(&self, hints: &Hints<'_>) -> bool {
         let only_overwrites = |slot: &Slot<bool>| {
             slot.source == Source::Inferred

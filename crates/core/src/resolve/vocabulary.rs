@@ -42,9 +42,11 @@ words! {
     Trust {
         /// Declared hints count as they are.
         Trusted = "trusted",
-        /// Declared hints count, unless strong evidence says the opposite: then the stricter reading.
+        /// Declared hints count, unless strong evidence says the opposite: then the stricter
+        /// reading.
         Standard = "standard",
-        /// Declared and inferred hints may only tighten; what they leave open is read pessimistically.
+        /// Declared and inferred hints may only tighten; what they leave open is read
+        /// pessimistically.
         Untrusted = "untrusted",
     } default Standard
 }

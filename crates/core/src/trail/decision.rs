@@ -92,9 +92,9 @@ impl Decision {
         }
     }
 
-    /// States what the cache did or would do: why it sent the call without a look-up, how long ago the
-    /// answer was made that came from it, what the result depends on or the call may change. `None` of
-    /// a call that it was not asked for.
+    /// States what the cache did or would do: why it sent the call without a look-up, how long ago
+    /// the answer was made that came from it, what the result depends on or the call may change.
+    /// `None` of a call that it was not asked for.
     #[must_use]
     pub fn of_cache(
         status: CacheStatus,
@@ -153,8 +153,8 @@ impl Decision {
     }
 
     /// Writes how it stands in [`Trail::to_line`](super::Trail::to_line):
-    /// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+` after
-    /// the attempt's number says that it runs beside another.
+    /// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+`
+    /// after the attempt's number says that it runs beside another.
     pub(super) fn write_in_line(&self, line: &mut String) -> fmt::Result {
         // every traced call is written this way: words are copied, and only numbers are formatted
         line.push_str(self.stage.as_str());

@@ -1,7 +1,7 @@
 //! The decision trail: everything that was decided about one call, in one place.
 //!
-//! One structure says what would happen to a call ([`Tense::Expected`], before anything is sent) and
-//! what happened ([`Tense::Observed`], from what the layers wrote into its
+//! One structure says what would happen to a call ([`Tense::Expected`], before anything is sent)
+//! and what happened ([`Tense::Observed`], from what the layers wrote into its
 //! [`CallRecord`](crate::CallRecord)). What people read, what spans carry and what results tell in
 //! their `_meta` are forms of it, so they cannot contradict each other.
 
@@ -22,7 +22,8 @@ pub use self::decision::Decision;
 pub use self::verdict::{Stage, Verdict};
 pub use self::writer::Writer;
 
-/// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has it.
+/// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has
+/// it.
 pub const TRAIL_META: &str = "io.callward/trail";
 
 words! {
@@ -38,8 +39,9 @@ words! {
 
 /// Everything that was decided about one call, in order.
 ///
-/// Decisions of the call as a whole come first (plan, confirmation, audit, cache), then those of its
-/// attempts as they were made, then what the caller got. Nothing of a trail holds arguments or results.
+/// Decisions of the call as a whole come first (plan, confirmation, audit, cache), then those of
+/// its attempts as they were made, then what the caller got. Nothing of a trail holds arguments or
+/// results.
 ///
 /// # As JSON
 ///

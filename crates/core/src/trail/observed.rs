@@ -19,8 +19,8 @@ impl Trail {
         Self::observed_of(call.tool(), call.applied(), record, result)
     }
 
-    /// Does as [`observed`](Self::observed), for who kept of the call only which tool it was and which
-    /// of its plans applied.
+    /// Does as [`observed`](Self::observed), for who kept of the call only which tool it was and
+    /// which of its plans applied.
     #[must_use]
     pub fn observed_of(
         tool: &Tool,
@@ -36,8 +36,8 @@ impl Trail {
         }
     }
 
-    /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a line does
-    /// not show.
+    /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a
+    /// line does not show.
     #[must_use]
     pub fn observed_line(
         tool: &Tool,
@@ -67,7 +67,8 @@ fn decisions(
     (decided, left_out)
 }
 
-/// Decisions that no layer writes down: of the plan, of who is asked, of the cache, and of the answer.
+/// Decisions that no layer writes down: of the plan, of who is asked, of the cache, and of the
+/// answer.
 const OF_ITS_OWN: usize = 4;
 
 /// What the cache did; `None` if it was not asked and no reason is recorded.

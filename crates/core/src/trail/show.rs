@@ -7,8 +7,8 @@ use super::{Decision, Tense, Trail};
 
 impl Trail {
     /// Writes the decisions in one line, for a span: parted by `; `, each as
-    /// `stage#attempt:verdict@server +waited took (reason)`, without what is not known. A `+` after the
-    /// attempt's number says that it runs beside another.
+    /// `stage#attempt:verdict@server +waited took (reason)`, without what is not known. A `+` after
+    /// the attempt's number says that it runs beside another.
     ///
     /// `plan:read_only (declared, the server says so); cache:miss; route#1:chosen@a (in turn);
     /// attempt#1:answered@a 12.1ms; answer:answered`

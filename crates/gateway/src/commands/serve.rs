@@ -313,7 +313,8 @@ fn say_where(
     }
 }
 
-/// Lets the command line find this gateway. The gateway serves even if its state directory is not writable.
+/// Lets the command line find this gateway. The gateway serves even if its state directory is not
+/// writable.
 fn register(
     state: Option<&StateDir>,
     url: &str,

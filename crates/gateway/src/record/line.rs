@@ -20,7 +20,8 @@ pub(super) struct Scribe {
 }
 
 impl Scribe {
-    /// `secret` keys the hashes, so that values cannot be guessed; `arguments` writes them as they are.
+    /// `secret` keys the hashes, so that values cannot be guessed; `arguments` writes them as they
+    /// are.
     pub(super) const fn new(trace: String, secret: FingerprintKey, arguments: bool) -> Self {
         Self {
             trace,

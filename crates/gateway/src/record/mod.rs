@@ -97,7 +97,8 @@ impl Recorder {
         }))))
     }
 
-    /// Sends a call through the stack, and records it. `name` is the tool's name for the client. A call that is dropped on the way is written down as one without an answer.
+    /// Sends a call through the stack, and records it. `name` is the tool's name for the client. A
+    /// call that is dropped on the way is written down as one without an answer.
     ///
     /// # Errors
     ///

@@ -170,7 +170,8 @@ impl Gateway {
         Self::start(&["--record", file], None).await
     }
 
-    /// Serves a config where no file can grow beyond `blocks` blocks of 512 bytes: further writes fail, as they do on a full disk.
+    /// Serves a config where no file can grow beyond `blocks` blocks of 512 bytes: further writes
+    /// fail, as they do on a full disk.
     #[cfg(unix)]
     pub(crate) async fn with_small_files(config: &str, blocks: u32) -> Self {
         let file = file(config.replace("CALLWARD", CALLWARD));

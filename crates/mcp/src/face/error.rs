@@ -32,26 +32,26 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
-/// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or null), `retryAfterMs` (or
-/// null) and `attempts` (0 if attempts were not counted). Two more are there where there is something to
-/// tell: `history`, all attempts of a call that was repeated
+/// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
+/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Two more are
+/// there where there is something to tell: `history`, all attempts of a call that was repeated
 /// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)).
 ///
-/// The `data` of an upstream's own error is passed on as it came, unless it could be taken for ours: if
-/// its code is −32010, or it has a member of one of these names or under a key that begins with
-/// `io.callward/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of another
-/// instance of this runtime, which names tools that clients here know by other names; and with −32010,
-/// beside what is known here.
+/// The `data` of an upstream's own error is passed on as it came, unless it could be taken for
+/// ours: if its code is −32010, or it has a member of one of these names or under a key that begins
+/// with `io.callward/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of
+/// another instance of this runtime, which names tools that clients here know by other names; and
+/// with −32010, beside what is known here.
 ///
 /// Where the call was retried, or may have run although its server reports a fault, `attempts` and
 /// `history` are added to the `data` of an upstream's own error, if that is an object or absent.
 ///
 /// Where a client asked for it, the `data` has one member more, under
 /// [`TRAIL_META`]: everything that was decided about the call
-/// ([`Trail`](callward_core::Trail)). It is added to the `data` of an upstream's own error too, if that
-/// is an object or absent.
+/// ([`Trail`](callward_core::Trail)). It is added to the `data` of an upstream's own error too, if
+/// that is an object or absent.
 pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 
 /// The member of our `data` that tells what is known of an unknown outcome.

@@ -18,13 +18,15 @@ use crate::wire::{Era, RequestId};
 /// The answer of a call that may have an effect is read for so long after its client has left.
 const AFTER_ITS_CLIENT: Duration = Duration::from_secs(5);
 
-/// The most calls in this process that go on after their clients have left; any more are dropped at once. Far fewer than a server's permits, which clients that stay need.
+/// The most calls in this process that go on after their clients have left; any more are dropped at
+/// once. Far fewer than a server's permits, which clients that stay need.
 static LEFT_BEHIND: Semaphore = Semaphore::const_new(16);
 
 /// A call on its way, as a future of its answer.
 ///
-/// Dropping it cancels the call, unless the call was sent and may have an effect: then its answer is
-/// still read, for 5 s at most, so that the cache and the audit log learn whether the effect is there.
+/// Dropping it cancels the call, unless the call was sent and may have an effect: then its answer
+/// is still read, for 5 s at most, so that the cache and the audit log learn whether the effect is
+/// there.
 pub(super) struct RunningCall {
     id: RequestId,
     era: Era,

@@ -87,7 +87,8 @@ impl Upstream {
         }))
     }
 
-    /// Waits until the server is connected. One that is [idle](UpstreamStatus::Idle) counts as connected.
+    /// Waits until the server is connected. One that is [idle](UpstreamStatus::Idle) counts as
+    /// connected.
     ///
     /// # Errors
     ///
@@ -119,9 +120,9 @@ impl Upstream {
         self.0.shared.status().borrow().clone()
     }
 
-    /// Returns why the server's command could not be started, if that is why the last attempt to connect
-    /// failed: there is no such program, or it may not be executed. Attempts go on all the same.
-    /// For operators: it may quote what the command wrote to standard error.
+    /// Returns why the server's command could not be started, if that is why the last attempt to
+    /// connect failed: there is no such program, or it may not be executed. Attempts go on all the
+    /// same. For operators: it may quote what the command wrote to standard error.
     #[must_use]
     pub fn start_failure(&self) -> Option<String> {
         match self.status() {
@@ -217,7 +218,8 @@ impl Upstream {
         {
             // Refused before it ran: our idea of the mirrored arguments is stale. A fresh list
             // tells; if there is none to be had, the refusal stands. A legacy server may mean
-            // anything by this number, and a modern one that says it with another status may only pass on another server's answer; either may have run the call.
+            // anything by this number, and a modern one that says it with another status may only
+            // pass on another server's answer; either may have run the call.
             if self.list(None).await.is_ok() {
                 answer = self.request(&ask).await;
             }
@@ -241,10 +243,11 @@ impl Upstream {
         })
     }
 
-    /// Asks the cheapest question of the server's era: `ping`, or `server/discover` where there is no
-    /// `ping` any more.
+    /// Asks the cheapest question of the server's era: `ping`, or `server/discover` where there is
+    /// no `ping` any more.
     ///
-    /// Nothing is asked, and nothing started, while the connection is closed because no client needs it.
+    /// Nothing is asked, and nothing started, while the connection is closed because no client
+    /// needs it.
     async fn sign_of_life(&self) -> Result<(), ToolError> {
         let open = self.0.pool.as_ref().map(|pool| pool.opened_lead());
         if matches!(open, Some(None)) || self.0.shared.is_reopening() {
@@ -388,8 +391,8 @@ impl ToolServer for Upstream {
         })))
     }
 
-    /// Per session for a child and whatever else is behind a pipe, and for an HTTP server that opens
-    /// sessions; any other HTTP server keeps nothing of its clients.
+    /// Per session for a child and whatever else is behind a pipe, and for an HTTP server that
+    /// opens sessions; any other HTTP server keeps nothing of its clients.
     fn instances(&self) -> Instances {
         match &self.0.link {
             Link::Pipe(_) => Instances::Session,

@@ -301,7 +301,8 @@ enum Fate {
 }
 
 proptest! {
-    /// A waiting call that was not sent before holds nothing. A call that was sent holds the one retry it is going to make, and returns it when it is dropped.
+    /// A waiting call that was not sent before holds nothing. A call that was sent holds the one
+    /// retry it is going to make, and returns it when it is dropped.
     #[test]
     fn a_call_that_only_waits_holds_no_token(new in 0_u32..60, sent in 0_u32..30) {
         runtime().block_on(async {

@@ -15,14 +15,17 @@ words! {
         Read = "read",
         /// Only adds, and adds again each time: nothing that was there is lost. `create`, `upload`.
         Add = "add",
-        /// Puts a mark on something, or takes it off: a second run changes nothing more, and nothing is
-        /// lost. `star`, `lock`.
+        /// Puts a mark on something, or takes it off: a second run changes nothing more, and
+        /// nothing is lost. `star`, `lock`.
         Mark = "mark",
-        /// Sets something going or brings it to a stop, again each time. Nothing is lost by it. `start`.
+        /// Sets something going or brings it to a stop, again each time. Nothing is lost by it.
+        /// `start`.
         Act = "act",
-        /// Brings about a state: a second run changes nothing more. What was there is replaced. `update`.
+        /// Brings about a state: a second run changes nothing more. What was there is replaced.
+        /// `update`.
         Set = "set",
-        /// Changes what it finds, or cannot be taken back, or may do anything; again each time. `send`.
+        /// Changes what it finds, or cannot be taken back, or may do anything; again each time.
+        /// `send`.
         Change = "change",
         /// Takes away for good; what is gone cannot go twice. `delete`.
         Delete = "delete",

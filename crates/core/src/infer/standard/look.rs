@@ -42,8 +42,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Returns `true` if a querying tool describes itself by its name only, where the query may be one that
-    /// changes something.
+    /// Returns `true` if a querying tool describes itself by its name only, where the query may be
+    /// one that changes something.
     pub(super) fn is_open_query(&self, verb: &Verb) -> bool {
         let reads = self.prose.opens
             && self

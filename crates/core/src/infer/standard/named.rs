@@ -98,8 +98,8 @@ impl<'l> Named<'l> {
         }
     }
 
-    /// Returns `true` if a name that seems to write may yet read: its verb may be a noun, or another
-    /// that reads stands at either end.
+    /// Returns `true` if a name that seems to write may yet read: its verb may be a noun, or
+    /// another that reads stands at either end.
     pub(super) fn may_read(&self) -> bool {
         let noun = match self.usage {
             Use::Either | Use::Noun => true,
@@ -109,8 +109,8 @@ impl<'l> Named<'l> {
         self.alone && (noun || self.reads.is_some())
     }
 
-    /// Returns `true` if the name is believed, given what the description does that does not contradict
-    /// it: agree, or say nothing, and with its first word.
+    /// Returns `true` if the name is believed, given what the description does that does not
+    /// contradict it: agree, or say nothing, and with its first word.
     pub(super) fn is_firm(&self, agrees: bool, silent: bool, opens: bool) -> bool {
         if self.doubted {
             return false;

@@ -163,8 +163,9 @@ impl Verdict {
     }
 }
 
-/// Returns `true` if a description that begins with `runs` or `executes` may go with a name that reads:
-/// `find`, which runs a search. What runs a query is another matter, unless it is said to read only.
+/// Returns `true` if a description that begins with `runs` or `executes` may go with a name that
+/// reads: `find`, which runs a search. What runs a query is another matter, unless it is said to
+/// read only.
 fn runs_a_read(named: &Named<'_>, look: &Look<'_, '_>, verb: &Verb) -> bool {
     verb.is_run()
         && (look.prose.read_only || (look.prose.runs_read && named.leads && !named.verb.is(QUERY)))

@@ -151,7 +151,8 @@ async fn sizes(http: &Http) {
     }
 }
 
-/// Numbers of any size are JSON, and those that are infinite as floats are an error to many parsers.
+/// Numbers of any size are JSON, and those that are infinite as floats are an error to many
+/// parsers.
 async fn numbers(http: &Http) {
     let digits = "9".repeat(5000);
     for (number, outcome) in [

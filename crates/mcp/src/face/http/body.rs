@@ -20,8 +20,8 @@ use crate::face::error::Fault;
 /// When a client may resend a large body that was refused for lack of space.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// So much of each body is not counted: those who send small ones do not wait for those who send large
-/// ones slowly. The bound on connections bounds this, too.
+/// So much of each body is not counted: those who send small ones do not wait for those who send
+/// large ones slowly. The bound on connections bounds this, too.
 const FREE: usize = 64 * 1024;
 
 /// Reads bodies, and bounds how many bytes of them are held at a time.
@@ -38,8 +38,8 @@ pub(super) struct Bodies {
 pub(super) type Held = Option<OwnedSemaphorePermit>;
 
 impl Bodies {
-    /// `limit` is the longest body, `all` how many bytes of all are held, and `timeout` how long one may
-    /// take to come.
+    /// `limit` is the longest body, `all` how many bytes of all are held, and `timeout` how long
+    /// one may take to come.
     pub(super) fn new(limit: usize, all: usize, timeout: Duration) -> Self {
         Self {
             limit,
@@ -52,8 +52,8 @@ impl Bodies {
     ///
     /// # Errors
     ///
-    /// 413 if the body is too long, 400 if it breaks off, 408 if it takes too long, and 503 if too many
-    /// bytes of others are held.
+    /// 413 if the body is too long, 400 if it breaks off, 408 if it takes too long, and 503 if too
+    /// many bytes of others are held.
     pub(super) async fn read(&self, body: Body) -> Result<(Bytes, Held), Fault> {
         let mut held = None;
         let read = read(body, self.limit, |length| self.hold(length, &mut held));

@@ -153,7 +153,8 @@ pub(super) async fn listen<B: Backend>(
     let origin = endpoint.origin(request.headers());
     let opened = endpoint.check_source(&request).and_then(|()| {
         if request.method() != Method::GET {
-            // the router takes HEAD for GET, but a stream that is never read would replace the open one
+            // the router takes HEAD for GET, but a stream that is never read would replace the open
+            // one
             return Err(Fault::transport(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "use GET or POST",

@@ -79,8 +79,8 @@ pub(super) fn split(text: &str) -> Option<(&str, Option<u16>)> {
     split_authority(text)
 }
 
-/// Splits `host`, `host:port` or `[address]:port`, as HTTP writes them; nothing for any other text, as
-/// two programs may read it in two ways.
+/// Splits `host`, `host:port` or `[address]:port`, as HTTP writes them; nothing for any other text,
+/// as two programs may read it in two ways.
 pub(super) fn split_authority(text: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(split_port(port)?)),

@@ -60,7 +60,8 @@ impl Session {
         self.has_called.store(true, Ordering::Relaxed);
     }
 
-    /// Replaces the notification stream by a new one. A message may travel on one stream only, and the older one may be a dead connection that is not noticed yet, so the older one ends.
+    /// Replaces the notification stream by a new one. A message may travel on one stream only, and
+    /// the older one may be a dead connection that is not noticed yet, so the older one ends.
     pub(super) fn open_stream(&self) -> CancellationToken {
         let token = self.ended.child_token();
         let older = self.stream.lock().replace(token.clone());
@@ -100,8 +101,8 @@ pub(super) struct Full {
     pub(super) retry_after: Duration,
 }
 
-/// When a client has too many sessions, this share of its limit ends at once: each look for them reads
-/// the whole table.
+/// When a client has too many sessions, this share of its limit ends at once: each look for them
+/// reads the whole table.
 const ENDS_AT_ONCE: usize = 64;
 
 /// How long a session in which a tool was called must be unused before it makes way for others.
@@ -113,8 +114,8 @@ const FEW: usize = 16;
 
 /// The live sessions, each forgotten once unused for the idle time.
 ///
-/// Where there are too many, those end first that were opened and never used, then those in which no
-/// tool was called, then those that are unused for [`SPARED`], the longest first.
+/// Where there are too many, those end first that were opened and never used, then those in which
+/// no tool was called, then those that are unused for [`SPARED`], the longest first.
 ///
 /// There is no task per session. Expired ones are collected when a session is opened, and no sweep
 /// happens before the first of them can have expired.

@@ -33,8 +33,8 @@ impl Default for LongAnswers {
 }
 
 impl LongAnswers {
-    /// Waits until more may be read of an answer that has this many bytes so far. `place` is to be kept
-    /// until the answer is handed over.
+    /// Waits until more may be read of an answer that has this many bytes so far. `place` is to be
+    /// kept until the answer is handed over.
     pub(super) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {
         if bytes > SHORT && place.is_none() {
             // the semaphore is never closed
@@ -64,8 +64,8 @@ pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
 /// What was read of a body.
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
-    /// Why there is no more of it, where it did not end in good order. A message may be complete all
-    /// the same: it is the server's last chunk that is missing, or white space.
+    /// Why there is no more of it, where it did not end in good order. A message may be complete
+    /// all the same: it is the server's last chunk that is missing, or white space.
     pub(super) broken: Option<RequestError>,
     /// Its place among the long answers.
     _place: Option<OwnedSemaphorePermit>,

@@ -30,7 +30,8 @@ pub(super) struct Unanswered {
 ///
 /// hyper splits a connection in two: what requests are given to, and what reads and writes. The
 /// second is usually a task, and then each call goes from one task to another and back, and each of
-/// these steps may wake a thread. Here it runs inside of the call that uses the connection. Without a call nothing runs: what happens to the connection meanwhile is seen when it is used again.
+/// these steps may wake a thread. Here it runs inside of the call that uses the connection. Without
+/// a call nothing runs: what happens to the connection meanwhile is seen when it is used again.
 pub(super) struct Conn {
     /// There until the connection is dropped.
     requests: Option<SendRequest<Outgoing>>,
@@ -50,7 +51,8 @@ impl Conn {
         Ok(conn)
     }
 
-    /// Reads and writes what can be read and written at once, and registers no waker: those of the previous call end with it. Returns `true` if the connection can then take a request.
+    /// Reads and writes what can be read and written at once, and registers no waker: those of the
+    /// previous call end with it. Returns `true` if the connection can then take a request.
     pub(super) fn look(&mut self) -> bool {
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));
         self.is_ready()
@@ -61,7 +63,8 @@ impl Conn {
         self.bytes.is_some() && self.requests.as_ref().is_some_and(SendRequest::is_ready)
     }
 
-    /// Reads and writes what can be; ready once the connection is over. The exchange on it receives how it ended.
+    /// Reads and writes what can be; ready once the connection is over. The exchange on it receives
+    /// how it ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(bytes) = &mut self.bytes
             && Pin::new(bytes).poll(cx).is_pending()
@@ -73,7 +76,8 @@ impl Conn {
         Poll::Ready(())
     }
 
-    /// Sends a request and waits for the head of the answer. Dropping the future closes the connection.
+    /// Sends a request and waits for the head of the answer. Dropping the future closes the
+    /// connection.
     ///
     /// # Errors
     ///
@@ -87,8 +91,8 @@ impl Conn {
         };
         let answer = requests.try_send_request(request);
         let answered = {
-            // Only what `poll` reads makes it ready, so it needs no wake-up of its own, and must not
-            // be held back by the runtime's budget, which would count on one.
+            // Only what `poll` reads makes it ready, so it needs no wake-up of its own, and must
+            // not be held back by the runtime's budget, which would count on one.
             let mut answer = pin!(unconstrained(answer));
             std::future::poll_fn(|cx| {
                 let is_over = self.poll(cx).is_ready();
@@ -125,7 +129,8 @@ impl From<TrySendError<Request<Outgoing>>> for Unanswered {
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        // No call asks any more: the connection sees it, and notifies the server, under TLS in a message. What cannot be written at once is not waited for.
+        // No call asks any more: the connection sees it, and notifies the server, under TLS in a
+        // message. What cannot be written at once is not waited for.
         self.requests = None;
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));
     }
