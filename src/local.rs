@@ -196,7 +196,8 @@ impl Tools {
     /// let tools = Tools::new("pay")?.service(ToolSpec::new("create_charge"), pay)?;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let stack = callward::Stack::builder().server(tools).build().await?;
-    /// # let (one, two) = (stack.call("pay.create_charge", ()).await?, stack.call("pay.create_charge", ()).await?);
+    /// # let one = stack.call("pay.create_charge", ()).await?;
+    /// # let two = stack.call("pay.create_charge", ()).await?;
     /// # assert_eq!(one.to_text().len(), 36);
     /// # assert_ne!(one.to_text(), two.to_text());
     /// # Ok::<_, Box<dyn std::error::Error>>(())

@@ -95,7 +95,7 @@ impl ToolCall {
 
     /// Makes the same call once more for the runtime itself: the same tool, arguments and caller,
     /// but no caller waits for the answer. So it has no deadline, reports no progress, writes to no
-    /// record, starts with its first attempt, and has an idempotency key of its own.
+    /// record, starts with its first attempt, and does not share the idempotency key.
     #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
         let parts = Parts {

@@ -23,8 +23,8 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// Reads the text of a JSON number; `None` if its exponent is beyond all counting. Of a text
-    /// that is no JSON number it says nothing that makes sense.
+    /// Reads the text of a JSON number; `None` if its exponent is too large. The result for a
+    /// text that is not a JSON number is unspecified.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {

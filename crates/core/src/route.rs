@@ -16,13 +16,15 @@ use crate::{ReplicaSetId, RouteRule, ServerId, ToolCall, ToolName};
 ///
 /// ```
 /// use callward_core::{RouteCandidate, RouteDecision, ServerId, ToolCall};
-/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
+/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source};
+/// # use callward_core::{Tool, ToolDefinition};
 /// # let listed = br#"{"name":"delete_order","inputSchema":{"type":"object"}}"#;
 /// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
 /// # let hints = Annotations::default().with_destructive(true);
 /// # let resolved = Resolved::from_single(hints, Source::Declared);
 /// # let plan = CallPlan::derive(&resolved, &Profile::standard());
-/// # let tool = std::sync::Arc::new(Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan));
+/// # let tool = Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan);
+/// # let tool = std::sync::Arc::new(tool);
 ///
 /// let call = ToolCall::new(tool, "");
 /// let (primary, replica) = (ServerId::new("primary")?, ServerId::new("replica")?);

@@ -23,7 +23,8 @@ impl ToolOutput {
     /// use callward_core::ToolOutput;
     ///
     /// let a = ToolOutput::from_json(r#"{"structuredContent":{"a":1,"b":2},"content":[]}"#)?;
-    /// let b = ToolOutput::from_json(r#"{"content":[], "structuredContent":{"b":2,"a":1},"_meta":{}}"#)?;
+    /// let b = r#"{"content":[], "structuredContent":{"b":2,"a":1},"_meta":{}}"#;
+    /// let b = ToolOutput::from_json(b)?;
     /// assert_eq!(a.says_the_same(&b), Some(true));
     /// # Ok::<(), callward_core::InvalidOutput>(())
     /// ```

@@ -39,7 +39,8 @@ pub use self::route::RouteRule;
 ///
 /// let mut hints = Annotations::default();
 /// hints.destructive_hint = Some(true);
-/// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
+/// let resolved = Resolved::from_single(hints, Source::Operator);
+/// let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// assert_eq!(plan.effect, Effect::Destructive);
 /// assert_eq!(plan.route.min_weight, Some(50));
 /// println!("{plan}");
@@ -53,7 +54,8 @@ pub use self::route::RouteRule;
 /// ```
 /// # use callward_core::{Annotations, CallPlan, Profile, Resolved, Source};
 /// let hints = Annotations::default().with_idempotent(true);
-/// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
+/// let resolved = Resolved::from_single(hints, Source::Operator);
+/// let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// assert_eq!(
 ///     serde_json::to_value(&plan)?,
 ///     serde_json::json!({

@@ -24,7 +24,24 @@ pub enum Applied {
     Strictest(Doubt),
 }
 
-/// Why it cannot be said which rule matches.
+/// Why it is unknown which rule matches.
+///
+/// If the arguments can be read in two ways, no rule is trusted and none is ignored: the call gets
+/// the strictest of all the tool's plans, its own and those of its rules, in every respect
+/// ([`Refinements::strictest`]). There is doubt if
+///
+/// - the arguments are not JSON, or not an object;
+/// - a member that any rule looks for, or a member on the way to it, is given twice, or under a
+///   name that some parsers take for it: some take the first, some the last, some do not
+///   distinguish `Action` from `action`, and some end a name at a control character;
+/// - a text stands where a rule expects an object or array, and it may itself be JSON that the
+///   server unpacks;
+/// - a rule tests for the presence of an argument that is `null`: to many servers that is the same
+///   as absent;
+/// - two numbers differ, but not once they are rounded to a double;
+/// - a text of more than 16 KiB is to be matched with a pattern.
+///
+/// The last three concern one condition, so they matter only if the rules before it do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doubt {
@@ -98,6 +115,32 @@ impl RefinedRule {
 }
 
 /// All rules of one tool. Most tools have none.
+///
+/// ```
+/// use callward_core::infer::Inferred;
+/// use callward_core::refine::{ArgumentRule, Condition, Refinements, When};
+/// use callward_core::resolve::{Hints, Trust, resolve};
+/// use callward_core::{Annotations, CallPlan, Effect, Profile};
+///
+/// let reads = ArgumentRule::new(
+///     When::argument("action", Condition::equals("list"))?,
+///     Annotations::default().with_read_only(true),
+/// )?;
+/// let (inferred, profile) = (Inferred::default(), Profile::standard());
+/// let declared = Annotations::default().with_destructive(true);
+/// let hints = Hints::new(&inferred, &declared, Trust::Standard);
+/// let own = CallPlan::derive(&resolve(&hints), &profile);
+///
+/// let rules = Refinements::bind(&[reads], &hints, &own, &profile);
+/// let effect = |arguments: &str| {
+///     let applied = rules.apply(arguments.as_bytes());
+///     rules.plan(applied).map_or(own.effect, |plan| plan.effect)
+/// };
+/// assert_eq!(effect(r#"{"action": "list"}"#), Effect::ReadOnly);
+/// assert_eq!(effect(r#"{"action": "close"}"#), Effect::Destructive);
+/// assert_eq!(effect(r#"{"action": "list", "action": "close"}"#), Effect::Destructive);
+/// # Ok::<(), callward_core::refine::InvalidRule>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Refinements {
     rules: Vec<RefinedRule>,
@@ -251,7 +294,7 @@ impl Refinements {
     pub fn describe(&self, doubt: Doubt) -> String {
         match doubt {
             Doubt::NotJson => "its arguments are not JSON".to_owned(),
-            Doubt::NotAnObject => "its arguments are no JSON object".to_owned(),
+            Doubt::NotAnObject => "its arguments are not a JSON object".to_owned(),
             Doubt::Argument { path } => match self.paths.get(path) {
                 Some(path) => format!(
                     "readers may disagree about `{path}`: it, or a member on the way to it, is given \

@@ -16,8 +16,11 @@ const LARGEST_PATTERN: usize = 256 * 1024;
 /// client may send as much as it likes.
 const LONGEST_TEXT: usize = 16 * 1024;
 
-/// One condition over one argument. See the [module](crate::refine) for what is equal and what is
-/// in doubt.
+/// One condition over one argument. See [`Doubt`](super::Doubt) for arguments in doubt.
+///
+/// Equality is exact, and of JSON: `1` is not `"1"`. Numbers are compared by value: `1`, `1.0` and
+/// `1e0` are equal, with any number of digits. Objects are equal if their members are, in any
+/// order. The order of members and white space never change a verdict.
 ///
 /// ```
 /// use callward_core::refine::Condition;

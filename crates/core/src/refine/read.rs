@@ -48,7 +48,7 @@ impl<'a> Members<'a> {
 
 impl ArgumentPath {
     /// Returns what stands at this place in a call's arguments, as it is written there. `None` if
-    /// nothing does, if they are no JSON object, and wherever readers may disagree.
+    /// nothing does, if they are not a JSON object, and wherever readers may disagree.
     ///
     /// ```
     /// use callward_core::refine::ArgumentPath;

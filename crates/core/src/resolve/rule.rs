@@ -68,6 +68,19 @@ impl<'a> Hints<'a> {
 }
 
 /// Weighs all sources. See the [module](mod@crate::resolve) for the rule.
+///
+/// ```
+/// use callward_core::infer::{RuleSet, Subject};
+/// use callward_core::resolve::{Hints, Trust, resolve};
+/// use callward_core::{Annotations, CallPlan, Effect, Profile};
+///
+/// let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
+/// let declared = Annotations::default().with_read_only(true);
+/// let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Standard));
+/// let plan = CallPlan::derive(&resolved, &Profile::standard());
+/// assert_eq!(plan.effect, Effect::Destructive);
+/// println!("{}", resolved.warnings()[0]);
+/// ```
 #[must_use]
 pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let mut effect = EffectHints::settle(hints);

@@ -46,12 +46,14 @@ words! {
 /// # As JSON
 ///
 /// ```
-/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
+/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source};
+/// # use callward_core::{Tool, ToolDefinition};
 /// use callward_core::refine::Applied;
 /// use callward_core::trail::{Decision, Stage, Trail, Verdict};
 /// # let listed = br#"{"name":"read_order","inputSchema":{"type":"object"}}"#;
 /// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
-/// # let resolved = Resolved::from_single(Annotations::default().with_read_only(true), Source::Declared);
+/// # let hints = Annotations::default().with_read_only(true);
+/// # let resolved = Resolved::from_single(hints, Source::Declared);
 /// # let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// # let tool = Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan);
 ///

@@ -37,7 +37,7 @@ An entry that is not a tool becomes {\"name\", \"error\"} in its place, and a me
 With --config the plan is the tool's own; `callward explain` shows what its rules over arguments
 make of a call.
 
-Exit code: 0; 1 if a line was no tool or a server did not answer; 2 for a wrong command line.
+Exit code: 0; 1 if a line was not a tool or a server did not answer; 2 for a wrong command line.
 
 Examples:
   callward annotate tools.jsonl

@@ -38,7 +38,7 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Takes that a client asked for a call that cannot be made, and gets an error: its arguments
-    /// are no object. Default: no one cares.
+    /// are not an object. Default: does nothing.
     fn refused(
         &self,
         tool: &str,
