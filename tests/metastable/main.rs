@@ -64,12 +64,9 @@ fn once() -> &'static Figures {
 fn an_outage_of_all_servers_of_a_set_is_not_made_worse_and_ends_by_itself() {
     let found = ours(Outage::Total);
     let once = figures(Policy::NoRetry, Outage::Total);
-    assert!(once.answered_during < 0.01, "it is not an outage: {once:?}");
+    assert!(once.answered_during < 0.01, "not an outage: {once:?}");
     // of those that wait, the last are answered when it is over
-    assert!(
-        found.answered_during < 0.05,
-        "it is not an outage: {found:?}"
-    );
+    assert!(found.answered_during < 0.05, "not an outage: {found:?}");
     assert!(found.amplification <= 1.25, "{found:?}");
     assert!(found.amplification_after <= 1.25, "{found:?}");
     let recovered = found.recovered_after_secs.expect("no operator is needed");

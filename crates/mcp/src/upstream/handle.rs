@@ -127,7 +127,7 @@ impl Upstream {
     pub fn start_failure(&self) -> Option<String> {
         match self.status() {
             UpstreamStatus::Down(_) if self.0.shared.was_not_started() => {
-                Some(self.0.shared.for_operators().to_string())
+                Some(self.0.shared.detail().to_string())
             }
             _ => None,
         }

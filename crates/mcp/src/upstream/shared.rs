@@ -46,16 +46,13 @@ pub(super) struct Loss {
     /// For anybody.
     pub(super) reason: String,
     /// For operators: with what a child last said, which may tell more than clients should know.
-    pub(super) for_operators: String,
+    pub(super) detail: String,
 }
 
 impl From<String> for Loss {
     fn from(reason: String) -> Self {
-        let for_operators = reason.clone();
-        Self {
-            reason,
-            for_operators,
-        }
+        let detail = reason.clone();
+        Self { reason, detail }
     }
 }
 
@@ -70,7 +67,7 @@ pub(super) struct Shared {
     current: watch::Sender<CancellationToken>,
     status: watch::Sender<UpstreamStatus>,
     /// What operators see of the last loss. Changed together with the status.
-    for_operators: Mutex<Arc<str>>,
+    detail: Mutex<Arc<str>>,
     info: Mutex<Option<Arc<ServerInfo>>>,
     /// The child that runs, by the system's number; 0 means no child.
     process: AtomicU32,
@@ -148,7 +145,7 @@ impl Shared {
             current: watch::Sender::new(stop.clone()),
             stop,
             status: watch::Sender::new(UpstreamStatus::Connecting),
-            for_operators: Mutex::default(),
+            detail: Mutex::default(),
             info: Mutex::new(None),
             process: AtomicU32::new(0),
             not_started: AtomicBool::new(false),
@@ -247,20 +244,20 @@ impl Shared {
         if !self.is_down() {
             return;
         }
-        let is_news = **self.for_operators.lock() != *loss.for_operators;
-        *self.for_operators.lock() = loss.for_operators.as_str().into();
+        let is_news = **self.detail.lock() != *loss.detail;
+        *self.detail.lock() = loss.detail.as_str().into();
         if changed && !was_down {
-            tracing::warn!(server = %self.id, reason = loss.for_operators, "not connected; attempts go on");
+            tracing::warn!(server = %self.id, reason = loss.detail, "not connected; attempts go on");
         }
         if !was_down || is_news && announces_news {
-            let event = ServerEvent::Down(loss.for_operators.clone());
+            let event = ServerEvent::Down(loss.detail.clone());
             subscribers.retain(|subscriber| subscriber.tell(event.clone()));
         }
     }
 
     /// Returns what operators see of the last loss.
-    pub(super) fn for_operators(&self) -> Arc<str> {
-        self.for_operators.lock().clone()
+    pub(super) fn detail(&self) -> Arc<str> {
+        self.detail.lock().clone()
     }
 
     /// Notes that the connection was closed until it is [opened](Self::open) again. The server
@@ -325,7 +322,7 @@ impl Shared {
         let mut subscribers = self.subscribers.lock();
         let now = match &*self.status.borrow() {
             UpstreamStatus::Up | UpstreamStatus::Idle => Some(ServerEvent::Up),
-            UpstreamStatus::Down(_) => Some(ServerEvent::Down(self.for_operators().to_string())),
+            UpstreamStatus::Down(_) => Some(ServerEvent::Down(self.detail().to_string())),
             UpstreamStatus::Connecting => None,
             // its sender is dropped, and so the stream ends
             UpstreamStatus::Closed => return events,

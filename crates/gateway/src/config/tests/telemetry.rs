@@ -47,9 +47,6 @@ fn the_value_of_a_header_is_never_shown() {
          [servers.a]\ncommand = \"x\"\n",
     )
     .unwrap();
-    let shown = format!("{:?} {:?}", config.telemetry, config.changed());
-    assert!(
-        shown.contains("key") && !shown.contains("hunter2"),
-        "{shown}"
-    );
+    let dump = format!("{:?} {:?}", config.telemetry, config.changed());
+    assert!(dump.contains("key") && !dump.contains("hunter2"), "{dump}");
 }

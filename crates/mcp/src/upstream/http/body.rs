@@ -17,8 +17,8 @@ const MAX_REFUSAL: usize = 64 * 1024;
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 /// An answer that has more bytes is long.
 pub(super) const SHORT: usize = 256 * 1024;
-/// The capacity that a long answer gets at once.
-const LONG_CAPACITY: usize = DEFAULT_MAX_LINE;
+/// The capacity that a long answer gets at once, in bytes.
+const LONG_SIZE: usize = DEFAULT_MAX_LINE;
 /// How many long answers of one server are read at the same time.
 const LONG_AT_ONCE: usize = 2;
 
@@ -49,11 +49,7 @@ pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     if needed > buffer.capacity() {
         // Only an answer that was admitted: the allocator may back such a buffer with huge pages,
         // and then it costs 2 MiB before anything is written to it.
-        let usual = if buffer.len() > SHORT {
-            LONG_CAPACITY
-        } else {
-            0
-        };
+        let usual = if buffer.len() > SHORT { LONG_SIZE } else { 0 };
         let capacity = (buffer.capacity() * 2).max(usual);
         let capacity = capacity.min(limit).max(needed);
         buffer.reserve_exact(capacity - buffer.len());
@@ -217,7 +213,7 @@ mod tests {
         }
         // nor does a waiting answer get the capacity of a long one
         let mut waiting = vec![0; SHORT];
-        append(&mut waiting, &[0; 10], LONG_CAPACITY);
+        append(&mut waiting, &[0; 10], LONG_SIZE);
         assert!(waiting.capacity() <= 2 * SHORT, "{}", waiting.capacity());
     }
 }

@@ -130,17 +130,14 @@ impl Process {
         let program = &self.program;
         let how = match ended {
             Ok(Ok(status)) => {
-                if let Some(said) = self.said.last()
+                if let Some(detail) = self.said.last()
                     && self.supervised
-                    && was_not_started(program, status, &said)
+                    && was_not_started(program, status, &detail)
                 {
                     self.not_started = true;
                     // the server itself may have ended so, and its words are no client's business
                     let reason = format!("{} ({status})", not_started_as(program));
-                    return Loss {
-                        reason,
-                        for_operators: said,
-                    };
+                    return Loss { reason, detail };
                 }
                 format!("{program} ended ({status})")
             }
@@ -148,14 +145,11 @@ impl Process {
             Err(_) => format!("{program} still runs; it is ended and started again"),
         };
         let reason = format!("{reason}: {how}");
-        let for_operators = match self.said.joined() {
+        let detail = match self.said.joined() {
             Some(said) => format!("{reason}; it last said: {said}"),
             None => reason.clone(),
         };
-        Loss {
-            reason,
-            for_operators,
-        }
+        Loss { reason, detail }
     }
 
     /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
