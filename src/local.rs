@@ -32,7 +32,7 @@ const INVALID_PARAMS: i64 = -32602;
 pub struct ToolSpec(Map<String, Value>);
 
 impl ToolSpec {
-    /// Starts a tool that takes any object and says nothing else about itself.
+    /// Starts a tool that takes any object and has no hints.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let mut listed = Map::new();

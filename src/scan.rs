@@ -156,10 +156,10 @@ impl Scan {
             tokio::select! {
                 event = next(&mut events) => match event {
                     ServerEvent::Up => {
-                        // whatever tripped them belongs to a connection that is gone, and so does
-                        // a listing that still runs
+                        // the failures that opened them belong to a connection that is gone, and so
+                        // does a listing that still runs
                         self.shared.breakers.reset_server(self.server.id());
-                        // it may have been started anew, and remember nothing that was written
+                        // it may have been restarted, and have lost what was written
                         self.shared.cache.purge_set(&self.set);
                         running = None;
                         is_down = false;
@@ -169,7 +169,7 @@ impl Scan {
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
                     ServerEvent::Stale => {
-                        // some instance was started anew
+                        // some instance was restarted
                         self.shared.breakers.reset_instances(self.server.id());
                         self.shared.cache.purge_set(&self.set);
                     }

@@ -59,7 +59,7 @@ impl Server {
         Self::shared(Arc::new(server))
     }
 
-    /// Takes a server someone else holds too; defaults as in [`new`](Self::new).
+    /// Takes a shared server; defaults as in [`new`](Self::new).
     #[must_use]
     pub fn shared(server: Arc<dyn ToolServer>) -> Self {
         let set = ReplicaSetId::from(server.id().clone());
@@ -133,7 +133,7 @@ impl Server {
         self
     }
 
-    /// Sets how far the server's own hints are believed. Default: [`Trust::Standard`].
+    /// Sets how far the server's own hints are trusted. Default: [`Trust::Standard`].
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
@@ -155,7 +155,7 @@ impl Server {
         self
     }
 
-    /// Sets how many calls may wait for a place; 0 refuses whatever cannot run at once. Default:
+    /// Sets how many calls may wait for a place; 0 refuses calls that cannot run at once. Default:
     /// 1000.
     #[must_use]
     pub fn max_waiting(mut self, calls: usize) -> Self {
@@ -163,7 +163,7 @@ impl Server {
         self
     }
 
-    /// Sets who is refused when too many wait. Default: the newest.
+    /// Sets which call is refused when too many wait. Default: the newest.
     #[must_use]
     pub fn shed(mut self, shed: Shed) -> Self {
         self.limits.shed = shed;

@@ -39,7 +39,7 @@ impl Explanation {
         &self.settings.breaker
     }
 
-    /// Returns `true` if the call may be the probe of a half-open breaker whatever other calls
+    /// Returns `true` if the call may be the probe of a half-open breaker, whatever other calls
     /// there are.
     #[must_use]
     pub fn probes_freely(&self) -> bool {

@@ -87,7 +87,7 @@ impl Candidate {
             .any(|category| self.categories.iter().any(|own| own == category))
     }
 
-    /// Returns what speaks against it now, as the rest of a sentence.
+    /// Returns the reason against it now, as the rest of a sentence.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         match &self.last_error {

@@ -148,7 +148,7 @@ fn strays() {
     together(threads);
 }
 
-/// What was let through before a reset says nothing after it, whenever it ends.
+/// A call admitted before a reset does not count after it, whenever it ends.
 fn latecomers() {
     let circuit = circuit(2, 1);
     let old: Vec<Permit> = (0..3).map(|_| circuit.clone().admit().unwrap()).collect();

@@ -349,7 +349,7 @@ impl ToolCall {
         self.own.as_ref()?.progress.as_ref()
     }
 
-    /// Returns the record to write decisions into, if anybody reads it.
+    /// Returns the record to write decisions into, if it is read.
     #[must_use]
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
         self.parts.record.as_ref()

@@ -1,4 +1,4 @@
-//! Numbers by their value, whatever their spelling and whatever a double makes of them.
+//! Numbers compared by value, in any notation and without rounding to a double.
 
 use smallvec::SmallVec;
 

@@ -269,7 +269,7 @@ impl ToolError {
     #[must_use]
     pub fn rpc_code(&self) -> i64 {
         // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown
-        // outcome is our own verdict, whatever was answered
+        // outcome is our own verdict, independent of the answer
         let reported = self.code().filter(|code| *code <= -32000);
         match reported.filter(|_| self.outcome().is_none()) {
             Some(code) => code,

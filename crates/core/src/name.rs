@@ -118,7 +118,7 @@ name!(
 );
 
 name!(
-    /// Names a replica set: servers that offer the same tools and may stand in for one another.
+    /// Names a replica set: servers that offer the same tools and can replace one another.
     ///
     /// Same rules as [`ServerId`]. A server on its own is a replica set of one, under its own id.
     ReplicaSetId,

@@ -15,7 +15,7 @@ mod meta;
 
 pub use meta::{UPSTREAM_META, is_our_meta, nest_ours};
 
-/// Where the answer stands in its exchange.
+/// The state of the exchange after the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutputStatus {
@@ -210,7 +210,7 @@ impl ToolOutput {
         self.0.is_error
     }
 
-    /// Returns where the answer stands in its exchange.
+    /// Returns the state of the exchange after the answer.
     #[must_use]
     pub fn status(&self) -> OutputStatus {
         self.0.status

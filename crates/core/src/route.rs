@@ -69,7 +69,7 @@ pub struct RouteDecision {
     pub rule: RouteRule,
     /// How many servers the set has.
     pub servers: usize,
-    /// How many of them the rule admits, whatever their health.
+    /// How many of them the rule admits, regardless of their health.
     pub eligible: usize,
     /// Servers looked at and what speaks against each, the chosen one among them: at most
     /// [`MOST_CANDIDATES`](Self::MOST_CANDIDATES).

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 pub struct Weight(u8);
 
 impl Weight {
-    /// No share: a server that stands by, and gets what no other can take.
+    /// No share: a standby server that only gets calls no other server can take.
     pub const STANDBY: Self = Self(0);
 
     /// The least weight of a primary: by the profiles that exist, of a server that takes

@@ -66,7 +66,7 @@ impl StackBackend {
         }
     }
 
-    /// Sets what each result tells, or else only to who asks.
+    /// Sets what each result reports, or otherwise only results of callers that ask.
     pub(crate) fn with_reports(mut self, reports: Reports) -> Self {
         self.reports = reports;
         self
@@ -146,7 +146,7 @@ impl StackBackend {
 impl Backend for StackBackend {
     fn info(&self) -> FaceInfo {
         let info = FaceInfo::new("callward", env!("CARGO_PKG_VERSION")).with_title("Callward");
-        // asked for each time: a server that connects late speaks to clients that come after it
+        // asked for each time: clients that connect after a late server see its instructions
         let said: Vec<_> = self
             .upstreams
             .iter()

@@ -41,7 +41,7 @@ pub(crate) use open::ConnectionLimits;
 const BUFFER: usize = 64 * 1024;
 
 /// How often within `header_timeout` the listener looks for connections that are past it. A timer
-/// of each connection, set anew for each request, would cost 2 % of a cached call.
+/// of each connection, reset for each request, would cost 2 % of a cached call.
 const SWEEPS: u32 = 4;
 
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.

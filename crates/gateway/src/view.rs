@@ -87,7 +87,7 @@ pub(crate) struct PlanView {
     pub(crate) annotations: Annotations,
     /// Who decided each hint.
     pub(crate) sources: BTreeMap<String, String>,
-    /// Why an answer must be fresh, where something says so.
+    /// Why an answer must be fresh, if it must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) volatile: Option<VolatileView>,
     /// How many rules over the arguments may give a call another plan than the tool's own.

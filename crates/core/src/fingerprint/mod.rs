@@ -100,7 +100,7 @@ impl FingerprintKey {
         Self(SipHasher13::new_with_keys(a, b))
     }
 
-    /// Returns the key everybody knows: for digests that must agree between processes and that no
+    /// Returns the public key: for digests that must agree between processes and that no
     /// stranger gains by forging. Never for cache keys.
     #[must_use]
     pub fn fixed() -> Self {

@@ -171,7 +171,7 @@ impl<'a> Scanner<'a> {
                 break;
             }
             escaped = true;
-            // the backslash and whatever it protects, which may be a quote
+            // the backslash and the character it escapes, which may be a quote
             self.at = (self.at + 2).min(self.text.len());
         }
         let inner = &self.text[start + 1..self.at - 1];

@@ -9,7 +9,7 @@ use super::lexicon::{self, VerbKind, Word};
 use super::volatility::Volatile;
 use crate::{Annotations, Complexity, Field};
 
-/// How firmly a conclusion stands.
+/// How strong a conclusion is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     clippy::exhaustive_enums,
@@ -45,7 +45,7 @@ impl Evidence {
         self.field
     }
 
-    /// Returns how firmly it stands.
+    /// Returns how strong it is.
     #[must_use]
     pub const fn strength(&self) -> Strength {
         self.strength
@@ -133,7 +133,7 @@ pub(super) enum Reason {
     Agrees(&'static str),
     /// Most other tools of the server seem to meet an open world.
     SiblingsReachOut,
-    /// Most other tools of the server that declare it say so.
+    /// Most other tools of the server that declare it agree.
     Siblings,
     /// Concluded from read-only.
     ReadsOnly,

@@ -7,7 +7,7 @@ words! {
     #[non_exhaustive]
     Volatility {
         /// It reads what changes by itself: a clock, a random source, the progress of a job.
-        /// Reading again does no harm, but an answer kept is a wrong one.
+        /// Reading again is harmless, but a cached answer is wrong.
         Clock = "clock",
         /// Each call moves on: the next page, the next message. Reading again skips something, so
         /// that a call that may have run is not repeated either.
@@ -15,7 +15,7 @@ words! {
     }
 }
 
-/// A read whose answer must be fresh, and what says so.
+/// A read whose answer must be fresh, and the evidence for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Volatile {

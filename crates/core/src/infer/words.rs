@@ -1,4 +1,4 @@
-//! Splitting a name into its words, whatever its style.
+//! Splitting a name of any style into its words.
 
 use smallvec::SmallVec;
 

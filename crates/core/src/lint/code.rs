@@ -13,7 +13,7 @@ words! {
         Info = "info",
         /// Some client or runtime will probably not do what the author means.
         Warning = "warning",
-        /// It is wrong whatever the author means.
+        /// It is wrong in any case.
         Error = "error",
     }
 }
@@ -101,7 +101,7 @@ codes! {
     /// A tag is empty or white space. Callward refuses the tool.
     BlankTag = "blank-tag", Error,
         "a tag is empty or white space";
-    /// A server lists two tools of one name. Which one a call reaches is anybody's guess.
+    /// A server lists two tools of one name. It is undefined which one a call reaches.
     DuplicateName = "duplicate-name", Error,
         "two tools of one server have the same name";
     /// `readOnlyHint` is true, and the name, or the name together with the description, firmly says

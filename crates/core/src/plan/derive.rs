@@ -43,7 +43,7 @@ impl CallPlan {
             }
             Effect::Mutating | Effect::Destructive => RetryRule::Never,
         };
-        // what moves on moves on again, whatever else is said of it
+        // a cursor moves on with each call, whatever other hints say
         let retry = match retry {
             RetryRule::Safe if moves_on => RetryRule::OnlyUnsent,
             rule => rule,

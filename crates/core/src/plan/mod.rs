@@ -107,7 +107,7 @@ pub enum RetryRule {
     Never,
     /// Only when it certainly was not sent.
     OnlyUnsent,
-    /// Whenever the failure may pass: a second run does no harm.
+    /// If the failure is transient: a second run is harmless.
     Safe,
 }
 
@@ -132,7 +132,7 @@ pub struct Limits {
     /// The pause before the first repeat, before jitter.
     #[serde(rename = "first_backoff_ms", serialize_with = "json::millis")]
     pub first_backoff: Duration,
-    /// How long a call usually takes, if the tool says so.
+    /// How long a call usually takes, if it is stated.
     #[serde(
         rename = "estimated_duration_ms",
         serialize_with = "json::optional_millis"

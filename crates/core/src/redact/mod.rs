@@ -141,7 +141,7 @@ impl Redactor {
         for (place, (name, value)) in members.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
             let key = text::quoted(name);
-            // what has to fit behind this member, whatever becomes of it
+            // what has to fit after this member, cut or not
             let kept = CUT_MEMBER.len() + ",}".len();
             let Some(space) = end
                 .checked_sub(out.len() + comma.len() + key.len() + ":".len() + kept)
@@ -219,9 +219,9 @@ fn hide(out: &mut String, space: usize) {
     out.push_str(if space < HIDDEN.len() { CUT } else { HIDDEN });
 }
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 const HIDDEN: &str = "\"[redacted]\"";
-/// What stands in the place of something too long or too deep, and of what follows in an array.
+/// What replaces something too long or too deep, and of what follows in an array.
 const CUT: &str = "\"[cut]\"";
 /// What replaces the rest of an object.
 const CUT_MEMBER: &str = "\"[cut]\":true";

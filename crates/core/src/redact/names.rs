@@ -1,4 +1,4 @@
-//! Which names stand before secrets.
+//! Names whose values are secrets.
 
 use serde_json::value::RawValue;
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Redactor;
 use super::names::{Names, secret_at};
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 pub(super) const HIDDEN: &str = "[redacted]";
 
 /// A run of letters and digits from this length on looks like a secret if it holds both.

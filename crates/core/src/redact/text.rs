@@ -1,6 +1,6 @@
 //! Texts as JSON, cut to the space that is left.
 
-/// What stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const MARK: &str = "[cut]";
 
 /// Writes a text with its quotation marks.

@@ -49,7 +49,7 @@ pub enum Doubt {
     NotJson,
     /// The arguments are JSON, but not an object.
     NotAnObject,
-    /// Readers may disagree about what stands at this place.
+    /// Readers may disagree about the value at this place.
     Argument {
         /// Its number in [`Refinements::paths`].
         path: usize,
@@ -65,7 +65,7 @@ pub enum Doubt {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Unmet<'a> {
-    /// Where the argument stands.
+    /// The place of the argument.
     pub path: &'a ArgumentPath,
     /// What does not hold of it.
     pub condition: &'a Condition,
@@ -147,7 +147,7 @@ pub struct Refinements {
     /// Every place that any rule looks at, once.
     paths: Vec<ArgumentPath>,
     strictest: Option<Arc<CallPlan>>,
-    /// The rule whose calls do most harm, if it is more than the tool's own do.
+    /// The rule with the most harmful plan, if it is more harmful than the tool's own.
     worst: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether two numbers are the same to everybody who reads them.
+//! Whether two numbers are equal for every reader.
 
 use super::compare::Answer;
 use crate::Decimal;

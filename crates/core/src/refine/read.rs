@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::ArgumentPath;
 use crate::members::{Members, Text};
 
-/// What stands at a place.
+/// The value at a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Found<'a> {
     /// Nothing.

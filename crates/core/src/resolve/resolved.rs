@@ -12,11 +12,11 @@ use crate::infer::{Strength, Volatile};
 pub struct Provenance {
     /// The field.
     pub field: Field,
-    /// Who decided it.
+    /// The source that decided it.
     pub source: Source,
     /// The word or rule that did.
     pub reason: Cow<'static, str>,
-    /// How firmly it stands, if it was inferred; a stated hint is neither weak nor strong.
+    /// Its strength, if it was inferred; a stated hint is neither weak nor strong.
     pub strength: Option<Strength>,
 }
 

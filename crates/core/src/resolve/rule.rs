@@ -13,7 +13,7 @@ use crate::annotations::unite;
 use crate::infer::{Inferred, Strength};
 use crate::{Annotations, SecurityLevel};
 
-/// Everything that is said about one tool, and how far its server is believed.
+/// All hints about one tool, and how far its server is trusted.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Hints<'a> {
@@ -27,7 +27,7 @@ pub struct Hints<'a> {
     pub observed: Option<&'a Annotations>,
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
-    /// How far `inferred` and `declared` are believed.
+    /// How far `inferred` and `declared` are trusted.
     pub trust: Trust,
 }
 
@@ -304,7 +304,7 @@ fn dearer(cost: &f64, base: Option<&f64>) -> bool {
     cost.is_finite() && *cost >= 0.0 && base.is_none_or(|base| cost > base)
 }
 
-/// Who decided the fields written so far.
+/// The sources of the fields written so far.
 #[derive(Default)]
 struct Kept {
     provenance: Vec<Provenance>,

@@ -13,7 +13,7 @@ pub(super) struct Slot<T> {
     pub(super) value: T,
     pub(super) source: Source,
     pub(super) reason: Cow<'static, str>,
-    /// How firmly an inferred value stands.
+    /// The strength of an inferred value.
     pub(super) strength: Option<Strength>,
 }
 

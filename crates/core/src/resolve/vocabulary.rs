@@ -1,4 +1,4 @@
-//! Who says something, how far they are believed, and what about.
+//! Sources, their trust, and the fields they set.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl fmt::Display for Source {
 }
 
 words! {
-    /// How far a server's own hints are believed.
+    /// How far a server's own hints are trusted.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Trust {
         /// Declared hints count as they are.

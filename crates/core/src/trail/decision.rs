@@ -17,7 +17,7 @@ use crate::{Attempt, CacheStatus, RouteDecision, ServerId};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {
-    /// Who decided.
+    /// The stage that decided.
     pub stage: Stage,
     /// What, in one word of [`Stage::verdicts`].
     pub verdict: Verdict,

@@ -1,7 +1,7 @@
 //! The stages a call passes, and the words for what each of them may decide.
 
 words! {
-    /// Who decided: a place in the stack, outside to inside.
+    /// The stage that decided: a place in the stack, outside to inside.
     #[non_exhaustive]
     Stage {
         /// What the tool's hints, and the rules over its arguments, make of the call.

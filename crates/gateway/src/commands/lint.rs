@@ -161,7 +161,7 @@ fn write_json(out: &mut dyn Write, findings: &[Finding], sum: &Sum) -> io::Resul
     out.write_all(b"\n")
 }
 
-/// Tool by tool, and the sum at last.
+/// Tool by tool, and the sum at the end.
 fn write_text(
     out: &mut dyn Write,
     findings: &[Finding],

@@ -31,8 +31,8 @@ pub trait Backend: Send + Sync + 'static {
     /// A tool that needs what the client did not declare fails with code −32021.
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-    /// Returns who is notified of sessions when they are over, and of requests that are answered
-    /// without [`call`](Self::call). Asked for once by each transport. Default: no one.
+    /// Returns the observer of sessions that ended, and of requests that are answered
+    /// without [`call`](Self::call). Each transport calls this once. Default: none.
     fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
         None
     }
@@ -157,11 +157,11 @@ impl ToolListing {
 /// One call, as a client asked for it.
 #[non_exhaustive]
 pub struct CallRequest {
-    /// The tool's name, as clients see it. Not checked: anyone who looks it up does.
+    /// The tool's name, as clients see it. Not checked: the lookup does that.
     pub name: String,
     /// The arguments: a raw JSON object, `{}` where the client gave none.
     pub arguments: Bytes,
-    /// Who calls.
+    /// The caller.
     pub caller: Arc<Caller>,
     /// The trace context to continue: that of the message, or else that of the HTTP request.
     pub trace: Option<Arc<TraceContext>>,

@@ -22,7 +22,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Reads what the client wants to hear of. All that is offered is word of changed tools.
+    /// Reads what the client subscribes to. Only notifications of changed tools are offered.
     pub(super) fn of(request: &Request) -> Result<Self, Fault> {
         let wants = request.params.notifications.as_deref();
         let wants = wants.map(|raw| object::get_member(raw, "toolsListChanged"));

@@ -73,7 +73,7 @@ impl RequestError {
     }
 
     /// An answer came that belongs to another request, such as a late second one on a connection
-    /// that was kept. It says nothing of this request.
+    /// that was kept. It is not about this request.
     pub(super) fn misdirected() -> Self {
         Self::Failed(ToolError::new(
             ErrorKind::Protocol,
@@ -103,7 +103,7 @@ impl RequestError {
         ))
     }
 
-    /// Says it to anyone who counts requests.
+    /// Reports it to observers of requests.
     pub(super) fn outcome(&self) -> PeerOutcome<'_> {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => PeerOutcome::Refused(error.code),
@@ -245,7 +245,7 @@ pub(super) fn status(
         408 => ErrorKind::Timeout,
         429 => ErrorKind::RateLimited,
         500..=599 => ErrorKind::ServerFault,
-        // 101 switches to a protocol that no one asked for
+        // 101 switches to a protocol that was not requested
         100..=199 | 300..=399 => ErrorKind::Protocol,
         _ => {
             // here the body decides, if it can

@@ -20,11 +20,11 @@ pub(super) enum Probe {
     Modern(ServerInfo),
     /// Anything that should be greeted with `initialize`.
     Legacy,
-    /// No era fits, or no one is there.
+    /// No era fits, or no server answers.
     Failed(RequestError),
 }
 
-/// Asks who is there, the modern way.
+/// Discovers the server, the modern way.
 pub(super) fn discover() -> Ask<'static> {
     Ask::new(DISCOVER, "{}")
 }

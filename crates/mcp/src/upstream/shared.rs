@@ -43,7 +43,7 @@ impl fmt::Display for UpstreamStatus {
 /// Why a server is gone.
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
-    /// For anybody.
+    /// For clients, too.
     pub(super) reason: String,
     /// For operators: with what a child last said, which may tell more than clients should know.
     pub(super) detail: String,
@@ -106,7 +106,7 @@ impl Waits {
 }
 
 impl Subscriber {
-    /// False if no one reads any more.
+    /// Returns `false` if the receiver is gone.
     fn tell(&self, event: ServerEvent) -> bool {
         let waits = self.waits.of(&event);
         if waits.is_some_and(|waits| waits.swap(true, Ordering::AcqRel)) {

@@ -66,7 +66,7 @@ impl Verdict {
         Some(verdict.doubted(named.verb, look))
     }
 
-    /// The description alone. It is believed to read only if it says so with its first word.
+    /// The description alone. It counts as a read only if its first word is a read verb.
     pub(super) fn of_prose(look: &Look<'_, '_>) -> Option<Self> {
         let verb = look.prose.worst()?;
         let strong = look.prose.opens && verb.kind == VerbKind::Read;

@@ -207,7 +207,7 @@ async fn settled(servers: &[ChaosServer]) {
     }
 }
 
-/// Who calls, and who watches.
+/// The callers and the observer.
 struct Clients<'a> {
     args: &'a Demo,
     screen: &'a Screen,

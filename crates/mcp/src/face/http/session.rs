@@ -28,7 +28,7 @@ pub(super) struct Session {
     has_called: AtomicBool,
     /// Fired when the session is deleted or forgotten.
     pub(super) ended: CancellationToken,
-    /// Tells how long it lasted, if anybody wants to know.
+    /// Tells how long it lasted, if an observer is set.
     timer: OnceLock<SessionTimer>,
     /// What ends the notification stream that is open now.
     stream: Mutex<Option<CancellationToken>>,
@@ -131,7 +131,7 @@ pub(super) struct SessionTable {
 struct Entry {
     session: Arc<Session>,
     ends: EndsSession,
-    /// Who is counted for it, unless it is a proxy of many.
+    /// The client that it counts for, unless that is a proxy of many.
     client: Option<Client>,
     last_used: Instant,
     /// A request named it since it was opened.

@@ -142,7 +142,7 @@ impl Stream for CallMessages {
     type Item = Answer;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        // the call first: whatever it reports while it runs is then there to be read
+        // the call first: all that it reports while it runs can then be read
         self.poll_call(cx);
         match self.reports.poll_recv(cx) {
             Poll::Ready(Some(report)) => Poll::Ready(Some(report)),

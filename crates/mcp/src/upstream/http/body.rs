@@ -13,7 +13,7 @@ use crate::wire::DEFAULT_MAX_LINE;
 
 /// How much of a body is read that only explains a refusal.
 const MAX_REFUSAL: usize = 64 * 1024;
-/// How long the words of a refusal may take: its status is known already.
+/// How long the body of a refusal may take: its status is known already.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 /// An answer that has more bytes is long.
 pub(super) const SHORT: usize = 256 * 1024;

@@ -101,7 +101,7 @@ impl Conn {
                     .poll(&mut Context::from_waker(Waker::noop()))
                 {
                     Poll::Ready(answer) => Poll::Ready(answer.map_err(Unanswered::from)),
-                    // not reached: a connection that is over answers everybody
+                    // not reached: a closed connection answers every request
                     Poll::Pending if is_over => Poll::Ready(Err(Unanswered::over(None))),
                     Poll::Pending => Poll::Pending,
                 }

@@ -333,7 +333,7 @@ impl HttpLink {
         }
     }
 
-    /// Makes a session, unless someone did meanwhile.
+    /// Makes a session, unless another call did meanwhile.
     async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
         let before = self.attempts.load(Ordering::Acquire);
         let _making = self.making.lock().await;

@@ -188,11 +188,11 @@ impl Process {
 
 impl Drop for Process {
     /// Kills what the child has left behind in its group. Its number is not given to others while
-    /// the group has members, and without any there is no one to signal.
+    /// the group has members, and without any there is no process to signal.
     fn drop(&mut self) {
         let runs = self.child.id().is_some();
         if runs && self.supervised {
-            // it ends all in its own time: no one waits for it any more
+            // it ends all in its own time: nothing waits for it any more
             self.group.terminate_leader();
         } else {
             self.group.kill();
@@ -235,7 +235,7 @@ impl Group {
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(leader) = self.leader {
-            // fails only if no one of the group is left
+            // fails only if no process of the group is left
             let _ = rustix::process::kill_process_group(leader, signal);
         }
     }

@@ -326,7 +326,7 @@ impl Connection {
     }
 }
 
-/// Takes a request out when no one waits for it any more, and tells the server if it may know of
+/// Takes a request out when no caller waits for it any more, and tells the server if it may know of
 /// it.
 struct InFlight<'a> {
     connection: &'a Connection,

@@ -132,7 +132,7 @@ impl PipeLink {
 }
 
 /// For so long after its loss a server is expected back: one that is started again takes less as a
-/// rule, and for one that does not start at all no one should wait for long.
+/// rule, and no call should wait long for one that does not start at all.
 const SOON: Duration = Duration::from_secs(5);
 
 /// The return of a server, or the end of the time in which it is expected.
