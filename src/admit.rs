@@ -48,7 +48,7 @@ pub(crate) struct Admitted {
     pub(crate) listed: oneshot::Receiver<()>,
 }
 
-/// What follows one server for as long as it is there.
+/// The tasks of one server, for as long as it is in the stack.
 pub(crate) struct Follower {
     scan: Scan,
     pinger: Option<Pinger>,

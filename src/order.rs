@@ -20,7 +20,7 @@ use crate::limits::ServerLayers;
 /// What stands around one server, outside to inside:
 ///
 /// 1. **breaker of the server**: one that cannot be reached is asked for none of its tools;
-/// 2. **breaker of the tool**: a sick tool is not asked at all, and takes no place in the queue;
+/// 2. **breaker of the tool**: a failing tool is not asked at all, and takes no place in the queue;
 ///    what it refuses tells the server's breaker nothing;
 /// 3. **rate limit** of the server: a call that waits for its turn holds no permit;
 /// 4. **concurrency limit**: waiting for a place counts against no timeout;

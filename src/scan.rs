@@ -1,4 +1,4 @@
-//! Following one server: what it lists, and whether it is there.
+//! Following one server: its tools, and its connection.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -352,7 +352,7 @@ fn list(
     }))
 }
 
-/// Tells the breaker of discovery that a listing failed; returns how long to wait with the next.
+/// Notifies the breaker of discovery that a listing failed; returns how long to wait with the next.
 fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
     if error.kind() == ErrorKind::RateLimited {
         // it asked for time and gets it; that is not a failure

@@ -133,7 +133,7 @@ impl ToolCall {
         self.parts_mut().beside.get_or_insert_default()
     }
 
-    /// Names who calls. Default: [`Caller::local`].
+    /// Sets the caller. Default: [`Caller::local`].
     #[must_use]
     pub fn with_caller(mut self, caller: Arc<Caller>) -> Self {
         self.parts_mut().caller = Some(caller);
@@ -275,7 +275,7 @@ impl ToolCall {
         self.parts.arguments.clone()
     }
 
-    /// Returns who calls.
+    /// Returns the caller.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {
         let caller = self.parts.caller.as_ref();

@@ -94,6 +94,6 @@ pub enum ServerEvent {
     Stale,
     /// The tools may have changed: list them again.
     ToolsChanged,
-    /// The connection is there, for the first time or again.
+    /// The connection is up, for the first time or again.
     Up,
 }

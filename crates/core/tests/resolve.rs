@@ -108,7 +108,7 @@ fn strong_contrary_evidence_counts_on_a_standard_server_only() {
     let trusted = named("delete_user", &declared, Trust::Trusted);
     assert_eq!(effect(&trusted), Effect::ReadOnly);
     assert_eq!(trusted.warnings(), [""; 0]);
-    // Weak evidence does not contradict anybody.
+    // Weak evidence does not contradict a declared hint.
     let weak = named("log_delete", &declared, Trust::Standard);
     assert_eq!(effect(&weak), Effect::ReadOnly);
 }

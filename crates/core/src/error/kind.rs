@@ -45,7 +45,7 @@ words! {
 }
 
 impl ErrorKind {
-    /// Returns `true` if such a failure is evidence that the server is sick.
+    /// Returns `true` if such a failure is evidence that the server is unhealthy.
     ///
     /// Never: the caller's faults, backpressure, cancellation, and the runtime's own refusals.
     #[must_use]

@@ -10,7 +10,7 @@
 //! them apart.
 //!
 //! The hash is SipHash-1-3 with 128 bits of output (Aumasson and Bernstein, 2012), keyed, because
-//! arguments come from strangers: without the key a client cannot construct a collision.
+//! arguments are untrusted: without the key a client cannot construct a collision.
 
 use std::fmt;
 use std::hash::Hasher;

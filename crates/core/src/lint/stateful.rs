@@ -11,7 +11,7 @@ const HELD: &str = "browser cursor debugger kernel navigate repl screenshot sequ
      terminal thinking thought viewport";
 /// Words of what may be held, and may as well be a thing to read like any other.
 const HOLDABLE: &str = "connection page process session shell tab transaction window workspace";
-/// Verbs that take hold of something for the calls that follow, or let go of it.
+/// Verbs that acquire something for later calls, or release it.
 const HOLDING: &str = "activate attach begin close commit connect detach disconnect end focus open \
      resume rollback select start stop switch terminate use";
 

@@ -219,8 +219,8 @@ impl Refinements {
         self.strictest.as_ref()
     }
 
-    /// Says which plan a call with these arguments gets. They are read once, and not at all where
-    /// there is no rule.
+    /// Returns which plan a call with these arguments gets. They are read once, and not at all
+    /// where there is no rule.
     #[must_use]
     #[inline]
     pub fn apply(&self, arguments: &[u8]) -> Applied {

@@ -136,7 +136,7 @@ impl PlanSummary {
 
 impl Trail {
     /// Starts the trail of what would happen to a call of the tool that gets this one of its plans:
-    /// what the plan itself decides is there, and who knows the layers adds what they would.
+    /// what the plan itself decides is there, and code that knows the layers adds their decisions.
     #[must_use]
     pub fn expected(tool: &Tool, applied: Applied) -> Self {
         let mut trail = Self::start(Tense::Expected, tool, applied);

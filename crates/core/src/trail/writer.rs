@@ -15,7 +15,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Returns a writer for the attempt that the call is, if anybody reads what it writes.
+    /// Returns a writer for this attempt of the call, if the decisions are read.
     #[must_use]
     pub fn of(call: &ToolCall) -> Option<Self> {
         let record = call.record()?;

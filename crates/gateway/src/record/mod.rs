@@ -193,7 +193,7 @@ impl Inner {
     /// Waits until all is written. Blocks. Returns `None` on a second call.
     fn end(&self) -> Option<(Written, u64)> {
         let writer = self.writer.lock().take()?;
-        // a writer that is gone needs no telling
+        // a writer that is gone needs no message
         let _ = self.to_writer.send(Message::End);
         let written = writer.join().ok()?;
         Some((written, self.dropped.load(Ordering::Relaxed)))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::scripted;
 use crate::support::{Gateway, ends, file, text};
 
-/// A server whose verbs no one knows.
+/// A server with unknown verbs.
 fn server() -> String {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     scripted::server(

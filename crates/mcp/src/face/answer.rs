@@ -44,7 +44,7 @@ impl Answer {
         write::error(id, error).into()
     }
 
-    /// Tells the client something it did not ask for.
+    /// Sends the client a notification.
     pub(super) fn notification(method: &str, params: Option<&[u8]>) -> Self {
         write::notification(method, params).into()
     }

@@ -15,7 +15,7 @@ use super::answer::{self, Answer};
 use super::progress::Relay;
 use crate::wire::{Era, RequestId};
 
-/// The answer of a call that may have an effect is read for so long after its client has left.
+/// How long the answer of a call that may have an effect is awaited after its client has left.
 const AFTER_ITS_CLIENT: Duration = Duration::from_secs(5);
 
 /// The most calls in this process that go on after their clients have left; any more are dropped at
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// A call that takes so long, and who hears of its end.
+    /// A call that takes this long, and the receiver of its end.
     fn call(takes: Duration, is_sent: bool) -> (RunningCall, oneshot::Receiver<(bool, Instant)>) {
         let inbound = Arc::new(Inbound::new(Transport::Tcp));
         assert!(!is_sent || inbound.may_send());

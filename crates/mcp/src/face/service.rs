@@ -30,7 +30,7 @@ pub(super) struct Face<B> {
     observer: Option<Arc<dyn PeerObserver>>,
 }
 
-/// Tells a backend that a session of this caller is over.
+/// Notifies a backend that a session of this caller is over.
 pub(super) type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
 
 /// What a request leads to.
@@ -147,7 +147,7 @@ impl<B: Backend> Face<B> {
         }
     }
 
-    /// Tells the backend that a session is over.
+    /// Notifies the backend that a session is over.
     pub(super) fn session_ended(&self, caller: &Arc<Caller>) {
         self.backend.session_ended(caller);
     }

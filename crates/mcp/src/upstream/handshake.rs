@@ -29,7 +29,7 @@ pub(super) fn discover() -> Ask<'static> {
     Ask::new(DISCOVER, "{}")
 }
 
-/// Greets a legacy server.
+/// Initializes a legacy server.
 pub(super) fn initialize(client_info: &[u8]) -> Ask<'static> {
     let mut params =
         format!(r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{{}},"clientInfo":"#)

@@ -40,7 +40,7 @@ impl fmt::Display for UpstreamStatus {
     }
 }
 
-/// Why a server is gone.
+/// Why a server is down.
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
     /// For clients, too.
@@ -215,7 +215,7 @@ impl Shared {
         *self.info.lock() = Some(info);
     }
 
-    /// Notes that the server is there.
+    /// Notes that the server is up.
     pub(super) fn up(&self) {
         if self.is_up() {
             return; // the usual case, on every HTTP answer: no lock
@@ -225,13 +225,13 @@ impl Shared {
         }
     }
 
-    /// Notes that the server is gone, and why. Only the first of several reasons is announced:
+    /// Notes that the server is down, and why. Only the first of several reasons is announced:
     /// calls may find any number of them.
     pub(super) fn down(&self, reason: &str) {
         self.note_loss(&reason.to_owned().into(), false);
     }
 
-    /// Notes that the server is gone, or still is after another attempt. Each reason that differs
+    /// Notes that the server is down, or still is after another attempt. Each reason that differs
     /// from the one before is announced: attempts have pauses between them.
     pub(super) fn lost(&self, loss: &Loss) {
         self.note_loss(loss, true);

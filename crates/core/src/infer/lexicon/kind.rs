@@ -27,7 +27,7 @@ words! {
         /// Changes what it finds, or cannot be taken back, or may do anything; again each time.
         /// `send`.
         Change = "change",
-        /// Takes away for good; what is gone cannot go twice. `delete`.
+        /// Removes for good; a second run changes nothing. `delete`.
         Delete = "delete",
         /// Loses something each time it runs. `rollback`.
         Damage = "damage",

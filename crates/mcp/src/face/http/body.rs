@@ -20,8 +20,8 @@ use crate::face::error::Fault;
 /// When a client may resend a large body that was refused for lack of space.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// So much of each body is not counted: those who send small ones do not wait for those who send
-/// large ones slowly. The bound on connections bounds this, too.
+/// How much of each body is not counted: clients that send small ones do not wait for clients that
+/// send large ones slowly. The bound on connections bounds this, too.
 const FREE: usize = 64 * 1024;
 
 /// Reads bodies, and bounds how many bytes of them are held at a time.

@@ -77,7 +77,7 @@ impl Session {
 pub(super) struct SessionLimits {
     pub(super) all: usize,
     pub(super) per_client: usize,
-    /// A session is forgotten once it is unused for so long.
+    /// How long a session may be unused before it is forgotten.
     pub(super) idle: Duration,
 }
 
@@ -301,7 +301,7 @@ impl SessionTable {
 /// Whatever takes a session out of the table ends it.
 impl Drop for Entry {
     fn drop(&mut self) {
-        // calls first: the instance that runs them is let go after them
+        // calls first: the instance that runs them is released after them
         self.session.ended.cancel();
         self.session.calls.end();
         (self.ends)(&self.session.caller);

@@ -235,7 +235,7 @@ impl Judge<'_> {
     /// out.
     fn is_next_right(&mut self, made: &Made, ours: &Decision, theirs: &Decided) -> bool {
         let (Some(theirs_id), Some(alternates)) = (&theirs.server_id, &theirs.alternates) else {
-            // a key that was met before: NeuroLink names no one else
+            // a known key: NeuroLink names no other server
             return true;
         };
         let theirs: BTreeSet<&String> = alternates.iter().chain([theirs_id]).collect();
