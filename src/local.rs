@@ -41,7 +41,7 @@ impl ToolSpec {
         Self(listed)
     }
 
-    /// Says what the tool does, for models and for inference.
+    /// Sets what the tool does, for models and for inference.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.0.insert("description".into(), text.into().into());

@@ -12,7 +12,7 @@ use crate::roster::Known;
 use crate::stack::Stack;
 
 impl Stack {
-    /// Says why a tool's calls are treated as they are.
+    /// Returns why a tool's calls are treated as they are.
     ///
     /// # Errors
     ///
@@ -26,8 +26,8 @@ impl Stack {
         Ok(self.explanation(&catalogue, entry, None))
     }
 
-    /// Says what would happen to a call with these arguments, and why. Nothing is sent. `arguments`
-    /// is a raw JSON object; empty stands for `{}`. The call is one of
+    /// Returns what would happen to a call with these arguments, and why. Nothing is sent.
+    /// `arguments` is a raw JSON object; empty stands for `{}`. The call is one of
     /// [`Caller::local`](crate::Caller); of another caller, with a pin or with a budget, see
     /// [`explain_prepared`](Self::explain_prepared).
     ///
@@ -48,7 +48,7 @@ impl Stack {
         Ok(self.explanation(&catalogue, entry, Some(call)))
     }
 
-    /// Says what would happen to this very call, and why. Nothing is sent.
+    /// Returns what would happen to this very call, and why. Nothing is sent.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Says why a tool with these hints may not be registered; `None` if it may.
+    /// Returns why a tool with these hints may not be registered; `None` if it may.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         let faults: Vec<String> = self

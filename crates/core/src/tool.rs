@@ -192,7 +192,7 @@ impl ToolDefinition {
         })
     }
 
-    /// Says that the tool cannot be used, and why. At most 200 characters are kept, in one line.
+    /// Notes that the tool cannot be used, and why. At most 200 characters are kept, in one line.
     #[must_use]
     pub fn with_fault(mut self, reason: &str) -> Self {
         self.fault = Some(one_line(reason, 200).into());
@@ -358,7 +358,7 @@ impl Tool {
         self
     }
 
-    /// Says which tool to check with what a call of this one did. Default: none is known.
+    /// Sets which tool checks the effect of a call of this one. Default: none is known.
     #[must_use]
     pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
         self.verifier = verifier;

@@ -56,7 +56,7 @@ pub struct ArgumentRule {
 }
 
 impl ArgumentRule {
-    /// Says what the calls are that meet these conditions.
+    /// Creates a rule that gives these hints to calls that meet these conditions.
     ///
     /// # Errors
     ///

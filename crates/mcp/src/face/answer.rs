@@ -115,7 +115,7 @@ impl From<Vec<u8>> for Answer {
     }
 }
 
-/// Says what a client of this era gets to see of a finished call.
+/// Returns what a client of this era gets to see of a finished call.
 pub(super) fn of_call(
     id: &RequestId,
     era: Era,

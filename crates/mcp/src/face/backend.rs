@@ -115,7 +115,7 @@ impl FaceInfo {
         self
     }
 
-    /// Says how long a client may consider a list of tools fresh.
+    /// Sets how long a client may consider a list of tools fresh.
     #[must_use]
     pub fn with_list_ttl(mut self, list_ttl: Duration) -> Self {
         self.list_ttl = list_ttl;

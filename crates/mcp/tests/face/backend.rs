@@ -199,7 +199,7 @@ fn internal(error: impl std::fmt::Display) -> ToolError {
     ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string())
 }
 
-/// Says which trace the call goes on with, and which one stands beside it.
+/// Returns which trace the call continues with, and which one is linked to it.
 fn traced(request: &CallRequest) -> String {
     let Some(trace) = &request.trace else {
         return "none".to_owned();

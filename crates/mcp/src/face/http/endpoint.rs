@@ -179,7 +179,7 @@ pub(super) async fn listen<B: Backend>(
     cors::expose(response, origin)
 }
 
-/// Says what the endpoint takes: OPTIONS, which browsers ask before they send a page's request.
+/// Returns what the endpoint takes: OPTIONS, which browsers ask before they send a page's request.
 pub(super) async fn options<B: Backend>(
     State(endpoint): State<Arc<Endpoint<B>>>,
     request: Request,

@@ -63,7 +63,7 @@ impl Endpoint {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Says what is known of a request before it is sent.
+    /// Returns what is known of a request before it is sent.
     pub(super) fn outbound<'a>(&'a self, id: u64, session: &'a Session) -> Outbound<'a> {
         let mut request = Outbound::new(Transport::Tcp, id);
         request.protocol_version = Some(&session.info.version);

@@ -121,7 +121,7 @@ impl Process {
         self.not_started
     }
 
-    /// Says why the output has ended, which `reason` calls it: how the child exited, and, for
+    /// Returns why the output, named by `reason`, has ended: how the child exited, and, for
     /// operators, what it last said.
     pub(super) async fn epitaph(&mut self, reason: &str) -> Loss {
         let ended = tokio::time::timeout(STATUS_WAIT, self.child.wait()).await;

@@ -40,7 +40,7 @@ impl Supervisor {
     }
 }
 
-/// Says why a program was not started.
+/// Returns why a program was not started.
 pub(crate) fn not_started(program: &str, error: &io::Error) -> String {
     format!(
         "{}: {error}; check the command and its PATH",

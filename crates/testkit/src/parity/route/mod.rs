@@ -201,7 +201,7 @@ impl Judge<'_> {
         holds
     }
 
-    /// Says why two servers may differ that both may have the call.
+    /// Returns why two eligible servers may differ.
     fn reason(&self, made: &Made, ours: &str, theirs: &str) -> Option<Deviation> {
         if self.bed.has_affinity && made.context.key().is_some() {
             return Some(Deviation::Home);
