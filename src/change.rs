@@ -45,7 +45,7 @@ impl Stack {
     /// timeout. It gets calls as soon as its tools are listed, and clients are notified of them;
     /// one that is down is tried again, as at the start.
     ///
-    /// What it says of the tools of a set that is there already holds for all of the set at once,
+    /// Its statements about the tools of an existing set apply to the whole set at once,
     /// as if the stack had been built so. Dropping the future once it was polled does not take the
     /// server out again.
     ///
@@ -74,8 +74,8 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] as for [`build`](crate::StackBuilder::build): a server of this id is there,
-    /// it disagrees with its set, or its settings make no sense. [`BuildError::Running`] if it says
+    /// [`BuildError`] as for [`build`](crate::StackBuilder::build): a server with this id exists,
+    /// it disagrees with its set, or its settings are invalid. [`BuildError::Running`] if it says
     /// something new of which state tools touch that may be called already. Nothing has changed
     /// then.
     pub async fn add_server(&self, server: impl Into<Server>) -> Result<(), BuildError> {
@@ -99,7 +99,7 @@ impl Stack {
     /// The last server of a set may be removed, too, and with it everything known of the set. What
     /// was read from the set is not answered from the cache any more, even if other servers stay.
     /// Breakers, also forced ones, limits and counts of the server are forgotten: one that is added
-    /// under the same id starts anew. Its connection is let go when its last call has ended.
+    /// under the same id starts afresh. Its connection is closed when its last call has ended.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Stack {
     }
 
     /// Gives a server no new calls: none begins there once this has returned. Those it has run to
-    /// their end, and what is returned says when that is. The server is followed on, and its tools
+    /// their end, and the returned value resolves then. The server is still followed, and its tools
     /// stay in the catalogue; calls that no other server can take fail with
     /// [`NoEligibleServer`](crate::ErrorKind::NoEligibleServer).
     ///

@@ -8,8 +8,8 @@ use crate::ServerId;
 /// Where a router writes which server it gave an attempt to, while the attempt still runs. Clones
 /// share it; two are equal if they are clones of each other.
 ///
-/// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. Who
-/// makes two attempts of one call at a time needs to know of each.
+/// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. A layer
+/// that makes two attempts of a call at a time needs to know both servers.
 #[derive(Clone, Default)]
 pub struct ChosenServer(Arc<Mutex<Option<ServerId>>>);
 

@@ -34,7 +34,7 @@ words! {
 }
 
 impl Delivery {
-    /// Reads how far a call got off the code and the `data` of an error, if they are those of
+    /// Reads how far a call got from the code and the `data` of an error, if they are those of
     /// another instance of this runtime: [`ToolError::RUNTIME_CODE`], and the word as `delivery`.
     #[must_use]
     pub fn told_by_peer(code: i64, data: &[u8]) -> Option<Self> {
@@ -141,8 +141,8 @@ impl ToolError {
         self
     }
 
-    /// Adds what tells when the gate that refused the call is worth asking again, if that may be
-    /// before the time it states; or when a server that could not be reached may be back.
+    /// Adds a signal for when to retry: the gate that refused the call may admit it before the time
+    /// it states, or an unreachable server may be back.
     #[must_use]
     pub fn with_reopening(mut self, reopening: Reopening) -> Self {
         self.0.reopening = Some(reopening);
@@ -263,7 +263,7 @@ impl ToolError {
     /// The code that a client of ours sees where a failure has no JSON-RPC code of its own.
     pub const RUNTIME_CODE: i64 = -32010;
 
-    /// Returns the JSON-RPC code that a client of ours sees: that of a server that answered with
+    /// Returns the JSON-RPC code that a client sees: that of a server that answered with
     /// one, -32602 if no server offers the tool, and otherwise
     /// [`RUNTIME_CODE`](Self::RUNTIME_CODE).
     #[must_use]
@@ -290,8 +290,8 @@ impl ToolError {
         self.0.retry_after
     }
 
-    /// Returns what tells when the gate that refused the call, or a server that could not be
-    /// reached, is worth asking again: with it, the time that is stated is the latest.
+    /// Returns the signal for when to retry at the gate that refused the call, or at a server that
+    /// could not be reached. With it, the stated time is the latest.
     #[must_use]
     pub fn reopening(&self) -> Option<&Reopening> {
         self.0.reopening.as_ref()

@@ -16,8 +16,8 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 ///
 /// A generated key is a number until its text is read, so that calls to servers without support for
 /// keys pay only for a counter. The text has the form of a random UUID. It is a hash of the number
-/// under a secret that each process draws from the system, so no two processes share keys, and who
-/// saw one can guess no other.
+/// under a secret that each process draws from the system, so no two processes share keys, and a
+/// key does not reveal another.
 ///
 /// Two keys are equal if their texts are.
 ///

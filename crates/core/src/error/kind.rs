@@ -60,7 +60,7 @@ impl ErrorKind {
         )
     }
 
-    /// Returns `true` if such a failure may pass by itself, so that a repeat could succeed.
+    /// Returns `true` if such a failure is transient, so that a retry could succeed.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         matches!(

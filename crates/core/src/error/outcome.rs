@@ -55,7 +55,7 @@ impl OutcomeUnknown {
         }
     }
 
-    /// Says of a call that was not sent again, in one sentence, what was sent, what is not known,
+    /// Describes a call that was not retried, in one sentence: what was sent, what is not known,
     /// and what to do.
     #[must_use]
     pub fn message(&self) -> String {

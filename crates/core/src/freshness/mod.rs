@@ -10,8 +10,8 @@ use std::time::Duration;
 /// What the source of an answer says about its freshness.
 ///
 /// Everything here tightens: it may forbid that an answer is kept, or shorten how long. Nothing
-/// here lengthens what the tool's plan allows, and nothing widens who may be given the answer; that
-/// a source calls its answer public is therefore not even read.
+/// here lengthens what the tool's plan allows, or lets other principals get the answer. A `public`
+/// mark of a source is therefore ignored.
 ///
 /// | place | forbids | shortens | keeps to one principal |
 /// | --- | --- | --- | --- |

@@ -24,8 +24,8 @@ const FEW: u32 = 1;
 const FEW_TOOLS: usize = 3;
 
 /// Makes the tools of a server agree about their world, which is mostly the same for all of them:
-/// at home if at least half show a sign of home and none of the web, open otherwise. A word of the
-/// web still counts for its own tool.
+/// at home if at least half show a sign of home and none of the web, open otherwise. A word that
+/// names the web still counts for its own tool.
 pub(super) fn share_the_world(all: &mut [Inferred]) {
     if all.len() < FEW_TOOLS {
         return;
@@ -108,7 +108,7 @@ impl Habits {
             inferred.drop_hint(Field::Destructive);
             inferred.destructive(destructive, weak, Reason::Siblings);
         }
-        // to repeat a write takes more than the word of its neighbours: only the stricter habit
+        // a retry of a write needs more than the hints of its neighbours: only the stricter habit
         // counts
         if kind == VerbKind::Set && settled(&self.idempotent) == Some(false) {
             inferred.drop_hint(Field::Idempotent);

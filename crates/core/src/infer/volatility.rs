@@ -9,8 +9,8 @@ words! {
         /// It reads what changes by itself: a clock, a random source, the progress of a job.
         /// Reading again is harmless, but a cached answer is wrong.
         Clock = "clock",
-        /// Each call moves on: the next page, the next message. Reading again skips something, so
-        /// that a call that may have run is not repeated either.
+        /// Each call moves on: the next page, the next message. Reading again skips something, so a
+        /// call that may have run is not retried either.
         Cursor = "cursor",
     }
 }

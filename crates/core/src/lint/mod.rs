@@ -4,8 +4,8 @@
 //! or misspelled, hints that contradict each other or the tool's description, and misleading names.
 //! Each [`Finding`] has a stable [`Code`], a [`Severity`], the wrong value and a remedy.
 //!
-//! **Rule.** An *error* is wrong in any case. A *warning* will probably make a client
-//! or runtime misread the author; it contradicts a declared hint only on the strong evidence that
+//! **Rule.** An *error* is wrong in any case. A *warning* will probably make a client or runtime
+//! misread the author; it contradicts a declared hint only on the strong evidence that
 //! [`resolve`](crate::resolve) demands too. Everything else is *info*. An author may know better,
 //! so callers can silence any code.
 //!

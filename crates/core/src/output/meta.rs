@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use super::{InvalidOutput, ToolOutput};
 use crate::members::{Members, Text};
 
-/// Under which key what a server sent under keys of ours is found: in the `_meta` of a result, and
-/// in the `data` of an error.
+/// The key under which members are moved that a server sent under keys of this runtime: in the
+/// `_meta` of a result, and in the `data` of an error.
 pub const UPSTREAM_META: &str = "io.callward/upstream";
 
 /// Returns `true` if a key of a `_meta` is one that only this runtime writes for clients.
