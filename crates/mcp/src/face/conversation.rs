@@ -54,7 +54,7 @@ pub(super) struct Conversation<B> {
     agreed: Option<&'static str>,
     /// How a legacy client introduced itself.
     client: Option<Arc<ClientInfo>>,
-    /// Tells how long a legacy client's session lasted, if an observer is set.
+    /// Reports how long a legacy client's session lasted, if an observer is set.
     session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
 }

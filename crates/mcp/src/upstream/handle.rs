@@ -158,7 +158,7 @@ impl Upstream {
         }
     }
 
-    /// Ends the connection, whatever handles there are.
+    /// Ends the connection, even if there are other handles.
     pub(super) fn stop(&self) {
         self.0.shared.stop().cancel();
     }

@@ -28,7 +28,7 @@ pub(super) struct Session {
     has_called: AtomicBool,
     /// Fired when the session is deleted or forgotten.
     pub(super) ended: CancellationToken,
-    /// Tells how long it lasted, if an observer is set.
+    /// Reports how long it lasted, if an observer is set.
     timer: OnceLock<SessionTimer>,
     /// What ends the notification stream that is open now.
     stream: Mutex<Option<CancellationToken>>,
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// Takes what tells how long it lasted.
+    /// Takes the timer of its duration.
     pub(super) fn timed_by(&self, timer: SessionTimer) {
         // no other was set before: the session was just opened
         let _ = self.timer.set(timer);

@@ -187,7 +187,8 @@ impl HttpLink {
         }
     }
 
-    /// Returns what the server last stated about itself; initializes it if nothing is known yet.
+    /// Returns what the server last stated about itself; does the handshake if nothing is known
+    /// yet.
     pub(in crate::upstream) async fn info(&self) -> Result<Arc<ServerInfo>, RequestError> {
         self.check_open()?;
         if let Some(info) = self.endpoint.shared.info() {
@@ -199,7 +200,7 @@ impl HttpLink {
             .map_err(RequestError::before_the_call)
     }
 
-    /// Initializes the server again and returns what it states about itself now.
+    /// Repeats the handshake and returns what the server states about itself now.
     pub(in crate::upstream) async fn greet_again(&self) -> Result<Arc<ServerInfo>, RequestError> {
         let session = match self.current() {
             Some(session) => self.renewed(&session).await?,

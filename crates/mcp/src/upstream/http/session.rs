@@ -33,7 +33,7 @@ pub(super) struct Session {
     /// When the server last answered in it, in milliseconds since `began`.
     answered: AtomicU64,
     began: Instant,
-    /// Tells how long it lasted: of legacy servers that gave it an id, if an observer is set.
+    /// Reports how long it lasted: of legacy servers that gave it an id, if an observer is set.
     timer: Option<SessionTimer>,
 }
 
