@@ -1,5 +1,5 @@
 //! An agent loop over a toolset: the model picks calls, reads run at the same time, and a call that
-//! keeps failing is answered in the tool's place. The model is a script, so that anybody can run
+//! keeps failing is answered in the tool's place. The model is a script, so that anyone can run
 //! it. `cargo run --example agent_loop`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,5 +1,5 @@
-//! An agent backend that embeds the stack: every user is a principal, so no one is shown what was
-//! answered to someone else. `cargo run --example axum_backend` asks it a few questions;
+//! An agent backend that embeds the stack: every user is a principal, so no user sees answers for
+//! another. `cargo run --example axum_backend` asks it a few questions;
 //! `cargo run --example axum_backend -- 127.0.0.1:8080` listens.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,4 +1,4 @@
-//! Which reads a write drops: everything of the server unless somebody says which state a tool reads
+//! Which reads a write drops: everything of the server unless the config states what a tool reads
 //! and writes. `cargo run --example cache_scopes`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
@@ -66,11 +66,11 @@ async fn cancel_one(stack: &Stack) -> Result<(), Box<dyn Error>> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    println!("nobody says what the tools read and write: a write drops all that was read");
+    println!("no scopes are stated: a write drops everything that was read");
     let stack = Stack::builder().server(shop()?).build().await?;
     cancel_one(&stack).await?;
 
-    println!("\norders are told apart: order 8 stays, the list depends on all of them");
+    println!("\norders are distinguished: order 8 stays, the list depends on all of them");
     let order = ["order:{id}"];
     let shop = Server::new(shop()?)
         .tool_scopes("get_order".parse()?, ToolScopes::reading(order)?)

@@ -8,7 +8,7 @@ use callward::router::{Candidates, Member, Pool, Router, Strategy};
 use callward::{Tool, ToolCall, ToolError, ToolOutput, Weight};
 use tower::Service;
 
-/// Stays in a zone until each server there has so many calls.
+/// Stays in a zone until each server there has this many calls.
 #[derive(Debug)]
 struct Near {
     zone: &'static str,

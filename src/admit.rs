@@ -44,11 +44,11 @@ pub(crate) struct Admitted {
     pub(crate) member: Member<Guarded>,
     pub(crate) known: Known,
     pub(crate) follower: Follower,
-    /// Told when the first attempt to list has an outcome.
+    /// Completes when the first attempt to list has an outcome.
     pub(crate) listed: oneshot::Receiver<()>,
 }
 
-/// What follows one server for as long as it is there.
+/// The tasks of one server, for as long as it is in the stack.
 pub(crate) struct Follower {
     scan: Scan,
     pinger: Option<Pinger>,
@@ -78,7 +78,7 @@ impl Terms {
             .map_err(|fault| BuildError::of_server(server.server.id(), fault))?;
         let factor = server.cost_factor;
         if !(factor.is_finite() && factor >= 0.0) {
-            let fault = format_args!("cost_factor: {factor} is no number of 0 or more");
+            let fault = format_args!("cost_factor: {factor} is not a number of 0 or more");
             return Err(BuildError::of_server(server.server.id(), fault));
         }
         let (member, limits) = member(&server, weight, &self.limits, shared)?;
@@ -113,9 +113,9 @@ impl Terms {
 pub(crate) async fn wait_for_lists(listed: Vec<oneshot::Receiver<()>>, limit: Option<Duration>) {
     let wait = limit.unwrap_or(Duration::from_secs(30));
     let all = async {
-        for told in listed {
+        for outcome in listed {
             // a scan that ended has nothing more to tell
-            let _ = told.await;
+            let _ = outcome.await;
         }
     };
     if tokio::time::timeout(wait, all).await.is_err() {
@@ -126,8 +126,8 @@ pub(crate) async fn wait_for_lists(listed: Vec<oneshot::Receiver<()>>, limit: Op
     }
 }
 
-/// Puts the guards around one server. It may get a call if it lists the tool, and its own breaker and
-/// the tool's would let the call through.
+/// Puts the guards around one server. It may get a call if it lists the tool, and its own breaker
+/// and the tool's would let the call through.
 fn member(
     server: &Server,
     weight: Weight,

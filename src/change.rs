@@ -42,12 +42,12 @@ impl fmt::Debug for Startup {
 
 impl Stack {
     /// Adds a server, and waits until it has listed its tools, failed to, or used up the startup
-    /// timeout. It gets calls as soon as its tools are listed, and clients are told of them; one that
-    /// is down is followed, as at the start.
+    /// timeout. It gets calls as soon as its tools are listed, and clients are notified of them;
+    /// one that is down is tried again, as at the start.
     ///
-    /// What it says of the tools of a set that is there already holds for all of the set at once, as if
-    /// the stack had been built so. Dropping the future once it was polled does not take the server out
-    /// again.
+    /// Its statements about the tools of an existing set apply to the whole set at once,
+    /// as if the stack had been built so. Dropping the future once it was polled does not take the
+    /// server out again.
     ///
     /// ```
     /// use serde_json::{Value, json};
@@ -74,30 +74,32 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`BuildError`] as for [`build`](crate::StackBuilder::build): a server of this id is there, it
-    /// disagrees with its set, or its settings make no sense. [`BuildError::Running`] if it says
-    /// something new of which state tools touch that may be called already. Nothing has changed then.
+    /// [`BuildError`] as for [`build`](crate::StackBuilder::build): a server with this id exists,
+    /// it disagrees with its set, or its settings are invalid. [`BuildError::Running`] if it says
+    /// something new of which state tools touch that may be called already. Nothing has changed
+    /// then.
     pub async fn add_server(&self, server: impl Into<Server>) -> Result<(), BuildError> {
         self.start_servers(vec![server.into()])?.finished().await;
         Ok(())
     }
 
-    /// Stops following the servers: nothing is listed any more, and a lost connection is not noticed. For
-    /// the end of a process, before it shuts its servers down, so that this is not reported as a failure
-    /// of theirs. Calls go on as before. It cannot be undone.
+    /// Stops following the servers: nothing is listed any more, and a lost connection is not
+    /// noticed. For the end of a process, before it shuts its servers down, so that this is not
+    /// reported as a failure of theirs. Calls go on as before. It cannot be undone.
     pub fn stop_discovery(&self) {
         self.0.roster.load().all().for_each(Known::stop);
     }
 
-    /// Removes a server. It gets no new calls; those it has run to their end, and what is returned says
-    /// when that is. Its tools go, but for those that others of its set offer; clients are told. Calls
-    /// of a tool that is gone fail: [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool), or
+    /// Removes a server. It gets no new calls; calls in flight run to their end, and the returned
+    /// value resolves then. Its tools are removed, except those that others of its set offer;
+    /// clients are notified. Calls of a tool that is gone fail:
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool), or
     /// [`NoEligibleServer`](crate::ErrorKind::NoEligibleServer) where the call was made before.
     ///
-    /// The last server of a set may go, too, and takes along all that was known of the set. What was
-    /// read from the set is not answered from the cache any more, whoever stays. Breakers, also forced
-    /// ones, limits and counts of the server are forgotten: one that is added under the same id starts
-    /// anew. Its connection is let go when its last call has ended.
+    /// The last server of a set may be removed, too, and with it everything known of the set. What
+    /// was read from the set is not answered from the cache any more, even if other servers stay.
+    /// Breakers, also forced ones, limits and counts of the server are forgotten: one that is added
+    /// under the same id starts afresh. Its connection is closed when its last call has ended.
     ///
     /// # Errors
     ///
@@ -119,8 +121,8 @@ impl Stack {
         Ok(leaving)
     }
 
-    /// Sets a server's weight, for every choice from now on: also for the next server of a call that
-    /// runs, should its first one refuse it.
+    /// Sets a server's weight, for every choice from now on: also for the next server of a call
+    /// that runs, should its first one refuse it.
     ///
     /// # Errors
     ///
@@ -135,8 +137,8 @@ impl Stack {
     }
 
     /// Gives a server no new calls: none begins there once this has returned. Those it has run to
-    /// their end, and what is returned says when that is. The server is followed on, and its tools stay
-    /// in the catalogue; calls that no other server can take fail with
+    /// their end, and the returned value resolves then. The server is still followed, and its tools
+    /// stay in the catalogue; calls that no other server can take fail with
     /// [`NoEligibleServer`](crate::ErrorKind::NoEligibleServer).
     ///
     /// # Errors
@@ -169,8 +171,8 @@ impl Stack {
         })
     }
 
-    /// Keeps a server that was removed until its last call has ended, then forgets what that call may
-    /// have left behind.
+    /// Keeps a server that was removed until its last call has ended, then forgets what that call
+    /// may have left behind.
     fn see_off(&self, gone: Arc<Known>, leaving: Draining) {
         if leaving.in_flight() == 0 {
             return;
@@ -189,7 +191,8 @@ impl Stack {
 }
 
 impl Inner {
-    /// Adds servers; returns what tells of their first lists. Where it fails, nothing has changed.
+    /// Adds servers; returns receivers that complete with their first lists. If it fails, nothing
+    /// has changed.
     fn add(&self, servers: Vec<Server>) -> Result<Vec<oneshot::Receiver<()>>, BuildError> {
         let _one_at_a_time = self.changing.lock();
         let roster = self.roster.load_full();
@@ -235,8 +238,8 @@ impl Inner {
             self.pool.add_all(set, members);
         }
         let mut listed = Vec::with_capacity(followers.len());
-        let follow = followers.into_iter().map(|(known, follower, told)| {
-            listed.push(told);
+        let follow = followers.into_iter().map(|(known, follower, outcome)| {
+            listed.push(outcome);
             known.followed_by(self.shared.spawn(follower.run(), &self.runtime))
         });
         self.roster.store(Arc::new(roster.with(follow)));
@@ -251,7 +254,7 @@ impl Inner {
         before: &BTreeMap<ReplicaSetId, SetOptions>,
     ) {
         match before.get(&set) {
-            // nobody has listed anything
+            // no server has listed anything
             None => self.shared.registry.set_options(set, options),
             Some(before) if says_the_same(before, &options) => {}
             Some(_) => {
@@ -262,9 +265,9 @@ impl Inner {
     }
 
     /// Returns what is said of which state tools touch once these servers are there, if that is
-    /// something else than now. A rule that is new or changed holds only for tools that are not called
-    /// yet: a write on its way touches what was said when it began, and a read by the new rule would
-    /// miss it.
+    /// something else than now. A rule that is new or changed holds only for tools that are not
+    /// called yet: a write on its way touches what was said when it began, and a read by the new
+    /// rule would miss it.
     fn rules_with(
         &self,
         roster: &Roster,
@@ -304,8 +307,8 @@ impl Inner {
         Ok((next != now).then_some(next))
     }
 
-    /// Forgets what a server offered, what only it said of its set's tools, and what was read from the
-    /// set: whoever stays may not have seen what was written there.
+    /// Forgets what a server offered, what only it said of its set's tools, and what was read from
+    /// the set: the servers that stay may not have seen what was written there.
     fn forget(&self, gone: &Known, rest: &Roster) {
         let shared = &self.shared;
         let set = &gone.spec.set;
@@ -330,8 +333,8 @@ impl Inner {
         }
     }
 
-    /// Takes back what nobody says any more of which state tools touch. What is said otherwise now
-    /// waits: only to say nothing is right at any time, for it stands for everything.
+    /// Removes scopes of tools that no server states any more. A changed statement waits: only the
+    /// absence of scopes is right at any time, since it stands for everything.
     fn forget_rules(&self, rest: &Roster) {
         let Ok(next) = self.terms.scope_rules(rest.specs()) else {
             return;
@@ -373,7 +376,7 @@ fn check_ids(roster: &Roster, servers: &[Server]) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Says whether two options of a set differ in nothing that its servers need not agree on.
+/// Returns `true` if two options of a set differ in nothing that its servers need not agree on.
 fn says_the_same(one: &SetOptions, other: &SetOptions) -> bool {
     one.overrides == other.overrides
         && one.tool_caching == other.tool_caching

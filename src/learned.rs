@@ -76,7 +76,7 @@ impl fmt::Display for LearnedLifetime {
     }
 }
 
-/// Says what is served without evidence.
+/// Returns what is served without evidence.
 fn window(rule: Learned, burst: Duration) -> String {
     match rule.volatile || burst.is_zero() {
         true => "not cached".to_owned(),
@@ -87,7 +87,7 @@ fn window(rule: Learned, burst: Duration) -> String {
     }
 }
 
-/// Says which observations the first bucket that does not pass needs.
+/// Returns which observations the first bucket that does not pass needs.
 fn lacks(seen: &EvidenceStatus) -> String {
     let bucket = seen.buckets.iter().find(|bucket| !bucket.passes);
     let (Some(bucket), Some(needed)) = (bucket, seen.needed) else {

@@ -1,53 +1,12 @@
 //! An async runtime for the tool calls of AI agents.
 //!
-//! Callward reads what each tool says about itself (its annotations), fills the gaps by inference,
-//! and lets that one verdict decide everything about a call: which server gets it, whether its
-//! result may be cached and for how long, whether a failure may be repeated, and what is written
-//! down about it.
+//! Callward reads the annotations of each tool, fills gaps by inference, and derives one plan from
+//! them. The plan decides everything about a call: which server gets it, whether its result may be
+//! cached and for how long, whether a failed call may be retried, and what is logged.
 //!
-//! [`Stack`] is the whole of it: Tower layers in a fixed order around any number of servers.
-//! In-process tools ([`Tools`]) and MCP servers stand side by side; both are
-//! [`ToolServer`]s.
-//!
-//! ```
-//! use serde_json::{Value, json};
-//! use callward::{Stack, ToolSpec, Tools};
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let greet = Tools::new("greet")?.tool(
-//!     ToolSpec::new("get_greeting").description("Returns a greeting"),
-//!     |args: Value| async move {
-//!         let name = args["name"].as_str().ok_or("`name` is missing")?;
-//!         Ok::<_, &str>(format!("hello {name}"))
-//!     },
-//! )?;
-//! let stack = Stack::builder().server(greet).build().await?;
-//!
-//! let output = stack.call("greet.get_greeting", json!({"name": "Ada"})).await?;
-//! assert_eq!(output.to_text(), "hello Ada");
-//! // the name says it only reads, so the second identical call is answered from the cache
-//! stack.call("greet.get_greeting", json!({"name": "Ada"})).await?;
-//! assert_eq!(stack.cache_stats().hits, 1);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! # Settings
-//!
-//! A [`Server`] says how far a server is believed ([`Trust`]) and what its operator knows better: hints
-//! for all of its tools, hints for one, and rules for calls with certain arguments ([`ArgumentRule`]).
-//! The builder picks a [`Profile`], the table from hints to plans, and the rules and verbs that fill
-//! gaps ([`RuleSet`], [`Lexicon`](core::infer::Lexicon)). [`Stack::explain`] and
-//! [`Stack::explain_call`] say what comes of it all.
-//!
-//! # Order
-//!
-//! Outside to inside: call span, audit, cache, loop guard, retry, hedge, rate limit, attempt span, router;
-//! then, per server, its breaker, the tool's breaker, rate limit, concurrency limit, attempt timeout
-//! and the leaf. [`Stack`] is the only place that knows it; each layer is an ordinary Tower layer and
-//! works alone: see [`audit`], [`cache`], [`loopguard`], [`retry`], [`router`], [`limit`],
-//! [`breaker`] and [`telemetry`].
+//! A [`Stack`] puts Tower layers in a fixed order around any number of servers. In-process tools
+//! ([`Tools`]) and MCP servers stand side by side; both are [`ToolServer`]s.
+#![doc = include_str!("details.md")]
 
 mod admit;
 mod builder;

@@ -32,7 +32,7 @@ const INVALID_PARAMS: i64 = -32602;
 pub struct ToolSpec(Map<String, Value>);
 
 impl ToolSpec {
-    /// Starts a tool that takes any object and says nothing else about itself.
+    /// Starts a tool that takes any object and has no hints.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let mut listed = Map::new();
@@ -41,7 +41,7 @@ impl ToolSpec {
         Self(listed)
     }
 
-    /// Says what the tool does, for models and for inference.
+    /// Sets what the tool does, for models and for inference.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.0.insert("description".into(), text.into().into());
@@ -141,8 +141,8 @@ impl Tools {
     /// Adds a tool that runs a closure. A tool of the same name is replaced.
     ///
     /// Arguments that do not fit the closure's type are the caller's fault and never reach it. What
-    /// the closure returns as an error is the tool's own failure: an answer with `isError`, its text
-    /// for the model. Dropping the call drops the closure's future.
+    /// the closure returns as an error is the tool's own failure: an answer with `isError`, its
+    /// text for the model. Dropping the call drops the closure's future.
     ///
     /// # Errors
     ///
@@ -176,8 +176,8 @@ impl Tools {
         )
     }
 
-    /// Adds a tool that is answered by a Tower service, which gets the whole call: who makes it, its
-    /// deadline, and the key that tells a repeat of it from another call.
+    /// Adds a tool that is answered by a Tower service, which gets the whole call: who makes it,
+    /// its deadline, and the key that tells a repeat of it from another call.
     ///
     /// ```
     /// use axum::http::Request;
@@ -196,7 +196,8 @@ impl Tools {
     /// let tools = Tools::new("pay")?.service(ToolSpec::new("create_charge"), pay)?;
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let stack = callward::Stack::builder().server(tools).build().await?;
-    /// # let (one, two) = (stack.call("pay.create_charge", ()).await?, stack.call("pay.create_charge", ()).await?);
+    /// # let one = stack.call("pay.create_charge", ()).await?;
+    /// # let two = stack.call("pay.create_charge", ()).await?;
     /// # assert_eq!(one.to_text().len(), 36);
     /// # assert_ne!(one.to_text(), two.to_text());
     /// # Ok::<_, Box<dyn std::error::Error>>(())

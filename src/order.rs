@@ -20,9 +20,9 @@ use crate::limits::ServerLayers;
 /// What stands around one server, outside to inside:
 ///
 /// 1. **breaker of the server**: one that cannot be reached is asked for none of its tools;
-/// 2. **breaker of the tool**: a sick tool is not asked at all, and takes no place in the queue; what
-///    it refuses tells the server's breaker nothing;
-/// 3. **rate limit** of the server: who waits for its turn holds no place;
+/// 2. **breaker of the tool**: a failing tool is not asked at all, and takes no place in the queue;
+///    what it refuses tells the server's breaker nothing;
+/// 3. **rate limit** of the server: a call that waits for its turn holds no permit;
 /// 4. **concurrency limit**: waiting for a place counts against no timeout;
 /// 5. **attempt timeout**: covers the server's own time and nothing else;
 /// 6. **leaf**: the server.
@@ -31,8 +31,8 @@ pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTime
 /// What a call passes, outside to inside:
 ///
 /// 1. **call span**: sees the caller's latency and the final verdict;
-/// 2. **audit**: what a cache answers or a limit refuses leaves a record too; its waiting for the log
-///    is part of the caller's latency;
+/// 2. **audit**: what a cache answers or a limit refuses leaves a record too; its waiting for the
+///    log is part of the caller's latency;
 /// 3. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
 /// 4. **loop guard**: what is cached has not failed; counts what failed after all attempts;
 /// 5. **retry**: above routing, so that a repeat may go to another server; one deadline for all

@@ -95,7 +95,8 @@ impl Pinger {
             };
             match ping(&*self.server, &self.config).await {
                 Verdict::Success => permit.succeed(),
-                // a server may be unable to answer while it works, and then its calls show its state
+                // a server may be unable to answer while it works, and then its calls show its
+                // state
                 Verdict::Failure if self.endpoint.in_flight() == 0 => {
                     permit.fail(&"it answers no pings");
                 }

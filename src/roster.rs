@@ -17,7 +17,7 @@ use crate::server::Server;
 #[derive(Debug, Default)]
 pub(crate) struct Roster(Vec<Arc<Known>>);
 
-/// One server as the stack was told of it.
+/// One server as it was added to the stack.
 #[derive(Debug)]
 pub(crate) struct Known {
     /// As it was added; of its weight, [`weight`](Self::weight) knows more.
@@ -53,7 +53,7 @@ pub struct ServerStatus {
     pub tools: usize,
     /// Why it is not there.
     pub last_error: Option<String>,
-    /// What became of the listings of its tools.
+    /// The outcomes of the listings of its tools.
     pub listings: Listings,
 }
 
@@ -62,9 +62,9 @@ pub struct ServerStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Listings {
-    /// It told them.
+    /// Those that succeeded.
     pub listed: u64,
-    /// It did not.
+    /// Those that failed.
     pub failed: u64,
 }
 
@@ -148,7 +148,7 @@ impl Known {
 
     /// Names what follows the server.
     pub(crate) fn followed_by(self, scan: AbortHandle) -> Self {
-        // nobody named another before: it was just made
+        // no other was set before: it was just made
         let _ = self.scan.set(scan);
         self
     }

@@ -1,4 +1,4 @@
-//! Following one server: what it lists, and whether it is there.
+//! Following one server: its tools, and its connection.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -28,15 +28,16 @@ use tokio::time::Instant;
 use crate::DiscoveryConfig;
 use crate::roster::Listings;
 
-/// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the least
-/// time from the start of one listing to the next: a server that says with each listing that its
-/// tools changed is not listed without end.
+/// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the
+/// least time from the start of one listing to the next: a server that says with each listing that
+/// its tools changed is not listed without end.
 const SCAN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause between two listings that fail, but for what the breaker makes of it.
 const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The pause after a listing, before another one that the server asks for, is so many times what it
-/// took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves time for calls.
+/// The pause after a listing, before another one that the server asks for, as a multiple of the
+/// time it took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves
+/// time for calls.
 const PAUSES: u32 = 20;
 
 /// A listing in flight, and the permit of the breaker that admitted it. Dropped, it counts as
@@ -128,11 +129,11 @@ pub(crate) struct Scan {
     pub(crate) set: ReplicaSetId,
     pub(crate) shared: Arc<Shared>,
     pub(crate) liveness: Arc<Mutex<Liveness>>,
-    /// Told once, when the first attempt to list has an outcome, good or bad.
+    /// Completes once, when the first attempt to list has an outcome, good or bad.
     pub(crate) settled: Option<oneshot::Sender<()>>,
     /// How long one listing may take.
     pub(crate) timeout: Duration,
-    /// Whether the connection is there, for whoever pings.
+    /// Whether the connection is up, for pings.
     pub(crate) connected: watch::Sender<bool>,
 }
 
@@ -155,10 +156,10 @@ impl Scan {
             tokio::select! {
                 event = next(&mut events) => match event {
                     ServerEvent::Up => {
-                        // whatever tripped them belongs to a connection that is gone, and so does
-                        // a listing that still runs
+                        // the failures that opened them belong to a connection that is gone, and so
+                        // does a listing that still runs
                         self.shared.breakers.reset_server(self.server.id());
-                        // it may have been started anew, and remember nothing that was written
+                        // it may have been restarted, and have lost what was written
                         self.shared.cache.purge_set(&self.set);
                         running = None;
                         is_down = false;
@@ -168,7 +169,7 @@ impl Scan {
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
                     ServerEvent::Stale => {
-                        // some instance was started anew
+                        // some instance was restarted
                         self.shared.breakers.reset_instances(self.server.id());
                         self.shared.cache.purge_set(&self.set);
                     }
@@ -212,7 +213,7 @@ impl Scan {
                         }
                         (permit, Err(error)) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
-                            // of a lost connection more is known than calls are told
+                            // more is known of a lost connection than calls report
                             if !is_down {
                                 note(&self.liveness, false, Some(error.to_string()));
                             }
@@ -304,7 +305,7 @@ impl Scan {
         if let Some(settled) = self.settled.take() {
             let changes = self.shared.registry.unexpect(&self.set, self.server.id());
             self.shared.follow(&self.set, &changes);
-            // nobody waits any more: fine
+            // no receiver waits any more: fine
             let _ = settled.send(());
         }
     }
@@ -351,10 +352,10 @@ fn list(
     }))
 }
 
-/// Tells the breaker of discovery that a listing failed; returns how long to wait with the next.
+/// Notifies the breaker of discovery that a listing failed; returns how long to wait with the next.
 fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
     if error.kind() == ErrorKind::RateLimited {
-        // it asked for time and gets it; that is no failure
+        // it asked for time and gets it; that is not a failure
         drop(permit);
     } else {
         permit.fail(error);

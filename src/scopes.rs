@@ -23,7 +23,7 @@ pub(crate) fn warn_of_idle(stack: &Stack, sets: &HashSet<ReplicaSetId>) {
     }
 }
 
-/// Says what of that has no effect, and why.
+/// Returns what of that has no effect, and why.
 pub(crate) fn idle(tool: &Tool, said: &ToolScopes) -> Vec<&'static str> {
     let plans = || std::iter::once(&**tool.plan()).chain(refined(tool));
     let mut idle = Vec::new();

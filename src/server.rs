@@ -59,7 +59,7 @@ impl Server {
         Self::shared(Arc::new(server))
     }
 
-    /// Takes a server someone else holds too; defaults as in [`new`](Self::new).
+    /// Takes a shared server; defaults as in [`new`](Self::new).
     #[must_use]
     pub fn shared(server: Arc<dyn ToolServer>) -> Self {
         let set = ReplicaSetId::from(server.id().clone());
@@ -133,7 +133,7 @@ impl Server {
         self
     }
 
-    /// Sets how far the server's own hints are believed. Default: [`Trust::Standard`].
+    /// Sets how far the server's own hints are trusted. Default: [`Trust::Standard`].
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
@@ -155,7 +155,7 @@ impl Server {
         self
     }
 
-    /// Sets how many calls may wait for a place; 0 refuses whatever cannot run at once. Default:
+    /// Sets how many calls may wait for a place; 0 refuses calls that cannot run at once. Default:
     /// 1000.
     #[must_use]
     pub fn max_waiting(mut self, calls: usize) -> Self {
@@ -163,7 +163,7 @@ impl Server {
         self
     }
 
-    /// Sets who is refused when too many wait. Default: the newest.
+    /// Sets which call is refused when too many wait. Default: the newest.
     #[must_use]
     pub fn shed(mut self, shed: Shed) -> Self {
         self.limits.shed = shed;
@@ -268,7 +268,7 @@ impl Server {
         self
     }
 
-    /// Says which other replica sets share state with this server's: a write through any of them
+    /// Sets which other replica sets share state with this server's: a write through any of them
     /// invalidates what was read from all. Default: [`StateGroup::Shared`], all that say nothing
     /// else.
     ///
@@ -286,7 +286,7 @@ impl Server {
         self
     }
 
-    /// Says which state one tool reads and writes, so that a write drops less than all that is kept
+    /// Sets which state one tool reads and writes, so that a write drops less than all that is kept
     /// of the state it shares. It stands in place of what the cache's own config says of the tool.
     /// See [`ScopeTemplate`](crate::cache::ScopeTemplate) for how state is named. Default: each
     /// tool touches all of the state that its replica set shares.
@@ -306,7 +306,7 @@ impl Server {
         self
     }
 
-    /// Says what to check with what a call of one tool did whose answer never came: another tool of
+    /// Sets the check for the effect of a call of one tool whose answer never came: another tool of
     /// the same replica set, which must only read. The error of such a call names it. Default: the
     /// names decide, `get_order` for `update_order`. One that is not there, or does not only read,
     /// is warned of, and names decide then too.

@@ -33,7 +33,8 @@ use crate::roster::{Known, Roster, ServerStatus};
 use crate::scan::Shared;
 use crate::service::{StackFuture, StackService};
 
-/// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the background.
+/// A running stack. Cloning copies a pointer; the last clone to go ends what runs in the
+/// background.
 #[derive(Clone)]
 pub struct Stack(pub(crate) Arc<Inner>);
 
@@ -43,7 +44,7 @@ pub(crate) struct Inner {
     /// The one in the layers, to be asked.
     pub(crate) router: Router<Guarded>,
     pub(crate) pool: Arc<Pool<Guarded>>,
-    /// Read as a snapshot; written by whoever holds `changing`.
+    /// Read as a snapshot; written while `changing` is held.
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) changing: Mutex<()>,
     /// What holds for every server.
@@ -113,19 +114,19 @@ impl Stack {
     /// Starts a call without sending it, so that caller, deadline, trace, progress or a record can
     /// be added. `arguments` is a raw JSON object; empty stands for `{}`.
     ///
-    /// A call that cannot be prepared leaves no audit record: whoever knows the caller writes it
-    /// ([`AuditLog::note_refused`]).
+    /// A call that cannot be prepared leaves no audit record: code that knows the caller writes one
+    /// with [`AuditLog::note_refused`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
+    /// [`ErrorKind::UnknownTool`] if no server offers such a tool.
     pub fn prepare(&self, tool: &str, arguments: impl Into<Bytes>) -> Result<ToolCall, ToolError> {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue
             .find(tool)
             .ok_or_else(|| self.unknown(tool, &catalogue))?;
         let call = ToolCall::new(entry.tool().clone(), arguments);
-        // a limit beyond what the clock can say is none
+        // a limit beyond the range of the clock does not apply
         let deadline = self
             .0
             .settings
@@ -147,8 +148,8 @@ impl Stack {
         unknown(tool, catalogue, &down)
     }
 
-    /// Sends a call through the layers. The cache is asked at once, and nothing else happens before the
-    /// future is polled. Dropping it cancels the call.
+    /// Sends a call through the layers. The cache is asked at once, and nothing else happens before
+    /// the future is polled. Dropping it cancels the call.
     #[must_use = "a call runs while it is awaited"]
     pub fn run(&self, call: ToolCall) -> StackFuture {
         StackFuture {
@@ -192,7 +193,8 @@ impl Stack {
         self.0.shared.cache.stats()
     }
 
-    /// Returns the cache's own handle: what it did for each tool, what it does now, and to purge it.
+    /// Returns the cache's own handle: what it did for each tool, what it does now, and to purge
+    /// it.
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
         &self.0.shared.cache
@@ -203,8 +205,8 @@ impl Stack {
         self.0.shared.cache.scope_rules()
     }
 
-    /// Returns the state of every breaker: of each server, of its discovery, and of those of its tools
-    /// that were called.
+    /// Returns the state of every breaker: of each server, of its discovery, and of those of its
+    /// tools that were called.
     #[must_use]
     pub fn breakers(&self) -> Vec<BreakerStatus> {
         self.0.shared.breakers.snapshot()
@@ -278,7 +280,7 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`] if nobody offers such a tool.
+    /// [`ErrorKind::UnknownTool`] if no server offers such a tool.
     pub fn route_by_annotation(&self, tool: &str) -> Result<Vec<ServerId>, ToolError> {
         let catalogue = self.0.shared.registry.peek();
         let entry = catalogue
@@ -287,17 +289,18 @@ impl Stack {
         Ok(self.0.router.route_by_annotation(entry.tool()))
     }
 
-    /// Returns what is known of each server, in numbers: calls in flight, what became of those that
-    /// ended, how long they took, its weight and its health. In the order of the replica sets' names,
-    /// heaviest servers first.
+    /// Returns what is known of each server, in numbers: calls in flight, the outcomes and
+    /// durations of those that ended, its weight and its health. In the order of the replica sets'
+    /// names, heaviest servers first.
     #[must_use]
     pub fn routes(&self) -> Vec<SetStats> {
         self.0.router.pool().stats()
     }
 
-    /// Returns a stream of what the router does from now on: which server gets which attempt and why,
-    /// and what is found out about servers. A listener that falls 1,024 events behind loses the oldest
-    /// and is told how many; no call waits for one, and without any nothing is made.
+    /// Returns a stream of what the router does from now on: which server gets which attempt and
+    /// why, and what is found out about servers. A listener that falls 1,024 events behind loses
+    /// the oldest and receives their number; no call waits for a listener, and without listeners no
+    /// event is made.
     ///
     /// ```
     /// use futures_util::StreamExt;
@@ -335,28 +338,29 @@ impl Stack {
         self.0.shared.loop_guard.stats()
     }
 
-    /// Returns what is left of the budgets that repeats and hedges are paid from, in the order of the
-    /// replica sets' names. A set has one from its first call on.
+    /// Returns what is left of the budgets that repeats and hedges are paid from, in the order of
+    /// the replica sets' names. A set has one from its first call on.
     #[must_use]
     pub fn retry_budgets(&self) -> Vec<BudgetStatus> {
         self.0.shared.retry.budgets()
     }
 
-    /// Returns what became of calls whose first attempt failed.
+    /// Returns the outcomes of calls whose first attempt failed.
     #[must_use]
     pub fn retry_stats(&self) -> RetryStats {
         self.0.shared.retry.stats()
     }
 
-    /// Returns what became of second attempts at slow reads.
+    /// Returns the outcomes of hedged attempts at slow reads.
     #[must_use]
     pub fn hedge_stats(&self) -> HedgeStats {
         self.0.shared.hedge.stats()
     }
 
     /// Ends a session: instances of servers that only it uses end, and what is counted for them is
-    /// forgotten. Whoever makes calls with a session in their [`Caller`] calls this when the session is
-    /// over; one that is never ended has its instances until they are idle for long enough.
+    /// forgotten. Code that makes calls with a session in their [`Caller`] calls this when the
+    /// session is over; a session that is never ended keeps its instances until they are idle for
+    /// long enough.
     pub fn end_session(&self, caller: &Caller) {
         for known in self.0.roster.load().all() {
             known.spec.server.session_ended(caller);
@@ -368,8 +372,8 @@ impl Stack {
         }
     }
 
-    /// Returns the instances of a server that run now; none for a server that all callers share, and
-    /// for one that is not there.
+    /// Returns the instances of a server that run now; none for a server that all callers share,
+    /// and for one that is not there.
     #[must_use]
     pub fn instances(&self, server: &ServerId) -> Vec<InstanceStatus> {
         let roster = self.0.roster.load();
@@ -397,8 +401,8 @@ impl fmt::Debug for Stack {
     }
 }
 
-/// A name that nobody offers is told in at most this many characters.
-const LONGEST_TOLD: usize = 200;
+/// The most characters of an unknown name that an error shows.
+const LONGEST_SHOWN: usize = 200;
 
 fn unknown(tool: &str, catalogue: &Catalogue, down: &[String]) -> ToolError {
     let similar = catalogue.similar(tool);
@@ -411,7 +415,7 @@ fn unknown(tool: &str, catalogue: &Catalogue, down: &[String]) -> ToolError {
         format!("did you mean {}?", similar.join(" or "))
     };
     // what a client sent may be long
-    let (end, more) = match tool.char_indices().nth(LONGEST_TOLD) {
+    let (end, more) = match tool.char_indices().nth(LONGEST_SHOWN) {
         Some((end, _)) => (end, "…"),
         None => (tool.len(), ""),
     };

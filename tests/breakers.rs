@@ -25,7 +25,7 @@ enum Listing {
     Works,
 }
 
-/// A server with six tools that write and one that reads, whose listings and calls do as they are told.
+/// A server with six tools that write and one that reads, whose listings and calls are scripted.
 struct Scripted {
     id: ServerId,
     listing: Mutex<Listing>,
@@ -347,7 +347,7 @@ async fn the_attempts_of_one_poisonous_call_open_no_breaker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_the_breaker_of_a_server_is_answered_when_the_server_is_back() {
+async fn a_call_waiting_for_a_breaker_is_answered_when_the_server_is_back() {
     let server = Scripted::new(Listing::Works);
     let events = server.with_events();
     events.send(ServerEvent::Up).unwrap();
@@ -356,8 +356,8 @@ async fn who_waits_for_the_breaker_of_a_server_is_answered_when_the_server_is_ba
     for number in 0..5 {
         let call = stack.prepare(&format!("s.add_{number}"), "{}").unwrap();
         let deadline = Instant::now() + Duration::from_millis(1);
-        let told = stack.run(call.with_deadline(deadline.into_std())).await;
-        told.unwrap_err();
+        let outcome = stack.run(call.with_deadline(deadline.into_std())).await;
+        outcome.unwrap_err();
     }
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
     let began = Instant::now();

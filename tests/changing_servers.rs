@@ -130,7 +130,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
             "how far they are trusted",
         ),
         (in_set("b").prefix(None), "the prefix"),
-        (Server::new(tools("c")).weight(101), "101 is no weight"),
+        (Server::new(tools("c")).weight(101), "101 is not a weight"),
         (no_rate, "server `c`"),
         (
             in_set("b").tool_scopes("get".parse().unwrap(), scopes.clone()),
@@ -150,7 +150,7 @@ async fn what_makes_no_sense_is_refused_and_changes_nothing() {
     assert!(stack.undrain(&unknown).is_err());
     let error = stack.drain(&unknown).unwrap_err();
     assert_eq!(error.to_string(), "no replica set has a server \"z\"");
-    // of tools that no one has called yet, anything may be said
+    // tools that were not called yet may get any hints
     let server = Server::new(tools("c")).tool_scopes("get".parse().unwrap(), scopes);
     stack.add_server(server).await.unwrap();
 }
@@ -194,7 +194,7 @@ async fn a_removed_server_finishes_its_calls_and_its_unique_tools_go() {
         .unwrap();
     let error = stack.call("set.only_here", json!({})).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownTool);
-    // made while it was there: anyone who stays does not have it
+    // made while it was there: the servers that stay do not have it
     let error = stack.run(made).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
     assert!(

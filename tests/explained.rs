@@ -86,7 +86,7 @@ async fn a_write_is_told_its_verifier_and_that_it_runs_once() {
     let text = write.to_string();
     for part in [
         "however it fails, check its outcome with `shop__get_order`",
-        "it is no read",
+        "it is not a read",
         "this call is a probe only if no safe one comes",
         "after 5 failures in a row for one session, it answers in the server's place for 2 s",
     ] {

@@ -148,7 +148,7 @@ async fn a_server_has_places_and_so_has_each_of_its_tools() {
         let of_tool = places.tools[tool];
         assert_eq!((of_tool.in_flight, of_tool.waiting), (limit, 1), "{tool}");
     }
-    // one more: who has waited longest goes
+    // one more: the call that waited longest is refused
     let newest = begin("a.plain");
     let error = plain.pop().unwrap().await.unwrap_err();
     assert_eq!(

@@ -131,8 +131,8 @@ async fn of_reads_that_lose_one_reply_in_ten_hardly_any_fails() {
     }
 }
 
-/// Among calls of eight, what is lost is not a row of failures: no one is refused, and nothing runs
-/// again.
+/// Among calls of eight, what is lost is not a row of failures: no call is refused, and nothing
+/// runs again.
 #[tokio::test(start_paused = true)]
 async fn writes_of_many_run_once_each_though_three_in_ten_replies_are_lost() {
     let breaker = BreakerConfig::default();

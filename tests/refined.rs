@@ -261,14 +261,14 @@ async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
         .refine_tool(name(), closes)
         .refine_tool(name(), forced);
     let stack = Stack::builder().server(reader).build().await.unwrap();
-    let told = |arguments: &'static str| {
+    let category = |arguments: &'static str| {
         let explained = stack.explain_call("web.browser_tabs", arguments).unwrap();
         Category::of(explained.resolved())
     };
-    assert_eq!(told(LIST), Category::Read);
-    assert_eq!(told(CLOSE), Category::Delete);
+    assert_eq!(category(LIST), Category::Read);
+    assert_eq!(category(CLOSE), Category::Delete);
     assert_eq!(
-        told(r#"{"action":"list","action":"close"}"#),
+        category(r#"{"action":"list","action":"close"}"#),
         Category::Delete
     );
     let perhaps = r#"{"action":"list","force":null}"#;

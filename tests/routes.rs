@@ -1,4 +1,4 @@
-//! What a stack tells of where calls go: before they go, as they go, and in numbers.
+//! What a stack reports about routing: before calls go, as they go, and in numbers.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
@@ -113,11 +113,11 @@ async fn servers_are_told_in_numbers() {
     let routes = stack.routes();
     assert_eq!(routes.len(), 1);
     let servers = &routes[0].servers;
-    let told: Vec<_> = servers
+    let weights: Vec<_> = servers
         .iter()
         .map(|s| (s.server.as_str(), s.weight))
         .collect();
-    assert_eq!(told, [("one", 80), ("two", 60), ("light", 10)]);
+    assert_eq!(weights, [("one", 80), ("two", 60), ("light", 10)]);
     let answers: u64 = servers.iter().map(|server| server.totals.answers).sum();
     assert_eq!(answers, 40);
     for server in servers.iter().filter(|server| server.totals.answers > 0) {

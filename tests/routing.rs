@@ -20,7 +20,7 @@ fn server(id: &str) -> Result<Server, InvalidName> {
     Ok(Server::new(tools).in_set("orders".parse()?))
 }
 
-/// Calls so often with other arguments each time, and returns who was asked.
+/// Makes this many calls with different arguments, and returns the servers that were asked.
 async fn routed(builder: StackBuilder, arguments: impl Fn(u32) -> Value) -> Vec<String> {
     let stack = builder.build().await.unwrap();
     let mut asked = Vec::new();

@@ -388,7 +388,7 @@ fn judge(reported: &[Reply], seen: &[Seen]) -> (usize, usize) {
     (answered, without_server)
 }
 
-/// Anyone who was removed is let go, and nothing is in flight.
+/// Removed servers are dropped, and nothing is in flight.
 async fn leave_nothing(mut changes: Changes) {
     for server in changes.stack.servers() {
         assert_eq!(server.in_flight, 0, "{server:?}");

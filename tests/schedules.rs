@@ -1,4 +1,4 @@
-//! Pauses that are someone else's, in the whole stack.
+//! Pauses from a custom schedule, in the whole stack.
 #![expect(clippy::expect_used, reason = "a failing helper fails the test")]
 
 use std::time::Duration;

@@ -62,7 +62,7 @@ async fn settle(changes: &mut (impl StreamExt<Item = ()> + Unpin)) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_down_does_not_hide_another_and_appears_when_it_comes_up() {
+async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
     let good = MockServer::new("good", vec![read("get_a")], MockService::counting());
     let late = MockServer::new("late", vec![read("get_b")], MockService::counting());
     late.set_tools(Err(refused()));
@@ -340,7 +340,7 @@ async fn a_weight_beyond_a_hundred_does_not_build() {
         .await;
     assert_eq!(
         built.unwrap_err().to_string(),
-        "server `heavy`: 101 is no weight: expected a whole number from 0 to 100"
+        "server `heavy`: 101 is not a weight: expected a whole number from 0 to 100"
     );
 }
 

@@ -166,7 +166,7 @@ async fn calls_to_one_server_run_at_the_same_time() {
     let script = Script::new(&[tool("wait", false)], move |_, _| {
         let all = all.clone();
         async move {
-            // no one passes unless all are here
+            // no call passes unless all are here
             all.wait().await;
             ToolOutput::text("met")
         }

@@ -19,7 +19,7 @@ use tower::{Service, ServiceExt};
 use crate::world::{QueueingServer, TOOL, World};
 
 /// What is done about failures. All three choose servers alike and give up an attempt after the
-/// same time; no one has a cache.
+/// same time; no policy has a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// Each call is tried once.

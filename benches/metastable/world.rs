@@ -178,7 +178,7 @@ impl Machine {
 }
 
 /// One server: this many workers and one queue. A call that its caller gave up is worked on like
-/// any other, for no one tells the server.
+/// any other, because the server is not notified.
 pub(crate) struct QueueingServer {
     id: ServerId,
     pub(crate) set: usize,

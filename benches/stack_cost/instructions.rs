@@ -5,7 +5,7 @@ use callward_testkit::processes;
 
 use crate::rows::{self, Part};
 
-/// Does one row this many times, and prints nothing: for anyone who counts from outside.
+/// Does one row this many times, and prints nothing: for counters outside of the process.
 pub(crate) const ROW: &str = "--row";
 pub(crate) const CALLS: &str = "--calls";
 

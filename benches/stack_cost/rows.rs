@@ -275,7 +275,7 @@ fn named(world: &Arc<World>, tools: &[&str], distinct: usize) -> Subject {
     })
 }
 
-/// Reads that no one made before, and whose answers are kept.
+/// Reads that were not made before, and whose answers are kept.
 fn missed() -> Subject {
     let world = World::new(10);
     let next = Arc::new(AtomicU64::new(0));

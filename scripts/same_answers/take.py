@@ -9,7 +9,7 @@ import time
 import raw
 from answers import Comparable
 
-# How long before the next read of it a change by somebody else happens.
+# How long before the next read of it a change by another client happens.
 SETTLE = 3.1
 
 
@@ -44,7 +44,7 @@ class Take:
 
     @contextlib.contextmanager
     def outside(self):
-        """Changes by a person, and the time until somebody reads what they changed."""
+        """Changes by a person, and the time until a client reads what they changed."""
         self.steps += 1
         try:
             yield self.world

@@ -41,7 +41,8 @@ impl Terms {
                 what,
             };
             let mode = self.freshness_of(server);
-            // servers that replace each other have no state of one caller's, unless the operator says so
+            // servers that replace each other have no state of one caller's, unless the operator
+            // says so
             let instances = *options.instances.get_or_insert_default();
             let checks = [
                 (options.prefix == server.prefix, "the prefix of their tools"),
@@ -129,7 +130,8 @@ impl Terms {
     }
 }
 
-/// Adds what one more server's config says of single tools; says whether it contradicts nothing.
+/// Adds what one more server's config states about single tools. Returns `true` if it contradicts
+/// nothing.
 fn agree<T: Clone + PartialEq>(
     taken: &mut HashMap<ToolName, T>,
     said: &HashMap<ToolName, T>,

@@ -15,8 +15,8 @@ pub enum BuildError {
         /// What they disagree about.
         what: &'static str,
     },
-    /// A server cannot join a replica set that runs already, as it says something of its tools that
-    /// no one said before and that cannot change under calls.
+    /// A server cannot join a replica set that runs already, because it states something new about
+    /// its tools that cannot change under calls.
     Running {
         /// The replica set.
         set: ReplicaSetId,

@@ -25,8 +25,8 @@ use crate::scan::Shared;
 use crate::stack::Stack;
 
 impl StackBuilder {
-    /// Starts the stack, and waits until each server has listed its tools, failed to, or used up the
-    /// startup timeout. A server that is down does not fail the build: its tools appear when it
+    /// Starts the stack, and waits until each server has listed its tools, failed to, or used up
+    /// the startup timeout. A server that is down does not fail the build: its tools appear when it
     /// comes up.
     ///
     /// # Errors
@@ -38,8 +38,8 @@ impl StackBuilder {
         Ok(stack)
     }
 
-    /// Starts the stack without waiting for its servers. Calls to tools that are not listed yet fail
-    /// as unknown; [`Startup::finished`] waits as [`build`](Self::build) does.
+    /// Starts the stack without waiting for its servers. Calls to tools that are not listed yet
+    /// fail as unknown; [`Startup::finished`] waits as [`build`](Self::build) does.
     ///
     /// # Errors
     ///

@@ -12,11 +12,11 @@ use crate::roster::Known;
 use crate::stack::Stack;
 
 impl Stack {
-    /// Says why a tool's calls are treated as they are.
+    /// Returns why a tool's calls are treated as they are.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers such a tool.
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool.
     pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let entry = catalogue.find(tool);
@@ -26,14 +26,14 @@ impl Stack {
         Ok(self.explanation(&catalogue, entry, None))
     }
 
-    /// Says what would happen to a call with these arguments, and why. Nothing is sent. `arguments`
-    /// is a raw JSON object; empty stands for `{}`. The call is one of [`Caller::local`](crate::Caller);
-    /// of another caller, with a pin or with a budget, see
+    /// Returns what would happen to a call with these arguments, and why. Nothing is sent.
+    /// `arguments` is a raw JSON object; empty stands for `{}`. The call is one of
+    /// [`Caller::local`](crate::Caller); of another caller, with a pin or with a budget, see
     /// [`explain_prepared`](Self::explain_prepared).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers such a tool.
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool.
     pub fn explain_call(
         &self,
         tool: &str,
@@ -48,11 +48,12 @@ impl Stack {
         Ok(self.explanation(&catalogue, entry, Some(call)))
     }
 
-    /// Says what would happen to this very call, and why. Nothing is sent.
+    /// Returns what would happen to this very call, and why. Nothing is sent.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if nobody offers the call's tool any more.
+    /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers the call's
+    /// tool any more.
     pub fn explain_prepared(&self, call: &ToolCall) -> Result<Explanation, ToolError> {
         let catalogue = self.catalogue();
         let name = format!("{}.{}", call.tool().set(), call.tool().name());

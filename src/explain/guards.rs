@@ -10,8 +10,8 @@ use callward_retry::hedge::HedgeConfig;
 use super::Explanation;
 
 impl Explanation {
-    /// Returns the tool that shows what an unanswered call did. `None` if the call is not a write, or
-    /// no such tool is known.
+    /// Returns the tool that shows what an unanswered call did. `None` if the call is not a write,
+    /// or no such tool is known.
     #[must_use]
     pub fn verifier(&self) -> Option<&Verifier> {
         self.tool().verifier().filter(|_| self.plan().is_write())
@@ -25,8 +25,8 @@ impl Explanation {
         self.settings.hedge.as_ref().filter(|_| may)
     }
 
-    /// Returns when the loop guard answers a session that repeats the same failing call; `None` if it
-    /// never does.
+    /// Returns when the loop guard answers a session that repeats the same failing call; `None` if
+    /// it never does.
     #[must_use]
     pub fn loop_guard(&self) -> Option<&LoopGuardConfig> {
         let guard = self.settings.loop_guard.as_ref();
@@ -39,15 +39,15 @@ impl Explanation {
         &self.settings.breaker
     }
 
-    /// Returns `true` if the call may be the probe of a half-open breaker whatever other calls there
-    /// are.
+    /// Returns `true` if the call may be the probe of a half-open breaker, whatever other calls
+    /// there are.
     #[must_use]
     pub fn probes_freely(&self) -> bool {
         Risk::of(self.plan()) == Risk::Safe
     }
 
-    /// Returns how long one attempt may take while its server reports progress. Without progress it is
-    /// the plan's attempt timeout.
+    /// Returns how long one attempt may take while its server reports progress. Without progress it
+    /// is the plan's attempt timeout.
     #[must_use]
     pub fn attempt_cap(&self) -> Duration {
         let cap = self.settings.limits.timeout.cap;

@@ -23,8 +23,8 @@ mod trail;
 
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
 ///
-/// Its `Display` is the [trail](Self::trail) as a table, and below it the rules, the servers, the plan
-/// and each hint with its source and reason. The methods give the same as data.
+/// Its `Display` is the [trail](Self::trail) as a table, and below it the rules, the servers, the
+/// plan and each hint with its source and reason. The methods give the same as data.
 #[derive(Debug, Clone)]
 pub struct Explanation {
     entry: Arc<Entry>,
@@ -36,7 +36,7 @@ pub struct Explanation {
     evidence: Option<EvidenceStatus>,
 }
 
-/// What the layers were told, as far as it decides about calls.
+/// The configuration of the layers, as far as it decides about calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) cache: CacheConfig,
@@ -70,7 +70,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Says whether a call with this plan may ever go there.
+    /// Returns `true` if a call with this plan may ever go there.
     #[must_use]
     pub fn may_take(&self, plan: &CallPlan) -> bool {
         plan.route
@@ -78,7 +78,7 @@ impl Candidate {
             .is_none_or(|least| self.weight.get() >= least)
     }
 
-    /// Says whether the plan's categories put it before others.
+    /// Returns `true` if the plan's categories put it before others.
     #[must_use]
     pub fn is_preferred(&self, plan: &CallPlan) -> bool {
         plan.route
@@ -87,7 +87,7 @@ impl Candidate {
             .any(|category| self.categories.iter().any(|own| own == category))
     }
 
-    /// Returns what speaks against it now, as the rest of a sentence.
+    /// Returns the reason against it now, as the rest of a sentence.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         match &self.last_error {
@@ -96,7 +96,7 @@ impl Candidate {
                 Some("its breaker, or the one for the tool there, is open".into())
             }
             None => match self.why_not {
-                // its weight is told besides, and will not change by itself
+                // its weight is reported besides, and will not change by itself
                 None | Some(ExclusionReason::TooLight { .. }) => None,
                 Some(reason) => Some(reason.to_string()),
             },
@@ -188,8 +188,8 @@ impl Explanation {
         self.tool().plan_applied(self.applied())
     }
 
-    /// Returns the hints that the plan was derived from; where it is the strictest of several, those
-    /// of the one that does most harm.
+    /// Returns the hints that the plan was derived from; where it is the strictest of several,
+    /// those of the one that does most harm.
     #[must_use]
     pub fn resolved(&self) -> &Resolved {
         self.tool().resolved_applied(self.applied())
@@ -203,8 +203,8 @@ impl Explanation {
     }
 
     /// Returns which server would get the call if it were sent now, and why: strategy, rule, what
-    /// speaks against others, and who would be asked next. Nothing was sent to find out. `None` of a
-    /// tool as a whole whose plan depends on the arguments.
+    /// speaks against others, and who would be asked next. Nothing was sent to find out. `None` of
+    /// a tool as a whole whose plan depends on the arguments.
     #[must_use]
     pub fn route(&self) -> Option<&RouteDecision> {
         self.decision.as_ref()
@@ -245,7 +245,7 @@ impl Explanation {
     }
 
     /// Returns what the call may change, as [`reads`](Self::reads) does; `None` stands for
-    /// everything of the replica set, or for a call that is no write.
+    /// everything of the replica set, or for a call that is not a write.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<String>> {
         if matches!(
@@ -261,20 +261,21 @@ impl Explanation {
         }
     }
 
-    /// Says whether results are kept at all.
+    /// Returns `true` if results are kept at all.
     #[must_use]
     pub fn caches(&self) -> bool {
         self.settings.cache.enabled
     }
 
-    /// Returns what the cache would do with the call, if it were sent now; `None` of a tool as a whole.
+    /// Returns what the cache would do with the call, if it were sent now; `None` of a tool as a
+    /// whole.
     #[must_use]
     pub fn foresight(&self) -> Option<&CachePreview> {
         self.foresight.as_ref()
     }
 
     /// Returns what each layer would decide, in the order of the stack: what
-    /// [`Trail::observed`](callward_core::Trail::observed) tells of a call that was made.
+    /// [`Trail::observed`](callward_core::Trail::observed) does for a call that was made.
     #[must_use]
     pub fn trail(&self) -> Trail {
         trail::trail(self)

@@ -9,7 +9,7 @@ use callward_core::{CacheRule, CacheStatus, RetryRule};
 use super::{Explanation, seconds};
 use crate::learned::LearnedLifetime;
 
-/// Says what each layer would decide, in the order of the stack.
+/// Returns what each layer would decide, in the order of the stack.
 pub(super) fn trail(of: &Explanation) -> Trail {
     let mut trail = Trail::expected(of.tool(), of.applied());
     let decisions = cache(of)
@@ -125,7 +125,7 @@ fn hedge(of: &Explanation) -> Option<Decision> {
             Verdict::IfSlow,
             format!("slower than {} of 100 such calls", hedge.percentile),
         ),
-        None => (Verdict::Never, "it is no read".to_owned()),
+        None => (Verdict::Never, "it is not a read".to_owned()),
     };
     Some(Decision::new(Stage::Hedge, verdict, why))
 }

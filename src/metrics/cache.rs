@@ -103,8 +103,8 @@ fn by_tool(
     });
 }
 
-/// Tells the counts of each tool, with the attributes that name it, and of none, so that each word
-/// is there from the start.
+/// Reports the counts of each tool, with the attributes that name it, and of none, so that each
+/// word is there from the start.
 fn each(stack: &Stack, mut tell: impl FnMut(&[KeyValue], &Counts)) {
     let offered = Offered::by(stack);
     tell(&[overflow()], &Counts::default());

@@ -77,7 +77,7 @@ fn places(
     });
 }
 
-/// Tells why calls got no place at a server or at one of its tools, and how many did not.
+/// Reports why calls got no place at a server or at one of its tools, and how many did not.
 fn refused(server: &ServerLimitStatus, series: &mut Series<u64>) {
     let places = &server.concurrency;
     let all = || std::iter::once(&places.server).chain(places.tools.values());

@@ -1,6 +1,6 @@
-//! What the layers count, as metrics: read off the stack when someone asks.
+//! What the layers count, as metrics: read from the stack on each collection.
 //!
-//! `callward.server_set` and `callward.server` are named by anyone who adds servers, and
+//! `callward.server_set` and `callward.server` are named by the code that adds servers, and
 //! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other
 //! attributes are words of bounded sets. Callers may be any number: they are attributes of nothing.
 

@@ -16,8 +16,8 @@ use crate::world::{Leaf, Simulated, work_of};
 pub(crate) enum Policy {
     /// A router with this strategy and its defaults otherwise.
     Strategy(StrategyName),
-    /// Knows each queue, what each call will take, and who is slow or failing: sends a call where
-    /// it is answered first. No router can do this.
+    /// Knows each queue, what each call will take, and which servers are slow or failing: sends a
+    /// call where it is answered first. No router can do this.
     Oracle,
 }
 
@@ -65,7 +65,7 @@ impl Front {
         front
     }
 
-    /// Lets the router know who is there by now.
+    /// Updates the router's servers.
     pub(crate) fn admit(&self, servers: &[Arc<Simulated>], now: Duration) {
         if let Self::Router(router) = self {
             let there = servers.iter().filter(|server| server.is_there(now));
@@ -108,7 +108,7 @@ impl Oracle {
                 best = (answers, server);
             }
             if answers <= now + work {
-                // no one can be quicker
+                // no policy can be faster
                 break;
             }
         }

@@ -79,7 +79,7 @@ impl Scenario {
         self.changes() && number % 10 == 7
     }
 
-    /// Returns `true` if anything happens to anybody.
+    /// Returns `true` if anything happens to a server.
     pub(crate) const fn changes(self) -> bool {
         !matches!(self, Self::LogNormal | Self::Bimodal | Self::TwoTools)
     }
@@ -118,7 +118,7 @@ impl Scenario {
 }
 
 /// One server: this many workers and one queue. A call that its caller gave up is worked on like
-/// any other, for no one tells the server.
+/// any other, because the server is not notified.
 pub(crate) struct Simulated {
     pub(crate) number: usize,
     pub(crate) id: ServerId,

@@ -64,9 +64,9 @@ fn once() -> &'static Figures {
 fn an_outage_of_all_servers_of_a_set_is_not_made_worse_and_ends_by_itself() {
     let found = ours(Outage::Total);
     let once = figures(Policy::NoRetry, Outage::Total);
-    assert!(once.answered_during < 0.01, "it is no outage: {once:?}");
+    assert!(once.answered_during < 0.01, "not an outage: {once:?}");
     // of those that wait, the last are answered when it is over
-    assert!(found.answered_during < 0.05, "it is no outage: {found:?}");
+    assert!(found.answered_during < 0.05, "not an outage: {found:?}");
     assert!(found.amplification <= 1.25, "{found:?}");
     assert!(found.amplification_after <= 1.25, "{found:?}");
     let recovered = found.recovered_after_secs.expect("no operator is needed");
@@ -117,6 +117,6 @@ fn repeating_whatever_failed_is_told_apart() {
 #[test]
 fn a_seed_gives_the_same_figures_each_time() {
     let again = figures(Policy::Ours, Outage::Partial);
-    let told = |found| serde_json::to_string(found).expect("plain figures");
-    assert_eq!(told(&again), told(ours(Outage::Partial)));
+    let as_json = |found| serde_json::to_string(found).expect("plain figures");
+    assert_eq!(as_json(&again), as_json(ours(Outage::Partial)));
 }

@@ -89,7 +89,7 @@ fn in_set(server: &Arc<MockServer>) -> Server {
         .refine_tool("tabs".parse().unwrap(), reads)
 }
 
-/// Arguments of `tabs`: only the first are a list, anyone who reads them.
+/// Arguments of `tabs`: only the first are a list for every reader.
 fn of_tabs(kind: u8, n: usize) -> (String, bool) {
     let (members, reads) = match kind {
         0 => (r#""action":"list""#, true),

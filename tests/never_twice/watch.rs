@@ -1,4 +1,4 @@
-//! How far a long run is, if someone looks.
+//! The progress of a long run, on request.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -41,7 +41,7 @@ fn failure() -> impl Strategy<Value = (usize, ErrorKind, Delivery)> {
     (0_usize..3, how).prop_map(|(times, (kind, delivery))| (times, kind, delivery))
 }
 
-/// Says what is wrong where what happened is not what was expected.
+/// Returns how what happened differs from what was expected.
 fn contradiction(expected: &Trail, observed: &Trail) -> Option<String> {
     let same = |stage: Stage| {
         let verdict = |trail: &Trail| trail.first(stage).map(|reported| reported.verdict);

@@ -28,7 +28,7 @@ const BUDGETS: [(&str, usize); 16] = [
 /// The most lines of tests.
 const TESTS: usize = 71_900;
 
-/// What supports tests only, though it is no test itself.
+/// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];
 
 fn is_test(path: &Path) -> bool {

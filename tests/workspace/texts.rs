@@ -5,10 +5,10 @@ use std::io;
 use super::{root, sources};
 
 /// Findings that are left, for each check. These numbers may only fall.
-const LONG_HEADS: usize = 5;
-const LONG_LINES: usize = 359;
-const LONG_NAMES: usize = 5;
-const PRIVATE_WORDS: usize = 604;
+const LONG_HEADS: usize = 0;
+const LONG_LINES: usize = 1;
+const LONG_NAMES: usize = 0;
+const PRIVATE_WORDS: usize = 8;
 
 /// Words and phrases of a private dialect: each has a standard word.
 const FORBIDDEN: [&str; 18] = [

@@ -45,8 +45,8 @@ pub struct Report {
     pub suppressed: u64,
     /// The number of the first file that is kept; the files before it were deleted as configured.
     pub oldest: u64,
-    /// `true` if the log ends with its closing record; `None` for a closed file alone. Otherwise the
-    /// log is being written, its process was killed, or its end was cut.
+    /// `true` if the log ends with its closing record; `None` for a closed file alone. Otherwise
+    /// the log is being written, its process was killed, or its end was cut.
     pub closed: Option<bool>,
     /// Earlier processes that did not close the log.
     pub unclosed: u64,

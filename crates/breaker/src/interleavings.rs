@@ -93,7 +93,7 @@ fn askers() {
     assert!(!circuit.is_available(), "no place is left");
 }
 
-/// Whoever goes away gives his place to one other, and to one only.
+/// A call that is dropped frees its place for exactly one other call.
 fn leavers() {
     let probes = 2;
     let circuit = circuit(1, probes);
@@ -118,7 +118,7 @@ fn leavers() {
     assert_eq!(again.len(), probes as usize);
 }
 
-/// Whoever was let through while it was closed takes no probe's place, and gives none back.
+/// A call admitted while the breaker was closed takes no probe's place and returns none.
 fn strays() {
     let circuit = circuit(1, 1);
     let inside = Arc::new(AtomicU32::new(0));
@@ -134,7 +134,7 @@ fn strays() {
     for _ in 0..2 {
         let (circuit, inside) = (circuit.clone(), inside.clone());
         threads.push(Box::new(move || {
-            // nobody succeeds, so what is not closed stays so: these are probes
+            // no call succeeds, so the breaker does not close again: these are probes
             while circuit.state() == BreakerState::Closed {
                 thread::yield_now();
             }
@@ -148,7 +148,7 @@ fn strays() {
     together(threads);
 }
 
-/// What was let through before a reset says nothing after it, whenever it ends.
+/// A call admitted before a reset does not count after it, whenever it ends.
 fn latecomers() {
     let circuit = circuit(2, 1);
     let old: Vec<Permit> = (0..3).map(|_| circuit.clone().admit().unwrap()).collect();
@@ -245,7 +245,7 @@ fn anything() {
         })
     };
     together((0..3).map(act).collect());
-    // nobody is inside: whatever it is, the next call gets through
+    // no call is in flight: in any state, the next call is admitted
     assert!(circuit.admit().is_ok());
 }
 

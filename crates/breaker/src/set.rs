@@ -107,7 +107,7 @@ impl BreakerSet {
     ///
     /// # Errors
     ///
-    /// The state that speaks against it.
+    /// The state that excludes it.
     pub fn availability(&self, server: &ServerId, call: &ToolCall) -> Result<(), BreakerState> {
         self.check(server, Subject::Server, call)?;
         self.check(server, call.tool().name().into(), call)
@@ -153,7 +153,7 @@ impl BreakerSet {
         self.reset_if(|key| key.server == *server);
     }
 
-    /// Closes the breakers of a server's instances, one of which was started anew.
+    /// Closes the breakers of a server's instances, one of which was restarted.
     pub fn reset_instances(&self, server: &ServerId) {
         self.reset_if(|key| key.server == *server && key.owner.is_some());
     }

@@ -210,7 +210,7 @@ impl State {
                 } else {
                     self.streak.clear();
                 }
-                // in a share, a lost connection says nothing: it may be the one tool
+                // in a share, a lost connection proves nothing: it may be the one tool
                 if let Some(window) = &mut self.window
                     && fault.tool.is_none()
                 {

@@ -37,7 +37,7 @@ impl Streak {
         match fault.tool {
             None => self.certain = self.certain.saturating_add(1),
             Some(tool) if !self.tools.contains(&tool) => self.tools.push(tool),
-            // it says nothing new of the server, so it must not hide another tool's failure
+            // it adds no evidence about the server, so it must not hide another tool's failure
             Some(_) => return,
         }
         self.known = self.known.wrapping_add(1);

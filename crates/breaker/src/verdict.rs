@@ -13,7 +13,7 @@ pub enum Verdict {
     Failure,
     /// Neither: the call was refused, dropped, or rate-limited.
     Nothing,
-    /// The server works, whatever it answered.
+    /// The server works; its answer does not matter.
     Success,
 }
 
@@ -36,11 +36,12 @@ pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
     }
 }
 
-/// Judges the outcome of a call as far as it tells of the way to the server, whatever the tool did.
+/// Judges the outcome of a call as evidence about the connection to the server, whatever the tool
+/// did.
 ///
-/// Only a connection that could not be made or was lost speaks against it. An answer of any kind
-/// speaks for it, also one that reports a fault or breaks the protocol. A timeout is neither: it
-/// may be the one tool that is slow.
+/// Only a failed or lost connection counts as a failure. An answer of any kind counts as a success,
+/// also one that reports a fault or breaks the protocol. A timeout is neither: it may be the one
+/// tool that is slow.
 ///
 /// A connection that was lost after the call was sent may be the one tool, too, and the breaker of
 /// a server so counts it once for each tool, where this function has only one word for a failure.

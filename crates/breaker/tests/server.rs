@@ -16,7 +16,7 @@ use tower_layer::Layer;
 type Outcome = Result<ToolOutput, ToolError>;
 type Service = Breaker<Breaker<MockService>>;
 
-/// A server that answers as it is told to, behind both breakers.
+/// A server with scripted answers, behind both breakers.
 struct Setting {
     set: BreakerSet,
     server: ServerId,
@@ -104,9 +104,9 @@ async fn a_server_that_cannot_be_reached_is_asked_for_none_of_its_tools() {
     assert_eq!(error.kind(), ErrorKind::BreakerOpen);
     assert_eq!(error.delivery(), Delivery::NotSent);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(6)));
-    let told = error.message();
+    let reported = error.message();
     for part in ["server `a`", "`another`", "5 failures in a row", "6.0 s"] {
-        assert!(told.contains(part), "{part:?} in {told:?}");
+        assert!(reported.contains(part), "{part:?} in {reported:?}");
     }
     let another = read("another");
     assert_eq!(

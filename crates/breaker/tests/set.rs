@@ -176,14 +176,14 @@ async fn a_snapshot_tells_of_servers_and_their_discovery_too() {
     for _ in 0..2 {
         discovery.admit().unwrap().fail(&"no answer");
     }
-    let told: Vec<_> = set
+    let listed: Vec<_> = set
         .snapshot()
         .into_iter()
         .map(|one| (one.subject.to_string(), one.state, one.time_to_probe))
         .collect();
     let minute = Some(Duration::from_secs(60));
     assert_eq!(
-        told,
+        listed,
         [
             ("server".to_owned(), BreakerState::Closed, None),
             ("discovery".to_owned(), BreakerState::Open, minute),

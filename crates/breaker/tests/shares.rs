@@ -62,10 +62,10 @@ async fn half_of_a_minutes_calls_failing_opens_it() {
     }
     assert_eq!(mock.started(), 10);
     let error = service.oneshot(read()).await.unwrap_err();
-    let told = error.message();
+    let reported = error.message();
     assert!(
-        told.contains("5 of 10 calls within 60s failed, the last: connection refused"),
-        "{told}"
+        reported.contains("5 of 10 calls within 60s failed, the last: connection refused"),
+        "{reported}"
     );
 }
 
@@ -115,11 +115,11 @@ async fn slow_calls_open_it_and_a_persons_time_does_not() {
     );
 }
 
-/// Keeps what it is told.
+/// Records the progress it receives.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Recorded(Mutex<Vec<String>>);
 
-impl ProgressSink for Told {
+impl ProgressSink for Recorded {
     fn report(&self, params: &[u8]) {
         let text = String::from_utf8(params.to_vec()).unwrap();
         self.0.lock().push(text);
@@ -131,15 +131,15 @@ impl ProgressSink for Told {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_listened_before_still_hears_everything() {
-    let told = Arc::new(Told::default());
+async fn an_earlier_listener_still_receives_everything() {
+    let reported = Arc::new(Recorded::default());
     let timed = set(BreakerConfig::default().with_slow_calls(SECOND, 50));
-    let call = read().with_progress(told.clone());
+    let call = read().with_progress(reported.clone());
     breaker(asks_a_person(), &timed)
         .oneshot(call)
         .await
         .unwrap();
-    assert_eq!(*told.0.lock(), ["half", "waits: true", "waits: false"]);
+    assert_eq!(*reported.0.lock(), ["half", "waits: true", "waits: false"]);
 }
 
 #[tokio::test(start_paused = true)]

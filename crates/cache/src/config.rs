@@ -40,7 +40,8 @@ pub struct CacheConfig {
     /// How long after its end a write that may still land keeps its write set out of the cache, at
     /// most: four times the p99 of its tool's writes, but at least a second, if that is shorter.
     /// After that, and until the deadline of the call and its attempt timeout have passed, results
-    /// are served within the [`burst`](Self::burst) window only. Below a second counts as a second. Default: 10 seconds.
+    /// are served within the [`burst`](Self::burst) window only. Below a second counts as a second.
+    /// Default: 10 seconds.
     #[serde(with = "callward_core::human::duration")]
     pub settle: Duration,
     /// The largest probability that a repeated call has another answer, of those served by

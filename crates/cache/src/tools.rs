@@ -26,7 +26,7 @@ pub(crate) struct Tools {
     max_versions: AtomicUsize,
     /// The sums of tools that were removed.
     removed: Mutex<Counts>,
-    /// A record that is made anew must not begin with an epoch it had before.
+    /// A record that is created again must not start with an epoch it had before.
     epochs: AtomicU64,
 }
 

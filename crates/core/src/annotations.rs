@@ -21,8 +21,8 @@ pub use validate::{AnnotationProblem, Severity};
 ///
 /// Absent is not `false`: both survive a round trip. On input the short forms `readOnly`,
 /// `destructive`, `idempotent` and `openWorld` are understood; on output the names of the MCP
-/// specification are used. Fields we do not know are kept in [`vendor`](Self::vendor). `null` is the
-/// same as absent; a field given twice, in either of its forms, is an error.
+/// specification are used. Fields we do not know are kept in [`vendor`](Self::vendor). `null` is
+/// the same as absent; a field given twice, in either of its forms, is an error.
 ///
 /// ```
 /// use callward_core::Annotations;
@@ -62,7 +62,7 @@ pub struct Annotations {
     /// How long a call usually takes, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_duration: Option<f64>,
-    /// How many calls a minute the tool bears.
+    /// How many calls per minute the tool can take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit_hint: Option<f64>,
     /// What a call costs, in relative units.

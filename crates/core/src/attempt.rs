@@ -22,9 +22,9 @@ pub struct Attempt {
     pub elsewhere_only: bool,
     /// The call passes open breakers: a router keeps reads going to a minimum share of a set.
     pub ignores_open_breakers: bool,
-    /// Where to write which server gets this attempt, if somebody needs to know while it runs.
+    /// Where to record which server gets this attempt, if a reader needs it while the attempt runs.
     pub chosen: Option<ChosenServer>,
-    /// Whoever is to be told of the request that goes out for this attempt, if anybody is.
+    /// The watcher to notify of the request that is sent for this attempt, if there is one.
     pub watch: Option<Watch>,
 }
 

@@ -16,9 +16,9 @@ use crate::{
 
 /// One call of one tool: what every layer receives.
 ///
-/// Two words, so that it goes from layer to layer in registers, and cheap to clone. What a layer sets on
-/// the way down is written in place where nobody else holds the call, and into a copy where somebody
-/// does: a clone never changes.
+/// A call is two words long, so it passes from layer to layer in registers and is cheap to clone.
+/// What a layer sets is written in place if no other clone exists, and into a copy otherwise: a
+/// clone never changes.
 #[derive(Clone)]
 pub struct ToolCall {
     parts: Arc<Parts>,
@@ -27,7 +27,7 @@ pub struct ToolCall {
     own: Option<Box<Own>>,
 }
 
-/// In this order, so that what a cached answer looks at lies in two lines of memory.
+/// The order of the fields puts what a cached answer reads into two cache lines.
 #[derive(Clone)]
 #[repr(C)]
 struct Parts {
@@ -93,10 +93,9 @@ impl ToolCall {
         }
     }
 
-    /// Makes the same call once more, for the runtime's own sake: the same tool, arguments and
-    /// caller, but nobody who waits for it. So it has no deadline, reports no progress, writes into no
-    /// record, begins with its first attempt, and is another call to whoever tells calls by their
-    /// idempotency key.
+    /// Makes the same call once more for the runtime itself: the same tool, arguments and caller,
+    /// but no caller waits for the answer. So it has no deadline, reports no progress, writes to no
+    /// record, starts with its first attempt, and does not share the idempotency key.
     #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
         let parts = Parts {
@@ -113,7 +112,7 @@ impl ToolCall {
         }
     }
 
-    /// Returns the parts to change them: a copy if somebody else holds the call.
+    /// Returns the parts for changes: a copy if another clone of the call exists.
     fn parts_mut(&mut self) -> &mut Parts {
         Arc::make_mut(&mut self.parts)
     }
@@ -134,7 +133,7 @@ impl ToolCall {
         self.parts_mut().beside.get_or_insert_default()
     }
 
-    /// Names who calls. Default: [`Caller::local`].
+    /// Sets the caller. Default: [`Caller::local`].
     #[must_use]
     pub fn with_caller(mut self, caller: Arc<Caller>) -> Self {
         self.parts_mut().caller = Some(caller);
@@ -181,21 +180,21 @@ impl ToolCall {
     /// moves nothing that the plan forbids: what destroys never goes to a server that is too light.
     /// Default: the router chooses.
     ///
-    /// An answer that was kept is nobody's in particular, so a pinned read is sent, and its answer is
-    /// not kept either.
+    /// A cached answer belongs to no particular server, so a pinned read is sent, and its answer is
+    /// not cached either.
     #[must_use]
     pub fn pinned_to(mut self, server: ServerId) -> Self {
         self.beside_mut().pin = Some(server);
         self
     }
 
-    /// Sets what each attempt of the call may cost at most, in the units of `costHint`: servers where
-    /// it would cost more are no candidates. A tool that states no cost fits any budget; a budget
-    /// below 0, or that is no number, is one of 0. Default: what the router's own budget says, and
-    /// the lower of the two where there are both.
+    /// Sets what each attempt of the call may cost at most, in the units of `costHint`: servers
+    /// where it would cost more are not candidates. A tool that states no cost fits any budget; a
+    /// budget below 0, or NaN, counts as 0. Default: the router's own budget. If both are set, the
+    /// lower one applies.
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
-        // NaN is no maximum
+        // NaN is not a maximum
         self.beside_mut().cost_budget = Some(budget.max(0.0));
         self
     }
@@ -214,19 +213,19 @@ impl ToolCall {
         self
     }
 
-    /// Names the call to servers that run what they get twice only once. Default: whoever makes
-    /// attempts of the call gives it a key of its own.
+    /// Names the call to servers that run a repeated call only once. Default: the layer that makes
+    /// the attempts gives the call a key of its own.
     ///
-    /// Give one to make a call again that an earlier process may have made: with the same key, it is
-    /// the same call. Two calls that are both meant need two keys.
+    /// Give one to make a call again that an earlier process may have made: with the same key, it
+    /// is the same call. Two calls that are both meant need two keys.
     #[must_use]
     pub fn with_idempotency_key(mut self, key: IdempotencyKey) -> Self {
         self.parts_mut().given_key = Some(key);
         self
     }
 
-    /// Gives the call a key of its own if it has none. Whoever makes several attempts of a call does
-    /// so before the first: all of them then carry the same one.
+    /// Gives the call a key of its own if it has none. A layer that makes several attempts does so
+    /// before the first one, so that all attempts carry the same key.
     pub fn ensure_idempotency_key(&mut self) {
         if self.parts.given_key.is_none() && self.made_key().is_none() {
             self.own_mut().made_key = Some(MadeKey::unique());
@@ -266,8 +265,8 @@ impl ToolCall {
         or_empty(&self.parts.arguments)
     }
 
-    /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for whoever needs them
-    /// longer than the call. Nothing is copied.
+    /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for code that needs
+    /// them longer than the call. Nothing is copied.
     #[must_use]
     pub fn arguments_bytes(&self) -> Bytes {
         if self.parts.arguments.is_empty() {
@@ -276,7 +275,7 @@ impl ToolCall {
         self.parts.arguments.clone()
     }
 
-    /// Returns who calls.
+    /// Returns the caller.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {
         let caller = self.parts.caller.as_ref();
@@ -302,12 +301,13 @@ impl ToolCall {
         self.beside()?.trace.as_ref()
     }
 
-    /// Leaves the call out of the trace: nobody makes a span of it any more, and servers are told so.
+    /// Leaves the call out of the trace: no layer makes a span for it, and the trace context sent
+    /// to servers is marked as not sampled.
     pub fn leave_out(&mut self) {
         self.parts_mut().is_left_out = true;
     }
 
-    /// Says whether the call is left out of the trace.
+    /// Returns `true` if the call is left out of the trace.
     #[must_use]
     pub fn is_left_out(&self) -> bool {
         self.parts.is_left_out
@@ -349,14 +349,14 @@ impl ToolCall {
         self.own.as_ref()?.progress.as_ref()
     }
 
-    /// Returns the record to write decisions into, if anybody reads it.
+    /// Returns the record to write decisions into, if it is read.
     #[must_use]
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
         self.parts.record.as_ref()
     }
 
-    /// Writes a decision about this attempt into the call's record, if there is one that wants it; else
-    /// the decision is not made.
+    /// Writes a decision about this attempt into the call's record, if there is one that wants it;
+    /// else the decision is not made.
     #[inline]
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
         if let Some(record) = &self.parts.record {
@@ -364,8 +364,8 @@ impl ToolCall {
         }
     }
 
-    /// Returns what names the call to servers, the same over all its attempts. `None` until
-    /// somebody gave it a key: the caller, or the layer that makes its attempts.
+    /// Returns what names the call to servers, the same over all its attempts. `None` until the
+    /// caller, or the layer that makes its attempts, sets a key.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
         let given = self.parts.given_key.clone();

@@ -55,7 +55,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Who calls: the principal, and the session where there is one.
+/// The caller: its principal, and its session if there is one.
 ///
 /// Built once per session and shared by `Arc`, so that a call carries one pointer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,7 +84,7 @@ impl Caller {
         self
     }
 
-    /// Returns the caller used where nobody is named: the process itself, principal `local`.
+    /// Returns the caller used where none is named: the process itself, principal `local`.
     #[must_use]
     pub fn local() -> Arc<Self> {
         Self::local_ref().clone()

@@ -5,9 +5,9 @@ use crate::{Annotations, Resolved};
 words! {
     /// What a tool is for, in one of MCPGate's three words.
     ///
-    /// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes away
-    /// deletes, and no write counts as idempotent. Every category reaches into an open world. What a
-    /// tool is for does not depend on the profile: how its calls are treated does.
+    /// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes
+    /// away deletes, and no write counts as idempotent. Every category reaches into an open world.
+    /// What a tool is for does not depend on the profile: how its calls are treated does.
     ///
     /// | | `readOnlyHint` | `destructiveHint` | `idempotentHint` | `openWorldHint` |
     /// | --- | --- | --- | --- | --- |
@@ -38,8 +38,7 @@ impl Category {
     /// Finds the category of a tool by its effective hints.
     ///
     /// What is destructive deletes. Only where that was concluded from a word such as `update` or
-    /// `send`, which may overwrite but takes nothing away, the tool writes; see
-    /// [`Resolved::takes_away`].
+    /// `send`, which may overwrite but takes nothing away, the tool writes.
     #[must_use]
     pub fn of(resolved: &Resolved) -> Self {
         let hints = resolved.annotations();

@@ -1,4 +1,4 @@
-//! Which server an attempt went to, told while it runs.
+//! Which server has an attempt, readable while the attempt runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,20 +8,20 @@ use crate::ServerId;
 /// Where a router writes which server it gave an attempt to, while the attempt still runs. Clones
 /// share it; two are equal if they are clones of each other.
 ///
-/// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. Who makes
-/// two attempts of one call at a time needs to know of each.
+/// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. A layer
+/// that makes two attempts of a call at a time needs to know both servers.
 #[derive(Clone, Default)]
 pub struct ChosenServer(Arc<Mutex<Option<ServerId>>>);
 
 impl ChosenServer {
-    /// Writes which server gets the attempt. Later ones replace it: a router goes on to the next where
-    /// one refuses.
+    /// Writes which server gets the attempt. Later ones replace it: a router goes on to the next
+    /// where one refuses.
     pub fn set(&self, server: ServerId) {
         *self.lock() = Some(server);
     }
 
-    /// Returns the server that has the attempt. `None` if it was not given to any yet, or if nobody
-    /// in the stack tells.
+    /// Returns the server that has the attempt. `None` if it has not been given to a server yet, or
+    /// if no layer of the stack records it.
     #[must_use]
     pub fn get(&self) -> Option<ServerId> {
         self.lock().clone()

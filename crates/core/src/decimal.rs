@@ -1,9 +1,10 @@
-//! Numbers by their value, whatever their spelling and whatever a double makes of them.
+//! Numbers compared by value, in any notation and without rounding to a double.
 
 use smallvec::SmallVec;
 
-/// A JSON number (RFC 8259, section 6) by its value: its digits times ten to its exponent, without a zero
-/// at either end. `7`, `7.0` and `70e-1` are equal, and no digit is lost, however many there are.
+/// A JSON number (RFC 8259, section 6) by its value: its digits times ten to its exponent, without
+/// a zero at either end. `7`, `7.0` and `70e-1` are equal, and no digit is lost, however many there
+/// are.
 ///
 /// Nothing is allocated for up to 32 digits.
 ///
@@ -22,8 +23,8 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// Reads the text of a JSON number; `None` if its exponent is beyond all counting. Of a text that is
-    /// no JSON number it says nothing that makes sense.
+    /// Reads the text of a JSON number; `None` if its exponent is too large. The result for a
+    /// text that is not a JSON number is unspecified.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
@@ -56,7 +57,7 @@ impl Decimal {
         })
     }
 
-    /// Says whether it is below zero.
+    /// Returns `true` if it is below zero.
     #[must_use]
     pub const fn is_negative(&self) -> bool {
         self.negative

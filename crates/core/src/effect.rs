@@ -28,7 +28,7 @@ impl Effect {
         }
     }
 
-    /// Says whether a call may change anything at all.
+    /// Returns `true` if a call may change anything at all.
     #[must_use]
     pub const fn is_write(self) -> bool {
         !matches!(self, Self::ReadOnly)

@@ -20,11 +20,11 @@ pub use kind::ErrorKind;
 pub use outcome::OutcomeUnknown;
 
 words! {
-    /// How far a failed call got. Together with the tool's plan this decides whether it may be repeated;
-    /// [`ErrorKind`] alone never does.
+    /// How far a failed call got. Together with the tool's plan this decides whether it may be
+    /// repeated; [`ErrorKind`] alone never does.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Delivery {
-        /// The server replied. A reply that reports a fault is no promise that nothing happened.
+        /// The server replied. A reply that reports a fault does not mean that nothing happened.
         Answered = "answered",
         /// The call certainly never reached the server.
         NotSent = "not_sent",
@@ -34,8 +34,8 @@ words! {
 }
 
 impl Delivery {
-    /// Reads how far a call got off the code and the `data` of an error, if they are those of another
-    /// instance of this runtime: [`ToolError::RUNTIME_CODE`], and the word as `delivery`.
+    /// Reads how far a call got from the code and the `data` of an error, if they are those of
+    /// another instance of this runtime: [`ToolError::RUNTIME_CODE`], and the word as `delivery`.
     #[must_use]
     pub fn told_by_peer(code: i64, data: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
@@ -45,8 +45,8 @@ impl Delivery {
         if code != ToolError::RUNTIME_CODE {
             return None;
         }
-        let told: Data = serde_json::from_slice(data).ok()?;
-        Some(told.delivery)
+        let stated: Data = serde_json::from_slice(data).ok()?;
+        Some(stated.delivery)
     }
 }
 
@@ -141,15 +141,15 @@ impl ToolError {
         self
     }
 
-    /// Adds what tells when the gate that refused the call is worth asking again, if that may be before
-    /// the time it states; or when a server that could not be reached may be back.
+    /// Adds a signal for when to retry: the gate that refused the call may admit it before the time
+    /// it states, or an unreachable server may be back.
     #[must_use]
     pub fn with_reopening(mut self, reopening: Reopening) -> Self {
         self.0.reopening = Some(reopening);
         self
     }
 
-    /// Takes away what tells when to ask again: there is somebody else to ask.
+    /// Removes the time to retry at: another server can be asked.
     #[must_use]
     pub fn without_reopening(mut self) -> Self {
         self.0.reopening = None;
@@ -206,7 +206,8 @@ impl ToolError {
             .with_outcome(known)
     }
 
-    /// Turns the error into another kind, keeping itself as the source and everything else as it was.
+    /// Turns the error into another kind, keeping itself as the source and everything else as it
+    /// was.
     #[must_use]
     pub fn into_kind(self, kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         let mut inner = (*self.0).clone();
@@ -262,14 +263,15 @@ impl ToolError {
     /// The code that a client of ours sees where a failure has no JSON-RPC code of its own.
     pub const RUNTIME_CODE: i64 = -32010;
 
-    /// Returns the JSON-RPC code that a client of ours sees: that of a server that answered with one,
-    /// -32602 where nobody offers the tool, and else [`RUNTIME_CODE`](Self::RUNTIME_CODE).
+    /// Returns the JSON-RPC code that a client sees: that of a server that answered with
+    /// one, -32602 if no server offers the tool, and otherwise
+    /// [`RUNTIME_CODE`](Self::RUNTIME_CODE).
     #[must_use]
     pub fn rpc_code(&self) -> i64 {
-        // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown outcome is
-        // our own verdict, whatever was answered
-        let told = self.code().filter(|code| *code <= -32000);
-        match told.filter(|_| self.outcome().is_none()) {
+        // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown
+        // outcome is our own verdict, independent of the answer
+        let reported = self.code().filter(|code| *code <= -32000);
+        match reported.filter(|_| self.outcome().is_none()) {
             Some(code) => code,
             None if self.kind() == ErrorKind::UnknownTool => -32602,
             None => Self::RUNTIME_CODE,
@@ -288,14 +290,14 @@ impl ToolError {
         self.0.retry_after
     }
 
-    /// Returns what tells when the gate that refused the call, or a server that could not be reached, is
-    /// worth asking again: with it, the time that is stated is the latest.
+    /// Returns the signal for when to retry at the gate that refused the call, or at a server that
+    /// could not be reached. With it, the stated time is the latest.
     #[must_use]
     pub fn reopening(&self) -> Option<&Reopening> {
         self.0.reopening.as_ref()
     }
 
-    /// Returns how many attempts were made in all; 0 where nobody counted.
+    /// Returns how many attempts were made in all; 0 if attempts were not counted.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
@@ -317,7 +319,7 @@ impl ToolError {
         self.0.outcome.as_deref()
     }
 
-    /// Returns everything that was decided about the call, if somebody added it.
+    /// Returns everything that was decided about the call, if a trail was added.
     #[must_use]
     pub fn trail(&self) -> Option<&Trail> {
         self.0.trail.as_deref()

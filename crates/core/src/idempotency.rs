@@ -11,13 +11,13 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// Names one intended call, so that a server which gets it twice can run it once.
 ///
-/// One key for each call somebody means to make, the same over all its attempts. Never made from
-/// the arguments: who sends the same thing twice may well mean it twice.
+/// There is one key for each intended call, the same for all its attempts. It is never derived from
+/// the arguments: a client that sends the same call twice may mean it twice.
 ///
-/// A key of ours is a number until somebody asks for its text, so that calls whose servers know
-/// nothing of keys pay for a counter and no more. The text has the form of a random UUID. It is a
-/// hash of the number under a secret that each process draws from the system, so no two processes
-/// share keys, and who saw one can guess no other.
+/// A generated key is a number until its text is read, so that calls to servers without support for
+/// keys pay only for a counter. The text has the form of a random UUID. It is a hash of the number
+/// under a secret that each process draws from the system, so no two processes share keys, and a
+/// key does not reveal another.
 ///
 /// Two keys are equal if their texts are.
 ///
@@ -89,8 +89,8 @@ impl IdempotencyKey {
     ///
     /// # Errors
     ///
-    /// [`InvalidIdempotencyKey`] unless it is 1 to [`MAX_LEN`](Self::MAX_LEN) visible ASCII
-    /// characters: it must fit into a header as it is.
+    /// [`InvalidIdempotencyKey`] unless it is 1 to 64 visible ASCII characters: it must fit into
+    /// a header as it is.
     pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidIdempotencyKey> {
         let text = text.as_ref();
         let fault = if text.is_empty() {
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_key_that_does_not_fit_into_a_header_is_refused_with_the_reason() {
         let long = "k".repeat(65);
-        for (text, told) in [
+        for (text, reason) in [
             ("", "is empty"),
             ("a b", "at byte 1"),
             ("a\r\nX-Evil: 1", "at byte 1"),
@@ -272,7 +272,7 @@ mod tests {
             (&long, "65 bytes"),
         ] {
             let fault = IdempotencyKey::new(text).unwrap_err().to_string();
-            assert!(fault.contains(told) && fault.contains("64"), "{fault}");
+            assert!(fault.contains(reason) && fault.contains("64"), "{fault}");
         }
         assert!(IdempotencyKey::new("k".repeat(64)).is_ok());
     }

@@ -7,9 +7,9 @@ use crate::{Caller, Principal, SessionId};
 words! {
     /// How the state that a server keeps is divided among those who call it.
     ///
-    /// Many servers keep state per client: a browser's tabs, a cursor, a list of thoughts. The protocol
-    /// gives each client a process, or a session, of its own. Where clients share one instance, each sees
-    /// and changes what the others do.
+    /// Many servers keep state per client: a browser's tabs, a cursor, a list of thoughts. The
+    /// protocol gives each client a process, or a session, of its own. Where clients share one
+    /// instance, each sees and changes what the others do.
     #[non_exhaustive]
     Instances {
         /// One instance serves all callers.
@@ -38,8 +38,8 @@ impl Instances {
     }
 }
 
-/// Whose instance it is: a principal's, or that of one of its sessions. A session alone is nobody: a
-/// session id that another principal learned must not lead to the instance.
+/// Whose instance it is: a principal's, or that of one of its sessions. A session alone is not an
+/// owner: a session id that another principal learned must not lead to the instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Owner<'a> {
@@ -53,9 +53,9 @@ pub struct Owner<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstanceStatus {
-    /// The principal it serves or served last; `None` if it has served nobody yet.
+    /// The principal it serves or served last; `None` if it has served no principal yet.
     pub principal: Option<Principal>,
-    /// The session it serves; `None` if it serves a principal, or nobody.
+    /// The session it serves; `None` if it serves a principal, or none yet.
     pub session: Option<SessionId>,
     /// What it does: `listing`, `spare`, `starting`, `up`, `down` or `ending`.
     pub state: &'static str,
@@ -67,13 +67,13 @@ pub struct InstanceStatus {
     pub calls: u64,
     /// How many of them have not ended.
     pub in_flight: usize,
-    /// How many bytes of memory its processes hold; `None` for servers elsewhere and where the system
-    /// does not tell.
+    /// How many bytes of memory its processes hold; `None` for servers elsewhere and where the
+    /// system does not tell.
     pub memory: Option<u64>,
 }
 
 impl InstanceStatus {
-    /// Describes an instance that has served nobody yet.
+    /// Describes an instance that has served no principal yet.
     #[must_use]
     pub const fn new(state: &'static str, age: Duration) -> Self {
         Self {

@@ -15,7 +15,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Says why a tool with these hints may not be registered; `None` if it may.
+    /// Returns why a tool with these hints may not be registered; `None` if it may.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         let faults: Vec<String> = self
@@ -30,10 +30,10 @@ impl Judgement {
 
 /// Checks the declared hints, weighs all sources and derives the plan.
 ///
-/// This is the one way from hints to a tool's own plan: registration takes it, and whatever wants to
-/// say beforehand what registration will make of a tool. Rules over arguments come on top:
-/// [`Refinements::bind`](crate::Refinements::bind). Hints with problems are judged all the same; see
-/// [`Judgement::refusal`].
+/// This is the only way from hints to a tool's own plan: registration uses it, and so does code
+/// that predicts the result of a registration. Rules over arguments come on top:
+/// [`Refinements::bind`](crate::Refinements::bind). Hints with problems are judged all the same;
+/// see [`Judgement::refusal`].
 ///
 /// ```
 /// use callward_core::infer::{RuleSet, Subject};

@@ -1,16 +1,16 @@
 //! The types that every Callward crate shares.
 //!
-//! A [`Tool`] is one callable operation. A server states its [`Annotations`]; [`infer`] fills the gaps,
-//! [`resolve`] weighs the sources, and the result is frozen into one [`CallPlan`]. Every layer of the
-//! stack reads that plan and never a hint. Rules over arguments [`refine`] the plan of a tool that
-//! does what an argument says. [`judge`](fn@judge) goes the whole way in one step; the table at its end
-//! is a [`Profile`].
+//! A [`Tool`] is one callable operation. A server states its [`Annotations`]; [`infer`] fills the
+//! gaps, [`resolve`] weighs the sources, and the result is frozen into one [`CallPlan`]. Every
+//! layer of the stack reads that plan and never a hint. Rules over arguments [`refine`] the plan of
+//! a tool that does what an argument says. [`judge`](fn@judge) goes the whole way in one step; the
+//! table at its end is a [`Profile`].
 //!
 //! Beside that way are [`lint`], findings for authors of servers, and [`Category`]. Neither decides
 //! anything, except that a profile may plan by category.
 //!
-//! All layers take a [`ToolCall`] and return a [`ToolOutput`] or a [`ToolError`], which states how far
-//! the call got ([`Delivery`]). So each is generic over its inner service only; the bound is
+//! All layers take a [`ToolCall`] and return a [`ToolOutput`] or a [`ToolError`], which states how
+//! far the call got ([`Delivery`]). So each is generic over its inner service only; the bound is
 //! [`ToolService`].
 //!
 //! This crate has no runtime, does no I/O and reads no clock.

@@ -97,7 +97,8 @@ macro_rules! name {
 }
 
 name!(
-    /// A tool's name, as its server spells it: 1 to 256 characters, none of them a control character.
+    /// A tool's name, as its server spells it: 1 to 256 characters, none of them a control
+    /// character.
     ///
     /// The MCP specification recommends 1 to 128 of `A-Za-z0-9_-.`; real servers go beyond it, and
     /// a name is only an opaque key here, so only what could break a log line is refused.
@@ -117,7 +118,7 @@ name!(
 );
 
 name!(
-    /// Names a replica set: servers that offer the same tools and may stand in for one another.
+    /// Names a replica set: servers that offer the same tools and can replace one another.
     ///
     /// Same rules as [`ServerId`]. A server on its own is a replica set of one, under its own id.
     ReplicaSetId,

@@ -15,7 +15,7 @@ mod meta;
 
 pub use meta::{UPSTREAM_META, is_our_meta, nest_ours};
 
-/// Where the answer stands in its exchange.
+/// The state of the exchange after the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutputStatus {
@@ -27,7 +27,8 @@ pub enum OutputStatus {
     Other,
 }
 
-/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came if all can read it.
+/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came if all can read
+/// it.
 ///
 /// Cloning copies a pointer. Nothing in the body is parsed but the two members that policy needs.
 ///
@@ -42,7 +43,7 @@ pub enum OutputStatus {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolOutput(Arc<Answer>);
 
-/// One word to whoever hands it on: every layer does, and what it hands on is moved each time.
+/// One word long, because every layer moves it when it returns an answer.
 #[derive(Clone, PartialEq, Eq)]
 struct Answer {
     body: Bytes,
@@ -50,8 +51,8 @@ struct Answer {
     status: OutputStatus,
 }
 
-/// An answer that is not a JSON object with the members a tool result has, or that clients may be unable
-/// to read.
+/// An answer that is not a JSON object with the members a tool result has, or that clients may be
+/// unable to read.
 #[derive(Debug)]
 pub struct InvalidOutput(Cause);
 
@@ -99,8 +100,8 @@ struct Head<'a> {
 }
 
 impl ToolOutput {
-    /// Takes a `CallToolResult` object. An escape of a lone surrogate becomes that of the replacement
-    /// character: many parsers refuse it.
+    /// Takes a `CallToolResult` object. An escape of a lone surrogate becomes that of the
+    /// replacement character: many parsers refuse it.
     ///
     /// # Errors
     ///
@@ -170,19 +171,20 @@ impl ToolOutput {
         }))
     }
 
-    /// Returns what the body says about freshness. Reads all of it: for a cache that is about to keep
-    /// the answer.
+    /// Returns what the body says about freshness. Reads all of it: for a cache that is about to
+    /// keep the answer.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
         Freshness::from_result(&self.0.body)
     }
 
     /// Moves the body into memory of exactly its size. What is kept for long should be: a body may
-    /// be a small part of a large buffer, or have room to grow, and holds all of it.
+    /// be a small part of a large buffer, or have spare capacity, and keeps all of it allocated.
     #[must_use]
     pub fn compact(self) -> Self {
         let body = Bytes::copy_from_slice(&self.0.body);
-        // the first clone of fresh bytes allocates their counter: better now than when they are used
+        // the first clone of fresh bytes allocates their counter: better now than when they are
+        // used
         drop(body.clone());
         self.with_body(body)
     }
@@ -202,13 +204,13 @@ impl ToolOutput {
         &self.0.body
     }
 
-    /// Says whether the tool itself reported failure.
+    /// Returns `true` if the tool itself reported failure.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.0.is_error
     }
 
-    /// Returns where the answer stands in its exchange.
+    /// Returns the state of the exchange after the answer.
     #[must_use]
     pub fn status(&self) -> OutputStatus {
         self.0.status

@@ -1,4 +1,4 @@
-//! Who is told how MCP requests and sessions ended: the seam between a protocol and its metrics.
+//! Observers of MCP requests and sessions: the interface between a protocol and its metrics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{ServerId, Tool, ToolError, ToolOutput};
 
-/// Is told of each MCP request and session when it is over, whichever side of it this process was on.
+/// Receives each MCP request and session when it ends, on the client's and on the server's side.
 ///
 /// Called on the way of requests: it must neither block nor panic.
 pub trait PeerObserver: fmt::Debug + Send + Sync + 'static {

@@ -22,7 +22,8 @@ use crate::{AuditScope, Lifetime};
 /// `strict` takes the pessimistic defaults of the MCP specification (schema 2025-03-26 and later,
 /// `ToolAnnotations`). The last three do what the systems they are named after say they do, for
 /// those who come from one of them; what such a system leaves open is as in `standard`. Every
-/// profile asks before a destructive call, and refuses it where no server of that weight is healthy.
+/// profile asks before a destructive call, and refuses it where no server of that weight is
+/// healthy.
 ///
 /// A profile is data: change a field of a preset to get one of your own.
 ///
@@ -124,7 +125,8 @@ impl Profile {
         }
     }
 
-    /// Returns the rules of MCPGate: each tool reads, writes or deletes, and no write is idempotent.
+    /// Returns the rules of MCPGate: each tool reads, writes or deletes, and no write is
+    /// idempotent.
     #[must_use]
     pub const fn mcpgate() -> Self {
         Self {

@@ -8,8 +8,8 @@ pub trait ProgressSink: Send + Sync {
     /// server's own token still in it.
     fn report(&self, params: &[u8]);
 
-    /// Takes that the call begins, or ceases, to wait for a person: for a confirmation, say, or for an
-    /// answer to a question. Such time counts against no timeout. Default: nobody cares.
+    /// Notes that the call starts or stops waiting for a person: for a confirmation, say, or for
+    /// an answer to a question. Such time counts against no timeout. Default: does nothing.
     fn waits_for_person(&self, waits: bool) {
         let _ = waits;
     }

@@ -12,8 +12,8 @@ words! {
 }
 
 impl Purpose {
-    /// Says whether the runtime makes the call by itself. Such a call is not repeated: its failure is
-    /// nobody's.
+    /// Returns `true` if the runtime makes the call by itself. Such a call is not retried: no
+    /// caller sees its failure.
     #[must_use]
     pub const fn is_background(self) -> bool {
         !matches!(self, Self::Caller)

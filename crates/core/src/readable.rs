@@ -1,14 +1,14 @@
-//! JSON that is valid and that parsers refuse all the same: values that nest too deep, numbers that are
-//! too large, and escapes of half a character. What a server wrote goes to clients as it came, and with
-//! it the rest of the message would be lost to them.
+//! JSON that is valid and that parsers refuse all the same: values that nest too deep, numbers that
+//! are too large, and escapes of half a character. What a server wrote goes to clients as it came,
+//! and with it the rest of the message would be lost to them.
 
 use std::fmt;
 
 use bytes::Bytes;
 use memchr::{memchr, memchr2};
 
-/// How deep what a server answers may nest: parsers of clients often refuse a message of 128 levels,
-/// and some of those are around the answer.
+/// How deep what a server answers may nest: parsers of clients often refuse a message of 128
+/// levels, and some of those are around the answer.
 pub const MAX_DEPTH: usize = 120;
 
 /// How deep the definition of a tool may nest: clients get it inside a list of tools, and one that
@@ -72,7 +72,7 @@ fn end_of_number(raw: &[u8], at: usize) -> usize {
     rest.map_or(raw.len(), |length| at + length)
 }
 
-/// Says whether a number is finite as an `f64`.
+/// Returns `true` if a number is finite as an `f64`.
 fn is_finite(number: &[u8]) -> bool {
     // less than 1e308 without an exponent
     if number.len() <= 308 && !number.iter().any(|byte| matches!(byte, b'e' | b'E')) {
@@ -95,8 +95,8 @@ fn end_of_string(raw: &[u8], mut at: usize) -> usize {
     raw.len()
 }
 
-/// Replaces each escape of a lone surrogate in a JSON text by that of the replacement character, which
-/// is as long. Copies the text only if there is one.
+/// Replaces each escape of a lone surrogate in a JSON text by that of the replacement character,
+/// which is as long. Copies the text only if there is one.
 #[must_use]
 pub fn without_lone_surrogates(raw: Bytes) -> Bytes {
     let mut replaced: Option<Vec<u8>> = None;

@@ -54,7 +54,7 @@ impl AttemptRecord {
 
 /// What happened to one call: written by the layers, read by spans, tables and `explain`.
 ///
-/// A call carries one only if somebody will read it, so the fast paths write nothing.
+/// A call carries one only if it will be read, so the fast paths write nothing.
 #[derive(Debug, Default)]
 pub struct CallRecord {
     cache: AtomicU8,
@@ -74,7 +74,7 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
-    /// So many decisions of each stage are kept: the first ones, and the last.
+    /// How many decisions of each stage are kept: the first ones, and the last.
     pub(crate) const MOST_OF_A_STAGE: usize = 16;
 
     /// Starts an empty record.
@@ -83,8 +83,8 @@ impl CallRecord {
         Self::default()
     }
 
-    /// Starts an empty record for somebody who only counts calls: no layer need say how it decided,
-    /// only what came of it.
+    /// Starts an empty record for code that only counts calls: layers record outcomes, but not how
+    /// they decided.
     #[must_use]
     pub fn for_counting() -> Self {
         Self {
@@ -93,7 +93,7 @@ impl CallRecord {
         }
     }
 
-    /// Says whether layers are to write how they decided.
+    /// Returns `true` if layers are to write how they decided.
     #[must_use]
     pub fn wants_decisions(&self) -> bool {
         !self.counts_only.load(Ordering::Relaxed)
@@ -105,8 +105,8 @@ impl CallRecord {
     }
 
     /// Writes a decision about the call, if that is [wanted](Self::wants_decisions); else it is not
-    /// made. Beyond [`MOST_OF_A_STAGE`](Self::MOST_OF_A_STAGE) it takes the place of the last one of
-    /// its stage. Who decides about an attempt calls [`ToolCall::decided`](crate::ToolCall::decided).
+    /// made. Beyond 16 decisions of a stage it replaces the last one. A decision about an attempt is
+    /// written by [`ToolCall::decided`](crate::ToolCall::decided).
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
         if self.wants_decisions() {
             let decision = make();
@@ -186,19 +186,20 @@ impl CallRecord {
         self.repeated.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether more than one attempt may have run: one may still land after the call's end.
+    /// Returns `true` if more than one attempt may have run: one may still land after the call's
+    /// end.
     #[must_use]
     pub fn was_retried(&self) -> bool {
         self.repeated.load(Ordering::Relaxed) || self.started_attempts() > 1
     }
 
-    /// Writes what becomes of a second attempt beside the first. What is better known is kept: a call
-    /// whose first pair of attempts failed may be repeated, and hedged again.
+    /// Writes what becomes of a second attempt beside the first. What is better known is kept: a
+    /// call whose first pair of attempts failed may be repeated, and hedged again.
     pub fn note_hedge(&self, status: HedgeStatus) {
         self.hedge.fetch_max(status as u8, Ordering::Relaxed);
     }
 
-    /// Returns what became of a second attempt beside the first.
+    /// Returns the outcome of a hedged attempt.
     #[must_use]
     pub fn hedge(&self) -> HedgeStatus {
         HedgeStatus::from_u8(self.hedge.load(Ordering::Relaxed))
@@ -209,7 +210,8 @@ impl CallRecord {
         self.guarded.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether the call was answered without any server, because it failed so often before.
+    /// Returns `true` if the call was answered without any server, because it failed so often
+    /// before.
     #[must_use]
     pub fn was_guarded(&self) -> bool {
         self.guarded.load(Ordering::Relaxed)
@@ -235,8 +237,8 @@ impl CallRecord {
         self.decided(|| Decision::of_route(route));
     }
 
-    /// Returns how the router decided, each time it did: for each attempt, and for each server asked
-    /// after one that refused. Empty where nobody routes, and for a call the cache answers.
+    /// Returns how the router decided, each time it did: for each attempt, and for each server
+    /// asked after one that refused. Empty without a router, and for a call that the cache answers.
     #[must_use]
     pub fn routes(&self) -> Vec<Arc<RouteDecision>> {
         lock(&self.log).routes().cloned().collect()
@@ -273,7 +275,7 @@ impl CallRecord {
     }
 }
 
-/// A record is only told about, never relied on: a panic elsewhere must not spread through it.
+/// A record is for information only: a panic elsewhere must not spread through it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The moment at which whoever did not take a call is worth asking again.
+//! The moment at which a server or gate that refused a call is worth asking again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::sync::Arc;
 use crate::BoxFuture;
 
 /// The moment at which a gate of ours that refused a call is worth asking again, where it may come
-/// before the time that the [refusal states](crate::ToolError::retry_after): a breaker waits for the
-/// outcome of a probe, say, and states when it would do without. Or the moment at which a server that
-/// could not be reached is back, where somebody starts it again.
+/// before the time that the [refusal states](crate::ToolError::retry_after): a breaker waits for
+/// the outcome of a probe, say, and states when it would do without. Or the moment at which an
+/// unreachable server is back, if it is restarted.
 ///
-/// It is no promise: the gate, or the server, is asked like any other time, and may refuse again.
+/// This is not a promise: the gate, or the server, is asked as usual and may refuse again.
 ///
 /// Clones are the same moment.
 #[derive(Clone)]
 pub struct Reopening(Arc<dyn Reopens>);
 
-/// What a [`Reopening`] tells, by the gate that refused, or whoever starts the server.
+/// The source of a [`Reopening`]: the gate that refused, or the code that starts the server.
 pub trait Reopens: Send + Sync {
-    /// Waits for the moment. At once if it was after the refusal and is over. May be dropped, and may be
-    /// asked by any number of callers.
+    /// Waits for the moment. At once if it was after the refusal and is over. May be dropped, and
+    /// may be asked by any number of callers.
     fn reopened(&self) -> BoxFuture<'static, ()>;
 }
 
 impl Reopening {
-    /// Tells of the moment that a gate knows.
+    /// Wraps the moment that a gate knows.
     #[must_use]
     pub fn new(gate: impl Reopens + 'static) -> Self {
         Self(Arc::new(gate))

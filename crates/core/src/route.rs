@@ -1,4 +1,4 @@
-//! Why one attempt of a call went to one server: a router's decision, as told afterwards.
+//! Why one attempt of a call went to one server: a router's decision, reported afterwards.
 
 use std::fmt;
 
@@ -9,20 +9,22 @@ use crate::{ReplicaSetId, RouteRule, ServerId, ToolCall, ToolName};
 /// Why one attempt of a call went to one server, or to none.
 ///
 /// A router writes one for each server it asks: into the call's [`CallRecord`](crate::CallRecord),
-/// and to whoever listens. Nobody decides by it, and where nobody reads it none is made.
+/// and to listeners. It decides nothing, and is only built if it is read.
 ///
 /// Its `Display` is one line for people. As JSON, keys are in snake case, and the rule comes with
 /// its words:
 ///
 /// ```
 /// use callward_core::{RouteCandidate, RouteDecision, ServerId, ToolCall};
-/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
+/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source};
+/// # use callward_core::{Tool, ToolDefinition};
 /// # let listed = br#"{"name":"delete_order","inputSchema":{"type":"object"}}"#;
 /// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
 /// # let hints = Annotations::default().with_destructive(true);
 /// # let resolved = Resolved::from_single(hints, Source::Declared);
 /// # let plan = CallPlan::derive(&resolved, &Profile::standard());
-/// # let tool = std::sync::Arc::new(Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan));
+/// # let tool = Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan);
+/// # let tool = std::sync::Arc::new(tool);
 ///
 /// let call = ToolCall::new(tool, "");
 /// let (primary, replica) = (ServerId::new("primary")?, ServerId::new("replica")?);
@@ -67,27 +69,27 @@ pub struct RouteDecision {
     pub rule: RouteRule,
     /// How many servers the set has.
     pub servers: usize,
-    /// How many of them the rule admits, whatever their health.
+    /// How many of them the rule admits, regardless of their health.
     pub eligible: usize,
     /// Servers looked at and what speaks against each, the chosen one among them: at most
     /// [`MOST_CANDIDATES`](Self::MOST_CANDIDATES).
     pub candidates: Vec<RouteCandidate>,
-    /// Who got the attempt; `None` if nobody may have it.
+    /// The server that got the attempt; `None` if no server may have it.
     pub chosen: Option<ServerId>,
     /// Who would be asked next if the chosen one refuses: at most
     /// [`MOST_ALTERNATES`](Self::MOST_ALTERNATES).
     pub alternates: Vec<ServerId>,
-    /// Why the chosen one, or why nobody: words of a bounded set.
+    /// Why this server, or why none, in words of a bounded set.
     pub reason: &'static str,
 }
 
 impl RouteDecision {
-    /// So many candidates are told of at most: what telling costs does not grow with the set.
+    /// The most candidates that are listed, so that the cost does not grow with the set.
     pub const MOST_CANDIDATES: usize = 8;
-    /// So many alternates are told of at most.
+    /// The most alternates that are listed.
     pub const MOST_ALTERNATES: usize = 4;
 
-    /// Starts from what the call says: set, tool, attempt and rule. Nobody is chosen yet.
+    /// Starts from the call's set, tool, attempt and rule. No server is chosen yet.
     #[must_use]
     pub fn new(call: &ToolCall, strategy: &'static str) -> Self {
         Self {
@@ -107,7 +109,7 @@ impl RouteDecision {
         }
     }
 
-    /// Says whether the decision is one of this attempt of its call.
+    /// Returns `true` if the decision belongs to this attempt of its call.
     #[must_use]
     pub(crate) fn is_of(&self, attempt: &crate::Attempt) -> bool {
         self.attempt == attempt.number && self.beside == attempt.elsewhere_only

@@ -29,8 +29,8 @@ pub trait ToolServer: Send + Sync + 'static {
     /// [fault](ToolDefinition::fault), and is not offered.
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>>;
 
-    /// Lists the tools as [`list_tools`](Self::list_tools) does, and tells of each request that is
-    /// sent for it. Default: nobody is told.
+    /// Lists the tools as [`list_tools`](Self::list_tools) does, and notifies `watch` of each
+    /// request that is sent for it. Default: no watcher is notified.
     fn list_tools_watched(
         &self,
         watch: Watch,
@@ -42,16 +42,16 @@ pub trait ToolServer: Send + Sync + 'static {
     /// Executes one call. Every failure states how far the call got.
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-    /// Asks the server for a sign of life, as cheaply as it can be asked. An answer of any kind is
-    /// one, a refusal too. Whoever asks sets the timeout.
+    /// Checks that the server is alive, as cheaply as possible. Any answer counts, a refusal too.
+    /// The caller sets the timeout.
     ///
-    /// Default: it is there. That is right for what runs in this process; whatever is reached over a
-    /// connection should ask.
+    /// Default: it is there. That is right for what runs in this process; whatever is reached over
+    /// a connection should ask.
     fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Returns what decides how long results of reads are kept, where nobody says it. Default:
+    /// Returns what decides how long results of reads are kept if no lifetime is stated. Default:
     /// [`FreshnessMode::Fixed`], right for tools of this process, whose author knows them.
     fn freshness(&self) -> FreshnessMode {
         FreshnessMode::Fixed
@@ -62,16 +62,16 @@ pub trait ToolServer: Send + Sync + 'static {
         None
     }
 
-    /// Returns how the state that the server keeps is divided among callers. Asked after each listing:
-    /// a server reached over HTTP shows only then whether it has sessions.
+    /// Returns how the state that the server keeps is divided among callers. Asked after each
+    /// listing: a server reached over HTTP shows only then whether it has sessions.
     ///
     /// Default: [`Instances::Shared`].
     fn instances(&self) -> Instances {
         Instances::Shared
     }
 
-    /// Takes note that a session has ended: its instance, if it has one, is needed no more. Must not
-    /// block. Default: nothing happens.
+    /// Takes note that a session has ended: its instance, if it has one, is needed no more. Must
+    /// not block. Default: nothing happens.
     fn session_ended(&self, caller: &Caller) {
         let _ = caller;
     }
@@ -89,11 +89,11 @@ pub trait ToolServer: Send + Sync + 'static {
 pub enum ServerEvent {
     /// The connection is lost, and why. Calls fail until it is back.
     Down(String),
-    /// Some of the state behind the tools may be lost or changed, as by the restart of one instance:
-    /// what was read before may not hold any more. The tools are the same.
+    /// Some of the state behind the tools may be lost or changed, as by the restart of one
+    /// instance: what was read before may not hold any more. The tools are the same.
     Stale,
     /// The tools may have changed: list them again.
     ToolsChanged,
-    /// The connection is there, for the first time or again.
+    /// The connection is up, for the first time or again.
     Up,
 }

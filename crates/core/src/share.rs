@@ -1,4 +1,4 @@
-//! What an attempt gets of the time to its call's deadline, told while it runs.
+//! What an attempt gets of the time to its call's deadline, readable while it runs.
 
 use std::any::Any;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 /// What an attempt gets of the time to its call's deadline, so that there is some left for another.
 ///
-/// It counts from the moment the attempt is sent: waiting in line uses none of it. When it has passed,
-/// whoever times the attempt asks whether another one would follow. Only then the attempt ends; or
-/// else it would fail for nothing, and may go on until the deadline.
+/// It counts from the moment the attempt is sent: waiting in a queue uses none of it. When it has
+/// passed, the layer that times the attempt asks if another one would follow. Only then the attempt
+/// ends; otherwise it would fail for nothing, and it may go on until the deadline.
 ///
 /// Clones share it; two are equal if they are clones of each other.
 #[derive(Clone)]
 pub struct Share(Arc<dyn TimeShare>);
 
-/// What a [`Share`] says, by whoever makes the attempts of a call.
+/// The source of a [`Share`]: the layer that makes the attempts of a call.
 pub trait TimeShare: Any + Send + Sync {
     /// Returns how long the attempt may take at least, from the moment it is sent.
     fn time(&self) -> Duration;
@@ -24,7 +24,7 @@ pub trait TimeShare: Any + Send + Sync {
     /// call's deadline.
     fn end(&self, left: Duration) -> bool;
 
-    /// Says whether an attempt was ended so.
+    /// Returns `true` if an attempt was ended this way.
     fn has_ended(&self) -> bool;
 }
 
@@ -48,13 +48,14 @@ impl Share {
         self.0.end(left)
     }
 
-    /// Says whether an attempt was ended so: it was given less time than it would have had.
+    /// Returns `true` if an attempt was ended this way: it was given less time than it would have
+    /// had.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.0.has_ended()
     }
 
-    /// Returns what was given to [`new`](Self::new), for whoever knows what that was.
+    /// Returns what was given to [`new`](Self::new), for code that knows its type.
     #[must_use]
     pub fn downcast_ref<T: TimeShare>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.0;

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What the time of a call went into that is not the runtime's own work, summed up over its attempts:
-/// what is left is what the runtime added.
+/// What the time of a call went into that is not the runtime's own work, summed up over its
+/// attempts: what is left is what the runtime added.
 ///
-/// Written by whoever waits, when the waiting is over. What is still waited for when a call is dropped
-/// is not in it. Attempts beside each other count twice.
+/// Written by the layer that waits, when the wait is over. Waits that a dropped call did not finish
+/// are not included. Attempts beside each other count twice.
 #[derive(Debug, Default)]
 pub struct Spent {
     server: AtomicU64,

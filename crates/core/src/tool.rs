@@ -111,19 +111,19 @@ mod member {
 }
 
 impl ToolDefinition {
-    /// Reads one element of a `tools/list` answer. The bytes are kept as they are, but an escape of a
-    /// lone surrogate becomes that of the replacement character: many parsers refuse it.
+    /// Reads one element of a `tools/list` answer. The bytes are kept as they are, but an escape of
+    /// a lone surrogate becomes that of the replacement character: many parsers refuse it.
     ///
     /// # Errors
     ///
-    /// [`InvalidDefinition`] names the tool, where it can be told, and the member that is wrong.
+    /// [`InvalidDefinition`] names the tool, if it is known, and the member that is wrong.
     pub fn from_json(raw: impl Into<Bytes>) -> Result<Self, InvalidDefinition> {
         let raw = readable::without_lone_surrogates(raw.into());
         Self::read(&raw).map_err(|reason| InvalidDefinition::of(&raw, reason))
     }
 
-    /// Reads one element of a `tools/list` answer that goes on to clients, who refuse the whole list if
-    /// one tool is not as the protocol says. If it cannot be used, the definition has a
+    /// Reads one element of a `tools/list` answer that goes on to clients, who refuse the whole
+    /// list if one tool is not as the protocol says. If it cannot be used, the definition has a
     /// [fault](Self::fault). Where it has no usable name, `#` and its position stand in for one.
     #[must_use]
     pub fn from_list(raw: impl Into<Bytes>, position: usize) -> Self {
@@ -192,7 +192,7 @@ impl ToolDefinition {
         })
     }
 
-    /// Says that the tool cannot be used, and why. At most 200 characters are kept, in one line.
+    /// Notes that the tool cannot be used, and why. At most 200 characters are kept, in one line.
     #[must_use]
     pub fn with_fault(mut self, reason: &str) -> Self {
         self.fault = Some(one_line(reason, 200).into());
@@ -241,7 +241,8 @@ impl ToolDefinition {
         &self.annotations
     }
 
-    /// Returns whether the tool can be called as a task only (`execution.taskSupport` is `required`).
+    /// Returns whether the tool can be called as a task only (`execution.taskSupport` is
+    /// `required`).
     #[must_use]
     pub const fn requires_task(&self) -> bool {
         self.requires_task
@@ -250,7 +251,7 @@ impl ToolDefinition {
     /// Works out the digest of the definition: another definition under the same name has another.
     #[must_use]
     pub fn digest(&self) -> Fingerprint {
-        // One that has no structural digest (a duplicate member, say) is told apart by its bytes;
+        // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.
         let key = FingerprintKey::fixed();
         key.json(&self.raw).unwrap_or_else(|_| key.bytes(&self.raw))
@@ -357,7 +358,7 @@ impl Tool {
         self
     }
 
-    /// Says which tool to check with what a call of this one did. Default: none is known.
+    /// Sets which tool checks the effect of a call of this one. Default: none is known.
     #[must_use]
     pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
         self.verifier = verifier;
@@ -384,7 +385,7 @@ impl Tool {
         &self.set
     }
 
-    /// Says whether the tool carries this tag, whoever gave it.
+    /// Returns `true` if the tool has this tag, from any source.
     #[must_use]
     pub fn has_tag(&self, tag: &str) -> bool {
         let tags = self.resolved.annotations().tags.as_deref();

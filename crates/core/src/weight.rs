@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!("80".parse::<Weight>()?.get(), 80);
 ///
 /// let fault = Weight::new(101).unwrap_err();
-/// assert_eq!(fault.to_string(), "101 is no weight: expected a whole number from 0 to 100");
+/// assert_eq!(fault.to_string(), "101 is not a weight: expected a whole number from 0 to 100");
 /// # Ok::<_, callward_core::InvalidWeight>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,11 +28,11 @@ use serde::{Deserialize, Serialize};
 pub struct Weight(u8);
 
 impl Weight {
-    /// No share: a server that stands by, and gets what no other can take.
+    /// No share: a standby server that only gets calls no other server can take.
     pub const STANDBY: Self = Self(0);
 
-    /// The least weight of a primary: by the profiles that exist, of a server that takes destructive
-    /// calls.
+    /// The least weight of a primary: by the profiles that exist, of a server that takes
+    /// destructive calls.
     pub const PRIMARY: Self = Self(50);
 
     /// The weight of a server that nothing is said of: that of a primary.
@@ -97,7 +97,7 @@ impl From<Weight> for u32 {
     }
 }
 
-/// A weight that is none: not a whole number, or not within 0 to 100.
+/// An invalid weight: not a whole number, or not within 0 to 100.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidWeight(String);
 
@@ -105,7 +105,7 @@ impl fmt::Display for InvalidWeight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is no weight: expected a whole number from 0 to {}",
+            "{} is not a weight: expected a whole number from 0 to {}",
             self.0,
             Weight::MAX
         )
@@ -124,7 +124,10 @@ mod tests {
         assert_eq!(Weight::new(100), Ok(Weight::MAX));
         for beyond in [101, 256, 306, u32::MAX] {
             let fault = Weight::new(beyond).unwrap_err().to_string();
-            assert!(fault.starts_with(&format!("{beyond} is no")), "{fault}");
+            assert!(
+                fault.starts_with(&format!("{beyond} is not a weight")),
+                "{fault}"
+            );
             assert!(serde_json::from_str::<Weight>(&beyond.to_string()).is_err());
         }
         for text in ["101", "-1", "2.5", "", "half"] {

@@ -89,7 +89,7 @@ fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
         assert_eq!(call.applied(), applied, "{arguments}");
         assert_eq!(call.plan().effect, want, "{arguments}");
     }
-    // whoever asks the tool itself gets its own plan
+    // the tool itself returns its own plan
     assert_eq!(tool.plan().effect, Effect::Destructive);
 }
 

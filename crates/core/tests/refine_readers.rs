@@ -1,4 +1,4 @@
-//! Whoever reads the arguments, and however: the plan is never laxer than what the reader would do.
+//! However a server reads the arguments, the plan is never laxer than what that server would do.
 //!
 //! Texts are made with duplicate members, names in several cases, nulls, large numbers and objects
 //! packed into strings. A handful of readers as they are found in the wild make a clean value of
@@ -237,7 +237,7 @@ fn plan<'a>(own: &'a CallPlan, rules: &'a Refinements, text: &str) -> &'a CallPl
         .map_or(own, |plan| plan)
 }
 
-/// Says whether `one` is in no respect laxer than `other`.
+/// Returns `true` if `one` is in no respect laxer than `other`.
 fn at_least(one: &CallPlan, other: &CallPlan) -> bool {
     let cache = |plan: &CallPlan| match plan.cache {
         CacheRule::Store { .. } => 0,

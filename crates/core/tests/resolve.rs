@@ -108,7 +108,7 @@ fn strong_contrary_evidence_counts_on_a_standard_server_only() {
     let trusted = named("delete_user", &declared, Trust::Trusted);
     assert_eq!(effect(&trusted), Effect::ReadOnly);
     assert_eq!(trusted.warnings(), [""; 0]);
-    // Weak evidence does not contradict anybody.
+    // Weak evidence does not contradict a declared hint.
     let weak = named("log_delete", &declared, Trust::Standard);
     assert_eq!(effect(&weak), Effect::ReadOnly);
 }
@@ -143,7 +143,7 @@ fn idempotence_claimed_of_a_read_falls_with_the_reading() {
     let plan = CallPlan::derive(&destroyed, &Profile::epd());
     assert_eq!(plan.retry, RetryRule::Never);
 
-    // the defaults of a server claim it of what they call reads; the tool says it is none
+    // the server's defaults claim it for tools they call reads; the tool says it is not a read
     let of_tool = Hints::new(&nothing, &no_read, Trust::Trusted).with_server_defaults(&claimed);
     assert_eq!(effect(&resolve(&of_tool)), Effect::Mutating);
 
@@ -243,9 +243,9 @@ fn silence_of_an_untrusted_server_is_read_as_the_worst() {
     let inferred = Inferred::default();
     let declared = hints();
     let operator = hints().with_read_only(true);
-    let told =
+    let resolved =
         resolve(&Hints::new(&inferred, &declared, Trust::Untrusted).with_operator(&operator));
-    assert_eq!(effect(&told), Effect::ReadOnly);
+    assert_eq!(effect(&resolved), Effect::ReadOnly);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn what_was_seen_tightens_and_gives_way_to_the_operator_only() {
         effect(&resolve(&all.with_operator(&operator))),
         Effect::ReadOnly
     );
-    // nobody has seen a tool do no harm
+    // observation never shows the absence of harm
     let declared = hints().with_read_only(false).with_destructive(true);
     let seen = hints().with_read_only(true).with_destructive(false);
     let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Trusted).with_observed(&seen));
@@ -270,7 +270,7 @@ fn what_was_seen_tightens_and_gives_way_to_the_operator_only() {
 }
 
 #[test]
-fn a_clock_is_never_kept_and_a_cursor_never_repeated_whoever_calls_them_reads() {
+fn a_clock_is_never_cached_and_a_cursor_never_retried() {
     let declared = hints().with_read_only(true).with_idempotent(true);
     let rules = |name: &str, trust| {
         let plan = CallPlan::derive(&named(name, &declared, trust), &Profile::standard());

@@ -6,8 +6,8 @@
 //! | `/metrics` | Prometheus text |
 //! | `/readyz` | as on the public listener, and the servers with their errors |
 //!
-//! Callers are not authenticated here, so it listens on loopback or on a socket with mode 0600, and refuses
-//! what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
+//! Callers are not authenticated here, so it listens on loopback or on a socket with mode 0600, and
+//! refuses what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

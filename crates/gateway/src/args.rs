@@ -192,7 +192,8 @@ pub(crate) struct Run {
     /// Settings: a file as for `serve`, with at most one server. COMMAND replaces the server's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Serve results of reads for this long, such as "30s": nothing else changes what the server reads
+    /// Serve results of reads for this long, such as "30s": nothing else changes what the server
+    /// reads
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "no_cache")]
     pub(crate) ttl: Option<Duration>,
     /// Keep no result, and share none
@@ -302,7 +303,8 @@ Examples:
   callward demo --chaos                 who executes what twice when servers fail
   callward demo --chaos --calls 1000000 --seed 7")]
 pub(crate) struct Demo {
-    /// Call servers that fail at every point of a call instead, with the stack and with naive retries
+    /// Call servers that fail at every point of a call instead, with the stack and with naive
+    /// retries
     #[arg(long)]
     pub(crate) chaos: bool,
     /// How many calls to make

@@ -137,8 +137,8 @@ pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
     Ok(timed)
 }
 
-/// The command that makes this program a server's supervisor. It is not for people, and help does not
-/// list it.
+/// The command that makes this program a server's supervisor. It is not for people, and help does
+/// not list it.
 pub(crate) const SUPERVISE: &str = "__supervise";
 
 /// The file that runs, also after another one has taken its path.
@@ -197,12 +197,12 @@ pub(crate) fn upstream_of(
     Ok(upstream.start())
 }
 
-/// How many connections a server gets for each call that may run, and for each instance: notifications
-/// and an own stream need some too.
+/// How many connections a server gets for each call that may run, and for each instance:
+/// notifications and an own stream need some too.
 const CONNECTIONS_EACH: usize = 2;
 
-/// Returns how many connections there may be to a server. The limit of calls at once comes first, so that
-/// calls wait in its queue.
+/// Returns how many connections there may be to a server. The limit of calls at once comes first,
+/// so that calls wait in its queue.
 fn connections(table: &config::Server) -> usize {
     let users = table.max_concurrent.saturating_add(table.max_instances);
     users.saturating_mul(CONNECTIONS_EACH)

@@ -80,12 +80,12 @@ const POLLED: u8 = 1;
 const RUNG: u8 = 2;
 
 impl Bell {
-    /// A poll begins: it will see whatever was rung for until now.
+    /// A poll begins: it will see all wake-ups until now.
     fn begin(&self) {
         self.state.swap(POLLED, Ordering::AcqRel);
     }
 
-    /// A poll ends, unless someone rang meanwhile.
+    /// A poll ends, unless it was woken meanwhile.
     fn end(&self) -> bool {
         let ended = self
             .state
@@ -93,7 +93,7 @@ impl Bell {
         ended.is_ok()
     }
 
-    /// A poll ends, though someone rang.
+    /// A poll ends, though it was woken.
     fn give_up(&self) {
         self.state.swap(0, Ordering::AcqRel);
     }

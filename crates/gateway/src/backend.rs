@@ -33,7 +33,7 @@ pub(crate) struct StackBackend {
     upstreams: Vec<Upstream>,
     calls: Inflight,
     recorder: Recorder,
-    /// Is told of what never becomes a call of the stack.
+    /// Receives requests that never become a call of the stack.
     observer: Option<Arc<dyn PeerObserver>>,
     /// What each result tells, asked or not.
     reports: Reports,
@@ -44,8 +44,8 @@ pub(crate) struct StackBackend {
 }
 
 impl StackBackend {
-    /// Takes the stack, the servers behind it, where calls in flight are counted, and where they are
-    /// written down.
+    /// Takes the stack, the servers behind it, where calls in flight are counted, and where they
+    /// are written down.
     pub(crate) fn new(
         stack: Stack,
         upstreams: Vec<Upstream>,
@@ -66,7 +66,7 @@ impl StackBackend {
         }
     }
 
-    /// Sets what each result tells, or else only to who asks.
+    /// Sets what each result reports, or otherwise only results of callers that ask.
     pub(crate) fn with_reports(mut self, reports: Reports) -> Self {
         self.reports = reports;
         self
@@ -84,13 +84,13 @@ impl StackBackend {
         self
     }
 
-    /// Sets who is told of sessions, and of what never becomes a call of the stack.
+    /// Sets the observer of sessions, and of requests that never become a call of the stack.
     pub(crate) fn with_observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Tells of a call that nobody made: a name that no tool has is in no metric.
+    /// Reports a refused request. The name is left out: a name that no tool has is in no metric.
     fn refuse(&self, error: ToolError) -> ToolError {
         if let Some(observer) = &self.observer {
             let outcome = PeerOutcome::Failed(&error);
@@ -146,7 +146,7 @@ impl StackBackend {
 impl Backend for StackBackend {
     fn info(&self) -> FaceInfo {
         let info = FaceInfo::new("callward", env!("CARGO_PKG_VERSION")).with_title("Callward");
-        // asked for each time: a server that connects late speaks to clients that come after it
+        // asked for each time: clients that connect after a late server see its instructions
         let said: Vec<_> = self
             .upstreams
             .iter()

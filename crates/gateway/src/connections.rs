@@ -37,11 +37,11 @@ use written::Written;
 pub(crate) use descriptors::make_fit;
 pub(crate) use open::ConnectionLimits;
 
-/// So much of what a client sends is read at a time; the head of a request is no longer.
+/// How much of a client's data is read at a time; the head of a request is not longer.
 const BUFFER: usize = 64 * 1024;
 
-/// How often within `header_timeout` the listener looks for connections that are past it. A timer of
-/// each connection, set anew for each request, would cost 2 % of a cached call.
+/// How often within `header_timeout` the listener looks for connections that are past it. A timer
+/// of each connection, reset for each request, would cost 2 % of a cached call.
 const SWEEPS: u32 = 4;
 
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.

@@ -7,7 +7,8 @@
 //! | `/readyz` | 200 while calls should be sent here, else 503 and what is missing |
 //! | `/metrics` | Prometheus text for known hosts, only with `http.metrics = true` |
 //!
-//! A host that is malformed or given twice is refused everywhere. What operators ask is on the [admin listener](crate::admin).
+//! A host that is malformed or given twice is refused everywhere. What operators ask is on the
+//! [admin listener](crate::admin).
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -131,8 +132,8 @@ pub(crate) fn gateway(operator: Arc<Operator>, config: &Http) -> Result<Router, 
     Ok(routes.route("/metrics", get(metrics)))
 }
 
-/// Lets probes pass, which may come by any address. A target in absolute form is no probe's, and its
-/// host has to be allowed.
+/// Lets probes pass, which may come by any address. A probe never sends a target in absolute form,
+/// so the host of such a target has to be allowed.
 async fn for_probes(hosts: Arc<[face::HostPattern]>, request: Request, next: Next) -> Response {
     let any = [face::HostPattern::any()];
     let allowed = match request.uri().authority() {

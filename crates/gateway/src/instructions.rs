@@ -10,7 +10,8 @@ const MOST: usize = 16 << 10;
 const MARK: &str = "\n[cut]";
 
 /// Puts together what servers say, each with its name. The text of a server that stands alone is
-/// passed on as it is; those of several stand under their names as headings. What is too long is cut.
+/// passed on as it is; those of several stand under their names as headings. What is too long is
+/// cut.
 pub(crate) fn combined<'a>(
     servers: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> Option<String> {

@@ -50,8 +50,8 @@ impl Log {
     }
 }
 
-/// Writes lines. To write out what a span says of its call takes longer than all layers of the stack, so
-/// the lines stand alone, unless they are asked for in detail.
+/// Writes lines. Formatting the fields of a call's span takes longer than all layers of the stack,
+/// so lines have no spans unless details are asked for.
 fn lines<S>(levels: &Targets, format: LogFormat) -> impl Layer<S> + Send + Sync
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -70,8 +70,8 @@ where
     layer.with_filter(levels.clone().and(shown))
 }
 
-/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip of
-/// the keyboard would turn the log off.
+/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip
+/// of the keyboard would turn the log off.
 fn parse_levels(text: &str) -> Result<Targets, AppError> {
     let lone_words_are_levels = text
         .split(',')

@@ -129,7 +129,7 @@ impl Screen {
         }
     }
 
-    /// Writes a line to standard error. What servers and files say in it is no command to a terminal.
+    /// Writes a line to standard error. Text from servers and files cannot control the terminal.
     #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn note(&self, line: impl Display) {
         write_line(&plain::lines(&line.to_string()));
@@ -300,7 +300,7 @@ fn write_line(line: &str) {
     let _ = Stderr.write_all(format!("{line}\n").as_bytes());
 }
 
-/// A reader that went away is no error; of all others the first says enough.
+/// A reader that went away is not an error; of all other errors the first is enough.
 fn note_lost(written: std::io::Result<()>) {
     let Err(error) = written else { return };
     UNREAD.store(true, Ordering::Relaxed);

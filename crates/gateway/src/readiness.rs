@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::http::{self, Operator};
 
-/// Answers with 200 if calls should be sent here, else with 503. Only operators get the servers with
-/// their errors, which may name files and addresses.
+/// Answers with 200 if calls should be sent here, else with 503. Only operators get the servers
+/// with their errors, which may name files and addresses.
 pub(crate) fn respond(operator: &Operator, with_servers: bool) -> Response {
     let servers = operator.stack.servers();
     let reason = if operator.stop.asked().is_cancelled() {

@@ -1,7 +1,7 @@
 //! Which gateways of this user are running, so that the command line finds them.
 //!
-//! Each writes one file into the state directory, and keeps it locked: a lock ends with its process,
-//! whatever ends that, and no process id is mistaken for that of another program.
+//! Each writes one file into the state directory, and keeps it locked: a lock ends with its
+//! process, whatever ends that, and no process id is mistaken for that of another program.
 
 use std::fmt;
 use std::fs::{File, TryLockError};

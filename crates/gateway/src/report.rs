@@ -10,7 +10,7 @@ use callward::{CacheStatus, CallRecord, Tool, ToolCall, ToolError, ToolOutput, T
 use callward_mcp::wire::object;
 use serde::Serialize;
 
-/// What each result tells of its call.
+/// What each result reports about its call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Reports {
     /// What the cache did.
@@ -82,7 +82,7 @@ impl Taken {
     }
 }
 
-/// What is told.
+/// What is reported.
 #[derive(Debug, Serialize)]
 struct Report {
     status: &'static str,

@@ -55,8 +55,8 @@ pub(crate) fn on_signal() -> Result<Stop, AppError> {
     Ok(stop)
 }
 
-/// Ignores SIGHUP from here on: there is nothing to reload, and the end of a terminal session is not
-/// that of a gateway. Children get the signal as usual.
+/// Ignores SIGHUP from here on: there is nothing to reload, and the end of a terminal session is
+/// not that of a gateway. Children get the signal as usual.
 ///
 /// # Errors
 ///

@@ -39,7 +39,7 @@ impl Stderr {
     pub(crate) fn finish() {
         let Some(queue) = QUEUED.get() else { return };
         let (written, waits) = sync_channel(1);
-        // a full queue is not read by anyone
+        // a full queue has no reader
         if queue.try_send(Queued::Flush(written)).is_ok() {
             let _ = waits.recv_timeout(FLUSH);
         }

@@ -46,8 +46,8 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
     Ok(Some(otlp))
 }
 
-/// Returns which calls are traced. All of them by default: tracing is off until a collector is named,
-/// and whoever names one wants to see what they do next.
+/// Returns which calls are traced. All of them by default: tracing is off until a collector is
+/// named, and an operator who names one wants to see the next calls.
 ///
 /// # Errors
 ///

@@ -87,7 +87,7 @@ pub(crate) struct PlanView {
     pub(crate) annotations: Annotations,
     /// Who decided each hint.
     pub(crate) sources: BTreeMap<String, String>,
-    /// Why an answer must be fresh, where something says so.
+    /// Why an answer must be fresh, if it must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) volatile: Option<VolatileView>,
     /// How many rules over the arguments may give a call another plan than the tool's own.
@@ -191,7 +191,7 @@ impl ToolView {
     }
 }
 
-/// Says how long results are kept, in a few words.
+/// Returns how long results are kept, in a few words.
 fn cache_words(rule: CacheRule) -> String {
     match rule {
         CacheRule::Store { ttl, lifetime } => format!("{}{}", up_to(lifetime), show_duration(ttl)),
@@ -220,7 +220,7 @@ fn retry_word(rule: RetryRule) -> &'static str {
     }
 }
 
-/// Says how good the evidence for an inferred hint is.
+/// Returns how good the evidence for an inferred hint is.
 pub(crate) const fn strength_word(strength: Strength) -> &'static str {
     match strength {
         Strength::Strong => "strong",

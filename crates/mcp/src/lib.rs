@@ -8,12 +8,13 @@ pub mod supervise;
 pub mod upstream;
 pub mod wire;
 
-/// What fuzz targets read that nobody else can reach.
+/// What only fuzz targets can reach.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     use bytes::Bytes;
 
-    /// Returns the messages of an event stream that comes in these pieces, and why there are no more.
+    /// Returns the messages of an event stream that comes in these pieces, and why there are no
+    /// more.
     #[must_use]
     pub fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Option<String>) {
         let events = crate::upstream::http_events(pieces, limit);

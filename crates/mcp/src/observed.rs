@@ -1,4 +1,4 @@
-//! How long requests and sessions lasted, reported to anyone who wants to know.
+//! How long requests and sessions lasted, reported to observers.
 
 use std::sync::Arc;
 

@@ -142,7 +142,7 @@ impl RetryPolicy {
             }
         }
         if waits_for_breaker && !attempts.reached_a_server {
-            // no server has seen the call: its next attempt is no extra load
+            // no server has seen the call: its next attempt is not extra load
             return Ok(pause);
         }
         attempts.hold = hold.or_else(|| Hold::take(shared.bucket(call)));

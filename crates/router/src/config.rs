@@ -29,8 +29,8 @@ pub struct RouterConfig {
     /// What calls are kept together by, where the strategy is [`StrategyName::Affinity`]. Default:
     /// [`AffinityConfig::default`].
     pub affinity: AffinityConfig,
-    /// What each attempt of a call may cost at most, in the units of `costHint`. Default: any cost. See
-    /// [`Router::with_cost_budget`](crate::Router::with_cost_budget).
+    /// What each attempt of a call may cost at most, in the units of `costHint`. Default: any cost.
+    /// See [`Router::with_cost_budget`](crate::Router::with_cost_budget).
     pub cost_budget: Option<f64>,
     /// The share of a replica set, in percent and rounded down, that keeps getting reads even if
     /// breakers are open there. Default: 50.
@@ -70,7 +70,8 @@ impl RouterConfig {
         self
     }
 
-    /// Sets the share of a set, in percent, that keeps getting reads even if breakers are open there.
+    /// Sets the share of a set, in percent, that keeps getting reads even if breakers are open
+    /// there.
     #[must_use]
     pub const fn with_min_available(mut self, percent: u32) -> Self {
         self.min_available = percent;

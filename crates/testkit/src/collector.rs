@@ -214,7 +214,7 @@ pub fn path_to<'a>(spans: &'a [Collected], trace: &str, id: &str) -> Vec<&'a Col
             .iter()
             .find(|span| span.trace == trace && span.id == id)
         else {
-            // the parent of the outermost is the caller's, who sends nothing here
+            // the parent of the outermost is the caller's span, which is not sent here
             break;
         };
         assert!(path.len() < spans.len(), "a circle of parents: {spans:#?}");

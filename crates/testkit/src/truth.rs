@@ -8,7 +8,7 @@ use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 /// What a caller gets; nothing, if it did not wait.
 pub type CallerReply = Option<Result<ToolOutput, ToolError>>;
 
-/// What a call is like, anyone who says so: decided by the test, and not read from a plan.
+/// What a call is like: decided by the test, and not read from a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "tests match on all of them")]
 pub enum Sort {
@@ -47,7 +47,7 @@ impl Tally {
 /// unsafe.
 ///
 /// `sees_all` says that the servers count each request they see a part of, as those in memory do.
-/// On a socket a request that is cut short is no one's, so there only executions tell.
+/// On a socket a truncated request has no sender, so only executions count there.
 ///
 /// # Errors
 ///

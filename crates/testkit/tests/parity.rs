@@ -51,7 +51,7 @@ fn a_route_that_differs_for_no_reason_fails() {
     for (setup, decided) in [
         // the lighter one
         (heavy, r#"{"serverId":"a","alternates":["b"]}"#),
-        // no one, though all are there
+        // none, though all are there
         (heavy, r#"{"throws":"TOOL_EXECUTION_FAILED"}"#),
         // one that is not among those that may
         (

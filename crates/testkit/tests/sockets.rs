@@ -55,7 +55,7 @@ async fn client(
     for call in (first..CALLS).step_by(usize::try_from(CLIENTS).unwrap()) {
         let (tool, sort) = rng.choice(calls::KINDS).unwrap();
         let name = format!("set.{tool}");
-        // a call to no one is soon reported, and says little
+        // a call to no server fails soon, and shows little
         rng.choice(&upstreams).unwrap().ready(HANGS).await.unwrap();
         let prepared = stack.prepare(&name, calls::arguments(tool, sort, call));
         let reply = match (prepared, rng.u8(0..20)) {

@@ -79,7 +79,7 @@ pub(crate) struct Memory {
     pub(crate) errors: u64,
 }
 
-/// Answers about state that someone else changed, in one way, or that belongs to one client.
+/// Answers about state that another client changed, in one way, or that belongs to one client.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Changed {
     pub(crate) way: String,

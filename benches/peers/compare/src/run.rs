@@ -130,7 +130,7 @@ pub(crate) fn rounds(quick: bool) -> usize {
     if quick { 3 } else { 8 }
 }
 
-/// Reads of what someone else changed, in each way.
+/// Reads of what another client changed, in each way.
 pub(crate) fn reads(quick: bool) -> usize {
     if quick { 20 } else { 100 }
 }

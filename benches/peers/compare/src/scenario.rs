@@ -25,7 +25,7 @@ use crate::upstream::Upstream;
 
 pub(crate) type Pinned<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Someone who calls tools, one after the other.
+/// A client that calls tools, one after the other.
 pub(crate) trait Caller: Send {
     fn call<'a>(&'a mut self, tool: &'a str, arguments: Value) -> Pinned<'a, Answer>;
 }

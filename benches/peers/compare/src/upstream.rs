@@ -113,7 +113,7 @@ fn spawn(program: &Path, port: u16) -> Outcome<Child> {
         .map_err(|error| format!("{}: {error}", program.display()).into())
 }
 
-/// A port that no one listens on at the moment, another one each time: processes start side by
+/// A free port, another one each time: processes start side by
 /// side. It is below those that Linux gives to connections, of which there are many.
 pub(crate) fn free_port() -> Outcome<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(PORTS.start);

@@ -21,7 +21,7 @@ pub(crate) async fn answer(request: Request<Incoming>, state: &State) -> Respons
         // `{"flaky_set": {"fault": "drop", "share": 0.3, "seed": 1}}`: all rules there are from now
         // on
         (&Method::POST, "/control/faults") => take(request, |rules| state.faults.set(rules)).await,
-        // `{"KEY": "VALUE"}`: items that someone changes without any tool
+        // `{"KEY": "VALUE"}`: items that change without any tool
         (&Method::POST, "/control/items") => take(request, |items| state.change(items)).await,
         _ => text(
             StatusCode::NOT_FOUND,

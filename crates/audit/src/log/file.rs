@@ -46,8 +46,8 @@ struct End {
 }
 
 impl LogFile {
-    /// Opens a log, or creates it. An active file that ends in a partial line, because a process was
-    /// killed, is closed as it is; the chain continues in the next file.
+    /// Opens a log, or creates it. An active file that ends in a partial line, because a process
+    /// was killed, is closed as it is; the chain continues in the next file.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ impl Bench {
         self.state.settle(ticket, outcome, &self.config, self.now)
     }
 
-    /// A call that takes so long.
+    /// A call that takes this long.
     fn call_for(&mut self, verdict: Verdict, secs: u64) -> Option<Change> {
         let ticket = self.admit().unwrap();
         self.wait(secs);
@@ -592,7 +592,7 @@ proptest! {
                 .filter(|(_, given, probe)| *probe && since(*given) < limit * SECOND)
                 .count();
             prop_assert!(probing <= probes as usize, "{probing} probes in flight");
-            // no one else moves: time alone leads to the next call, be it a write
+            // no other call is made: time alone leads to the next call, also a write
             let longest = bench.config.max_open_time.max(bench.config.probe_time());
             let grace = bench.config.open_time;
             for (risk, longest) in [(Risk::Safe, longest), (Risk::Write, longest + grace)] {

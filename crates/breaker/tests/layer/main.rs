@@ -89,7 +89,7 @@ async fn three_failures_in_a_row_open_it_and_the_fourth_call_is_refused_at_once(
     assert_eq!(error.delivery(), Delivery::NotSent);
     assert_eq!(error.server(), Some(&server("a")));
     assert_eq!(error.retry_after(), Some(Duration::from_secs(18)));
-    let told = error.message();
+    let reported = error.message();
     for part in [
         "`get_order`",
         "`a`",
@@ -97,7 +97,7 @@ async fn three_failures_in_a_row_open_it_and_the_fourth_call_is_refused_at_once(
         "scripted",
         "18.0 s",
     ] {
-        assert!(told.contains(part), "{part:?} in {told:?}");
+        assert!(reported.contains(part), "{part:?} in {reported:?}");
     }
 }
 

@@ -24,7 +24,11 @@ use super::group::{Group, StateGroup};
 /// let rules = ScopeRules::default()
 ///     .with(shop.clone(), ToolName::new("get_order")?, ToolScopes::reading(["order:{id}"])?)
 ///     // cancelling an order also gives money back
-///     .with(shop, ToolName::new("cancel_order")?, ToolScopes::writing(["order:{id}", "@billing"])?);
+///     .with(
+///         shop,
+///         ToolName::new("cancel_order")?,
+///         ToolScopes::writing(["order:{id}", "@billing"])?,
+///     );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -43,8 +43,8 @@ pub struct MokaStore {
     entries: Cache<u128, Arc<Entry>, RandomState>,
     evicted: Arc<Evicted>,
     capacity: u64,
-    /// Held by everything that changes entries, so that a removed entry cannot return meanwhile. The
-    /// bytes put since pending tasks were run.
+    /// Held by everything that changes entries, so that a removed entry cannot return meanwhile.
+    /// The bytes put since pending tasks were run.
     changing: Arc<Mutex<u64>>,
 }
 

@@ -39,7 +39,7 @@ fn of(tool: &Arc<Tool>) -> ToolCall {
     call(tool, json!({}))
 }
 
-/// A cache over a service that forgets its calls, unlike the mock: who holds a call holds its tool.
+/// A cache over a service that forgets its calls, unlike the mock: holding a call holds its tool.
 struct Lone<S> {
     cache: Cache<S>,
     handle: CacheHandle,

@@ -165,7 +165,7 @@ impl World {
         ended.max().unwrap_or(0)
     }
 
-    /// Says why an execution of an idempotent write must not answer the call, if so.
+    /// Returns why an execution of an idempotent write must not answer the call, if so.
     fn forbids_kept(&self, call: &Call, from: &Execution) -> Option<String> {
         if matches!(call.ask.action, Action::Add(_)) {
             return Some("is not idempotent, and not executed".into());

@@ -55,14 +55,14 @@ impl Annotations {
         }
     }
 
-    /// Says whether a second run does no harm: read-only or idempotent, and not destructive.
+    /// Returns `true` if a second run does no harm: read-only or idempotent, and not destructive.
     #[must_use]
     pub fn is_safe_to_retry(&self) -> bool {
         self.destructive_hint != Some(true)
             && (self.read_only_hint == Some(true) || self.idempotent_hint == Some(true))
     }
 
-    /// Says whether a human must agree first. A destructive tool asks even where
+    /// Returns `true` if a human must agree first. A destructive tool asks even where
     /// `requiresConfirmation` is `false`.
     #[must_use]
     pub fn requires_confirmation(&self) -> bool {

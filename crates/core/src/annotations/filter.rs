@@ -9,7 +9,7 @@ use super::Annotations;
 use crate::Field;
 
 impl Annotations {
-    /// Says whether these hints have everything a pattern states; what it leaves out may be
+    /// Returns `true` if these hints have everything a pattern states; what it leaves out may be
     /// anything.
     ///
     /// Of `tags` all that the pattern lists must be there. Absent is not `false`: a tool that says
@@ -69,7 +69,7 @@ impl Annotations {
     ///
     /// # Errors
     ///
-    /// [`InvalidHint`] if there is no such field, or the value is none of its kind.
+    /// [`InvalidHint`] if there is no such field, or the value has the wrong type.
     ///
     /// ```
     /// use callward_core::Annotations;
@@ -134,7 +134,7 @@ impl fmt::Display for InvalidHint {
             Self::NoValue(text) => {
                 write!(
                     f,
-                    "`{text}` is no hint: expected FIELD=VALUE, such as readOnlyHint=true"
+                    "`{text}` is not a hint: expected FIELD=VALUE, such as readOnlyHint=true"
                 )
             }
             Self::Field(name) => {

@@ -69,8 +69,8 @@ struct Entries<A> {
 }
 
 impl<'de, A: MapAccess<'de>> Entries<A> {
-    /// Reads the value of a field. `null` says nothing; a second value is an error, for it is
-    /// nobody's guess which one is meant.
+    /// Reads the value of a field. `null` says nothing; a second value is an error, because it is
+    /// ambiguous.
     fn read<T: Deserialize<'de>>(
         &mut self,
         field: Field,

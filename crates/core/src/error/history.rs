@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::{Delivery, ErrorKind, ToolError};
 use crate::ServerId;
 
-/// One attempt of a call that failed, as an error of several attempts tells of it.
+/// One failed attempt of a call, as listed by an error of several attempts.
 ///
 /// As JSON its keys are in camel case and its times in milliseconds, as in the `data` of an error
 /// that a client sees: `{"server": "a", "kind": "timeout", "delivery": "unknown", "code": null,
@@ -34,7 +34,7 @@ pub struct FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// Takes what is told of an attempt from its error.
+    /// Takes the description of an attempt from its error.
     #[must_use]
     pub fn new(error: &ToolError, pause: Duration) -> Self {
         Self {

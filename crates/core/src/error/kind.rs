@@ -30,7 +30,8 @@ words! {
         RateLimited = "rate_limited",
         /// The server reported a fault of its own.
         ServerFault = "server_fault",
-        /// The server answered that it does not know the session of the call. It may have run all the same.
+        /// The server answered that it does not know the session of the call. It may have run all
+        /// the same.
         SessionLost = "session_lost",
         /// One attempt took longer than its timeout.
         Timeout = "timeout",
@@ -38,13 +39,13 @@ words! {
         TooLarge = "too_large",
         /// The server wants other credentials.
         Unauthorized = "unauthorized",
-        /// Nobody offers a tool of this name.
+        /// No server offers a tool of this name.
         UnknownTool = "unknown_tool",
     }
 }
 
 impl ErrorKind {
-    /// Says whether such a failure is evidence that the server is sick.
+    /// Returns `true` if such a failure is evidence that the server is unhealthy.
     ///
     /// Never: the caller's faults, backpressure, cancellation, and the runtime's own refusals.
     #[must_use]
@@ -59,7 +60,7 @@ impl ErrorKind {
         )
     }
 
-    /// Says whether such a failure may pass by itself, so that a repeat could succeed.
+    /// Returns `true` if such a failure is transient, so that a retry could succeed.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         matches!(

@@ -10,9 +10,9 @@ use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName, Verifier};
 
 /// What is known of a write that was sent and not answered.
 ///
-/// It holds no arguments, which may be secret, and no digest of them either: a short argument can be
-/// guessed from one. The keys of its JSON are in camel case and its times in milliseconds, as in the
-/// `data` of an error that a client sees.
+/// It holds no arguments, which may be secret, and no digest of them either: a short argument can
+/// be guessed from one. The keys of its JSON are in camel case and its times in milliseconds, as in
+/// the `data` of an error that a client sees.
 ///
 /// There is no wall clock in it, because nothing here reads one. `sent_ago` is exact at the moment
 /// the error was made, which is when a client or a log sees it.
@@ -55,8 +55,8 @@ impl OutcomeUnknown {
         }
     }
 
-    /// Says of a call that was not sent again, in one sentence, what was sent, what is not known, and
-    /// what to do.
+    /// Describes a call that was not retried, in one sentence: what was sent, what is not known,
+    /// and what to do.
     #[must_use]
     pub fn message(&self) -> String {
         let Self { tool, failure, .. } = self;
@@ -78,17 +78,18 @@ impl OutcomeUnknown {
         )
     }
 
-    /// Leaves out of the message of another instance of this runtime the tool to check with that the `data`
-    /// of its error names: clients of this one know that tool by another name, or not at all.
+    /// Leaves out of the message of another instance of this runtime the tool to check with that
+    /// the `data` of its error names: clients of this one know that tool by another name, or not at
+    /// all.
     #[must_use]
     pub fn without_verifier(message: &str, data: &[u8]) -> String {
         #[derive(Deserialize)]
         struct Data {
-            outcome: Told,
+            outcome: Stated,
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Told {
+        struct Stated {
             verify_with: String,
         }
         match serde_json::from_slice::<Data>(data) {

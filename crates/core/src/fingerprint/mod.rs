@@ -10,7 +10,7 @@
 //! them apart.
 //!
 //! The hash is SipHash-1-3 with 128 bits of output (Aumasson and Bernstein, 2012), keyed, because
-//! arguments come from strangers: without the key nobody can make two of them meet.
+//! arguments are untrusted: without the key a client cannot construct a collision.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -46,7 +46,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A text that has no structural identity, and why. Whoever wanted a cache key goes without.
+/// A text that has no structural identity, and why. It gets no cache key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FingerprintError {
@@ -100,7 +100,7 @@ impl FingerprintKey {
         Self(SipHasher13::new_with_keys(a, b))
     }
 
-    /// Returns the key everybody knows: for digests that must agree between processes and that no
+    /// Returns the public key: for digests that must agree between processes and that no
     /// stranger gains by forging. Never for cache keys.
     #[must_use]
     pub fn fixed() -> Self {
@@ -130,8 +130,8 @@ impl FingerprintKey {
         Fingerprint(hasher.finish128().into())
     }
 
-    /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of, and
-    /// for whom. Never equal to another kind of fingerprint but by accident.
+    /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of,
+    /// and for whom. Never equal to another kind of fingerprint but by accident.
     #[must_use]
     pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
         self.behind(Tag::Behind, words, bytes)

@@ -171,7 +171,7 @@ impl<'a> Scanner<'a> {
                 break;
             }
             escaped = true;
-            // the backslash and whatever it protects, which may be a quote
+            // the backslash and the character it escapes, which may be a quote
             self.at = (self.at + 2).min(self.text.len());
         }
         let inner = &self.text[start + 1..self.at - 1];
@@ -273,7 +273,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// After an element: says whether the container ends here, or steps over the comma.
+    /// After an element: returns `true` if the container ends here, and otherwise skips the comma.
     fn ends(&mut self, close: u8) -> Result<bool, FingerprintError> {
         self.skip_space();
         if self.eat(close) {

@@ -44,8 +44,8 @@ pub(super) fn read(body: &[u8]) -> Freshness {
     said
 }
 
-/// Says whether the body may say anything at all: a look at the bytes costs a hundredth of reading
-/// them. A name may be written with escapes, too.
+/// Returns `true` if the body may hold hints at all: a scan of the bytes costs a hundredth of
+/// reading them. A name may be written with escapes, too.
 fn may_say(body: &[u8]) -> bool {
     // to prepare a search costs more than to search a short body
     static PARTS: LazyLock<[Finder<'_>; 4]> =
@@ -112,7 +112,7 @@ fn member(name: &str, value: &RawValue) -> Freshness {
 /// How many instances of this runtime in a chain are heard.
 const MOST_INSTANCES: u32 = 8;
 
-/// What only `_meta` says: at most so many instances further up, too.
+/// What only `_meta` states, including that of at most `instances` further up.
 fn meta_member(name: &str, value: &RawValue, instances: u32) -> Freshness {
     let mut said = Freshness::SILENT;
     if name == UPSTREAM_META
@@ -145,7 +145,7 @@ fn word(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Reads milliseconds; less than none is none. What is no number says nothing.
+/// Reads milliseconds; a negative number counts as 0. A value that is not a number is ignored.
 fn millis(value: &RawValue) -> Option<Duration> {
     let number: f64 = serde_json::from_str(value.get()).ok()?;
     if number.is_nan() || number < 1.0 {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 /// What the source of an answer says about its freshness.
 ///
-/// Everything here tightens: it may forbid that an answer is kept, or shorten how long. Nothing here
-/// lengthens what the tool's plan allows, and nothing widens who may be given the answer; that a
-/// source calls its answer public is therefore not even read.
+/// Everything here tightens: it may forbid that an answer is kept, or shorten how long. Nothing
+/// here lengthens what the tool's plan allows, or lets other principals get the answer. A `public`
+/// mark of a source is therefore ignored.
 ///
 /// | place | forbids | shortens | keeps to one principal |
 /// | --- | --- | --- | --- |
@@ -55,12 +55,12 @@ impl Freshness {
     };
 
     /// Reads what a tool result says in its own body: the members `ttlMs` and `cacheScope` of the
-    /// protocol, in the result or in its `_meta`; `cache_hint` in its `_meta`; and what a runtime of
-    /// this kind further up wrote there under [`CACHE_META`], or is found to have written under
+    /// protocol, in the result or in its `_meta`; `cache_hint` in its `_meta`; and what a runtime
+    /// of this kind further up wrote there under [`CACHE_META`], or is found to have written under
     /// [`UPSTREAM_META`](crate::UPSTREAM_META).
     ///
-    /// A member of the wrong type reads as absent, and so does everything in a body that is no JSON
-    /// object: metadata never fails a call.
+    /// A member of the wrong type reads as absent, and so does everything in a body that is not a
+    /// JSON object: metadata never fails a call.
     #[must_use]
     pub fn from_result(body: &[u8]) -> Self {
         hints::read(body)
@@ -78,7 +78,7 @@ impl Freshness {
     }
 
     /// Returns how long the answer may be kept where the plan allows `planned`: never longer than
-    /// that. `None`: it must not be kept. `shared` says whether several principals would get it.
+    /// that. `None`: it must not be kept. `shared` is `true` if several principals would get it.
     #[must_use]
     pub fn lifetime(&self, planned: Duration, shared: bool) -> Option<Duration> {
         if self.no_store || (shared && self.private) {
@@ -91,7 +91,8 @@ impl Freshness {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Returns how long after its lifetime the answer may be given where the operator allows `allowed`.
+    /// Returns how long after its lifetime the answer may be given where the operator allows
+    /// `allowed`.
     #[must_use]
     pub fn stale_window(&self, allowed: Duration, shared: bool) -> Duration {
         match self.no_store || (shared && self.private) {

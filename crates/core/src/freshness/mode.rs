@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 words! {
-    /// What decides how long the results of a server's reads are kept, where neither the operator nor the
-    /// server says it. In configuration: `"learned"` or `"fixed"`.
+    /// What decides how long the results of a server's reads are kept, where neither the operator
+    /// nor the server says it. In configuration: `"learned"` or `"fixed"`.
     #[non_exhaustive]
     FreshnessMode {
-        /// Evidence: results are served for as long as repeated calls almost never had another answer.
-        /// Right for servers of unknown behavior.
+        /// Evidence: results are served for as long as repeated calls almost never had another
+        /// answer. Right for servers of unknown behavior.
         Learned = "learned",
         /// The TTL of the plan. Right where the author of the stack knows the tools. Default.
         Fixed = "fixed",

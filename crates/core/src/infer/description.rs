@@ -26,12 +26,12 @@ pub(super) struct Prose<'l> {
     pub(super) later_reads: bool,
     /// The sentence says that the answer changes by itself: `a random fact`, `the current time`.
     pub(super) drifts: Option<&'static str>,
-    /// The sentence speaks of what waits to be taken.
+    /// The sentence mentions items of a queue.
     pub(super) queued: bool,
 }
 
 impl<'l> Prose<'l> {
-    /// Returns the verb that does most harm.
+    /// Returns the most destructive verb.
     pub(super) fn worst(self) -> Option<&'l Verb> {
         match (self.lead, self.also) {
             (Some(lead), Some(also)) if also.kind > lead.kind => Some(also),
@@ -44,9 +44,9 @@ impl<'l> Prose<'l> {
 const MOST_WORDS: usize = 24;
 /// A negation reaches over this many words: `does not permanently delete`.
 const NEGATED_WORDS: usize = 3;
-/// `Performs a quick web search`: so far may the noun be.
+/// `Performs a quick web search`: the largest distance of the noun.
 const LIGHT_VERB_WORDS: usize = 5;
-/// So many sentences are read for the first that says something.
+/// The most sentences that are read to find the first that says something.
 const MOST_SENTENCES: usize = 3;
 
 /// Phrases that warn of a loss. Each is matched without its first letter, which may be a capital.
@@ -123,7 +123,8 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
                 || matches!(verb.usage, Use::Verb | Use::Prose)
                 || before_roles.has(Role::BeforeVerb)
                 || (light > 0 && verb.kind == VerbKind::Read);
-            // `List, create or close a tab` does all three; `Finds one; starts one if there is none`
+            // `List, create or close a tab` does all three;
+            // `Finds one; starts one if there is none`
             let listed = token.after == Some(',') && lexicon.find_inflected(before).is_some();
             let joined = before_roles.has(Role::Join) || listed;
             let acts = verb.usage == Use::Verb || Roles::of(next).has(Role::AfterVerb);

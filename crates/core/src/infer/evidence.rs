@@ -9,7 +9,7 @@ use super::lexicon::{self, VerbKind, Word};
 use super::volatility::Volatile;
 use crate::{Annotations, Complexity, Field};
 
-/// How firmly a conclusion stands.
+/// How strong a conclusion is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     clippy::exhaustive_enums,
@@ -45,14 +45,14 @@ impl Evidence {
         self.field
     }
 
-    /// Returns how firmly it stands.
+    /// Returns how strong it is.
     #[must_use]
     pub const fn strength(&self) -> Strength {
         self.strength
     }
 
-    /// Says whether it speaks of something taken away for good, and not only added, overwritten or
-    /// changed: `delete`, not `update`. What may do anything may do that too.
+    /// Returns `true` if it means that something is removed for good, and not only added,
+    /// overwritten or changed: `delete`, not `update`. What may do anything may do that too.
     #[must_use]
     pub(crate) fn takes_away(&self) -> bool {
         match &self.reason {
@@ -77,7 +77,7 @@ impl Evidence {
         }
     }
 
-    /// Says whether it rests on more than the kind of verb, which other tools share.
+    /// Returns `true` if it rests on more than the kind of verb, which other tools share.
     pub(super) const fn is_of_this_tool_alone(&self) -> bool {
         matches!(
             self.reason,
@@ -88,7 +88,7 @@ impl Evidence {
         )
     }
 
-    /// Says whether nothing speaks for it but that nothing speaks against it.
+    /// Returns `true` if its only support is that nothing contradicts it.
     pub(super) fn is_default(&self) -> bool {
         self.reason == Reason::MayReachOut
     }
@@ -106,7 +106,7 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// The rules that can decide, each with its word. Text is made only when somebody asks.
+/// The rules that can decide, each with its word. The text is only built on demand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
     /// The first word of the name is this verb.
@@ -121,7 +121,7 @@ pub(super) enum Reason {
     DescriptionWarns(&'static str),
     /// Nothing says that the tool stays at home.
     MayReachOut,
-    /// The name or the description speaks of what lies outside.
+    /// The name or the description mentions something outside of the server.
     ReachesOut(&'static str),
     /// An argument of it may be this verb.
     Chooses(Word),
@@ -133,7 +133,7 @@ pub(super) enum Reason {
     Agrees(&'static str),
     /// Most other tools of the server seem to meet an open world.
     SiblingsReachOut,
-    /// Most other tools of the server that declare it say so.
+    /// Most other tools of the server that declare it agree.
     Siblings,
     /// Concluded from read-only.
     ReadsOnly,

@@ -1,7 +1,7 @@
 //! The verbs, and what calling a tool by one of them means.
 //!
-//! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another meaning,
-//! with [`Lexicon::with`].
+//! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another
+//! meaning, with [`Lexicon::with`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -78,22 +78,22 @@ impl Verb {
         self.word.as_str() == word
     }
 
-    /// Says whether the verb hands something over, unless it puts it somewhere: `download`.
+    /// Returns `true` if the verb hands something over, unless it puts it somewhere: `download`.
     pub(super) fn hands_over(&self) -> bool {
         Roles::of(self.word.as_str()).has(Role::HandsOver)
     }
 
-    /// Says whether the verb looks something up: `get`.
+    /// Returns `true` if the verb looks something up: `get`.
     pub(super) fn retrieves(&self) -> bool {
         Roles::of(self.word.as_str()).has(Role::Retrieves)
     }
 
-    /// Says whether a verb that hands over must say so, since it may as well put it somewhere.
+    /// Returns `true` if a verb that hands over must say so, since it may as well put it somewhere.
     pub(super) fn fetches_home(&self) -> bool {
         Roles::of(self.word.as_str()).has(Role::FetchesHome)
     }
 
-    /// Says whether the verb leaves to the next words what is done: `runs a search`.
+    /// Returns `true` if the verb leaves to the next words what is done: `runs a search`.
     pub(super) fn is_run(&self) -> bool {
         Roles::of(self.word.as_str()).has(Role::Runs)
     }
@@ -130,7 +130,7 @@ impl fmt::Display for InvalidWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is no single word: expected letters only, in the base form (`void`, not `voids`)",
+            "{:?} is not a single word: expected letters only, in the base form (`void`, not `voids`)",
             self.word
         )
     }
@@ -212,8 +212,8 @@ impl Lexicon {
         self.verbs.get(&lower(word))
     }
 
-    /// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that is
-    /// an adjective more often than not.
+    /// Finds a word as prose has it: `delete`, `deletes`, `deleting`. Not `deleted`: in prose that
+    /// is an adjective more often than not.
     pub(super) fn find_inflected(&self, word: &str) -> Option<&Verb> {
         if let Some(verb) = self.find_base(word) {
             return Some(verb);
@@ -237,7 +237,7 @@ impl Lexicon {
             .or_else(|| stem("es").and_then(|base| self.find_base(base)))
     }
 
-    /// Says whether a word of prose names a reading: `search`, `aggregation`.
+    /// Returns `true` if a word of prose names a reading: `search`, `aggregation`.
     pub(super) fn is_read_noun(&self, word: &str) -> bool {
         let noun = || {
             let at = word.len().checked_sub("ion".len())?;
@@ -268,8 +268,8 @@ pub(crate) fn is_join(word: &str) -> bool {
     Roles::of(word).has(Role::Join)
 }
 
-/// Says whether what the verb is about is gone afterwards. An added word is not looked up: it is
-/// taken for the worse.
+/// Returns `true` if what the verb is about is gone afterwards. An added word is not looked up: it
+/// is taken for the worse.
 pub(super) fn takes_away(word: &Word) -> bool {
     match word {
         Word::Listed(word) => {
@@ -286,12 +286,12 @@ pub(crate) fn is_filler(word: &str) -> bool {
     Roles::of(word).has(Role::Filler)
 }
 
-/// Says whether a word before a verb adds nothing to it: `take_screenshot`.
+/// Returns `true` if a word before a verb adds nothing to it: `take_screenshot`.
 pub(super) fn is_light(word: &str) -> bool {
     Roles::of(word).has(Role::Light)
 }
 
-/// Says whether a word ends as a verb that has become a noun does: `listing`.
+/// Returns `true` if a word ends as a verb that has become a noun does: `listing`.
 pub(super) fn is_gerund(word: &str) -> bool {
     word.len()
         .checked_sub("ing".len())
@@ -299,7 +299,7 @@ pub(super) fn is_gerund(word: &str) -> bool {
         .is_some_and(|ending| ending.eq_ignore_ascii_case("ing"))
 }
 
-/// Says whether the word after a verb turns it into another: `check_in`, `get_rid_of`.
+/// Returns `true` if the word after a verb turns it into another: `check_in`, `get_rid_of`.
 pub(super) fn is_turned(word: &str, next: &str) -> bool {
     words::list("turned")
         .iter()

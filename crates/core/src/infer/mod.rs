@@ -1,43 +1,27 @@
-//! Filling gaps: what a tool's name and description say about it.
+//! Inference: hints from a tool's name and description.
 //!
-//! Few servers declare hints, and a runtime that needs them for every decision would be useless
-//! without. So gaps are filled by reading what is there: the name, the first sentence of the
-//! description, the names of arguments. That is guessing, and a wrong guess is not equally bad both ways. Calling a read a
-//! write costs a cache hit. Calling a write a read repeats a payment. Hence the asymmetry that
-//! everything here serves: **a conclusion that tightens may be weak, one that relaxes must be
-//! strong.** Each conclusion therefore carries its [`Strength`] and its reason
-//! ([`Evidence`]); [`resolve`](crate::resolve) decides what counts.
+//! Few servers declare hints, so gaps are filled from the name, the first sentence of the
+//! description and the names of arguments. This is a guess, and wrong guesses differ in cost. A
+//! read taken for a write costs a cache hit. A write taken for a read repeats a payment. Hence the
+//! rule of this module: **a conclusion that tightens may be weak, one that relaxes must be
+//! strong.** Each conclusion carries its [`Strength`] and its reason ([`Evidence`]);
+//! [`resolve`](crate::resolve) decides what counts.
 //!
-//! There are two [rule sets](RuleSet):
+//! - [`RuleSet::Standard`] reads the *leading verb of the name*. It splits the name into words in
+//!   any style, removes the server's own prefix, and looks up the first verb of a lexicon. Reasons
+//!   for doubt turn strong into weak, or a read into a write: a later write verb
+//!   (`search_and_delete`), a lead that is as often a noun (`log_add`), a description that begins
+//!   with another kind of verb. It ignores read verbs in the rest of the description, because on
+//!   published tools those make writes look like reads.
+//! - [`RuleSet::Neurolink`] applies the published keyword rules of NeuroLink, for users who migrate
+//!   from it and want the same answers, right or wrong.
 //!
-//! - [`Standard`](RuleSet::Standard) reads the *leading verb of the name*. The name is split into
-//!   words whatever its style, the server's own prefix is taken off, and the first verb of a
-//!   lexicon decides. It looks for reasons to doubt itself: a later write verb
-//!   (`search_and_delete`), a lead that is a noun as often as a verb (`log_add`), a description
-//!   that begins with another kind of verb. Any of them turns strong into weak, or a read into a
-//!   write. Words in the rest of the description are not searched for read verbs: on published
-//!   tools that is what makes writes look like reads.
-//! - [`Neurolink`](RuleSet::Neurolink) applies the published keyword rules of NeuroLink, for those
-//!   who move from it and want the same answers, right or wrong.
+//! Some reads answer differently each time without a write. For them there is a [`Volatility`]
+//! instead of a hint, and their answers are never cached.
 //!
-//! Some reads answer differently each time though nobody wrote: that is no hint, but a
-//! [`Volatility`], and answers of such tools are never kept.
-//!
-//! Inference is deterministic, and depends on neither the locale nor a clock. What a tool reads or
-//! changes is concluded from that tool alone; the other tools of its server have a say in what the
-//! server means by an open world and by destructive ([`Inference::infer_all`]).
-//!
-//! ```
-//! use callward_core::infer::{RuleSet, Strength, Subject};
-//! use callward_core::Field;
-//!
-//! let subject = Subject::new("deleteUser").with_description("Deletes a user for good.");
-//! let inferred = RuleSet::Standard.infer(&subject);
-//! assert_eq!(inferred.annotations().destructive_hint, Some(true));
-//!
-//! let why = inferred.evidence(Field::Destructive).map(|e| (e.strength(), e.reason()));
-//! assert_eq!(why, Some((Strength::Strong, "the name leads with `delete`".into())));
-//! ```
+//! Inference is deterministic and depends on neither the locale nor a clock. What a tool reads or
+//! changes is concluded from that tool alone; other tools of its server only show what the server
+//! means by an open world and by destructive ([`Inference::infer_all`]).
 
 mod description;
 mod evidence;
@@ -82,6 +66,18 @@ impl RuleSet {
     /// Draws conclusions about one tool, by these rules and the standard words.
     ///
     /// Never fails: a missing description is an empty one.
+    ///
+    /// ```
+    /// use callward_core::infer::{RuleSet, Strength, Subject};
+    /// use callward_core::Field;
+    ///
+    /// let subject = Subject::new("deleteUser").with_description("Deletes a user for good.");
+    /// let inferred = RuleSet::Standard.infer(&subject);
+    /// assert_eq!(inferred.annotations().destructive_hint, Some(true));
+    ///
+    /// let why = inferred.evidence(Field::Destructive).map(|e| (e.strength(), e.reason()));
+    /// assert_eq!(why, Some((Strength::Strong, "the name leads with `delete`".into())));
+    /// ```
     #[must_use]
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
         Inference::new(self).infer(subject)

@@ -43,7 +43,8 @@ struct Reader<'a> {
 }
 
 impl<'a, 'l> Readers<'a, 'l> {
-    /// Takes the name of the set, and those of its tools that only read, in the order they are listed.
+    /// Takes the name of the set, and those of its tools that only read, in the order they are
+    /// listed.
     pub fn new(set: &str, names: impl IntoIterator<Item = &'a str>, lexicon: &'l Lexicon) -> Self {
         let mut by_thing: HashMap<Thing, Vec<Reader<'a>>> = HashMap::new();
         for name in names {
@@ -123,7 +124,8 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// The thing itself, where a name says that it asks for what is known of it: `get_order_details`.
+    /// The thing itself, where a name says that it asks for what is known of it:
+    /// `get_order_details`.
     fn plain(mut self) -> Thing {
         let about = |word: &String| {
             Roles::of(word).has(Role::ReadingNoun) || ABOUT.split(' ').any(|about| about == word)
@@ -175,10 +177,11 @@ fn one(word: &str) -> String {
 /// After a change of something known: what shows that one thing comes first.
 const ONE_FIRST: &str = "get read fetch retrieve show view describe inspect find list search query \
      lookup check browse";
-/// After something was added whose name nobody knows: what shows them all comes first.
+/// After an addition whose name is unknown: tools that show everything come first.
 const MANY_FIRST: &str = "list find search query browse get read fetch retrieve show view describe \
      inspect lookup check";
-/// Last words of a reading name that are not part of what it reads, beside those that inference knows.
+/// Last words of a reading name that are not part of what it reads, beside those that inference
+/// knows.
 const ABOUT: &str = "all by content id record state status";
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What the tools of one server show about each other.
 //!
 //! Whether a world is open is a matter of the server, and so is what its author calls destructive;
-//! one tool shows little of either. What most tools of a server declare, its author means for the one
-//! he forgot. Where none declares it, half of the tools that stay at home speak for the others.
+//! one tool shows little of either. What most tools of a server declare, its author means for the
+//! one he forgot. Where none declares it, half of the tools that stay at home speak for the others.
 //!
 //! All of this is weak evidence. It tightens, and it takes back what the kind of verb alone let
-//! suspect: where the other updates of a server declare that they destroy nothing, one that is silent
-//! is not taken to. What one tool itself says or warns of stands. One thing is relaxed: a world that
-//! all of several tools declare closed.
+//! suspect: where the other updates of a server declare that they destroy nothing, one that is
+//! silent is not taken to. What one tool itself says or warns of stands. One thing is relaxed: a
+//! world that all of several tools declare closed.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use super::lexicon::VerbKind;
 use super::{Inferred, Strength, Subject};
 use crate::{Annotations, Field};
 
-/// So many tools with verbs of one kind show what their author means by a hint.
+/// How many tools with verbs of one kind show what their author means by a hint.
 const ENOUGH: u32 = 3;
 /// The world is open or closed for a whole server as a rule, so that one tool shows it.
 const FEW: u32 = 1;
 /// Of fewer tools, half says little.
 const FEW_TOOLS: usize = 3;
 
-/// Makes the tools of a server agree about their world, which is mostly the same for all of them: at
-/// home if at least half show a sign of home and none of the web, open otherwise. A word of the web
-/// still counts for its own tool.
+/// Makes the tools of a server agree about their world, which is mostly the same for all of them:
+/// at home if at least half show a sign of home and none of the web, open otherwise. A word that
+/// names the web still counts for its own tool.
 pub(super) fn share_the_world(all: &mut [Inferred]) {
     if all.len() < FEW_TOOLS {
         return;
@@ -108,7 +108,8 @@ impl Habits {
             inferred.drop_hint(Field::Destructive);
             inferred.destructive(destructive, weak, Reason::Siblings);
         }
-        // to repeat a write takes more than the word of its neighbours: only the stricter habit counts
+        // a retry of a write needs more than the hints of its neighbours: only the stricter habit
+        // counts
         if kind == VerbKind::Set && settled(&self.idempotent) == Some(false) {
             inferred.drop_hint(Field::Idempotent);
             inferred.idempotent(false, weak, Reason::Siblings);
@@ -137,7 +138,7 @@ impl Habit {
         (self.yes + self.no >= enough && self.yes != self.no).then_some(self.yes > self.no)
     }
 
-    /// Says whether enough declare it, and all of them the same.
+    /// Returns `true` if enough declare it, and all of them the same.
     const fn is_unanimous(self) -> bool {
         self.yes + self.no >= ENOUGH && (self.yes == 0 || self.no == 0)
     }

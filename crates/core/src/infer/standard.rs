@@ -1,18 +1,18 @@
 //! Our rules: the leading verb of the name, and the reasons to doubt it.
 //!
-//! In prose: take the server's name off the tool's, find the first verb, and believe it firmly if it
-//! leads and is only ever a verb, or if the description begins with one of the same kind. A later
-//! write verb outweighs a read, and outweighs a lead that may be a noun. A description that begins
-//! with a write verb outweighs a name that reads. Where a name has verbs of both sorts, or one that
-//! may be a noun, a description that begins with a reading verb settles it. Without a verb in the name
-//! the description alone decides, and firmly only if its first word reads. An argument that chooses
-//! between reading and writing, holds a program, or names the place where the result goes, outweighs
-//! them all.
+//! In prose: remove the server's name from the tool's, find the first verb, and take it as strong
+//! evidence if it leads and is only ever a verb, or if the description begins with one of the same
+//! kind. A later write verb outweighs a read, and outweighs a lead that may be a noun. A
+//! description that begins with a write verb outweighs a name that reads. Where a name has verbs of
+//! both sorts, or one that may be a noun, a description that begins with a reading verb settles it.
+//! Without a verb in the name the description alone decides, and firmly only if its first word
+//! reads. An argument that chooses between reading and writing, holds a program, or names the place
+//! where the result goes, outweighs them all.
 //!
-//! Every verb that does more than add may lose something, so it makes a weak destructive hint: that is
-//! what the specification means by destructive, and what it takes for granted of a silent tool. It
-//! costs a question where nobody declared anything; one declared `destructiveHint: false` takes it
-//! back, since weak evidence contradicts nobody.
+//! Every verb that does more than add may lose something, so it makes a weak destructive hint: that
+//! is what the specification means by destructive, and what it takes for granted of a silent tool.
+//! It costs a confirmation where nothing is declared; a declared `destructiveHint: false` overrides
+//! it, since weak evidence contradicts no declared hint.
 
 use super::description::{self, Prose};
 use super::lexicon::{self, Lexicon, Roles, VerbKind};

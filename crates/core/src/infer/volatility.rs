@@ -6,16 +6,16 @@ words! {
     /// Why the answer to a read must be fresh.
     #[non_exhaustive]
     Volatility {
-        /// It reads what changes by itself: a clock, a random source, the progress of a job. Reading
-        /// again does no harm, but an answer kept is a wrong one.
+        /// It reads what changes by itself: a clock, a random source, the progress of a job.
+        /// Reading again is harmless, but a cached answer is wrong.
         Clock = "clock",
-        /// Each call moves on: the next page, the next message. Reading again skips something, so that
-        /// a call that may have run is not repeated either.
+        /// Each call moves on: the next page, the next message. Reading again skips something, so a
+        /// call that may have run is not retried either.
         Cursor = "cursor",
     }
 }
 
-/// A read whose answer must be fresh, and what says so.
+/// A read whose answer must be fresh, and the evidence for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Volatile {
@@ -30,7 +30,7 @@ impl Volatile {
         Self { volatility, word }
     }
 
-    /// Says whether each call moves on.
+    /// Returns `true` if each call moves on.
     #[must_use]
     pub const fn moves_on(&self) -> bool {
         matches!(self.volatility, Volatility::Cursor)

@@ -1,4 +1,4 @@
-//! Splitting a name into its words, whatever its style.
+//! Splitting a name of any style into its words.
 
 use smallvec::SmallVec;
 
@@ -40,7 +40,7 @@ fn push<'a>(words: &mut Words<'a>, name: &'a str, start: usize, end: usize) {
     }
 }
 
-/// Says whether two words are the same but for ASCII case.
+/// Returns `true` if two words are the same but for ASCII case.
 pub(crate) fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
 }

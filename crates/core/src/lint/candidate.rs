@@ -35,8 +35,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Adds the whole definition as listed, a JSON object. Its `annotations` are read as they stand,
-    /// also where they cannot be used.
+    /// Adds the whole definition as listed, a JSON object. Its `annotations` are read as they
+    /// stand, also where they cannot be used.
     #[must_use]
     pub const fn with_definition(mut self, definition: &'a RawValue) -> Self {
         self.definition = Some(definition);

@@ -13,12 +13,12 @@ words! {
         Info = "info",
         /// Some client or runtime will probably not do what the author means.
         Warning = "warning",
-        /// It is wrong whatever the author means.
+        /// It is wrong in any case.
         Error = "error",
     }
 }
 
-/// A name that is no [`Code`].
+/// A name that is not a [`Code`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownCode {
     name: String,
@@ -89,10 +89,10 @@ codes! {
     /// disagree about which one counts; if it is one that Callward reads, it refuses the tool.
     GivenTwice = "given-twice", Error,
         "a hint or another member of the tool is given twice";
-    /// A field of `annotations` is nearly a known hint, such as `readonlyHint`. Nobody reads it.
+    /// A field of `annotations` is nearly a known hint, such as `readonlyHint`. No client reads it.
     MisspelledHint = "misspelled-hint", Error,
-        "a field of annotations is nearly a known hint, so nobody reads it";
-    /// A hint stands beside `annotations` instead of in it. Nobody reads it.
+        "a field of annotations is nearly a known hint, so no client reads it";
+    /// A hint stands beside `annotations` instead of in it. No client reads it.
     MisplacedHint = "misplaced-hint", Error,
         "a hint stands beside annotations instead of in it";
     /// A number is negative, infinite or not a number. Callward refuses the tool.
@@ -101,15 +101,15 @@ codes! {
     /// A tag is empty or white space. Callward refuses the tool.
     BlankTag = "blank-tag", Error,
         "a tag is empty or white space";
-    /// A server lists two tools of one name. Which one a call reaches is anybody's guess.
+    /// A server lists two tools of one name. It is undefined which one a call reaches.
     DuplicateName = "duplicate-name", Error,
         "two tools of one server have the same name";
     /// `readOnlyHint` is true, and the name, or the name together with the description, firmly says
     /// that the tool writes.
     ReadOnlyWrites = "read-only-writes", Warning,
         "readOnlyHint is true, but the tool writes by its name";
-    /// `readOnlyHint` is true, and an argument decides whether the tool writes: an `action` that may
-    /// be `delete`, or a free `sql`.
+    /// `readOnlyHint` is true, and an argument decides whether the tool writes: an `action` that
+    /// may be `delete`, or a free `sql`.
     ReadOnlyByArgument = "read-only-by-argument", Warning,
         "readOnlyHint is true, but an argument may make it write";
     /// `destructiveHint` is false, and name or description firmly say that the tool destroys.
@@ -162,9 +162,9 @@ codes! {
     /// `openWorldHint` is false, and the tool takes a URL.
     ClosedWorldUrl = "closed-world-url", Info,
         "openWorldHint is false, but the tool takes a URL";
-    /// Neither `readOnlyHint` nor the name says whether the tool reads or writes.
+    /// Neither `readOnlyHint` nor the name shows whether the tool reads or writes.
     UnclearName = "unclear-name", Info,
-        "neither readOnlyHint nor the name says whether the tool writes";
+        "neither readOnlyHint nor the name shows whether the tool writes";
     /// The description has fewer than three words.
     ShortDescription = "short-description", Info,
         "the description has fewer than three words";

@@ -1,7 +1,7 @@
 //! Hints that are not there.
 //!
-//! One question at a time: who has not said whether the tool writes is not asked what kind of write
-//! it is.
+//! One question at a time: an author who has not stated if the tool writes is not asked what kind
+//! of write it is.
 
 use super::candidate::Case;
 use super::{Code, Notes};

@@ -1,18 +1,17 @@
-//! What an author should look at before others rely on the hints.
+//! Lints: what an author should look at before clients rely on the hints.
 //!
-//! [`check`] reads tools as their server lists them and finds hints that are missing, contradict
-//! each other or the tool's own words, mean nothing or are spelled so that nobody reads them; and
-//! names that mislead. Each [`Finding`] has a stable [`Code`], a [`Severity`], the value that is wrong
-//! and what to do about it.
+//! [`check`] reads tools as their server lists them. It finds hints that are missing, meaningless
+//! or misspelled, hints that contradict each other or the tool's description, and misleading names.
+//! Each [`Finding`] has a stable [`Code`], a [`Severity`], the wrong value and a remedy.
 //!
-//! **Rule.** An *error* is wrong whatever the author means. A *warning* will probably make some client
-//! or runtime act otherwise than the author means; it contradicts a declared hint only on the strong
-//! evidence that [`resolve`](crate::resolve) demands too. Everything else is *info*. What the author
-//! knows better cannot be seen from here, so any code may be silenced by who calls.
+//! **Rule.** An *error* is wrong in any case. A *warning* will probably make a client or runtime
+//! misread the author; it contradicts a declared hint only on the strong evidence that
+//! [`resolve`](crate::resolve) demands too. Everything else is *info*. An author may know better,
+//! so callers can silence any code.
 //!
 //! ```
 //! use callward_core::Subject;
-//! use callward_core::lint::{Candidate, Code, Severity, check};
+//! use callward_core::lint::{Candidate, Code, check};
 //!
 //! let listed = serde_json::from_str(
 //!     r#"{"name": "delete_user", "description": "Deletes a user for good.",
@@ -21,7 +20,6 @@
 //! let subject = Subject::new("delete_user").with_description("Deletes a user for good.");
 //! let findings = check(&[Candidate::new(subject).with_definition(listed)]);
 //! assert_eq!(findings[0].code, Code::ReadOnlyDestroys);
-//! assert_eq!(findings[0].severity, Severity::Error);
 //! assert_eq!(findings[0].message, "true, but the name leads with `delete`");
 //! # Ok::<(), serde_json::Error>(())
 //! ```
@@ -49,7 +47,8 @@ pub use stateful::looks_stateful;
 
 use candidate::Case;
 
-/// Looks at the tools of one server, or of several: those of one server are compared with each other.
+/// Looks at the tools of one server, or of several: those of one server are compared with each
+/// other.
 ///
 /// Findings come in the order of the tools, and for each tool the worst first.
 #[must_use]

@@ -107,8 +107,8 @@ fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     }
 }
 
-/// Says whether the very first word of a description writes. Further on in the sentence a verb may be
-/// what the caller does: `Before you edit a file, check it`.
+/// Returns `true` if the very first word of a description writes. Further on in the sentence a verb
+/// may be what the caller does: `Before you edit a file, check it`.
 fn opens_with_write(description: Option<&str>) -> bool {
     let first = description
         .unwrap_or("")

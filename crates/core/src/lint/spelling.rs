@@ -1,4 +1,4 @@
-//! Hints as they are written: names nobody reads, and values nobody can.
+//! Hints as they are written: names that no client reads, and values that none can read.
 
 use std::borrow::Cow;
 
@@ -118,7 +118,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
                 Code::MisplacedHint,
                 name,
                 format!(
-                    "{} stands beside `annotations`, where nobody reads it",
+                    "{} stands beside `annotations`, where no client reads it",
                     shown(value)
                 ),
                 "move it into `annotations`",
@@ -155,7 +155,7 @@ fn unknown(name: &str, value: &Value, notes: &mut Notes<'_, '_>) {
         notes.add(
             Code::MisspelledHint,
             name.to_owned(),
-            format!("{} is read by nobody under this name", shown(value)),
+            format!("{} is not read by any client under this name", shown(value)),
             format!("write `{field}`"),
         );
     }
@@ -195,7 +195,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl Shape {
-    /// Says whether a value may be read; `null` is as good as none.
+    /// Returns `true` if a value can be read; `null` counts as absent.
     fn fits(self, value: &Value) -> bool {
         match (self, value) {
             (_, Value::Null)

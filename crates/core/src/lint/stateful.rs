@@ -11,15 +11,15 @@ const HELD: &str = "browser cursor debugger kernel navigate repl screenshot sequ
      terminal thinking thought viewport";
 /// Words of what may be held, and may as well be a thing to read like any other.
 const HOLDABLE: &str = "connection page process session shell tab transaction window workspace";
-/// Verbs that take hold of something for the calls that follow, or let go of it.
+/// Verbs that acquire something for later calls, or release it.
 const HOLDING: &str = "activate attach begin close commit connect detach disconnect end focus open \
      resume rollback select start stop switch terminate use";
 
-/// Says whether a server with these tools seems to keep state for each client; returns the place of the
+/// Detects a server that seems to keep state for each client. Returns the index of the
 /// tool that shows it first, and the word that does.
 ///
-/// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take hold
-/// of one noun, such as `open_page` and `close_page`.
+/// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take
+/// hold of one noun, such as `open_page` and `close_page`.
 #[must_use]
 pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
     evidence(tools.iter().map(|tool| tool.name().as_str()))
@@ -86,7 +86,7 @@ fn evidence<'a>(names: impl Iterator<Item = &'a str>) -> Option<(usize, &'static
     None
 }
 
-/// Says whether a word is this one, or its plural.
+/// Returns `true` if a word is this one, or its plural.
 fn is_form_of(word: &str, known: &str) -> bool {
     same(word, known)
         || word

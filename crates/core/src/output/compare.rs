@@ -14,16 +14,17 @@ use crate::{Fingerprint, FingerprintKey};
 const BESIDE: [&str; 5] = ["_meta", "cacheScope", "isError", "resultType", "ttlMs"];
 
 impl ToolOutput {
-    /// Says whether two answers say the same, whatever stands in their `_meta`. White space and the
-    /// order of members do not count; text is compared as text, and numbers exactly.
+    /// Returns whether two answers have the same content, ignoring their `_meta`. White space and
+    /// the order of members do not count; text is compared as text, and numbers exactly.
     ///
-    /// `None` if it cannot be told: one has a member twice, say.
+    /// `None` if they cannot be compared: one has a duplicate member, say.
     ///
     /// ```
     /// use callward_core::ToolOutput;
     ///
     /// let a = ToolOutput::from_json(r#"{"structuredContent":{"a":1,"b":2},"content":[]}"#)?;
-    /// let b = ToolOutput::from_json(r#"{"content":[], "structuredContent":{"b":2,"a":1},"_meta":{}}"#)?;
+    /// let b = r#"{"content":[], "structuredContent":{"b":2,"a":1},"_meta":{}}"#;
+    /// let b = ToolOutput::from_json(b)?;
     /// assert_eq!(a.says_the_same(&b), Some(true));
     /// # Ok::<(), callward_core::InvalidOutput>(())
     /// ```
@@ -40,8 +41,8 @@ impl ToolOutput {
     }
 
     /// Returns a digest that two answers share exactly if they [say the same](Self::says_the_same);
-    /// `None` for an answer that cannot be compared with others. It is the same in every process, and
-    /// meant for comparison only: it is no secret.
+    /// `None` for an answer that cannot be compared with others. It is the same in every process,
+    /// and meant for comparison only: it is not a secret.
     #[must_use]
     pub fn answer_digest(&self) -> Option<u128> {
         let key = FingerprintKey::fixed();

@@ -1,4 +1,5 @@
-//! Adding to an answer's `_meta` without touching another byte, and keeping what others wrote there apart.
+//! Adding to an answer's `_meta` without touching another byte, and keeping what others wrote there
+//! apart.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -12,20 +13,20 @@ use smallvec::SmallVec;
 use super::{InvalidOutput, ToolOutput};
 use crate::members::{Members, Text};
 
-/// Under which key what a server sent under keys of ours is found: in the `_meta` of a result, and in
-/// the `data` of an error.
+/// The key under which members are moved that a server sent under keys of this runtime: in the
+/// `_meta` of a result, and in the `data` of an error.
 pub const UPSTREAM_META: &str = "io.callward/upstream";
 
-/// Says whether a key of a `_meta` is one that only this runtime writes for clients.
+/// Returns `true` if a key of a `_meta` is one that only this runtime writes for clients.
 #[must_use]
 pub fn is_our_meta(key: &str) -> bool {
     key.starts_with("io.callward/")
 }
 
 impl ToolOutput {
-    /// Returns a copy of the answer with one more member in its `_meta`; every other byte stays as it
-    /// is. A member of that name is replaced, and so is a `_meta` that is no object. Where a name is
-    /// given twice, the last one counts, as most parsers have it.
+    /// Returns a copy of the answer with one more member in its `_meta`; every other byte stays as
+    /// it is. A member of that name is replaced, and so is a `_meta` that is not an object. Where a
+    /// name is given twice, the last one counts, as most parsers have it.
     ///
     /// ```
     /// use callward_core::ToolOutput;
@@ -63,9 +64,10 @@ impl ToolOutput {
         Ok(self.with_body(body))
     }
 
-    /// Moves what a server wrote into the `_meta` under keys of ours to [`UPSTREAM_META`], so that what a
-    /// client finds under them is ours. What such members say of freshness counts
-    /// [there too](crate::Freshness::from_result). Every other byte stays as it is outside of that `_meta`.
+    /// Moves what a server wrote into the `_meta` under keys of ours to [`UPSTREAM_META`], so that
+    /// what a client finds under them is ours. What such members say of freshness counts
+    /// [there too](crate::Freshness::from_result). Every other byte stays as it is outside of that
+    /// `_meta`.
     ///
     /// # Errors
     ///
@@ -78,8 +80,8 @@ impl ToolOutput {
     }
 }
 
-/// Moves the members under keys of ours in the `_meta` of an object to [`UPSTREAM_META`] there; nothing
-/// if there are none. Every other byte stays as it is outside of that `_meta`.
+/// Moves the members under keys of ours in the `_meta` of an object to [`UPSTREAM_META`] there;
+/// nothing if there are none. Every other byte stays as it is outside of that `_meta`.
 ///
 /// # Errors
 ///
@@ -106,8 +108,8 @@ pub fn nest_ours(whole: &[u8]) -> serde_json::Result<Option<Bytes>> {
     Ok(Some(out.freeze()))
 }
 
-/// Says whether keys of ours may be in a body: a look at the bytes costs a hundredth of reading them. A
-/// name may be written with escapes, too.
+/// Returns `true` if a body may contain keys of this runtime: a scan of the bytes costs a hundredth
+/// of reading them. A name may be written with escapes, too.
 fn may_have_ours(body: &[u8]) -> bool {
     static PARTS: LazyLock<[Finder<'_>; 2]> =
         LazyLock::new(|| ["io.callward", "\\u"].map(Finder::new));

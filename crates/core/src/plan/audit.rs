@@ -15,15 +15,15 @@ use crate::{Annotations, Effect, Profile, SecurityLevel};
 /// | `securityLevel: internal` | partial: the tool, the time, how it ended |
 /// | anything else | none: metrics only |
 ///
-/// Hints can only add to what the effect asks for. A profile may demand a full record of each call into an open world besides
-/// ([`Profile::audit_open_world`](crate::Profile::audit_open_world)).
+/// Hints can only add to what the effect asks for. A profile may demand a full record of each call
+/// into an open world besides ([`Profile::audit_open_world`](crate::Profile::audit_open_world)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct AuditRule {
     /// How much is written down.
     pub level: AuditLevel,
-    /// The call may meet things outside its server's control (`openWorldHint`): its record, if there
-    /// is one, belongs in a file of its own.
+    /// The call may meet things outside its server's control (`openWorldHint`): its record, if
+    /// there is one, belongs in a file of its own.
     pub open_world: bool,
 }
 
@@ -61,7 +61,8 @@ words! {
         None = "none",
         /// That the tool was called, when, and how the call ended.
         Partial = "partial",
-        /// Everything: also on whose behalf, with which arguments, what was decided, and the result.
+        /// Everything: also on whose behalf, with which arguments, what was decided, and the
+        /// result.
         Full = "full",
     } default None
 }
@@ -85,7 +86,7 @@ impl AuditRule {
         Self { level, open_world }
     }
 
-    /// Says whether a call leaves a record at all.
+    /// Returns `true` if a call leaves a record at all.
     #[must_use]
     pub const fn is_recorded(self) -> bool {
         !matches!(self.level, AuditLevel::None)

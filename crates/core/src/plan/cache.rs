@@ -41,7 +41,7 @@ pub enum CacheRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Lifetime {
-    /// The operator states the TTL for the tool, whatever the server says.
+    /// The operator states the TTL for the tool. It overrides the server's.
     Stated,
     /// The TTL. The server may shorten it.
     #[default]

@@ -43,7 +43,7 @@ impl CallPlan {
             }
             Effect::Mutating | Effect::Destructive => RetryRule::Never,
         };
-        // what moves on moves on again, whatever else is said of it
+        // a cursor moves on with each call, whatever other hints say
         let retry = match retry {
             RetryRule::Safe if moves_on => RetryRule::OnlyUnsent,
             rule => rule,
@@ -287,16 +287,16 @@ mod tests {
             (delete.effect, delete.retry, delete.confirm),
             (Effect::Destructive, RetryRule::Never, ConfirmRule::Ask)
         );
-        let told = plan_under(&mcpgate, |h| {
+        let audited = plan_under(&mcpgate, |h| {
             h.audit_required = Some(true);
             h.open_world_hint = Some(false);
         });
-        assert_eq!(told.audit.level, AuditLevel::Full);
-        assert!(told.audit.open_world, "every category is open");
+        assert_eq!(audited.audit.level, AuditLevel::Full);
+        assert!(audited.audit.open_world, "every category is open");
     }
 
     #[test]
-    fn epd_repeats_what_is_idempotent_even_if_it_destroys_and_asks_all_the_same() {
+    fn epd_retries_idempotent_calls_that_destroy_and_still_asks_first() {
         let cancel = plan_under(&Profile::epd(), |h| {
             h.destructive_hint = Some(true);
             h.idempotent_hint = Some(true);
@@ -312,14 +312,14 @@ mod tests {
     #[test]
     fn calls_into_an_open_world_are_recorded_apart() {
         let open: fn(&mut Annotations) = |h| h.open_world_hint = Some(true);
-        let told = |plan: CallPlan| (plan.audit.level, plan.audit.open_world);
-        let epd = |change: fn(&mut Annotations)| told(plan_under(&Profile::epd(), change));
+        let audit = |plan: CallPlan| (plan.audit.level, plan.audit.open_world);
+        let epd = |change: fn(&mut Annotations)| audit(plan_under(&Profile::epd(), change));
         assert_eq!(epd(open), (AuditLevel::Full, true));
         assert_eq!(epd(|_| ()), (AuditLevel::None, false));
-        // Elsewhere only what is recorded anyway is told apart.
-        assert_eq!(told(plan(open)), (AuditLevel::None, true));
+        // Elsewhere only calls that are recorded anyway differ.
+        assert_eq!(audit(plan(open)), (AuditLevel::None, true));
         let required = |h: &mut Annotations| h.audit_required = Some(true);
-        assert_eq!(told(plan(required)), (AuditLevel::Full, false));
+        assert_eq!(audit(plan(required)), (AuditLevel::Full, false));
         let both = plan(|h| {
             open(h);
             required(h);

@@ -39,7 +39,8 @@ pub use self::route::RouteRule;
 ///
 /// let mut hints = Annotations::default();
 /// hints.destructive_hint = Some(true);
-/// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
+/// let resolved = Resolved::from_single(hints, Source::Operator);
+/// let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// assert_eq!(plan.effect, Effect::Destructive);
 /// assert_eq!(plan.route.min_weight, Some(50));
 /// println!("{plan}");
@@ -53,7 +54,8 @@ pub use self::route::RouteRule;
 /// ```
 /// # use callward_core::{Annotations, CallPlan, Profile, Resolved, Source};
 /// let hints = Annotations::default().with_idempotent(true);
-/// let plan = CallPlan::derive(&Resolved::from_single(hints, Source::Operator), &Profile::standard());
+/// let resolved = Resolved::from_single(hints, Source::Operator);
+/// let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// assert_eq!(
 ///     serde_json::to_value(&plan)?,
 ///     serde_json::json!({
@@ -105,7 +107,7 @@ pub enum RetryRule {
     Never,
     /// Only when it certainly was not sent.
     OnlyUnsent,
-    /// Whenever the failure may pass: a second run does no harm.
+    /// If the failure is transient: a second run is harmless.
     Safe,
 }
 
@@ -130,15 +132,15 @@ pub struct Limits {
     /// The pause before the first repeat, before jitter.
     #[serde(rename = "first_backoff_ms", serialize_with = "json::millis")]
     pub first_backoff: Duration,
-    /// How long a call usually takes, if the tool says so.
+    /// How long a call usually takes, if it is stated.
     #[serde(
         rename = "estimated_duration_ms",
         serialize_with = "json::optional_millis"
     )]
     pub estimated_duration: Option<Duration>,
-    /// How many calls a minute the tool bears, if it says so.
+    /// How many calls per minute the tool can take, if it is stated.
     pub calls_per_minute: Option<f64>,
-    /// Results may be shown to nobody but the calling principal.
+    /// Results may only be shown to the calling principal.
     pub restricted: bool,
 }
 
@@ -149,13 +151,13 @@ impl CallPlan {
         self.effect.safety_level()
     }
 
-    /// Says whether a call may change anything at all.
+    /// Returns `true` if a call may change anything at all.
     #[must_use]
     pub const fn is_write(&self) -> bool {
         self.effect.is_write()
     }
 
-    /// Says whether a call may be sent a second time after it may have run.
+    /// Returns `true` if a call may be sent a second time after it may have run.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self.retry, RetryRule::Safe)

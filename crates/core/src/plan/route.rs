@@ -27,8 +27,8 @@ pub struct RouteRule {
     #[serde(serialize_with = "json::words")]
     pub prefer: SmallVec<[&'static str; 2]>,
     /// The tool's `tags`, each once: what a strategy finds servers by that goes by categories or
-    /// capabilities. The first [`MAX_TAGS`](Self::MAX_TAGS), without those longer than
-    /// [`MAX_TAG_LEN`](Self::MAX_TAG_LEN); the tool itself keeps all.
+    /// capabilities. The first 32, without those longer than 128 characters; the tool
+    /// itself keeps all.
     #[serde(serialize_with = "json::tags")]
     pub tags: Arc<[Box<str>]>,
     /// What a call costs, in relative units from 0 up: the tool's `costHint`.

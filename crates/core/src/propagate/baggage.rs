@@ -1,4 +1,4 @@
-//! W3C baggage: what a caller attached to its trace, for whoever it concerns downstream.
+//! W3C baggage: what a caller attached to its trace for services downstream.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ impl Baggage {
 
 /// Which members of a caller's baggage are passed on to servers.
 ///
-/// Baggage crosses the border between those who call and those who are called, and nobody says for
-/// whom it was meant. So none of it passes but what is listed here. By default nothing is.
+/// Baggage crosses a trust boundary between clients and servers, and does not state for whom it is
+/// meant. So only the listed members are passed on. By default none is listed.
 ///
-/// [W3C Baggage](https://www.w3.org/TR/baggage/) is read as it says; a member that breaks the format
-/// is left out, and so is all of a text of more than 8,192 bytes. At most 64 members are passed on,
-/// and at most 4,096 bytes.
+/// [W3C Baggage](https://www.w3.org/TR/baggage/) is read as it says; a member that breaks the
+/// format is left out, and so is all of a text of more than 8,192 bytes. At most 64 members are
+/// passed on, and at most 4,096 bytes.
 ///
 /// ```
 /// use callward_core::BaggageFilter;
@@ -54,7 +54,7 @@ impl BaggageFilter {
         keys.map(|keys| Self { keys })
     }
 
-    /// Says whether nothing passes, whatever it is.
+    /// Returns `true` if no member passes.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.keys.is_empty()
@@ -103,7 +103,7 @@ impl fmt::Display for InvalidBaggageKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is no key of baggage: use ASCII letters, digits and !#$%&'*+-.^_`|~",
+            "{:?} is not a key of baggage: use ASCII letters, digits and !#$%&'*+-.^_`|~",
             self.0
         )
     }

@@ -65,15 +65,15 @@ impl Inbound {
         }
     }
 
-    /// Notes that a call that may have an effect is about to be sent. Returns `false` if its client has
-    /// left: then it must not be sent.
+    /// Notes that a call that may have an effect is about to be sent. Returns `false` if its client
+    /// has left: then it must not be sent.
     #[must_use]
     pub fn may_send(&self) -> bool {
         self.state.fetch_or(SENT, Ordering::SeqCst) & LEFT == 0
     }
 
-    /// Notes that the client does not wait for the answer any more. Returns `true` if the call was sent and
-    /// may have an effect: its answer says whether that is there.
+    /// Notes that the client does not wait for the answer any more. Returns `true` if the call was
+    /// sent and may have an effect: the server's answer then shows the effect.
     pub fn client_left(&self) -> bool {
         self.state.fetch_or(LEFT, Ordering::SeqCst) & SENT != 0
     }
@@ -83,7 +83,7 @@ impl Inbound {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "JSON-RPC has no other ids")]
 pub enum RequestName {
-    /// A number; one that is no natural number is a text.
+    /// A number; one that is not a natural number is a text.
     Number(u64),
     /// A text, without its quotation marks.
     Text(Box<str>),

@@ -1,5 +1,5 @@
-//! What travels with a call across processes: whose trace it belongs to, what the caller attached to
-//! it, and what is known of the request it came as and of those it goes out as.
+//! What travels with a call across processes: whose trace it belongs to, what the caller attached
+//! to it, and what is known of the request it came as and of those it goes out as.
 
 mod baggage;
 mod client_info;
@@ -18,9 +18,9 @@ pub use self::outbound::{Outbound, SendWatch, Watch};
 ///
 /// `traceparent` is read strictly, as [W3C Trace Context](https://www.w3.org/TR/trace-context-2/)
 /// says: hexadecimal digits in lower case, neither id all zeros, and no version `ff`. Of a version
-/// later than `00`, what `00` has is read and the rest is left out. A `tracestate` that cannot be read
-/// is left out and costs nothing else; one of more than 512 bytes is cut by whole members, those of
-/// more than 128 bytes first.
+/// later than `00`, what `00` has is read and the rest is left out. A `tracestate` that cannot be
+/// read is left out and costs nothing else; one of more than 512 bytes is cut by whole members,
+/// those of more than 128 bytes first.
 ///
 /// ```
 /// use callward_core::TraceContext;
@@ -59,7 +59,7 @@ impl TraceContext {
     /// [`InvalidTraceContext`] if `traceparent` breaks the format. It says which rule.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self, InvalidTraceContext> {
         let context = parse(traceparent.as_bytes()).map_err(|reason| InvalidTraceContext {
-            // what came is somebody else's, and may be long
+            // the text comes from a client and may be long
             text: traceparent.chars().take(MAX_SHOWN).collect(),
             reason,
         })?;
@@ -85,13 +85,14 @@ impl TraceContext {
         self.parent_id
     }
 
-    /// Says whether whoever sent this records the trace.
+    /// Returns `true` if the sender records the trace.
     #[must_use]
     pub const fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// Returns the flags that are known: whether the trace is recorded, and whether its id is random.
+    /// Returns the flags that are known: whether the trace is recorded, and whether its id is
+    /// random.
     #[must_use]
     pub const fn flags(&self) -> u8 {
         self.flags
@@ -167,7 +168,7 @@ impl fmt::Display for InvalidTraceContext {
 
 impl std::error::Error for InvalidTraceContext {}
 
-/// Whoever sent the context records the trace.
+/// The sender of the context records the trace.
 const SAMPLED: u8 = 1;
 /// Recorded; and, since level 2 of the specification, that the trace id is random.
 const KNOWN_FLAGS: u8 = SAMPLED | 2;
@@ -190,12 +191,12 @@ fn parse(text: &[u8]) -> Result<TraceContext, &'static str> {
         return Err("is not of the form 00-<32 digits>-<16 digits>-<2 digits>, in lower case");
     };
     match (version, rest.first()) {
-        (0xff, _) => return Err("has version ff, which is none"),
+        (0xff, _) => return Err("has version ff, which is invalid"),
         (0, Some(_)) => return Err("is too long: it has 55 characters"),
         (0, None) | (_, None | Some(b'-')) => {}
         (_, Some(_)) => return Err("has something other than `-` behind its flags"),
     }
-    // both fit: so many digits were read
+    // both fit: the number of digits was checked
     let parent_id = u64::try_from(parent_id).unwrap_or_default();
     let flags = u8::try_from(flags).unwrap_or_default();
     TraceContext::new(trace_id, parent_id, false)

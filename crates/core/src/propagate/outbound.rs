@@ -41,10 +41,10 @@ impl Outbound<'_> {
     }
 }
 
-/// Somebody who watches an attempt, and is told when a request is sent for it.
+/// A watcher of an attempt, notified when a request is sent for it.
 pub trait SendWatch: Send + Sync {
-    /// Takes what is known of a request that is about to be sent, and returns the trace context it is
-    /// to carry; `None` if it is to carry that of the call. A leaf that sends again asks again.
+    /// Takes what is known of a request that is about to be sent, and returns the trace context it
+    /// is to carry; `None` if it is to carry that of the call. A leaf that sends again asks again.
     fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext>;
 }
 
@@ -54,13 +54,13 @@ pub trait SendWatch: Send + Sync {
 pub struct Watch(Arc<dyn SendWatch>);
 
 impl Watch {
-    /// Takes whoever watches.
+    /// Wraps a watcher.
     #[must_use]
     pub fn new(watch: Arc<dyn SendWatch>) -> Self {
         Self(watch)
     }
 
-    /// Tells of a request that is about to be sent; see [`SendWatch::sends`].
+    /// Notifies the watcher of a request that is about to be sent; see [`SendWatch::sends`].
     #[must_use]
     pub fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
         self.0.sends(request)

@@ -1,15 +1,15 @@
 //! `tracestate`: what tracing systems tell each other beside the trace context.
 
-/// How long a `tracestate` may be that is passed on: as long as the specification says that it should
-/// be able to be.
+/// How long a `tracestate` may be that is passed on: as long as the specification says that it
+/// should be able to be.
 const MAX_BYTES: usize = 512;
 /// How many members it may have.
 const MAX_MEMBERS: usize = 32;
 /// Members longer than this are left out first, where something has to be.
 const LONG_MEMBER: usize = 128;
 
-/// Reads a `tracestate`, and cuts it to its limit. Nothing if it breaks the format: then none of it can
-/// be relied on.
+/// Reads a `tracestate`, and cuts it to its limit. Nothing if it breaks the format: then none of it
+/// can be relied on.
 pub(super) fn read(text: &str) -> Option<Box<str>> {
     let mut members: Vec<&str> = Vec::new();
     for member in text.split(',') {

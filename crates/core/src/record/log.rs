@@ -15,8 +15,8 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn push(&mut self, decision: Decision) {
-        let same = |told: &Decision| told.stage == decision.stage;
-        let count = self.decisions.iter().filter(|told| same(told)).count();
+        let same = |kept: &Decision| kept.stage == decision.stage;
+        let count = self.decisions.iter().filter(|kept| same(kept)).count();
         if count >= CallRecord::MOST_OF_A_STAGE
             && let Some(last) = self.decisions.iter().rposition(same)
         {
@@ -31,7 +31,7 @@ impl Log {
     }
 
     pub(super) fn routes(&self) -> impl DoubleEndedIterator<Item = &Arc<RouteDecision>> {
-        self.decisions.iter().filter_map(|told| told.route.as_ref())
+        self.decisions.iter().filter_map(|kept| kept.route.as_ref())
     }
 
     pub(super) const fn left_out(&self) -> u32 {

@@ -14,8 +14,8 @@ words! {
         Miss = "miss",
         /// A write: the call ran, and what it may have changed was dropped.
         Invalidated = "invalidated",
-        /// Answered from the cache after the end of the answer's lifetime: while a new one is fetched, or
-        /// because the server fails. The answer's `_meta` says so.
+        /// Answered from the cache after the end of the answer's lifetime: while a new one is
+        /// fetched, or because the server fails. The answer's `_meta` says so.
         Stale = "stale",
     }
 }
@@ -33,8 +33,8 @@ words! {
     HedgeStatus {
         /// None was sent.
         None = "none",
-        /// It was sent and did not decide the answer: the first attempt did, both failed, or the call
-        /// still runs.
+        /// It was sent and did not decide the answer: the first attempt did, both failed, or the
+        /// call still runs.
         Sent = "sent",
         /// It answered first, and its answer is the call's.
         Won = "won",

@@ -34,7 +34,7 @@ fn the_server_is_that_of_the_last_decision_that_chose_one() {
     record.note_route(&decision(&call, None));
     let (server, reason) = record.server().unwrap();
     assert_eq!((server.as_str(), reason), ("b", "in turn"));
-    // who knows better, such as which of two attempts won, may say so
+    // a layer that knows better, such as which of two attempts won, may override it
     record.set_server(ServerId::new("a").unwrap(), "won");
     assert_eq!(record.server().unwrap().1, "won");
     assert_eq!(record.routes().len(), 3);

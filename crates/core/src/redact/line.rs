@@ -2,8 +2,8 @@
 
 use super::shown::{HIDDEN, Shown, url, without_random};
 
-/// Leaves secrets out of lines that a program wrote: values that are known, what follows the name of a
-/// secret, credentials, what [`url`] leaves out of URLs, and long random texts.
+/// Leaves secrets out of lines that a program wrote: values that are known, what follows the name
+/// of a secret, credentials, what [`url`] leaves out of URLs, and long random texts.
 ///
 /// A secret that is neither known nor named looks like other text, so this is a safeguard and no
 /// permission to publish such lines.
@@ -51,7 +51,7 @@ impl Lines {
         for value in &self.values {
             line = without(&line, value);
         }
-        // how far a value reaches cannot be told: quotes, spaces and escapes are each program's own
+        // the end of a value is unknown: quotes, spaces and escapes differ between programs
         if let Some(end) = self.shown.secret_at(&line) {
             line.truncate(end);
             line.push_str(HIDDEN);
@@ -59,7 +59,8 @@ impl Lines {
         line.split(' ').map(word).collect::<Vec<_>>().join(" ")
     }
 
-    /// Rewrites the start of a line whose rest was cut off, and with it perhaps the end of a secret.
+    /// Rewrites the start of a line whose rest was cut off, and with it perhaps the end of a
+    /// secret.
     #[must_use]
     pub fn redact_start(&self, start: &str) -> String {
         // half a character
@@ -90,8 +91,8 @@ fn escaped(value: &str) -> String {
         .to_owned()
 }
 
-/// Returns what is a secret by itself inside of a value: a password of a URL or of a connection string,
-/// and what follows the scheme in credentials.
+/// Returns what is a secret by itself inside of a value: a password of a URL or of a connection
+/// string, and what follows the scheme in credentials.
 fn parts(value: &str, shown: &Shown) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some((_, rest)) = value.split_once("://")
@@ -117,7 +118,8 @@ fn parts(value: &str, shown: &Shown) -> Vec<String> {
     parts
 }
 
-/// Leaves a value out. A short one is left out as a word only: `info` is no part of `information`.
+/// Leaves a value out. A short one is left out as a word only: `info` does not match in
+/// `information`.
 fn without(line: &str, value: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;

@@ -1,5 +1,5 @@
-//! Arguments, results, command lines, URLs and lines of logs with their secrets left out, for spans, logs
-//! and people.
+//! Arguments, results, command lines, URLs and lines of logs with their secrets left out, for
+//! spans, logs and people.
 
 mod line;
 mod names;
@@ -16,21 +16,22 @@ use names::Names;
 pub use line::Lines;
 pub use shown::{command, is_secret_name, secrets_of_command, url};
 
-/// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what is
-/// too long is cut. What comes out is always valid JSON, and never longer than the limit.
+/// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what
+/// is too long is cut. What comes out is always valid JSON, and never longer than the limit.
 ///
 /// A member is left out if its name contains a listed one, whatever the case and whatever stands
-/// between letters: `token` is found in `accessToken`, and `api_key` in `X-Api-Key`. Only `pass` and `pwd`
-/// have to be words of their own, as in `DB_PWD` and `dbPass`. `"[redacted]"` stands in its place. So it is
-/// with:
+/// between letters: `token` is found in `accessToken`, and `api_key` in `X-Api-Key`. Only `pass`
+/// and `pwd` have to be words of their own, as in `DB_PWD` and `dbPass`. `"[redacted]"` stands in
+/// its place. So it is with:
 ///
 /// - the `value` of an object whose `name`, `key`, `header` or `field` is such a name;
 /// - a text that holds such a name with `=` or `:` behind it (`?token=abc`, `Cookie: id=1`), or
 ///   `Bearer` or `Basic` with something behind it. It is left out whole;
 /// - a text that is JSON itself, as most results of tools are: it is looked into in the same way.
 ///
-/// A secret that stands under no such name cannot be told from other text, so this is a safeguard and
-/// no permission to write secrets down. The names follow the OWASP Logging Cheat Sheet's list of
+/// A secret that stands under no such name cannot be distinguished from other text, so this is a
+/// safeguard and not a permission to log secrets. The names follow the OWASP Logging Cheat Sheet's
+/// list of
 /// [data to exclude](https://cheatsheetseries.owasp.org/cheatsheets/Logging_Cheat_Sheet.html#data-to-exclude).
 ///
 /// Cloning copies a pointer.
@@ -79,11 +80,12 @@ impl Redactor {
     /// How long a text may be by default, in bytes: 4 KiB.
     pub const DEFAULT_MAX_BYTES: usize = 4096;
 
-    /// The least limit, in bytes: less would hold nothing but marks. A smaller one is taken for this.
+    /// The least limit, in bytes: less would hold nothing but marks. A smaller one is taken for
+    /// this.
     pub const LEAST_MAX_BYTES: usize = 64;
 
-    /// Takes the names whose values are left out, in place of the default ones, and how long a text may
-    /// be in bytes. A name without a letter or digit names nothing.
+    /// Takes the names whose values are left out, in place of the default ones, and how long a text
+    /// may be in bytes. A name without a letter or digit names nothing.
     #[must_use]
     pub fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>, max_bytes: usize) -> Self {
         Self {
@@ -98,40 +100,40 @@ impl Redactor {
         self.max_bytes
     }
 
-    /// Rewrites a JSON text. One that is no JSON at all becomes `"[not JSON]"`: what it holds cannot be
-    /// told.
+    /// Rewrites a JSON text. A text that is not JSON becomes `"[not JSON]"`, because its contents
+    /// are unknown.
     #[must_use]
     pub fn redact(&self, raw: &[u8]) -> String {
         self.within(raw, self.max_bytes, 0)
             .unwrap_or_else(|| NOT_JSON.to_owned())
     }
 
-    /// Rewrites a text that has to be JSON to at most `room` bytes; nothing if it is not.
-    fn within(&self, raw: &[u8], room: usize, depth: usize) -> Option<String> {
+    /// Rewrites a text that has to be JSON to at most `space` bytes; nothing if it is not.
+    fn within(&self, raw: &[u8], space: usize, depth: usize) -> Option<String> {
         let value = serde_json::from_slice::<&RawValue>(raw).ok()?;
-        let mut out = String::with_capacity(raw.len().min(room));
-        self.value(&mut out, value.get(), room, depth);
+        let mut out = String::with_capacity(raw.len().min(space));
+        self.value(&mut out, value.get(), space, depth);
         Some(out)
     }
 
-    /// Appends a value in at most `room` bytes, of which there are enough for [`CUT`].
-    fn value(&self, out: &mut String, raw: &str, room: usize, depth: usize) {
+    /// Appends a value in at most `space` bytes, of which there are enough for [`CUT`].
+    fn value(&self, out: &mut String, raw: &str, space: usize, depth: usize) {
         let is_too_deep = depth >= MOST_LEVELS;
         match raw.as_bytes().first() {
-            Some(b'{' | b'[') if is_too_deep || room < LEAST_CONTAINER => out.push_str(CUT),
-            Some(b'{') => self.object(out, raw, room, depth + 1),
-            Some(b'[') => self.array(out, raw, room, depth + 1),
-            Some(b'"') => self.text(out, raw, room, depth + 1),
-            _ if raw.len() <= room => out.push_str(raw),
+            Some(b'{' | b'[') if is_too_deep || space < LEAST_CONTAINER => out.push_str(CUT),
+            Some(b'{') => self.object(out, raw, space, depth + 1),
+            Some(b'[') => self.array(out, raw, space, depth + 1),
+            Some(b'"') => self.text(out, raw, space, depth + 1),
+            _ if raw.len() <= space => out.push_str(raw),
             _ => out.push_str(CUT),
         }
     }
 
-    fn object(&self, out: &mut String, raw: &str, room: usize, depth: usize) {
+    fn object(&self, out: &mut String, raw: &str, space: usize, depth: usize) {
         let Ok(members) = Members::read(raw) else {
             return out.push_str(CUT);
         };
-        let end = out.len() + room;
+        let end = out.len() + space;
         let hides_value = members
             .iter()
             .any(|(name, value)| names::names_another(name) && self.names.is_text(value));
@@ -139,11 +141,11 @@ impl Redactor {
         for (place, (name, value)) in members.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
             let key = text::quoted(name);
-            // what has to fit behind this member, whatever becomes of it
+            // what has to fit after this member, cut or not
             let kept = CUT_MEMBER.len() + ",}".len();
-            let Some(room) = end
+            let Some(space) = end
                 .checked_sub(out.len() + comma.len() + key.len() + ":".len() + kept)
-                .filter(|room| *room >= CUT.len())
+                .filter(|space| *space >= CUT.len())
             else {
                 out.push_str(comma);
                 out.push_str(CUT_MEMBER);
@@ -153,37 +155,37 @@ impl Redactor {
             out.push_str(&key);
             out.push(':');
             if self.names.holds(name) || (hides_value && names::is_named(name)) {
-                hide(out, room);
+                hide(out, space);
             } else {
-                self.value(out, value.get(), room, depth);
+                self.value(out, value.get(), space, depth);
             }
         }
         out.push('}');
     }
 
-    fn array(&self, out: &mut String, raw: &str, room: usize, depth: usize) {
+    fn array(&self, out: &mut String, raw: &str, space: usize, depth: usize) {
         let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw) else {
             return out.push_str(CUT);
         };
-        let end = out.len() + room;
+        let end = out.len() + space;
         out.push('[');
         for (place, item) in items.into_iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
             let kept = CUT.len() + ",]".len();
-            let room = end
+            let space = end
                 .checked_sub(out.len() + comma.len() + kept)
-                .filter(|room| *room >= CUT.len());
+                .filter(|space| *space >= CUT.len());
             out.push_str(comma);
-            let Some(room) = room else {
+            let Some(space) = space else {
                 out.push_str(CUT);
                 break;
             };
-            self.value(out, item.get(), room, depth);
+            self.value(out, item.get(), space, depth);
         }
         out.push(']');
     }
 
-    fn text(&self, out: &mut String, raw: &str, room: usize, depth: usize) {
+    fn text(&self, out: &mut String, raw: &str, space: usize, depth: usize) {
         let Ok(Text(text)) = serde_json::from_str::<Text<'_>>(raw) else {
             return out.push_str(CUT);
         };
@@ -191,17 +193,17 @@ impl Redactor {
             text.trim_start().as_bytes().first(),
             Some(b'{' | b'[' | b'"')
         );
-        if begins_json && depth < MOST_LEVELS && room >= LEAST_WITHIN {
+        if begins_json && depth < MOST_LEVELS && space >= LEAST_WITHIN {
             // a quotation mark or a backslash takes two bytes once it is written into a text
-            let inner = self.within(text.as_bytes(), (room - 2) / 2, depth);
+            let inner = self.within(text.as_bytes(), (space - 2) / 2, depth);
             if let Some(inner) = inner {
-                return text::push(out, &inner, room);
+                return text::push(out, &inner, space);
             }
         }
         if self.names.are_in(&text) {
-            hide(out, room);
+            hide(out, space);
         } else {
-            text::push(out, &text, room);
+            text::push(out, &text, space);
         }
     }
 }
@@ -213,19 +215,19 @@ impl Default for Redactor {
     }
 }
 
-fn hide(out: &mut String, room: usize) {
-    out.push_str(if room < HIDDEN.len() { CUT } else { HIDDEN });
+fn hide(out: &mut String, space: usize) {
+    out.push_str(if space < HIDDEN.len() { CUT } else { HIDDEN });
 }
 
-/// What stands in the place of a secret.
+/// What replaces a secret.
 const HIDDEN: &str = "\"[redacted]\"";
-/// What stands in the place of something too long or too deep, and of what follows in an array.
+/// What replaces something too long or too deep, and of what follows in an array.
 const CUT: &str = "\"[cut]\"";
-/// What stands in the place of what follows in an object.
+/// What replaces the rest of an object.
 const CUT_MEMBER: &str = "\"[cut]\":true";
-/// What stands in the place of a text that is no JSON.
+/// What replaces a text that is not JSON.
 const NOT_JSON: &str = "\"[not JSON]\"";
-/// So many objects, arrays and texts may stand in one another. Each is read as often as it is deep.
+/// How deep objects, arrays and texts may be nested. A nested text is read once per level.
 const MOST_LEVELS: usize = 32;
 /// An object or an array with a mark in it: its brackets, and [`CUT_MEMBER`].
 const LEAST_CONTAINER: usize = CUT_MEMBER.len() + 2;

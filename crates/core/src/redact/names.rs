@@ -1,4 +1,4 @@
-//! Which names stand before secrets.
+//! Names whose values are secrets.
 
 use serde_json::value::RawValue;
 
@@ -8,8 +8,8 @@ use crate::members::Text;
 #[derive(Debug)]
 pub(super) struct Names(Vec<String>);
 
-/// Of the names that may be listed, those that count as words of their own only: `compass`, `bypass` and
-/// `passenger` are no secrets.
+/// Of the names that may be listed, those that count as words of their own only: `compass`,
+/// `bypass` and `passenger` are no secrets.
 const WORDS: [&str; 2] = ["pass", "pwd"];
 
 impl Names {
@@ -20,7 +20,7 @@ impl Names {
         Self(names)
     }
 
-    /// Says whether a name contains one of these.
+    /// Returns `true` if a name contains one of these.
     pub(super) fn holds(&self, name: &str) -> bool {
         let whole = bare(name);
         self.0.iter().any(|own| match WORDS.contains(&&**own) {
@@ -29,19 +29,19 @@ impl Names {
         })
     }
 
-    /// Says whether a JSON value is a text that contains one of these.
+    /// Returns `true` if a JSON value is a text that contains one of these.
     pub(super) fn is_text(&self, value: &RawValue) -> bool {
         serde_json::from_str::<Text<'_>>(value.get()).is_ok_and(|Text(text)| self.holds(&text))
     }
 
-    /// Says whether a text gives a value to one of these, or holds credentials by themselves.
+    /// Returns `true` if a text gives a value to one of these, or holds credentials by themselves.
     pub(super) fn are_in(&self, text: &str) -> bool {
         secret_at(text, |name| self.holds(name)).is_some()
     }
 }
 
-/// Returns where the first secret of a text begins: behind a name that `is_secret` and its `=` or `:`,
-/// or behind the scheme of credentials.
+/// Returns where the first secret of a text begins: behind a name that `is_secret` and its `=` or
+/// `:`, or behind the scheme of credentials.
 pub(super) fn secret_at(text: &str, is_secret: impl Fn(&str) -> bool) -> Option<usize> {
     let mut before = 0;
     let mut named = text.match_indices(['=', ':']).filter_map(|(at, sign)| {
@@ -58,12 +58,12 @@ pub(super) fn secret_at(text: &str, is_secret: impl Fn(&str) -> bool) -> Option<
         .or(credentials)
 }
 
-/// Says whether a member says what another one's value is the value of.
+/// Returns `true` if a member names what the value of another member is.
 pub(super) fn names_another(member: &str) -> bool {
     matches!(&*bare(member), "name" | "key" | "header" | "field")
 }
 
-/// Says whether a member is the value of what another one names.
+/// Returns `true` if a member is the value of what another member names.
 pub(super) fn is_named(member: &str) -> bool {
     matches!(&*bare(member), "value" | "values")
 }
@@ -77,7 +77,8 @@ fn last_words(text: &str) -> &str {
     &line[start..]
 }
 
-/// Finds the credentials of an `Authorization` header (RFC 9110 section 11.4): what follows the scheme.
+/// Finds the credentials of an `Authorization` header (RFC 9110 section 11.4): what follows the
+/// scheme.
 fn credentials_at(text: &str) -> Option<usize> {
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -93,7 +94,7 @@ fn credentials_at(text: &str) -> Option<usize> {
     None
 }
 
-/// Says whether a word is in the name that a text ends with: `DB_PWD`, `smtp.pass`, `dbPass`.
+/// Returns `true` if a word is in the name that a text ends with: `DB_PWD`, `smtp.pass`, `dbPass`.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -103,7 +104,8 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|run| is_word_of(run, word))
 }
 
-/// Says whether a word is in a run of letters, where a capital letter begins one: `dbPass`, `DBPass`.
+/// Returns `true` if a word is in a run of letters, where a capital letter begins one: `dbPass`,
+/// `DBPass`.
 fn is_word_of(run: &str, word: &str) -> bool {
     let mut start = 0;
     let mut letters = run.char_indices().peekable();

@@ -168,8 +168,8 @@ fn a_name_without_a_letter_hides_nothing() {
 
 const SECRET: &str = "hunter2";
 
-/// Any JSON, with the secret under listed names only: as a value, in an object under one, and in texts
-/// that are JSON.
+/// Any JSON, with the secret under listed names only: as a value, in an object under one, and in
+/// texts that are JSON.
 fn any_json() -> impl Strategy<Value = Value> {
     let name = prop_oneof![
         3 => "[a-z\"\\\\é:= ]{0,8}".prop_map(|name| (name, false)),

@@ -1,6 +1,6 @@
-//! Texts as JSON, cut to what there is room for.
+//! Texts as JSON, cut to the space that is left.
 
-/// What stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const MARK: &str = "[cut]";
 
 /// Writes a text with its quotation marks.
@@ -9,15 +9,15 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// Appends a text with its quotation marks in at most `room` bytes, of which there are enough for the
-/// mark.
-pub(super) fn push(out: &mut String, text: &str, room: usize) {
+/// Appends a text with its quotation marks in at most `space` bytes, of which there are enough for
+/// the mark.
+pub(super) fn push(out: &mut String, text: &str, space: usize) {
     // no character is shorter in JSON than by itself, so a long text need not be written to be cut
-    let whole = (text.len() + 2 <= room).then(|| quoted(text));
-    if let Some(whole) = whole.filter(|whole| whole.len() <= room) {
+    let whole = (text.len() + 2 <= space).then(|| quoted(text));
+    if let Some(whole) = whole.filter(|whole| whole.len() <= space) {
         return out.push_str(&whole);
     }
-    let end = out.len() + room - MARK.len() - 1;
+    let end = out.len() + space - MARK.len() - 1;
     out.push('"');
     let mut character = [0; 4];
     for c in text.chars() {

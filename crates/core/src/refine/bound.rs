@@ -24,15 +24,32 @@ pub enum Applied {
     Strictest(Doubt),
 }
 
-/// Why it cannot be said which rule matches.
+/// Why it is unknown which rule matches.
+///
+/// If the arguments can be read in two ways, no rule is trusted and none is ignored: the call gets
+/// the strictest of all the tool's plans, its own and those of its rules, in every respect
+/// ([`Refinements::strictest`]). There is doubt if
+///
+/// - the arguments are not JSON, or not an object;
+/// - a member that any rule looks for, or a member on the way to it, is given twice, or under a
+///   name that some parsers take for it: some take the first, some the last, some do not
+///   distinguish `Action` from `action`, and some end a name at a control character;
+/// - a text stands where a rule expects an object or array, and it may itself be JSON that the
+///   server unpacks;
+/// - a rule tests for the presence of an argument that is `null`: to many servers that is the same
+///   as absent;
+/// - two numbers differ, but not once they are rounded to a double;
+/// - a text of more than 16 KiB is to be matched with a pattern.
+///
+/// The last three concern one condition, so they matter only if the rules before it do not match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doubt {
     /// The arguments are not JSON.
     NotJson,
-    /// The arguments are JSON, but no object.
+    /// The arguments are JSON, but not an object.
     NotAnObject,
-    /// Readers may disagree about what stands at this place.
+    /// Readers may disagree about the value at this place.
     Argument {
         /// Its number in [`Refinements::paths`].
         path: usize,
@@ -48,11 +65,11 @@ pub enum Doubt {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Unmet<'a> {
-    /// Where the argument stands.
+    /// The place of the argument.
     pub path: &'a ArgumentPath,
     /// What does not hold of it.
     pub condition: &'a Condition,
-    /// Whoever reads the arguments, it does not hold; otherwise it depends on the reader.
+    /// The condition fails for every reader of the arguments; otherwise it depends on the reader.
     pub is_certain: bool,
 }
 
@@ -98,13 +115,39 @@ impl RefinedRule {
 }
 
 /// All rules of one tool. Most tools have none.
+///
+/// ```
+/// use callward_core::infer::Inferred;
+/// use callward_core::refine::{ArgumentRule, Condition, Refinements, When};
+/// use callward_core::resolve::{Hints, Trust, resolve};
+/// use callward_core::{Annotations, CallPlan, Effect, Profile};
+///
+/// let reads = ArgumentRule::new(
+///     When::argument("action", Condition::equals("list"))?,
+///     Annotations::default().with_read_only(true),
+/// )?;
+/// let (inferred, profile) = (Inferred::default(), Profile::standard());
+/// let declared = Annotations::default().with_destructive(true);
+/// let hints = Hints::new(&inferred, &declared, Trust::Standard);
+/// let own = CallPlan::derive(&resolve(&hints), &profile);
+///
+/// let rules = Refinements::bind(&[reads], &hints, &own, &profile);
+/// let effect = |arguments: &str| {
+///     let applied = rules.apply(arguments.as_bytes());
+///     rules.plan(applied).map_or(own.effect, |plan| plan.effect)
+/// };
+/// assert_eq!(effect(r#"{"action": "list"}"#), Effect::ReadOnly);
+/// assert_eq!(effect(r#"{"action": "close"}"#), Effect::Destructive);
+/// assert_eq!(effect(r#"{"action": "list", "action": "close"}"#), Effect::Destructive);
+/// # Ok::<(), callward_core::refine::InvalidRule>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Refinements {
     rules: Vec<RefinedRule>,
     /// Every place that any rule looks at, once.
     paths: Vec<ArgumentPath>,
     strictest: Option<Arc<CallPlan>>,
-    /// The rule whose calls do most harm, if it is more than the tool's own do.
+    /// The rule with the most harmful plan, if it is more harmful than the tool's own.
     worst: Option<usize>,
 }
 
@@ -151,7 +194,7 @@ impl Refinements {
         }
     }
 
-    /// Says whether there is no rule.
+    /// Returns `true` if there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -169,15 +212,15 @@ impl Refinements {
         &self.paths
     }
 
-    /// Returns the plan of calls that may be read in more than one way: in no respect laxer than the
-    /// tool's own or any rule's. `None` if there is no rule.
+    /// Returns the plan of calls that may be read in more than one way: in no respect laxer than
+    /// the tool's own or any rule's. `None` if there is no rule.
     #[must_use]
     pub fn strictest(&self) -> Option<&Arc<CallPlan>> {
         self.strictest.as_ref()
     }
 
-    /// Says which plan a call with these arguments gets. They are read once, and not at all where
-    /// there is no rule.
+    /// Returns which plan a call with these arguments gets. They are read once, and not at all
+    /// where there is no rule.
     #[must_use]
     #[inline]
     pub fn apply(&self, arguments: &[u8]) -> Applied {
@@ -216,9 +259,9 @@ impl Refinements {
         self.rules.get(index?).map(RefinedRule::resolved)
     }
 
-    /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet: why
-    /// it does not match. The first that certainly does not hold, or else the first in doubt; `None`
-    /// if they meet all.
+    /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet:
+    /// why it does not match. The first that certainly does not hold, or else the first in doubt;
+    /// `None` if they meet all.
     #[must_use]
     pub fn unmet(&self, rule: usize, arguments: &[u8]) -> Option<Unmet<'_>> {
         let members = std::str::from_utf8(arguments)
@@ -251,7 +294,7 @@ impl Refinements {
     pub fn describe(&self, doubt: Doubt) -> String {
         match doubt {
             Doubt::NotJson => "its arguments are not JSON".to_owned(),
-            Doubt::NotAnObject => "its arguments are no JSON object".to_owned(),
+            Doubt::NotAnObject => "its arguments are not a JSON object".to_owned(),
             Doubt::Argument { path } => match self.paths.get(path) {
                 Some(path) => format!(
                     "readers may disagree about `{path}`: it, or a member on the way to it, is given \

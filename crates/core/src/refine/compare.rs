@@ -12,9 +12,9 @@ use crate::members::Members;
 /// What can be said of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It holds, whoever reads the arguments.
+    /// It holds for every reader of the arguments.
     Yes,
-    /// It does not, whoever reads them.
+    /// It holds for no reader of the arguments.
     No,
     /// It depends on the reader.
     Unsure,
@@ -123,8 +123,8 @@ fn same_members(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
         .fold(no_others(wanted, found), Answer::and)
 }
 
-/// Says whether there is no member beyond the wanted ones. Many take a `null` for none; and where a
-/// name is given twice, it may be the `null` that they see.
+/// Returns `true` if there is no member beyond the wanted ones. Many take a `null` for none; and
+/// where a name is given twice, it may be the `null` that they see.
 fn no_others(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
     let is_wanted = |name: &str| {
         wanted

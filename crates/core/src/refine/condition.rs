@@ -16,8 +16,11 @@ const LARGEST_PATTERN: usize = 256 * 1024;
 /// client may send as much as it likes.
 const LONGEST_TEXT: usize = 16 * 1024;
 
-/// One condition over one argument. See the [module](crate::refine) for what is equal and what is in
-/// doubt.
+/// One condition over one argument. See [`Doubt`](super::Doubt) for arguments in doubt.
+///
+/// Equality is exact, and of JSON: `1` is not `"1"`. Numbers are compared by value: `1`, `1.0` and
+/// `1e0` are equal, with any number of digits. Objects are equal if their members are, in any
+/// order. The order of members and white space never change a verdict.
 ///
 /// ```
 /// use callward_core::refine::Condition;
@@ -70,13 +73,13 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`InvalidRule::Pattern`] if it is no pattern, or takes more than 256 KiB when compiled.
+    /// [`InvalidRule::Pattern`] if it is not a pattern, or takes more than 256 KiB when compiled.
     pub fn matches(pattern: &str) -> Result<Self, InvalidRule> {
         let invalid = |error: &regex::Error| InvalidRule::Pattern {
             pattern: pattern.to_owned(),
             reason: why(error),
         };
-        // On its own first: `a)|(?:b` is no pattern, though it would be one between brackets.
+        // On its own first: `a)|(?:b` is not a pattern, though it would be one between brackets.
         compile(pattern).map_err(|error| invalid(&error))?;
         let regex = compile(&format!(r"\A(?:{pattern})\z")).map_err(|error| invalid(&error))?;
         Ok(Self(Test::Matches {
@@ -142,7 +145,8 @@ impl PartialEq for Condition {
     }
 }
 
-/// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`, `is present`.
+/// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`,
+/// `is present`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

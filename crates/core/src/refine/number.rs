@@ -1,4 +1,4 @@
-//! Whether two numbers are the same to everybody who reads them.
+//! Whether two numbers are equal for every reader.
 
 use super::compare::Answer;
 use crate::Decimal;
@@ -19,7 +19,7 @@ impl Number {
         })
     }
 
-    /// Says whether the text of a JSON number is this one. Two that are told apart only by parsers
+    /// Compares the text of a JSON number with this one. Two numbers that only differ for parsers
     /// that do not round to a double are in doubt.
     pub(super) fn is(&self, text: &str) -> Answer {
         match Self::read(text) {

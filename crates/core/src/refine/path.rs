@@ -1,10 +1,10 @@
-//! Where an argument stands: a top-level name, or a JSON Pointer.
+//! The place of an argument: a top-level name, or a JSON Pointer.
 
 use std::fmt;
 
 use super::InvalidRule;
 
-/// Where an argument stands: the name of a top-level argument, or, if it begins with `/`, a JSON
+/// The place of an argument: the name of a top-level argument, or, if it begins with `/`, a JSON
 /// Pointer (RFC 6901) into the arguments.
 ///
 /// ```
@@ -67,7 +67,7 @@ impl fmt::Display for ArgumentPath {
     }
 }
 
-/// Reads `~0` and `~1`; anything else behind a `~` is no pointer.
+/// Reads `~0` and `~1`; anything else after a `~` is invalid.
 fn unescape(token: &str) -> Option<String> {
     let mut parts = token.split('~');
     let mut plain = parts.next().unwrap_or_default().to_owned();

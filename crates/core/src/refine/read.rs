@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 use super::ArgumentPath;
 use crate::members::{Members, Text};
 
-/// What stands at a place.
+/// The value at a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Found<'a> {
     /// Nothing.
     Absent,
-    /// This value, whoever reads it.
+    /// This value, for every reader.
     Value(&'a RawValue),
     /// It depends on the reader.
     Doubtful,
@@ -48,7 +48,7 @@ impl<'a> Members<'a> {
 
 impl ArgumentPath {
     /// Returns what stands at this place in a call's arguments, as it is written there. `None` if
-    /// nothing does, if they are no JSON object, and wherever readers may disagree.
+    /// nothing does, if they are not a JSON object, and wherever readers may disagree.
     ///
     /// ```
     /// use callward_core::refine::ArgumentPath;
@@ -93,8 +93,8 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str(text).ok().map(|Text(text)| text)
 }
 
-/// Says whether a string may hold an array or object as JSON: models pack arguments so, and some
-/// servers unpack them.
+/// Returns `true` if a string may hold an array or object as JSON: models pack arguments so, and
+/// some servers unpack them.
 pub(super) fn may_be_packed(value: &str) -> bool {
     string(value).is_none_or(|inner| inner.trim_start().starts_with(['{', '[']))
 }
@@ -106,13 +106,13 @@ fn index(token: &str) -> Option<usize> {
     plain.then(|| token.parse().ok())?
 }
 
-/// Says whether a reader may take one name for the other.
+/// Returns `true` if a reader may take one name for the other.
 pub(super) fn may_be_taken_for(left: &str, right: &str) -> bool {
     left == right || as_taken(left).eq(as_taken(right))
 }
 
-/// A name as the least careful reader takes it. Some do not look at the case, also beyond ASCII (`ſ`
-/// is an `s`, the Kelvin sign a `k`); some end a name at a control character.
+/// A name as the least careful reader takes it. Some do not look at the case, also beyond ASCII
+/// (`ſ` is an `s`, the Kelvin sign a `k`); some end a name at a control character.
 pub(super) fn as_taken(name: &str) -> impl Iterator<Item = char> {
     name.chars()
         .take_while(|char| !char.is_control())

@@ -10,8 +10,8 @@ use crate::{AnnotationProblem, Annotations, Severity};
 pub struct When(Vec<(ArgumentPath, Condition)>);
 
 impl When {
-    /// Starts with one condition. `key` is the name of a top-level argument, or a JSON Pointer if it
-    /// begins with `/`.
+    /// Starts with one condition. `key` is the name of a top-level argument, or a JSON Pointer if
+    /// it begins with `/`.
     ///
     /// # Errors
     ///
@@ -47,8 +47,8 @@ impl fmt::Display for When {
     }
 }
 
-/// What an operator says about some calls of a tool: conditions over the arguments, and the hints of
-/// the calls that meet them.
+/// What an operator says about some calls of a tool: conditions over the arguments, and the hints
+/// of the calls that meet them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentRule {
     when: When,
@@ -56,7 +56,7 @@ pub struct ArgumentRule {
 }
 
 impl ArgumentRule {
-    /// Says what the calls are that meet these conditions.
+    /// Creates a rule that gives these hints to calls that meet these conditions.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl ArgumentRule {
 pub enum InvalidRule {
     /// A condition names no argument.
     EmptyKey,
-    /// A key begins with `/` and is no JSON Pointer.
+    /// A key begins with `/` and is not a JSON Pointer.
     Pointer {
         /// The key.
         key: String,
@@ -144,10 +144,10 @@ impl fmt::Display for InvalidRule {
             ),
             Self::Pointer { key } => write!(
                 f,
-                "{key:?} is no JSON Pointer: behind a `~` stands `0` (for `~`) or `1` (for `/`)"
+                "{key:?} is not a JSON Pointer: expected `0` (for `~`) or `1` (for `/`) after a `~`"
             ),
             Self::Pattern { pattern, reason } => {
-                write!(f, "{pattern:?} is no pattern that can be used: {reason}")
+                write!(f, "{pattern:?} is not a pattern that can be used: {reason}")
             }
             Self::NoChoice => f.write_str("expected at least one value, found none: it would never hold"),
             Self::NoHint => f.write_str("expected at least one hint: the rule would change nothing"),

@@ -12,11 +12,11 @@ use crate::infer::{Strength, Volatile};
 pub struct Provenance {
     /// The field.
     pub field: Field,
-    /// Who decided it.
+    /// The source that decided it.
     pub source: Source,
     /// The word or rule that did.
     pub reason: Cow<'static, str>,
-    /// How firmly it stands, if it was inferred; a stated hint is neither weak nor strong.
+    /// Its strength, if it was inferred; a stated hint is neither weak nor strong.
     pub strength: Option<Strength>,
 }
 
@@ -86,7 +86,7 @@ impl Resolved {
         &self.annotations
     }
 
-    /// Returns who decided a field, and why; `None` if nobody did.
+    /// Returns which source decided a field, and why; `None` if none did.
     #[must_use]
     pub fn provenance(&self, field: Field) -> Option<&Provenance> {
         self.provenance.iter().find(|entry| entry.field == field)
@@ -104,10 +104,10 @@ impl Resolved {
         &self.warnings
     }
 
-    /// Says whether a call may take something away, and not only overwrite or change it.
+    /// Returns `true` if a call may remove something, and not only overwrite or change it.
     ///
-    /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word it
-    /// rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
+    /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word
+    /// it rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
     #[must_use]
     pub(crate) const fn takes_away(&self) -> bool {
         self.takes_away
@@ -132,7 +132,7 @@ impl Resolved {
 /// What there is to say for a hint that a source simply states.
 pub(super) const fn says(source: Source) -> &'static str {
     match source {
-        Source::Assumed => "nobody who is believed says otherwise",
+        Source::Assumed => "no source that counts says otherwise",
         Source::Inferred => "concluded from name and description",
         Source::ServerDefault => "set for all tools of the server",
         Source::Declared => "the server says so",

@@ -13,7 +13,7 @@ use crate::annotations::unite;
 use crate::infer::{Inferred, Strength};
 use crate::{Annotations, SecurityLevel};
 
-/// Everything that is said about one tool, and how far its server is believed.
+/// All hints about one tool, and how far its server is trusted.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Hints<'a> {
@@ -27,7 +27,7 @@ pub struct Hints<'a> {
     pub observed: Option<&'a Annotations>,
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
-    /// How far `inferred` and `declared` are believed.
+    /// How far `inferred` and `declared` are trusted.
     pub trust: Trust,
 }
 
@@ -68,6 +68,19 @@ impl<'a> Hints<'a> {
 }
 
 /// Weighs all sources. See the [module](mod@crate::resolve) for the rule.
+///
+/// ```
+/// use callward_core::infer::{RuleSet, Subject};
+/// use callward_core::resolve::{Hints, Trust, resolve};
+/// use callward_core::{Annotations, CallPlan, Effect, Profile};
+///
+/// let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
+/// let declared = Annotations::default().with_read_only(true);
+/// let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Standard));
+/// let plan = CallPlan::derive(&resolved, &Profile::standard());
+/// assert_eq!(plan.effect, Effect::Destructive);
+/// println!("{}", resolved.warnings()[0]);
+/// ```
 #[must_use]
 pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let mut effect = EffectHints::settle(hints);
@@ -187,8 +200,9 @@ impl EffectHints {
         }
     }
 
-    /// A claim of idempotence falls when the tool turns out not to read only, if whoever makes it
-    /// says that it does: the hint means nothing beside that one, and many set it on every read.
+    /// A claim of idempotence is dropped if the tool turns out not to be read-only and its source
+    /// also claims that it is: the hint means nothing on a read-only tool, and many servers set it
+    /// on every read.
     fn drop_unfounded_idempotence(&mut self, hints: &Hints<'_>) {
         let is_true = |slot: &Option<Slot<bool>>| slot.as_ref().is_some_and(|slot| slot.value);
         if is_true(&self.read_only) || !is_true(&self.idempotent) {
@@ -210,7 +224,8 @@ impl EffectHints {
         self.idempotent = IDEMPOTENT.settle(&founded, &mut Vec::new());
     }
 
-    /// A conclusion that something is only overwritten relaxes, so it needs a server that is believed.
+    /// A conclusion that something is only overwritten relaxes, so it needs a server that is
+    /// believed.
     fn takes_away(&self, hints: &Hints<'_>) -> bool {
         let only_overwrites = |slot: &Slot<bool>| {
             slot.source == Source::Inferred
@@ -279,17 +294,17 @@ fn narrower(level: &SecurityLevel, base: Option<&SecurityLevel>) -> bool {
     level > base.unwrap_or(&SecurityLevel::Public)
 }
 
-/// A rate that is no rate would lift the limit.
+/// An invalid rate would lift the limit.
 fn slower(rate: &f64, base: Option<&f64>) -> bool {
     rate.is_finite() && *rate > 0.0 && base.is_none_or(|base| rate < base)
 }
 
-/// A cost that is no cost would fit any budget.
+/// An invalid cost would fit any budget.
 fn dearer(cost: &f64, base: Option<&f64>) -> bool {
     cost.is_finite() && *cost >= 0.0 && base.is_none_or(|base| cost > base)
 }
 
-/// Who decided the fields written so far.
+/// The sources of the fields written so far.
 #[derive(Default)]
 struct Kept {
     provenance: Vec<Provenance>,

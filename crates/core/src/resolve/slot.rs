@@ -13,7 +13,7 @@ pub(super) struct Slot<T> {
     pub(super) value: T,
     pub(super) source: Source,
     pub(super) reason: Cow<'static, str>,
-    /// How firmly an inferred value stands.
+    /// The strength of an inferred value.
     pub(super) strength: Option<Strength>,
 }
 
@@ -106,7 +106,7 @@ impl Flag {
                 }
             }
         }
-        // What was seen is no opinion, but it only shows harm: nobody has seen a tool do none.
+        // Observation is a fact, but it can only show harm, never its absence.
         if let Some(value) = hints.observed.and_then(of).filter(|value| *value == strict) {
             slot = Some(Slot::stated(value, Source::Observed));
         }

@@ -1,4 +1,4 @@
-//! Who says something, how far they are believed, and what about.
+//! Sources, their trust, and the fields they set.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Source {
-    /// Said by nobody: the MCP specification's default, which takes the worst for granted.
+    /// Stated by no source: the MCP specification's default, which assumes the worst.
     Assumed,
     /// Concluded from the tool's name and description.
     Inferred,
@@ -37,14 +37,16 @@ impl fmt::Display for Source {
 }
 
 words! {
-    /// How far a server's own hints are believed.
+    /// How far a server's own hints are trusted.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Trust {
         /// Declared hints count as they are.
         Trusted = "trusted",
-        /// Declared hints count, unless strong evidence says the opposite: then the stricter reading.
+        /// Declared hints count, unless strong evidence says the opposite: then the stricter
+        /// reading.
         Standard = "standard",
-        /// Declared and inferred hints may only tighten; what they leave open is read pessimistically.
+        /// Declared and inferred hints may only tighten; what they leave open is read
+        /// pessimistically.
         Untrusted = "untrusted",
     } default Standard
 }

@@ -1,13 +1,13 @@
-//! The members of a listed tool that clients get as they are. Strict clients refuse a whole list of tools
-//! if one member of one tool is not what the protocol says.
+//! The members of a listed tool that clients get as they are. Strict clients refuse a whole list of
+//! tools if one member of one tool is not what the protocol says.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::members::{Members, Text};
 
-/// Checks the members that are not read otherwise. `null` is the same as absent, but for the schema of
-/// the arguments.
+/// Checks the members that are not read otherwise. `null` is the same as absent, but for the schema
+/// of the arguments.
 pub(super) fn check(tool: &RawValue) -> Result<(), String> {
     for (name, value) in members(tool)?.iter() {
         let checked = match name {

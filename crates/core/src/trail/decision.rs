@@ -17,7 +17,7 @@ use crate::{Attempt, CacheStatus, RouteDecision, ServerId};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {
-    /// Who decided.
+    /// The stage that decided.
     pub stage: Stage,
     /// What, in one word of [`Stage::verdicts`].
     pub verdict: Verdict,
@@ -61,7 +61,7 @@ impl Decision {
     pub fn new(stage: Stage, verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
         debug_assert!(
             stage.verdicts().contains(&verdict),
-            "`{verdict}` is no word of stage `{stage}`"
+            "`{verdict}` is not a word of stage `{stage}`"
         );
         Self {
             stage,
@@ -92,9 +92,9 @@ impl Decision {
         }
     }
 
-    /// States what the cache did or would do: why it sent the call without a look-up, how long ago the
-    /// answer was made that came from it, what the result depends on or the call may change. `None` of
-    /// a call that it was not asked for.
+    /// States what the cache did or would do: why it sent the call without a look-up, how long ago
+    /// the answer was made that came from it, what the result depends on or the call may change.
+    /// `None` of a call that it was not asked for.
     #[must_use]
     pub fn of_cache(
         status: CacheStatus,
@@ -153,10 +153,10 @@ impl Decision {
     }
 
     /// Writes how it stands in [`Trail::to_line`](super::Trail::to_line):
-    /// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+` after
-    /// the attempt's number says that it runs beside another.
+    /// `stage#attempt:verdict@server +waited took (reason)`; what is not known is left out. A `+`
+    /// after the attempt's number says that it runs beside another.
     pub(super) fn write_in_line(&self, line: &mut String) -> fmt::Result {
-        // each traced call is told so: words are copied, and only numbers formatted
+        // every traced call is written this way: words are copied, and only numbers are formatted
         line.push_str(self.stage.as_str());
         if let Some(attempt) = self.attempt {
             let beside = if self.beside { "+" } else { "" };
@@ -187,7 +187,7 @@ impl Decision {
     }
 }
 
-/// Nobody needs the nanoseconds of a decision.
+/// Nanoseconds are too precise for a decision.
 pub(super) fn coarse(time: Duration) -> Duration {
     let micros = u64::try_from(time.as_micros()).map(Duration::from_micros);
     micros.unwrap_or(time)
@@ -232,7 +232,7 @@ mod millis {
         from: D,
     ) -> Result<Option<Duration>, D::Error> {
         let millis = Option::<f64>::deserialize(from)?;
-        // what is no time is none that is known
+        // an invalid time counts as unknown
         Ok(millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok()))
     }
 }

@@ -1,7 +1,7 @@
 //! The decision trail: everything that was decided about one call, in one place.
 //!
-//! One structure says what would happen to a call ([`Tense::Expected`], before anything is sent) and
-//! what happened ([`Tense::Observed`], from what the layers wrote into its
+//! One structure says what would happen to a call ([`Tense::Expected`], before anything is sent)
+//! and what happened ([`Tense::Observed`], from what the layers wrote into its
 //! [`CallRecord`](crate::CallRecord)). What people read, what spans carry and what results tell in
 //! their `_meta` are forms of it, so they cannot contradict each other.
 
@@ -22,11 +22,12 @@ pub use self::decision::Decision;
 pub use self::verdict::{Stage, Verdict};
 pub use self::writer::Writer;
 
-/// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has it.
+/// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has
+/// it.
 pub const TRAIL_META: &str = "io.callward/trail";
 
 words! {
-    /// Whether a trail tells of what would happen, or of what did.
+    /// Whether a trail describes what would happen, or what did.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Tense {
         /// What would happen to the call if it were sent now.
@@ -38,18 +39,21 @@ words! {
 
 /// Everything that was decided about one call, in order.
 ///
-/// Decisions of the call as a whole come first (plan, confirmation, audit, cache), then those of its
-/// attempts as they were made, then what the caller got. Nothing of a trail holds arguments or results.
+/// Decisions of the call as a whole come first (plan, confirmation, audit, cache), then those of
+/// its attempts as they were made, then what the caller got. Nothing of a trail holds arguments or
+/// results.
 ///
 /// # As JSON
 ///
 /// ```
-/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolDefinition};
+/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source};
+/// # use callward_core::{Tool, ToolDefinition};
 /// use callward_core::refine::Applied;
 /// use callward_core::trail::{Decision, Stage, Trail, Verdict};
 /// # let listed = br#"{"name":"read_order","inputSchema":{"type":"object"}}"#;
 /// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
-/// # let resolved = Resolved::from_single(Annotations::default().with_read_only(true), Source::Declared);
+/// # let hints = Annotations::default().with_read_only(true);
+/// # let resolved = Resolved::from_single(hints, Source::Declared);
 /// # let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// # let tool = Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan);
 ///
@@ -85,7 +89,7 @@ words! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Trail {
-    /// Whether it tells of what would happen, or of what did.
+    /// Whether it describes what would happen, or what did.
     pub tense: Tense,
     /// The replica set.
     pub set: ReplicaSetId,
@@ -99,7 +103,7 @@ pub struct Trail {
     pub plan: PlanSummary,
     /// What was decided, in order.
     pub decisions: Vec<Decision>,
-    /// How many decisions are not told, because there were too many of their stage.
+    /// How many decisions are left out, because there were too many of their stage.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
 }
@@ -132,7 +136,7 @@ impl PlanSummary {
 
 impl Trail {
     /// Starts the trail of what would happen to a call of the tool that gets this one of its plans:
-    /// what the plan itself decides is there, and who knows the layers adds what they would.
+    /// what the plan itself decides is there, and code that knows the layers adds their decisions.
     #[must_use]
     pub fn expected(tool: &Tool, applied: Applied) -> Self {
         let mut trail = Self::start(Tense::Expected, tool, applied);
@@ -215,16 +219,16 @@ fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
 /// The effective hints in a line.
 fn summary(resolved: &Resolved) -> String {
     let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();
-    let mut told = String::new();
+    let mut shown = String::new();
     for entry in resolved.all_provenance() {
         let field = entry.field.as_str();
         let value = values.get(field).unwrap_or(&serde_json::Value::Null);
-        if !told.is_empty() {
-            told.push_str(", ");
+        if !shown.is_empty() {
+            shown.push_str(", ");
         }
-        told.push_str(&format!("{field}={value} ({})", entry.source));
+        shown.push_str(&format!("{field}={value} ({})", entry.source));
     }
-    told
+    shown
 }
 
 #[expect(

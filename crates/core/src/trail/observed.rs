@@ -19,8 +19,8 @@ impl Trail {
         Self::observed_of(call.tool(), call.applied(), record, result)
     }
 
-    /// Does as [`observed`](Self::observed), for who kept of the call only which tool it was and which
-    /// of its plans applied.
+    /// Does as [`observed`](Self::observed), for who kept of the call only which tool it was and
+    /// which of its plans applied.
     #[must_use]
     pub fn observed_of(
         tool: &Tool,
@@ -36,8 +36,8 @@ impl Trail {
         }
     }
 
-    /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a line does
-    /// not show.
+    /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a
+    /// line does not show.
     #[must_use]
     pub fn observed_line(
         tool: &Tool,
@@ -50,7 +50,7 @@ impl Trail {
     }
 }
 
-/// What was decided, in the order it is told, and how many decisions are not kept.
+/// What was decided, in the order of the trail, and how many decisions are not kept.
 fn decisions(
     tool: &Tool,
     applied: Applied,
@@ -58,19 +58,20 @@ fn decisions(
     result: Option<&Result<ToolOutput, ToolError>>,
 ) -> (Vec<Decision>, u32) {
     let (mut log, left_out) = record.decisions();
-    let mut told = Vec::with_capacity(log.len() + OF_ITS_OWN);
-    told.extend(from_plan(tool, applied));
-    told.extend(log.extract_if(.., |told| told.stage < Stage::Cache));
-    told.extend(cache(record));
-    told.extend(log);
-    told.push(answer(result));
-    (told, left_out)
+    let mut decided = Vec::with_capacity(log.len() + OF_ITS_OWN);
+    decided.extend(from_plan(tool, applied));
+    decided.extend(log.extract_if(.., |decision| decision.stage < Stage::Cache));
+    decided.extend(cache(record));
+    decided.extend(log);
+    decided.push(answer(result));
+    (decided, left_out)
 }
 
-/// Decisions that no layer writes down: of the plan, of who is asked, of the cache, and of the answer.
+/// Decisions that no layer writes down: of the plan, of who is asked, of the cache, and of the
+/// answer.
 const OF_ITS_OWN: usize = 4;
 
-/// What the cache did; nothing where it was not asked and nobody says why.
+/// What the cache did; `None` if it was not asked and no reason is recorded.
 fn cache(record: &CallRecord) -> Option<Decision> {
     Decision::of_cache(
         record.cache(),

@@ -7,8 +7,8 @@ use super::{Decision, Tense, Trail};
 
 impl Trail {
     /// Writes the decisions in one line, for a span: parted by `; `, each as
-    /// `stage#attempt:verdict@server +waited took (reason)`, without what is not known. A `+` after the
-    /// attempt's number says that it runs beside another.
+    /// `stage#attempt:verdict@server +waited took (reason)`, without what is not known. A `+` after
+    /// the attempt's number says that it runs beside another.
     ///
     /// `plan:read_only (declared, the server says so); cache:miss; route#1:chosen@a (in turn);
     /// attempt#1:answered@a 12.1ms; answer:answered`
@@ -28,7 +28,7 @@ impl Trail {
         ["stage", "attempt", "verdict", "server", "time", "reason"];
 }
 
-/// Does as [`Trail::to_line`], of these decisions and so many more.
+/// Does as [`Trail::to_line`] for these decisions and the number of those left out.
 pub(super) fn line(decisions: &[Decision], left_out: u32) -> String {
     let mut line = String::with_capacity(USUAL);
     for (place, decision) in decisions.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The stages a call passes, and the words for what each of them may decide.
 
 words! {
-    /// Who decided: a place in the stack, outside to inside.
+    /// The stage that decided: a place in the stack, outside to inside.
     #[non_exhaustive]
     Stage {
         /// What the tool's hints, and the rules over its arguments, make of the call.
@@ -45,7 +45,7 @@ words! {
         Mutating = "mutating",
         /// The call may destroy or overwrite.
         Destructive = "destructive",
-        /// Nobody is asked.
+        /// No person is asked.
         Skip = "skip",
         /// A person is to agree first.
         Ask = "ask",
@@ -55,7 +55,7 @@ words! {
         Full = "full",
         /// A record was left.
         Written = "written",
-        /// A record was due, and there was no room for it.
+        /// A record was due, but the queue was full.
         Dropped = "dropped",
         /// The cache is not asked.
         Bypass = "bypass",
@@ -159,7 +159,7 @@ mod tests {
             let used = Stage::ALL
                 .iter()
                 .any(|stage| stage.verdicts().contains(verdict));
-            assert!(used, "{verdict} is nobody's word");
+            assert!(used, "{verdict} belongs to no stage");
             let same = Verdict::ALL
                 .iter()
                 .filter(|other| other.as_str() == verdict.as_str());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Decision;
 use crate::{CallRecord, ToolCall};
 
-/// Writes decisions about one attempt whose call went on to somebody else. Made only for calls with a
+/// Writes decisions about one attempt whose call moved on. Made only for calls with a
 /// record that wants decisions.
 #[derive(Debug, Clone)]
 pub struct Writer {
@@ -15,7 +15,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Returns a writer for the attempt that the call is, if anybody reads what it writes.
+    /// Returns a writer for this attempt of the call, if the decisions are read.
     #[must_use]
     pub fn of(call: &ToolCall) -> Option<Self> {
         let record = call.record()?;

@@ -88,8 +88,8 @@ proptest! {
             (Trust::Untrusted, Trust::Standard),
         ] {
             for ((profile, ours), (_, base)) in plans(less).zip(plans(more)) {
-                // Rate and cost are not among them: an odd one (0, or below) lifts the limit where the
-                // server is believed, and nothing else where it is not.
+                // Rate and cost are not among them: an odd one (0, or below) lifts the limit where
+                // the server is believed, and nothing else where it is not.
                 let pairs = ours
                     .into_iter()
                     .zip(base)

@@ -72,7 +72,8 @@ fn every_field_follows_the_stronger_of_any_two_sources() {
 
 #[test]
 fn every_statement_outweighs_a_conclusion() {
-    // Between them, these conclude every field that can be concluded, both ways where there are two.
+    // Between them, these conclude every field that can be concluded, both ways where there are
+    // two.
     let concluded = [
         (RuleSet::Standard, "get_user"),
         (RuleSet::Standard, "delete_user"),

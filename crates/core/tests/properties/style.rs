@@ -52,7 +52,7 @@ fn styles(words: &[&str]) -> Vec<String> {
             .collect::<Vec<_>>()
             .join("_"),
     ];
-    // Where an acronym meets another, or a letter with its number, nobody can tell where it ends.
+    // Where an acronym meets another, or a letter with its number, the end is ambiguous.
     let runs_on = |word: &str| ACRONYMS.contains(&word) || ["s3", "v2"].contains(&word);
     let apart = words.windows(2).all(|pair| match pair {
         [first, second] => !ACRONYMS.contains(first) || !runs_on(second),

@@ -27,7 +27,8 @@ impl Remote {
     ///
     /// # Errors
     ///
-    /// [`AppError`] if the address cannot be used, nothing answers, or it is a gateway's public address.
+    /// [`AppError`] if the address cannot be used, nothing answers, or it is a gateway's public
+    /// address.
     pub(crate) async fn find(url: &str) -> Result<Option<Self>, AppError> {
         let unusable =
             |error: &dyn std::fmt::Display| AppError::Usage(format!("--url {url:?}: {error}"));

@@ -18,8 +18,8 @@ use futures_util::{StreamExt, stream};
 use crate::error::AppError;
 use crate::http::Operator;
 
-/// How often a stream without events sends a comment, so that proxies do not cut it and a reader that
-/// went away is noticed.
+/// How often a stream without events sends a comment, so that proxies do not cut it and a reader
+/// that went away is noticed.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// Readers skip comments.
@@ -79,8 +79,8 @@ impl Events {
         }
     }
 
-    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping the
-    /// future loses nothing.
+    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping
+    /// the future loses nothing.
     ///
     /// # Errors
     ///

@@ -124,8 +124,8 @@ fn refuse(status: StatusCode, message: String) -> Response {
     json(status, &view::error(&error))
 }
 
-/// Refuses a POST whose content type is not JSON: a page of any site may send such a request without
-/// a preflight.
+/// Refuses a POST whose content type is not JSON: a page of any site may send such a request
+/// without a preflight.
 async fn only_json(request: Request, next: Next) -> Response {
     if request.method() == Method::POST && !is_json(request.headers()) {
         let message = "expected `content-type: application/json`".to_owned();

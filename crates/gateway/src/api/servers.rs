@@ -41,7 +41,7 @@ fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
         "calls": {
             "answers": totals.answers,
             "faults": totals.faults,
-            // by a gate of ours, or by the server, which stated when to come again
+            // by a layer here, or by the server, which stated when to retry
             "refusals": totals.refusals,
             "cancelled": totals.cancelled,
         },

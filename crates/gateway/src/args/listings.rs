@@ -33,11 +33,11 @@ Output, a line for each tool in the order of the input:
 `annotations` is the effective set, `problems` what is wrong with the declared one (a gateway
 refuses such a tool if a problem is an error). --explain adds \"evidence\", with source, reason and,
 where it was inferred, strength of each hint, and \"warnings\".
-What is no tool becomes {\"name\", \"error\"} in its place, and a message on standard error.
+What is not a tool becomes {\"name\", \"error\"} in its place, and a message on standard error.
 With --config the plan is the tool's own; `callward explain` shows what its rules over arguments
 make of a call.
 
-Exit code: 0; 1 if a line was no tool or a server did not answer; 2 for a wrong command line.
+Exit code: 0; 1 if a line was not a tool or a server did not answer; 2 for a wrong command line.
 
 Examples:
   callward annotate tools.jsonl

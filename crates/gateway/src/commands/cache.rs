@@ -34,7 +34,7 @@ fn show(answer: &Value, screen: &Screen) {
     screen.table(&shown);
     screen.out("");
     screen.out(format_args!(
-        "kept now: {} entries, {}; evicted to make room: {}",
+        "kept now: {} entries, {}; evicted to make space: {}",
         total["entries"],
         show_size(count(&total["bytes"])),
         total["evicted"]

@@ -1,4 +1,5 @@
-//! Where `call`, `tools` and `explain` find their tools: a running gateway, or a stack of their own.
+//! Where `call`, `tools` and `explain` find their tools: a running gateway, or a stack of their
+//! own.
 
 use std::path::Path;
 use std::time::Duration;
@@ -58,8 +59,8 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// As [`find`](Self::find), and if the audit log cannot be written: a gateway that runs with the
-    /// same config writes it.
+    /// As [`find`](Self::find), and if the audit log cannot be written: a gateway that runs with
+    /// the same config writes it.
     pub(crate) async fn find_to_call(
         from: &From,
         state: Option<&StateDir>,
@@ -228,7 +229,7 @@ async fn end(upstreams: &[Upstream]) {
 ///
 /// # Errors
 ///
-/// [`AppError`] if the prefix is no name.
+/// [`AppError`] if the prefix is not a name.
 fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, AppError> {
     let id = match prefix {
         Some(prefix) => {

@@ -13,7 +13,7 @@ use crate::listed::{Listed, Listing};
 use crate::output::{Screen, Tone};
 use crate::plain;
 
-/// The input is no input, or the command line is wrong.
+/// The input cannot be read, or the command line is wrong.
 const UNREADABLE: u8 = 2;
 
 pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
@@ -161,7 +161,7 @@ fn write_json(out: &mut dyn Write, findings: &[Finding], sum: &Sum) -> io::Resul
     out.write_all(b"\n")
 }
 
-/// Tool by tool, and the sum at last.
+/// Tool by tool, and the sum at the end.
 fn write_text(
     out: &mut dyn Write,
     findings: &[Finding],

@@ -313,8 +313,8 @@ fn say_where(
     }
 }
 
-/// Lets the command line find this gateway. A state directory that cannot be written is no reason not
-/// to serve.
+/// Lets the command line find this gateway. The gateway serves even if its state directory is not
+/// writable.
 fn register(
     state: Option<&StateDir>,
     url: &str,

@@ -137,7 +137,7 @@ pub(crate) fn table(tools: &[ToolView]) -> Table {
     table
 }
 
-/// Says how long results are kept; where that is learned, how long they are served by now.
+/// Returns how long results are kept; where that is learned, how long they are served by now.
 fn cache(tool: &ToolView) -> String {
     match &tool.evidence {
         Some(seen) => format!("learned:{}s", seen.served_s),

@@ -8,8 +8,8 @@ use super::{Config, Server, ServerConfig};
 pub(crate) type Keys = Map<String, Value>;
 
 impl Config {
-    /// Returns the keys whose values are not the defaults, by section; those of no section under "".
-    /// What a reference came to is shown as the reference.
+    /// Returns the keys whose values are not the defaults, by section; those of no section under
+    /// "". What a reference came to is shown as the reference.
     pub(crate) fn changed(&self) -> Map<String, Value> {
         let (ours, defaults) = (json!(self), json!(Self::default()));
         let mut sections = Map::new();

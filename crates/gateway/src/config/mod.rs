@@ -2,8 +2,8 @@
 //!
 //! Every problem is reported, with file, line, column and key. What a file leaves out has the
 //! default documented in `docs/config.md`. To add a key: a field with a default in `sections` or in
-//! the layer's own config, a check in `check` if not every value makes sense, its use in `assemble`,
-//! and its row in the docs.
+//! the layer's own config, a check in `check` if not every value makes sense, its use in
+//! `assemble`, and its row in the docs.
 
 mod changed;
 mod check;

@@ -1,4 +1,5 @@
-//! References in the config: `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` in every string.
+//! References in the config: `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` in every
+//! string.
 //!
 //! They are resolved once, in the parsed tree, so that an error names file, line and key. What they
 //! came to is remembered, so that nothing shows it: [`References::scrub`].

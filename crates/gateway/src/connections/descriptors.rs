@@ -10,9 +10,9 @@ const OTHERS: u64 = 512;
 /// Of these few connections none is taken away.
 const FEWEST: u64 = 16;
 
-/// Sees to it that the limits leave descriptors for servers, where each of two listeners has as many
-/// connections as it may: raises the soft limit of open files as far as that needs and the hard limit
-/// allows, and lowers the number of connections if that is not enough.
+/// Sees to it that the limits leave descriptors for servers, where each of two listeners has as
+/// many connections as it may: raises the soft limit of open files as far as that needs and the
+/// hard limit allows, and lowers the number of connections if that is not enough.
 pub(crate) fn make_fit(limits: &mut ConnectionLimits) {
     let Some(wanted) = u64::try_from(limits.all).ok().map(descriptors) else {
         return;
@@ -41,13 +41,13 @@ pub(crate) fn make_fit(limits: &mut ConnectionLimits) {
     }
 }
 
-/// Returns how many descriptors there should be for so many connections of each listener.
+/// Returns how many descriptors `connections` of each listener need.
 const fn descriptors(connections: u64) -> u64 {
     connections.saturating_mul(2).saturating_add(OTHERS)
 }
 
-/// Returns how many connections each listener may have with so many descriptors: where there are few, half
-/// of them are for everything else.
+/// Returns how many connections each listener may have with this number of descriptors: if there
+/// are few, half of them are reserved for everything else.
 fn connections(descriptors: u64) -> u64 {
     let others = OTHERS.min(descriptors / 2);
     ((descriptors - others) / 2).max(FEWEST)

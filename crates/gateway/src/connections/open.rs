@@ -110,8 +110,8 @@ impl Open {
         })
     }
 
-    /// Takes a connection in. Where there are too many, the one ends that has had no request in work for
-    /// longest; `None` if each has one.
+    /// Takes a connection in. Where there are too many, the one ends that has had no request in
+    /// work for longest; `None` if each has one.
     ///
     /// `end` ends the connection.
     pub(super) fn admit(

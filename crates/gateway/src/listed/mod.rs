@@ -131,7 +131,7 @@ fn element<'a>(whole: &'a str, index: usize, group: usize, raw: &'a Bytes) -> Fo
         .map_err(|error| Fault::of_bytes(&error))
         .and_then(Listed::read)
         .map(|mut tool| {
-            // who was asked is known better than what is written
+            // the server that was asked is certain, unlike what is written
             tool.server = Some(whole.into());
             tool
         });

@@ -20,7 +20,8 @@ pub(super) struct Scribe {
 }
 
 impl Scribe {
-    /// `secret` keys the hashes, so that values cannot be guessed; `arguments` writes them as they are.
+    /// `secret` keys the hashes, so that values cannot be guessed; `arguments` writes them as they
+    /// are.
     pub(super) const fn new(trace: String, secret: FingerprintKey, arguments: bool) -> Self {
         Self {
             trace,
@@ -121,7 +122,7 @@ fn lifetime(call: &ToolCall, output: Option<&ToolOutput>) -> Option<u64> {
     if !matches!(plan.effect, Effect::ReadOnly | Effect::Idempotent) {
         return None;
     }
-    // a round of an exchange belongs to who is in the exchange
+    // a round of an exchange belongs to the caller in the exchange
     let is_whole = output.is_none_or(|output| output.status() == OutputStatus::Complete);
     let ttl = plan.result_ttl().filter(|_| is_whole).unwrap_or_default();
     Some(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))

@@ -97,7 +97,8 @@ impl Recorder {
         }))))
     }
 
-    /// Sends a call through the stack, and records it. `name` is the tool's name for the client. A call that is dropped on the way is written down as one without an answer.
+    /// Sends a call through the stack, and records it. `name` is the tool's name for the client. A
+    /// call that is dropped on the way is written down as one without an answer.
     ///
     /// # Errors
     ///
@@ -192,7 +193,7 @@ impl Inner {
     /// Waits until all is written. Blocks. Returns `None` on a second call.
     fn end(&self) -> Option<(Written, u64)> {
         let writer = self.writer.lock().take()?;
-        // a writer that is gone needs no telling
+        // a writer that is gone needs no message
         let _ = self.to_writer.send(Message::End);
         let written = writer.join().ok()?;
         Some((written, self.dropped.load(Ordering::Relaxed)))

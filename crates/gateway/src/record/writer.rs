@@ -113,8 +113,8 @@ impl Batch {
     }
 }
 
-/// A recording that grows. What is written at once is a whole: in a compressed file, a member of its
-/// own, so that the file can be read whenever the process ends.
+/// A recording that grows. What is written at once is a whole: in a compressed file, a member of
+/// its own, so that the file can be read whenever the process ends.
 #[derive(Debug)]
 pub(super) struct File {
     file: std::fs::File,

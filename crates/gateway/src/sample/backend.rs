@@ -31,7 +31,7 @@ impl PlainBackend {
         let tools = definitions
             .into_iter()
             .map(|definition| {
-                // no one reads these plans: a plain server does as instructed
+                // these plans are not read: a plain server does as instructed
                 let hints =
                     Resolved::from_single(definition.annotations().clone(), Source::Declared);
                 let plan = CallPlan::derive(&hints, &Profile::standard());

@@ -41,7 +41,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// [`AppError`] if a fixed name were no name; a test starts them.
+    /// [`AppError`] if a fixed name is invalid; a test starts them.
     pub(crate) async fn start(telemetry: &Telemetry) -> Result<Self, AppError> {
         let orders = Arc::<Orders>::default();
         let primary = upstream(PRIMARY, &orders, telemetry).await?;
@@ -57,7 +57,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// [`AppError`] if a fixed name were no name; a test starts them.
+    /// [`AppError`] if a fixed name is invalid; a test starts them.
     pub(crate) fn servers(&self) -> Result<Vec<Server>, AppError> {
         let set = ReplicaSetId::new(SET)?;
         let [primary, replica] = self.upstreams.clone();
@@ -79,7 +79,7 @@ impl Embedded {
 ///
 /// # Errors
 ///
-/// [`AppError`] if a fixed name were no name; a test starts them.
+/// [`AppError`] if a fixed name is invalid; a test starts them.
 pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
     let tools = shop(SET, &Arc::default())?;
     Ok(tools.list_tools().await?)
@@ -89,7 +89,7 @@ pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
 ///
 /// # Errors
 ///
-/// [`AppError`] if a fixed name were no name; a test starts them.
+/// [`AppError`] if a fixed name is invalid; a test starts them.
 pub(crate) async fn plain(server: &str, orders: &Arc<Orders>) -> Result<PlainBackend, AppError> {
     Ok(PlainBackend::new(shop(server, orders)?).await?)
 }

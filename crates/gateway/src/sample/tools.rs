@@ -15,8 +15,8 @@ pub(crate) const REPORT_MS: u64 = 300;
 /// The longest a caller may make it take.
 const REPORT_MS_MAX: u64 = 60_000;
 
-/// One tool: its name, description, arguments with their types, and hints. Arguments whose type ends
-/// in `?` are optional.
+/// One tool: its name, description, arguments with their types, and hints. Arguments whose type
+/// ends in `?` are optional.
 type Row = (
     &'static str,
     &'static str,

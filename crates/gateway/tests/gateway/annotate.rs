@@ -260,7 +260,7 @@ async fn a_server_is_asked_over_stdio_and_over_http() {
 }
 
 #[tokio::test]
-async fn the_servers_of_a_config_are_judged_as_it_says_and_a_dead_one_hides_no_other() {
+async fn servers_are_judged_by_their_config_and_a_dead_one_hides_no_other() {
     let config = file(
         format!(
             r#"

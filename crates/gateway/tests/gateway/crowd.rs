@@ -1,7 +1,7 @@
 //! Identical calls at once run once: through the whole gateway, in both eras of the protocol.
 //!
-//! The server behind the gateway answers no one before the test lets it, and the test lets it only
-//! when the gateway says that all calls are in flight.
+//! The server behind the gateway answers no client before the test lets it, and the test lets it
+//! only when the gateway says that all calls are in flight.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::scripted;
 use crate::support::{Gateway, ends, file, text};
 
-/// A server whose verbs no one knows.
+/// A server with unknown verbs.
 fn server() -> String {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     scripted::server(
@@ -70,7 +70,7 @@ async fn a_wrong_word_or_kind_is_refused_with_line_and_key() {
             "read = [\n  \"frobnify\",\n  \"two words\",\n]",
             4,
             "lexicon.read.2",
-            "\"two words\" is no single word",
+            "\"two words\" is not a single word",
         ),
         ("read = \"x\"", 2, "lexicon.read", "expected a sequence"),
         ("read = [1]", 2, "lexicon.read", "expected a string"),

@@ -27,7 +27,7 @@ async fn what_limits_hold_back_and_refuse_is_shown_and_measured() {
     let note = json!({"order_id": 1, "text": "x"});
     let passed = gateway.call("shop__add_note", note.clone()).await;
     assert!(passed["result"].is_object(), "{passed}");
-    // one a minute, and nobody waits that long
+    // one call a minute, and no caller waits that long
     let refused = gateway.call("shop__add_note", note).await;
     assert_eq!(refused["error"]["kind"], "rate_limited", "{refused}");
     assert!(

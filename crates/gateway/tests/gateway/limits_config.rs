@@ -14,7 +14,7 @@ async fn note(gateway: &Gateway) -> Value {
 
 #[tokio::test]
 async fn a_rate_refuses_what_comes_too_often_and_says_when_to_come_again() {
-    // one call a minute, and nobody waits for the next
+    // one call a minute, and no caller waits for the next
     for rate in [
         "[limits]\nper_principal = 1\nmax_wait = \"0s\"\nSHOP",
         "[limits]\nmax_wait = \"0s\"\nSHOPcalls_per_minute = 1\n",
@@ -68,7 +68,7 @@ async fn a_call_that_fails_over_and_over_is_answered_in_the_servers_place() {
         assert_eq!(ran, executions, "{guard}: {last}");
         let held = last.to_string().contains("failed 2 times in a row");
         assert_eq!(held, executions == 2, "{guard}: {last}");
-        // other arguments are nobody's loop
+        // other arguments are not a loop
         let one = json!({"order_id": 1, "status": "paid"});
         let other = gateway.mcp("shop__set_status", one).await;
         assert_ne!(other["result"]["isError"], true, "{other}");

@@ -184,11 +184,11 @@ async fn codes_are_data_too() {
     let done = ends(&["lint", "--codes", "--json"]).await;
     assert!(done.status.success());
     let mut codes = 0;
-    for (line, told) in text(&done.stdout).lines().zip(text(&plain.stdout).lines()) {
+    for (line, shown) in text(&done.stdout).lines().zip(text(&plain.stdout).lines()) {
         let code: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         for key in ["code", "severity", "summary"] {
             assert!(
-                told.contains(code[key].as_str().unwrap()),
+                shown.contains(code[key].as_str().unwrap()),
                 "{key} of {line}"
             );
         }

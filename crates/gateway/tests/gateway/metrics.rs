@@ -27,7 +27,7 @@ const NEVER: &[(Metric, &str)] = &[
     ),
 ];
 
-/// A gateway with all there is to tell of: an audit log, and a collector that no one runs.
+/// A gateway with everything that is reported: an audit log, and a collector that does not run.
 async fn sample() -> (Gateway, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("audit.jsonl");
@@ -44,7 +44,7 @@ async fn busy() -> (Gateway, TempDir) {
     for _ in 0..2 {
         call(&legacy, "orders__get_order", json!({"order_id": 1})).await;
     }
-    // its plan asks a person, and there is no one to ask
+    // its plan asks a person, and there is none to ask
     call(&legacy, "orders__delete_order", json!({"order_id": 2})).await;
     within("the end", legacy.cancel()).await.unwrap();
     (gateway, folder)

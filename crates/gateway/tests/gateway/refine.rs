@@ -200,7 +200,7 @@ async fn a_bad_rule_is_refused_with_file_line_and_key() {
     for part in [
         format!("{path}:7:"),
         format!("{path}:8:"),
-        "`servers.a.tools.t.rules.1.when.action.matches`: \"(list\" is no pattern".into(),
+        "`servers.a.tools.t.rules.1.when.action.matches`: \"(list\" is not a pattern".into(),
         "`servers.a.tools.t.rules.1.when./a~2`".into(),
     ] {
         assert!(said.contains(&part), "{part} in\n{said}");

@@ -116,8 +116,8 @@ async fn the_check_tells_what_is_not_the_default_and_where_a_fault_is() {
     let path = good.path().to_str().unwrap();
     let done = ends(&["serve", "--config", path, "--check", "--json"]).await;
     let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();
-    let told = json!({"strategy": "priority", "ping.enabled": false});
-    assert_eq!(said["router"], told, "{said}");
+    let changed = json!({"strategy": "priority", "ping.enabled": false});
+    assert_eq!(said["router"], changed, "{said}");
     assert_eq!(said["servers"][0]["changed"], json!({"zone": "eu"}));
     assert_eq!(said["servers"][1]["changed"], json!({"cost_factor": 2.0}));
     let done = ends(&["serve", "--config", path, "--check"]).await;

@@ -98,7 +98,7 @@ async fn a_second_read_is_a_hit_and_one_after_a_write_is_fresh() {
 #[tokio::test]
 async fn standard_output_carries_the_protocol_even_when_everything_is_logged() {
     let mut wrapped = Pipe::open(&["run", "--log", "trace", "--", CALLWARD, "sample"]).await;
-    // the pipe refuses every line that is no JSON-RPC message
+    // the pipe refuses every line that is not a JSON-RPC message
     let answer = wrapped
         .call("charge_card", json!({"order_id": 1, "cents": 5}))
         .await;

@@ -63,7 +63,7 @@ async fn a_write_drops_what_it_names_and_what_nobody_named() {
     let gateway = Gateway::fixed(&example(0)).await;
     assert_eq!(reads(&gateway).await, ["miss"; 5]);
     assert_eq!(reads(&gateway).await, ["hit"; 5]);
-    // the value is the same however it is spelt
+    // the value is the same in every notation
     let cancelled = gateway
         .call("shop__cancel_order", json!({"order_id": "7"}))
         .await;
@@ -72,7 +72,7 @@ async fn a_write_drops_what_it_names_and_what_nobody_named() {
         reads(&gateway).await,
         ["miss", "hit", "miss", "miss", "hit"]
     );
-    // nobody says what this one writes
+    // no config states what this one writes
     gateway.call("shop__import", json!({})).await;
     assert_eq!(
         reads(&gateway).await,

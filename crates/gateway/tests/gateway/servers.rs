@@ -31,13 +31,13 @@ async fn listed(gateway: &Gateway) -> Vec<Value> {
     serde_json::from_str(&body).unwrap()
 }
 
-/// Adds so many notes, which no cache answers, and returns which servers did it.
+/// Adds `count` notes, which no cache answers, and returns which servers added them.
 async fn notes(gateway: &Gateway, count: usize) -> Vec<String> {
     let mut by = Vec::new();
     for _ in 0..count {
         let note = json!({"order_id": 1, "text": "x"});
         let done = gateway.call("orders__add_note", note).await;
-        by.push(done["server"].as_str().unwrap_or("nobody").to_owned());
+        by.push(done["server"].as_str().unwrap_or("no server").to_owned());
     }
     by
 }
@@ -52,7 +52,7 @@ async fn calls_go_elsewhere_from_when_a_server_is_drained_until_it_is_not() {
     order(&gateway, &["undrain", REPLICA]).await;
     order(&gateway, &["drain", PRIMARY]).await;
     assert_eq!(notes(&gateway, 8).await, [REPLICA; 8]);
-    // nobody who may is left, and each says why
+    // no eligible server is left, and each states why
     let refused = gateway
         .call("orders__delete_order", json!({"order_id": 1}))
         .await;
@@ -184,7 +184,7 @@ async fn what_cannot_be_done_is_told_and_changes_nothing() {
             JSON,
             r#"{"weight": 101}"#,
             400,
-            "101 is no weight",
+            "101 is not a weight",
         ),
         ("orders-primary/weight", JSON, "{}", 400, "`weight`"),
         (

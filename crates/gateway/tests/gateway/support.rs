@@ -170,13 +170,13 @@ impl Gateway {
         Self::start(&["--record", file], None).await
     }
 
-    /// Serves a config where no file of its own can grow beyond so many blocks of 512 bytes: what is
-    /// written then fails, as it does on a disk that is full.
+    /// Serves a config where no file can grow beyond `blocks` blocks of 512 bytes: further writes
+    /// fail, as they do on a full disk.
     #[cfg(unix)]
     pub(crate) async fn with_small_files(config: &str, blocks: u32) -> Self {
         let file = file(config.replace("CALLWARD", CALLWARD));
         let path = file.path().to_str().unwrap().to_owned();
-        // without the trap, the signal ends whoever writes too much
+        // without the trap, the signal ends the process that writes too much
         let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
         let before = ["-c", &limit, "sh", CALLWARD];
         let served = [
@@ -287,7 +287,7 @@ impl Gateway {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// Calls a tool by the operator's route: the answer says what became of the call.
+    /// Calls a tool by the operator's route: the answer shows the outcome of the call.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let url = self.at(&format!("/api/tools/{tool}/call"));
         let answer = self.http.post(url).json(&arguments).send();

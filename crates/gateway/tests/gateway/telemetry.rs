@@ -1,4 +1,4 @@
-//! What a collector gets of the binary, and what it does to calls when it is no good.
+//! What a collector receives from the binary, and that a faulty one does not affect calls.
 
 use callward_testkit::collector::{Collector, Mood};
 use serde_json::json;
@@ -49,7 +49,7 @@ async fn spans_of_a_thousand_calls() -> usize {
     spans.len()
 }
 
-/// Reads what became of spans off the page for Prometheus.
+/// Reads the number of spans with this result from the Prometheus page.
 async fn counted(gateway: &Gateway, result: &str) -> usize {
     let (_, page) = gateway.get("/metrics").await;
     let series = format!("callward_telemetry_spans_total{{callward_result=\"{result}\"}} ");

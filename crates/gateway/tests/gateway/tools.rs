@@ -162,8 +162,8 @@ async fn a_call_for_one_server_goes_there_or_nowhere() {
         let done = call("orders.get_order", server).await;
         assert!(done.status.success(), "{done:?}");
         let said = text(&done.stderr);
-        let told = format!("server {server}  cache bypass (pinned)");
-        assert!(said.contains(&told), "{told} in {said}");
+        let bypass = format!("server {server}  cache bypass (pinned)");
+        assert!(said.contains(&bypass), "{bypass} in {said}");
     }
     for (tool, server, why) in [
         (

@@ -37,7 +37,7 @@ async fn asking(gateway: &Gateway, tool: &str, arguments: Value) -> Value {
 /// What a stage decided first: verdict and reason.
 fn first<'a>(trail: &'a Value, stage: &str) -> (&'a str, &'a str) {
     let decisions = trail["decisions"].as_array().unwrap();
-    let found = decisions.iter().find(|told| told["stage"] == stage);
+    let found = decisions.iter().find(|decision| decision["stage"] == stage);
     let found = found.unwrap_or_else(|| panic!("no {stage} in {trail}"));
     (
         found["verdict"].as_str().unwrap(),
@@ -68,7 +68,7 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
         collector.endpoint()
     );
     let gateway = Gateway::configured(&config).await;
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for (tool, arguments) in [
         ("orders__get_order", json!({"order_id": 1})),
         ("orders__get_order", json!({"order_id": 1})),
@@ -88,7 +88,7 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
         assert_eq!(first(&expected, "cache").0, first(observed, "cache").0);
         assert_eq!(first(observed, "answer").0, "answered");
         let trail: Trail = serde_json::from_value(observed.clone()).unwrap();
-        told.push(trail.to_line());
+        lines.push(trail.to_line());
     }
     gateway.stopped().await;
     // each is the same trail, in one line
@@ -96,7 +96,11 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
     let spans = spans
         .iter()
         .filter_map(|span| span.attributes.get(names::DECISIONS));
-    assert!(spans.eq(told.iter()), "{told:#?} {:#?}", collector.spans());
+    assert!(
+        spans.eq(lines.iter()),
+        "{lines:#?} {:#?}",
+        collector.spans()
+    );
 }
 
 #[tokio::test]

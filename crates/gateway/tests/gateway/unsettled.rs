@@ -1,4 +1,4 @@
-//! Writes whose end no one sees, and what the cache serves after them.
+//! Writes whose end is not seen, and what the cache serves after them.
 
 use std::path::Path;
 

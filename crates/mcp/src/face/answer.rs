@@ -44,7 +44,7 @@ impl Answer {
         write::error(id, error).into()
     }
 
-    /// Tells the client something it did not ask for.
+    /// Sends the client a notification.
     pub(super) fn notification(method: &str, params: Option<&[u8]>) -> Self {
         write::notification(method, params).into()
     }
@@ -115,7 +115,7 @@ impl From<Vec<u8>> for Answer {
     }
 }
 
-/// Says what a client of this era gets to see of a finished call.
+/// Returns what a client of this era gets to see of a finished call.
 pub(super) fn of_call(
     id: &RequestId,
     era: Era,
@@ -148,7 +148,7 @@ pub(super) fn of_call(
     }
 }
 
-/// Says whether a result has no `resultType` of its own.
+/// Returns `true` if a result has no `resultType` of its own.
 fn lacks_result_type(output: &ToolOutput) -> bool {
     if output.status() != OutputStatus::Complete {
         return false;

@@ -71,7 +71,7 @@ impl Arrival {
     }
 
     /// Puts it together with what the message says itself, which comes first: HTTP may have been
-    /// carried on by someone who knows nothing of what is inside.
+    /// forwarded by a hop that does not read the message.
     pub(super) fn of(mut self, request: &Request) -> Received {
         let meta = &request.meta;
         if let Some(version) = &meta.protocol_version {

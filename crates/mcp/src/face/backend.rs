@@ -38,14 +38,14 @@ pub trait Backend: Send + Sync + 'static {
     /// A tool that needs what the client did not declare fails with code −32021.
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-    /// Returns who is notified of sessions when they are over, and of requests that are answered
-    /// without [`call`](Self::call). Asked for once by each transport. Default: no one.
+    /// Returns the observer of sessions that ended, and of requests that are answered
+    /// without [`call`](Self::call). Each transport calls this once. Default: none.
     fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
         None
     }
 
     /// Takes that a client asked for a call that cannot be made, and gets an error: its arguments
-    /// are no object. Default: no one cares.
+    /// are not an object. Default: does nothing.
     fn refused(
         &self,
         tool: &str,
@@ -122,7 +122,7 @@ impl FaceInfo {
         self
     }
 
-    /// Says how long a client may consider a list of tools fresh.
+    /// Sets how long a client may consider a list of tools fresh.
     #[must_use]
     pub fn with_list_ttl(mut self, list_ttl: Duration) -> Self {
         self.list_ttl = list_ttl;
@@ -151,11 +151,11 @@ impl ToolListing {
 /// One call, as a client asked for it.
 #[non_exhaustive]
 pub struct CallRequest {
-    /// The tool's name, as clients see it. Not checked: anyone who looks it up does.
+    /// The tool's name, as clients see it. Not checked: the lookup does that.
     pub name: String,
     /// The arguments: a raw JSON object, `{}` where the client gave none.
     pub arguments: Bytes,
-    /// Who calls.
+    /// The caller.
     pub caller: Arc<Caller>,
     /// The trace context to continue: that of the message, or else that of the HTTP request.
     pub trace: Option<Arc<TraceContext>>,

@@ -47,14 +47,14 @@ pub(super) struct Conversation<B> {
     out: Option<mpsc::Sender<Answer>>,
     calls: Arc<InFlight>,
     tasks: JoinSet<()>,
-    /// Word of changes, asked for once the first listener is there.
+    /// Notifications of changes, subscribed to with the first listener.
     changes: Option<BoxStream<'static, ()>>,
     legacy_listens: bool,
     /// The revision a legacy client agreed on.
     agreed: Option<&'static str>,
     /// How a legacy client introduced itself.
     client: Option<Arc<ClientInfo>>,
-    /// Tells how long a legacy client's session lasted, if anybody wants to know.
+    /// Reports how long a legacy client's session lasted, if an observer is set.
     session: Option<SessionTimer>,
     subscriptions: Vec<Subscription>,
 }
@@ -277,7 +277,7 @@ impl<B: Backend> Conversation<B> {
         }
     }
 
-    /// Tells every listener of a change, or that there will be no more.
+    /// Notifies every listener of a change, or of the end of the stream.
     async fn tell(&mut self, changed: Option<()>, out: &mpsc::Sender<Answer>) {
         if changed.is_none() {
             self.changes = Some(futures_util::stream::pending().boxed());

@@ -21,7 +21,7 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// | not one JSON-RPC message | −32600 | | | 400 |
 /// | `Host` or `Origin`; method; `Accept`; length; `Content-Type` | −32600 | | | 403, 405, 406, 413, 415 |
 /// | no such session | −32600 | | | 404 |
-/// | a method nobody serves | −32601 | | | 404 modern, 200 legacy |
+/// | an unknown method | −32601 | | | 404 modern, 200 legacy |
 /// | parameters | −32602 | | | 200; 400 if they cannot be read |
 /// | `_meta` of a modern request | −32602 | | | 400 |
 /// | no server offers this tool | −32602 | names the tool | | 200 |
@@ -32,26 +32,26 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 /// | anything else of our own | −32010 | the error's | see below | 200 |
 ///
 /// The `data` of −32010 always has five members: `kind` and `delivery` (the words of
-/// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or null), `retryAfterMs` (or
-/// null) and `attempts` (0 where nobody counted). Two more are there where there is something to
-/// tell: `history`, all attempts of a call that was repeated
+/// [`ErrorKind`](callward_core::ErrorKind) and [`Delivery`](callward_core::Delivery)), `server` (or
+/// null), `retryAfterMs` (or null) and `attempts` (0 if attempts were not counted). Two more are
+/// there where there is something to tell: `history`, all attempts of a call that was repeated
 /// ([`FailedAttempt`](callward_core::FailedAttempt)), and `outcome`, what is known of a call whose
 /// outcome is unknown, with the tool to check it with as clients see it
 /// ([`OutcomeUnknown`](callward_core::OutcomeUnknown)).
 ///
-/// The `data` of an upstream's own error is passed on as it came, unless it could be taken for ours: if
-/// its code is −32010, or it has a member of one of these names or under a key that begins with
-/// `io.callward/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of another
-/// instance of this runtime, which names tools that clients here know by other names; and with −32010,
-/// beside what is known here.
+/// The `data` of an upstream's own error is passed on as it came, unless it could be taken for
+/// ours: if its code is −32010, or it has a member of one of these names or under a key that begins
+/// with `io.callward/`. It is then found whole under [`UPSTREAM_META`], but for the `outcome` of
+/// another instance of this runtime, which names tools that clients here know by other names; and
+/// with −32010, beside what is known here.
 ///
 /// Where the call was retried, or may have run although its server reports a fault, `attempts` and
 /// `history` are added to the `data` of an upstream's own error, if that is an object or absent.
 ///
 /// Where a client asked for it, the `data` has one member more, under
 /// [`TRAIL_META`]: everything that was decided about the call
-/// ([`Trail`](callward_core::Trail)). It is added to the `data` of an upstream's own error too, if that
-/// is an object or absent.
+/// ([`Trail`](callward_core::Trail)). It is added to the `data` of an upstream's own error too, if
+/// that is an object or absent.
 pub const RUNTIME_ERROR: i64 = ToolError::RUNTIME_CODE;
 
 /// The member of our `data` that tells what is known of an unknown outcome.
@@ -152,18 +152,18 @@ pub(super) fn of_call(error: &ToolError) -> RpcError {
 
 /// Passes on the error of an upstream. What is in its `data` under names of ours is found apart.
 fn of_upstream(code: i64, error: &ToolError) -> RpcError {
-    let told = RpcError::new(code, error.message().to_owned());
+    let passed_on = RpcError::new(code, error.message().to_owned());
     match error.data() {
         data if code == RUNTIME_ERROR => {
-            let told = runtime(error);
+            let passed_on = runtime(error);
             match data.and_then(|data| object::remove_member(data, OUTCOME).ok()) {
-                Some(theirs) => nested(told, &theirs),
-                None => told,
+                Some(theirs) => nested(passed_on, &theirs),
+                None => passed_on,
             }
         }
-        Some(data) if reads_as_ours(data) => nested(told, data),
-        Some(data) => told.with_data(data.clone()),
-        None => told,
+        Some(data) if reads_as_ours(data) => nested(passed_on, data),
+        Some(data) => passed_on.with_data(data.clone()),
+        None => passed_on,
     }
 }
 
@@ -177,7 +177,7 @@ fn nested(error: RpcError, theirs: &[u8]) -> RpcError {
     }
 }
 
-/// Says whether a client may find something in the `data` of an upstream's error that it takes for ours.
+/// Returns `true` if a client may mistake something in the `data` of an upstream's error for ours.
 fn reads_as_ours(data: &[u8]) -> bool {
     let is_object = data.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     is_object
@@ -211,7 +211,7 @@ fn with_member(ours: RpcError, name: &str, value: &(impl Serialize + ?Sized)) ->
     let data = ours.data.as_deref().unwrap_or(b"{}");
     match object::set_member(data, name, &value) {
         Ok(data) => ours.with_data(data),
-        // what is no object, or cannot be read, stays as the upstream sent it
+        // anything that is not an object, or cannot be read, stays as the upstream sent it
         Err(_) => ours,
     }
 }

@@ -29,8 +29,8 @@ struct Entry {
 }
 
 impl InFlight {
-    /// Notes a call under its id until the guard is dropped. A client that uses an id twice can only
-    /// cancel the later call.
+    /// Notes a call under its id until the guard is dropped. A client that uses an id twice can
+    /// only cancel the later call.
     pub(super) fn enter(self: &Arc<Self>, id: &RequestId) -> Entered {
         let (call, registration) = AbortHandle::new_pair();
         let mut state = self.state.lock();

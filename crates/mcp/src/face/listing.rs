@@ -80,7 +80,7 @@ impl Written {
             if object::check(tool).is_err() {
                 tracing::warn!(
                     bytes = tool.len(),
-                    "a tool that is no JSON object is not listed"
+                    "a tool that is not a JSON object is not listed"
                 );
                 continue;
             }

@@ -36,7 +36,7 @@ impl Relay {
 
 impl ProgressSink for Relay {
     fn report(&self, params: &[u8]) {
-        // a report that is not an object says nothing that could be passed on
+        // a report that is not an object has nothing to pass on
         if readable::check(params, readable::MAX_DEPTH).is_err() {
             return;
         }

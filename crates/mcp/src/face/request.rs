@@ -93,7 +93,7 @@ impl Params {
                 _ => continue,
             };
             if place.is_some() {
-                // anyone who checked this call before us may have read the other one
+                // a proxy that checked this call before may have read the other one
                 return Err(invalid(format!("`{name}` is there twice")));
             }
             // `null` is kept until the end, so that a second one is seen

@@ -15,17 +15,18 @@ use super::answer::{self, Answer};
 use super::progress::Relay;
 use crate::wire::{Era, RequestId};
 
-/// The answer of a call that may have an effect is read for so long after its client has left.
+/// How long the answer of a call that may have an effect is awaited after its client has left.
 const AFTER_ITS_CLIENT: Duration = Duration::from_secs(5);
 
-/// So many calls go on in this process whose clients have left; any more are dropped at once. Far
-/// fewer than a server's permits, which clients that stay need.
+/// The most calls in this process that go on after their clients have left; any more are dropped at
+/// once. Far fewer than a server's permits, which clients that stay need.
 static LEFT_BEHIND: Semaphore = Semaphore::const_new(16);
 
 /// A call on its way, as a future of its answer.
 ///
-/// Dropping it cancels the call, unless the call was sent and may have an effect: then its answer is
-/// still read, for 5 s at most, so that the cache and the audit log learn whether the effect is there.
+/// Dropping it cancels the call, unless the call was sent and may have an effect: then its answer
+/// is still read, for 5 s at most, so that the cache and the audit log learn whether the effect is
+/// there.
 pub(super) struct RunningCall {
     id: RequestId,
     era: Era,
@@ -56,7 +57,7 @@ impl RunningCall {
         }
     }
 
-    /// Cancels a call that its client took back: the server is told at once. Returns the answer.
+    /// Cancels a call on its client's request: the server is notified at once. Returns the answer.
     pub(super) fn cancel(&mut self) -> Answer {
         self.future = None;
         let error = ToolError::new(
@@ -109,7 +110,7 @@ impl Drop for RunningCall {
             && let Ok(runtime) = Handle::try_current()
         {
             runtime.spawn(async move {
-                // nobody waits for it: layers have seen how it ended
+                // no caller waits for it: layers have seen how it ended
                 let _ended = timeout(AFTER_ITS_CLIENT, future).await;
                 drop(place);
             });
@@ -128,26 +129,26 @@ mod tests {
     use super::*;
 
     /// Says when it is dropped, and whether the call had ended.
-    struct Told(Option<oneshot::Sender<(bool, Instant)>>, bool);
+    struct NotesEnd(Option<oneshot::Sender<(bool, Instant)>>, bool);
 
-    impl Drop for Told {
+    impl Drop for NotesEnd {
         fn drop(&mut self) {
-            if let Some(told) = self.0.take() {
-                let _nobody_asks = told.send((self.1, Instant::now()));
+            if let Some(sender) = self.0.take() {
+                let _receiver_may_be_gone = sender.send((self.1, Instant::now()));
             }
         }
     }
 
-    /// A call that takes so long, and who hears of its end.
+    /// A call that takes this long, and the receiver of its end.
     fn call(takes: Duration, is_sent: bool) -> (RunningCall, oneshot::Receiver<(bool, Instant)>) {
         let inbound = Arc::new(Inbound::new(Transport::Tcp));
         assert!(!is_sent || inbound.may_send());
-        let (told, ended) = oneshot::channel();
-        let mut told = Told(Some(told), false);
+        let (sender, ended) = oneshot::channel();
+        let mut ends = NotesEnd(Some(sender), false);
         let future = Box::pin(async move {
             sleep(takes).await;
-            told.1 = true;
-            drop(told);
+            ends.1 = true;
+            drop(ends);
             pending().await
         });
         let id = RequestId::string("a");

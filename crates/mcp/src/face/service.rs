@@ -30,7 +30,7 @@ pub(super) struct Face<B> {
     observer: Option<Arc<dyn PeerObserver>>,
 }
 
-/// Tells a backend that a session of this caller is over.
+/// Notifies a backend that a session of this caller is over.
 pub(super) type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
 
 /// What a request leads to.
@@ -88,7 +88,7 @@ impl<B: Backend> Face<B> {
         let began = Instant::now();
         let step = self.step(request, era, caller, reports, arrival);
         let outcome = match &step {
-            // anyone who runs the call knows how it ends
+            // the task that runs the call knows how it ends
             Ok(Step::Call(_)) => return step,
             Ok(_) => PeerOutcome::Answered,
             Err(fault) => PeerOutcome::Refused(fault.error.code),
@@ -99,7 +99,7 @@ impl<B: Backend> Face<B> {
         step
     }
 
-    /// Begins a session that lasts until what is returned is dropped, if anybody wants to know.
+    /// Begins a session that lasts until what is returned is dropped, if an observer is set.
     pub(super) fn session(&self, transport: &'static str) -> Option<SessionTimer> {
         let session = PeerSession::new(PeerSide::Server, transport);
         let observer = self.observer.clone()?;
@@ -151,12 +151,12 @@ impl<B: Backend> Face<B> {
         }
     }
 
-    /// Tells the backend that a session is over.
+    /// Notifies the backend that a session is over.
     pub(super) fn session_ended(&self, caller: &Arc<Caller>) {
         self.backend.session_ended(caller);
     }
 
-    /// Returns what tells the backend so, for anyone who holds no face.
+    /// Returns what notifies the backend, for code without a face.
     pub(super) fn ends_sessions(&self) -> EndsSession {
         let backend = Arc::clone(&self.backend);
         Arc::new(move |caller: &Arc<Caller>| backend.session_ended(caller))

@@ -9,7 +9,7 @@ use super::request::Request;
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// Tells a legacy client that the tools changed.
+/// Notifies a legacy client that the tools changed.
 pub(super) fn list_changed() -> Answer {
     Answer::notification(LIST_CHANGED, None)
 }
@@ -22,7 +22,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Reads what the client wants to hear of. All that is offered is word of changed tools.
+    /// Reads what the client subscribes to. Only notifications of changed tools are offered.
     pub(super) fn of(request: &Request) -> Result<Self, Fault> {
         let wants = request.params.notifications.as_deref();
         let wants = wants.map(|raw| object::get_member(raw, "toolsListChanged"));
@@ -57,7 +57,7 @@ impl Subscription {
         Answer::notification("notifications/subscriptions/acknowledged", Some(&params))
     }
 
-    /// Tells that the tools changed.
+    /// Notifies that the tools changed.
     pub(super) fn list_changed(&self) -> Answer {
         let mut params = vec![b'{'];
         write::member(&mut params, "_meta", &self.tag());

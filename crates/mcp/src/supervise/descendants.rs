@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 /// Sends a signal to every process below this one.
 pub(super) fn signal(signal: Signal) {
     for process in of(rustix::process::getpid(), &parents()) {
-        // it has ended meanwhile, or belongs to someone else: either way there is no more to do
+        // it has ended meanwhile, or belongs to another user: either way nothing is left to do
         let _ = rustix::process::kill_process(process, signal);
     }
 }
@@ -46,7 +46,7 @@ fn of(root: Pid, children: &HashMap<i32, Vec<i32>>) -> Vec<Pid> {
     let mut next = vec![root.as_raw_nonzero().get()];
     while let Some(process) = next.pop() {
         for child in children.get(&process).into_iter().flatten() {
-            // the list was read bit by bit: a number given anew could make a circle of it
+            // the list was read in pieces: a reused process id could make it circular
             let known = |pid: &Pid| pid.as_raw_nonzero().get() == *child;
             if let Some(pid) = Pid::from_raw(*child)
                 && pid != root

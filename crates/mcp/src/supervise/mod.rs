@@ -77,13 +77,13 @@ pub fn supervise(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn complain(text: &str) {
-    // without anybody to read it, there is no one to tell
+    // without a reader the message has no recipient
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Fails if the server cannot be started.
 fn run(command: &mut Command, grace: Duration) -> io::Result<u8> {
-    // a name of its own, so that anyone who ends the gateway by name does not end this first
+    // a name of its own, so that killing the gateway by name does not kill this first
     let _ = rustix::thread::set_name(c"mcp-supervisor");
     let mut signals = Signals::listen()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;

@@ -72,7 +72,7 @@ impl RequestError {
     }
 
     /// An answer came that belongs to another request, such as a late second one on a connection
-    /// that was kept. It says nothing of this request.
+    /// that was kept. It is not about this request.
     pub(super) fn misdirected() -> Self {
         Self::Failed(ToolError::new(
             ErrorKind::Protocol,
@@ -102,7 +102,17 @@ impl RequestError {
         ))
     }
 
-    /// Says it to anyone who counts requests.
+    /// The stream of the answer has brought this many bytes and no answer: nothing is known of the
+    /// call.
+    pub(super) fn no_answer_within(limit: usize) -> Self {
+        Self::Failed(ToolError::new(
+            ErrorKind::TooLarge,
+            Delivery::Unknown,
+            format!("the server's stream has more than {limit} bytes and no answer in them"),
+        ))
+    }
+
+    /// Reports it to observers of requests.
     pub(super) fn outcome(&self) -> PeerOutcome<'_> {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => PeerOutcome::Refused(error.code),
@@ -242,7 +252,7 @@ pub(super) fn status(
         408 => ErrorKind::Timeout,
         429 => ErrorKind::RateLimited,
         500..=599 => ErrorKind::ServerFault,
-        // 101 switches to a protocol that no one asked for
+        // 101 switches to a protocol that was not requested
         100..=199 | 300..=399 => ErrorKind::Protocol,
         _ => {
             // here the body decides, if it can

@@ -42,7 +42,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Sets who is notified when the request is sent.
+    /// Sets the watcher that is notified when the request is sent.
     pub(super) fn watched_by(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
         self
@@ -69,8 +69,8 @@ impl<'a> Ask<'a> {
         })
     }
 
-    /// Tells anyone who watches that the request is about to be sent; returns what it carries of
-    /// its trace.
+    /// Notifies the watcher, if any, that the request is about to be sent; returns what it carries
+    /// of its trace.
     pub(super) fn carried(&self, request: &Outbound<'_>) -> Carried<'a> {
         Carried::new(self.call, self.watch.as_ref(), request)
     }
@@ -145,7 +145,7 @@ const KEYS: Uuid = Uuid::from_u128(0x1b6c_9a3e_52d4_4f0b_8c77_e0d1_94a6_3f25);
 
 /// Binds a caller's own key to the caller. A server sees one client, us: without this, one that
 /// guessed a key could have another's result for it. The same in every process, since a key is
-/// there to make a call again; and a hash, since the server must not see who calls.
+/// there to make a call again; and a hash, since the server must not learn the caller.
 fn qualified(principal: &Principal, key: &str) -> String {
     let hash = Sha1::new()
         .chain_update(KEYS)

@@ -24,8 +24,8 @@ use crate::wire::{DEFAULT_MAX_LINE, write};
     reason = "there are two eras, and not knowing"
 )]
 pub enum EraChoice {
-    /// Ask the server. One that speaks both over HTTP gets 2026-07-28, and `initialize` for each owner of
-    /// an instance, if that opens a session.
+    /// Ask the server. One that speaks both over HTTP gets 2026-07-28, and `initialize` for each
+    /// owner of an instance, if that opens a session.
     #[default]
     Auto,
     /// Only 2026-07-28 and later.
@@ -57,7 +57,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Says whether calls to this server carry their idempotency keys.
+    /// Returns `true` if calls to this server carry their idempotency keys.
     pub(super) fn sends_keys(&self, info: &ServerInfo) -> bool {
         self.idempotency_keys.unwrap_or(info.takes_idempotency_keys)
     }
@@ -110,7 +110,7 @@ impl UpstreamBuilder {
         }
     }
 
-    /// Sets who is told of calls, listings and sessions when they are over. Default: nobody.
+    /// Sets the observer of calls, listings and sessions, notified when they end. Default: none.
     pub fn observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
         self.options.observer = Some(observer);
         self
@@ -122,17 +122,17 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets how long one attempt to connect may take: over HTTP greeting included, over a pipe without
-    /// it ([`greeting_timeout`](Self::greeting_timeout)). A call waits so long for an instance that is
-    /// starting. Default: 30 s.
+    /// Sets how long one attempt to connect may take: over HTTP greeting included, over a pipe
+    /// without it ([`greeting_timeout`](Self::greeting_timeout)). A call waits so long for an
+    /// instance that is starting. Default: 30 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.options.connect_timeout = timeout;
         self
     }
 
-    /// Sets how long a server over a pipe may take to answer its first greeting. Then its process is
-    /// ended and started again. Default: 5 min, since `npx` and `uvx` download on a cold start. One
-    /// that has greeted before has at most the [`connect_timeout`](Self::connect_timeout).
+    /// Sets how long a server over a pipe may take to answer its first greeting. Then its process
+    /// is ended and started again. Default: 5 min, since `npx` and `uvx` download on a cold start.
+    /// One that has greeted before has at most the [`connect_timeout`](Self::connect_timeout).
     pub fn greeting_timeout(mut self, timeout: Duration) -> Self {
         self.options.greeting_timeout = timeout;
         self
@@ -151,8 +151,8 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets the longest pause between two attempts to connect. The first follows a loss at once, the
-    /// second after 100 ms; then the pause doubles. Default: 5 s.
+    /// Sets the longest pause between two attempts to connect. The first follows a loss at once,
+    /// the second after 100 ms; then the pause doubles. Default: 5 s.
     pub fn reconnect_cap(mut self, cap: Duration) -> Self {
         self.options.reconnect_cap = cap;
         self
@@ -172,16 +172,16 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets the longest message accepted from the server, in bytes. A call whose answer is longer fails
-    /// with [`ErrorKind::TooLarge`](callward_core::ErrorKind::TooLarge). Default:
+    /// Sets the longest message accepted from the server, in bytes. A call whose answer is longer
+    /// fails with [`ErrorKind::TooLarge`](callward_core::ErrorKind::TooLarge). Default:
     /// [`DEFAULT_MAX_LINE`](crate::wire::DEFAULT_MAX_LINE), 16 MiB.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.options.max_message = bytes;
         self
     }
 
-    /// Sets how many connections there are to a server behind HTTP at most, for all of its instances
-    /// together; 0 counts as 1. A call that finds no free one within the
+    /// Sets how many connections there are to a server behind HTTP at most, for all of its
+    /// instances together; 0 counts as 1. A call that finds no free one within the
     /// [`connect_timeout`](Self::connect_timeout) fails with
     /// [`ErrorKind::Overloaded`](callward_core::ErrorKind::Overloaded). Default: 256.
     pub fn max_connections(mut self, max: usize) -> Self {
@@ -189,10 +189,10 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets the command that runs [`supervise`](crate::supervise::supervise), so that all processes that
-    /// a child starts end with it, also those that leave its process group. The arguments of `supervise`
-    /// are appended. Default: none, and the child's process group is killed. Only Linux has supervisors;
-    /// elsewhere this has no effect.
+    /// Sets the command that runs [`supervise`](crate::supervise::supervise), so that all processes
+    /// that a child starts end with it, also those that leave its process group. The arguments of
+    /// `supervise` are appended. Default: none, and the child's process group is killed. Only Linux
+    /// has supervisors; elsewhere this has no effect.
     ///
     /// This program itself is found as `/proc/self/exe`, also after its file was replaced.
     pub fn supervisor(mut self, command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
@@ -200,9 +200,9 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets whether each call carries its idempotency key: in `_meta` as `io.callward/idempotencyKey`,
-    /// and over HTTP as `Idempotency-Key` too. Default: if the server declares the experimental
-    /// capability `io.callward/idempotency`.
+    /// Sets whether each call carries its idempotency key: in `_meta` as
+    /// `io.callward/idempotencyKey`, and over HTTP as `Idempotency-Key` too. Default: if the server
+    /// declares the experimental capability `io.callward/idempotency`.
     ///
     /// A key that came with a caller other than this process goes out as a hash of key and
     /// principal, so that two callers who choose the same one do not get each other's results.
@@ -211,28 +211,30 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Sets how many instances that belong to nobody are kept started for the next session, beginning
-    /// with the first one. With 0 no instance runs after all have ended, until one is needed. Default: 1.
+    /// Sets how many unassigned instances are kept started for the next session, beginning with the
+    /// first one. With 0 no instance runs after all have ended, until one is needed. Default: 1.
     pub fn spare(mut self, instances: usize) -> Self {
         self.options.instances.spare = instances;
         self
     }
 
-    /// Sets how long after its last call an instance ends, and what it holds is lost. Default: 5 min.
+    /// Sets how long after its last call an instance ends, and what it holds is lost. Default: 5
+    /// min.
     pub fn idle(mut self, idle: Duration) -> Self {
         self.options.instances.idle = idle;
         self
     }
 
-    /// Sets how many instances there are at most. For a further owner one is ended that has no call in
-    /// flight and has run nothing but reads; if there is none, its calls fail. Default: 32; 0 counts as 1.
+    /// Sets how many instances there are at most. For a further owner one is ended that has no call
+    /// in flight and has run nothing but reads; if there is none, its calls fail. Default: 32; 0
+    /// counts as 1.
     pub fn max_instances(mut self, instances: usize) -> Self {
         self.options.instances.max = instances.max(1);
         self
     }
 
-    /// Sets whether the next session of the same principal may get an instance that has run writes, and
-    /// so sees what they left behind. Default: no, only one that has run nothing but reads.
+    /// Sets whether the next session of the same principal may get an instance that has run writes,
+    /// and so sees what they left behind. Default: no, only one that has run nothing but reads.
     pub fn reuse(mut self, reuse: bool) -> Self {
         self.options.instances.reuse = reuse;
         self

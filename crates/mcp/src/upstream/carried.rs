@@ -19,7 +19,7 @@ pub(super) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Asks anyone who watches, and else takes what the call came with.
+    /// Asks the watcher, if any, and otherwise takes what the call came with.
     pub(super) fn new(
         call: Option<&'a ToolCall>,
         watch: Option<&Watch>,
@@ -42,7 +42,8 @@ impl<'a> Carried<'a> {
                 trace.state().map(Cow::Borrowed),
             ),
             Some(trace) => of(trace.to_string(), trace.state().map(Cow::Borrowed)),
-            // else each server behind us would decide anew, and record parts of what is left out
+            // otherwise each server behind this one would decide again, and record parts of what is
+            // left out
             None if is_left_out => match unrecorded() {
                 Some(root) => of(root.to_string(), None),
                 None => Self {
@@ -85,7 +86,7 @@ impl<'a> Carried<'a> {
     }
 }
 
-/// Makes the context of a trace that no one records.
+/// Makes the context of a trace that is not recorded.
 fn unrecorded() -> Option<TraceContext> {
     TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false)
 }

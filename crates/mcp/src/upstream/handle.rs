@@ -87,7 +87,8 @@ impl Upstream {
         }))
     }
 
-    /// Waits until the server is connected. One that is [idle](UpstreamStatus::Idle) counts as connected.
+    /// Waits until the server is connected. One that is [idle](UpstreamStatus::Idle) counts as
+    /// connected.
     ///
     /// # Errors
     ///
@@ -119,14 +120,14 @@ impl Upstream {
         self.0.shared.status().borrow().clone()
     }
 
-    /// Returns why the server's command could not be started, if that is why the last attempt to connect
-    /// failed: there is no such program, or it may not be executed. Attempts go on all the same.
-    /// For operators: it may quote what the command wrote to standard error.
+    /// Returns why the server's command could not be started, if that is why the last attempt to
+    /// connect failed: there is no such program, or it may not be executed. Attempts go on all the
+    /// same. For operators: it may quote what the command wrote to standard error.
     #[must_use]
     pub fn start_failure(&self) -> Option<String> {
         match self.status() {
             UpstreamStatus::Down(_) if self.0.shared.was_not_started() => {
-                Some(self.0.shared.told().to_string())
+                Some(self.0.shared.detail().to_string())
             }
             _ => None,
         }
@@ -157,7 +158,7 @@ impl Upstream {
         }
     }
 
-    /// Ends the connection, whoever holds a handle.
+    /// Ends the connection, even if there are other handles.
     pub(super) fn stop(&self) {
         self.0.shared.stop().cancel();
     }
@@ -238,10 +239,11 @@ impl Upstream {
         })
     }
 
-    /// Asks the cheapest question of the server's era: `ping`, or `server/discover` where there is no
-    /// `ping` any more.
+    /// Asks the cheapest question of the server's era: `ping`, or `server/discover` where there is
+    /// no `ping` any more.
     ///
-    /// Nothing is asked, and nothing started, while the connection is closed because no client needs it.
+    /// Nothing is asked, and nothing started, while the connection is closed because no client
+    /// needs it.
     async fn sign_of_life(&self) -> Result<(), ToolError> {
         let open = self.0.pool.as_ref().map(|pool| pool.opened_lead());
         if matches!(open, Some(None)) || self.0.shared.is_reopening() {
@@ -297,7 +299,7 @@ impl Upstream {
 
     async fn all_pages(&self, watch: Option<Watch>) -> Result<Pages, RequestError> {
         let mut status = self.0.shared.status();
-        // a scan right after the start waits for the first attempt; later ones are told at once
+        // a scan right after the start waits for the first attempt; later ones fail at once
         let _ = status
             .wait_for(|status| *status != UpstreamStatus::Connecting)
             .await;
@@ -355,7 +357,7 @@ impl ToolServer for Upstream {
     fn call(&self, mut call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         // a running call is a handle: the connection stays until it has its answer
         let upstream = self.clone();
-        // a call that nobody else repeats may still be sent again here
+        // a call that no layer retries may still be sent again here
         call.ensure_idempotency_key();
         Box::pin(async move {
             upstream
@@ -385,8 +387,8 @@ impl ToolServer for Upstream {
         })))
     }
 
-    /// Per session for a child and whatever else is behind a pipe, and for an HTTP server that opens
-    /// sessions; any other HTTP server keeps nothing of its clients.
+    /// Per session for a child and whatever else is behind a pipe, and for an HTTP server that
+    /// opens sessions; any other HTTP server keeps nothing of its clients.
     fn instances(&self) -> Instances {
         match &self.0.link {
             Link::Pipe(_) => Instances::Session,

@@ -20,16 +20,16 @@ pub(super) enum Probe {
     Modern(ServerInfo),
     /// Anything that should be greeted with `initialize`.
     Legacy,
-    /// No era fits, or no one is there.
+    /// No era fits, or no server answers.
     Failed(RequestError),
 }
 
-/// Asks who is there, the modern way.
+/// Discovers the server, the modern way.
 pub(super) fn discover() -> Ask<'static> {
     Ask::new(DISCOVER, "{}")
 }
 
-/// Greets a legacy server.
+/// Initializes a legacy server.
 pub(super) fn initialize(client_info: &[u8]) -> Ask<'static> {
     let mut params =
         format!(r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{{}},"clientInfo":"#)

@@ -40,19 +40,19 @@ impl fmt::Display for UpstreamStatus {
     }
 }
 
-/// Why a server is gone.
+/// Why a server is down.
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
-    /// For anybody.
+    /// For clients, too.
     pub(super) reason: String,
     /// For operators: with what a child last said, which may tell more than clients should know.
-    pub(super) told: String,
+    pub(super) detail: String,
 }
 
 impl From<String> for Loss {
     fn from(reason: String) -> Self {
-        let told = reason.clone();
-        Self { reason, told }
+        let detail = reason.clone();
+        Self { reason, detail }
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Shared {
     current: watch::Sender<CancellationToken>,
     status: watch::Sender<UpstreamStatus>,
     /// What operators see of the last loss. Changed together with the status.
-    told: Mutex<Arc<str>>,
+    detail: Mutex<Arc<str>>,
     info: Mutex<Option<Arc<ServerInfo>>>,
     /// The child that runs, by the system's number; 0 means no child.
     process: AtomicU32,
@@ -106,7 +106,7 @@ impl Waits {
 }
 
 impl Subscriber {
-    /// False if no one reads any more.
+    /// Returns `false` if the receiver is gone.
     fn tell(&self, event: ServerEvent) -> bool {
         let waits = self.waits.of(&event);
         if waits.is_some_and(|waits| waits.swap(true, Ordering::AcqRel)) {
@@ -145,7 +145,7 @@ impl Shared {
             current: watch::Sender::new(stop.clone()),
             stop,
             status: watch::Sender::new(UpstreamStatus::Connecting),
-            told: Mutex::default(),
+            detail: Mutex::default(),
             info: Mutex::new(None),
             process: AtomicU32::new(0),
             not_started: AtomicBool::new(false),
@@ -215,7 +215,7 @@ impl Shared {
         *self.info.lock() = Some(info);
     }
 
-    /// Notes that the server is there.
+    /// Notes that the server is up.
     pub(super) fn up(&self) {
         if self.is_up() {
             return; // the usual case, on every HTTP answer: no lock
@@ -225,13 +225,13 @@ impl Shared {
         }
     }
 
-    /// Notes that the server is gone, and why. Only the first of several reasons is announced:
+    /// Notes that the server is down, and why. Only the first of several reasons is announced:
     /// calls may find any number of them.
     pub(super) fn down(&self, reason: &str) {
         self.note_loss(&reason.to_owned().into(), false);
     }
 
-    /// Notes that the server is gone, or still is after another attempt. Each reason that differs
+    /// Notes that the server is down, or still is after another attempt. Each reason that differs
     /// from the one before is announced: attempts have pauses between them.
     pub(super) fn lost(&self, loss: &Loss) {
         self.note_loss(loss, true);
@@ -244,20 +244,20 @@ impl Shared {
         if !self.is_down() {
             return;
         }
-        let is_news = **self.told.lock() != *loss.told;
-        *self.told.lock() = loss.told.as_str().into();
+        let is_news = **self.detail.lock() != *loss.detail;
+        *self.detail.lock() = loss.detail.as_str().into();
         if changed && !was_down {
-            tracing::warn!(server = %self.id, reason = loss.told, "not connected; attempts go on");
+            tracing::warn!(server = %self.id, reason = loss.detail, "not connected; attempts go on");
         }
         if !was_down || is_news && announces_news {
-            let event = ServerEvent::Down(loss.told.clone());
+            let event = ServerEvent::Down(loss.detail.clone());
             subscribers.retain(|subscriber| subscriber.tell(event.clone()));
         }
     }
 
     /// Returns what operators see of the last loss.
-    pub(super) fn told(&self) -> Arc<str> {
-        self.told.lock().clone()
+    pub(super) fn detail(&self) -> Arc<str> {
+        self.detail.lock().clone()
     }
 
     /// Notes that the connection was closed until it is [opened](Self::open) again. The server
@@ -322,7 +322,7 @@ impl Shared {
         let mut subscribers = self.subscribers.lock();
         let now = match &*self.status.borrow() {
             UpstreamStatus::Up | UpstreamStatus::Idle => Some(ServerEvent::Up),
-            UpstreamStatus::Down(_) => Some(ServerEvent::Down(self.told().to_string())),
+            UpstreamStatus::Down(_) => Some(ServerEvent::Down(self.detail().to_string())),
             UpstreamStatus::Connecting => None,
             // its sender is dropped, and so the stream ends
             UpstreamStatus::Closed => return events,

@@ -177,7 +177,7 @@ impl HttpSpec {
     /// [`InvalidHttpSpec`] if name or value cannot travel in HTTP, or the protocol sets the header.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidHttpSpec> {
         let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| InvalidHttpSpec(format!("{name:?} is no header name")))?;
+            .map_err(|_| InvalidHttpSpec(format!("{name:?} is not a header name")))?;
         let reserved = [
             "accept",
             "content-type",

@@ -25,7 +25,7 @@ pub mod code {
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The request needs a capability the client did not declare (2026-07-28).
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
-    /// The revision is not spoken; `data.supported` lists those that are (2026-07-28).
+    /// The revision is not supported; `data.supported` lists those that are (2026-07-28).
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 

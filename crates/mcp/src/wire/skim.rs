@@ -175,7 +175,7 @@ impl Skim {
         }
     }
 
-    /// Says which member the key names; it may be written with escapes.
+    /// Returns which member the key names; it may be written with escapes.
     fn key(&self) -> Member {
         match serde_json::from_slice::<String>(&self.token).as_deref() {
             Ok("id") => Member::Id,

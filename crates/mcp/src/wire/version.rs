@@ -1,12 +1,12 @@
 //! Protocol revisions, and the two eras they fall into.
 
-/// The newest revision spoken here: no handshake, no sessions.
+/// The newest supported revision: no handshake, no sessions.
 pub const LATEST: &str = "2026-07-28";
 
 /// The newest revision that begins with `initialize`.
 pub const LATEST_LEGACY: &str = "2025-11-25";
 
-/// Every revision spoken here, oldest first.
+/// Every supported revision, oldest first.
 pub const KNOWN_VERSIONS: [&str; 5] = [
     "2024-11-05",
     "2025-03-26",
@@ -29,7 +29,7 @@ pub enum Era {
 }
 
 impl Era {
-    /// Tells the era of a revision. Revisions are dates, so an unknown one is placed by its date.
+    /// Returns the era of a revision. Revisions are dates, so an unknown one is placed by its date.
     #[must_use]
     pub fn of(version: &str) -> Self {
         if version >= LATEST {
@@ -49,7 +49,7 @@ impl Era {
     }
 }
 
-/// Finds a revision among those spoken here.
+/// Finds a supported revision.
 pub(crate) fn known(version: &str) -> Option<&'static str> {
     KNOWN_VERSIONS.into_iter().find(|known| *known == version)
 }

@@ -38,7 +38,7 @@ impl Bench {
         })
     }
 
-    /// Says whether what is behind it has started.
+    /// Returns `true` if what is behind it has started.
     pub(crate) fn start(&self, started: bool) {
         self.started.send_replace(started);
     }
@@ -50,7 +50,7 @@ impl Bench {
         self.changes.send(()).ok();
     }
 
-    /// Waits until so many clients have asked for word of changes.
+    /// Waits until `listeners` clients have subscribed to changes.
     pub(crate) async fn listened(&self, listeners: usize) {
         let mut seen = self.listeners.subscribe();
         seen.wait_for(|count| *count >= listeners).await.unwrap();
@@ -199,7 +199,7 @@ fn internal(error: impl std::fmt::Display) -> ToolError {
     ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string())
 }
 
-/// Says which trace the call goes on with, and which one stands beside it.
+/// Returns which trace the call continues with, and which one is linked to it.
 fn traced(request: &CallRequest) -> String {
     let Some(trace) = &request.trace else {
         return "none".to_owned();

@@ -1,4 +1,4 @@
-//! Streams: progress, notifications, and what happens when someone leaves.
+//! Streams: progress, notifications, and what happens when a client disconnects.
 
 use std::time::Duration;
 

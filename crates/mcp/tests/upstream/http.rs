@@ -353,7 +353,7 @@ async fn both_eras_announce_changes() {
     listen.events().await;
     listen.event(changed).await;
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
-    drop(listen); // the stream ends; what happens until the next one is heard by no one
+    drop(listen); // the stream ends; events until the next one are lost
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     server.asked("subscriptions/listen").await;
 

@@ -124,7 +124,7 @@ async fn a_key_of_a_caller_s_own_is_bound_to_the_caller() {
         assert_eq!(again, sent, "the same call, whenever it comes");
         seen.push(sent);
     }
-    // the same in every process and every version: anyone who changes this sends calls twice
+    // the same in every process and every version: a change of this sends calls twice
     assert_eq!(seen[1], "e6544ca6-f620-5cb1-94e2-551b489cbef8");
 }
 

@@ -150,7 +150,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
     running.abort();
     let params = peer.notified("notifications/cancelled").await;
     assert_eq!(params["requestId"].to_string(), asked.id.to_raw());
-    // the answer that comes all the same harms no one
+    // the answer that comes all the same does no harm
     peer.reply(&asked, r#"{"content":[]}"#).await;
     let running = tokio::spawn(upstream.call(call("y", "{}")));
     let asked = peer.asked("tools/call").await;

@@ -275,7 +275,7 @@ async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
     let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(4 << 20));
     let mut refused = None;
     for _ in 0..20 {
-        // no one waits for long, and what was queued stays in the queue
+        // no call waits long, and queued calls stay in the queue
         let call = upstream.call(call("x", &large));
         if let Ok(answer) = tokio::time::timeout(Duration::from_secs(1), call).await {
             refused = Some(answer.unwrap_err());
@@ -286,7 +286,7 @@ async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert!(error.message().contains("does not read"), "{error}");
 
-    // it reads again: there is space again, and nothing was sent that no one waited for
+    // it reads again: there is space again, and nothing was sent without a waiting call
     let running = tokio::spawn(upstream.call(call("after", "{}")));
     peer.asked("tools/call").await;
     peer.notified("notifications/cancelled").await;

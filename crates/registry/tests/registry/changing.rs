@@ -110,7 +110,7 @@ fn a_removed_set_leaves_nothing() {
         "and not announced twice"
     );
 
-    // who comes back under the name starts anew
+    // a tool that comes back under the name starts afresh
     list(&registry, "a", &two_tools());
     let catalogue = registry.catalogue();
     assert_eq!(catalogue.entries()[0].client_name(), "get_order");

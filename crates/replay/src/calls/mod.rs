@@ -62,11 +62,10 @@ const MIN_RESULT: u32 = 100;
 /// use callward_replay::calls::{self, Options};
 /// use callward_replay::trace::Calls;
 ///
-/// let recorded = r#"
-///     {"tool":"get_order","args":{"id":7},"write":false,"result_sha1":"8576f678f5289c25f896b8be862f7688e72c8878"}
-///     {"tool":"get_order","args":{"id":7},"write":false,"result_sha1":"8576f678f5289c25f896b8be862f7688e72c8878"}
-/// "#;
-/// let recorded = Calls::from_reader("calls.jsonl", recorded.as_bytes())?;
+/// let digest = "8576f678f5289c25f896b8be862f7688e72c8878";
+/// let call = r#"{"tool":"get_order","args":{"id":7},"write":false,"result_sha1":"#;
+/// let recorded = format!("{call}\"{digest}\"}}\n").repeat(2);
+/// let recorded = Calls::from_reader("calls.jsonl", std::io::Cursor::new(recorded))?;
 /// let replayed = calls::replay(recorded, &Options::default(), &mut ())?;
 /// let ours = replayed.ours();
 /// assert_eq!((ours.hits, ours.stale, ours.writes_swallowed), (1, Some(0), 0));

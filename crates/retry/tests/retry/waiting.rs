@@ -193,7 +193,7 @@ async fn a_call_waits_for_a_server_that_restarts() {
     }
 }
 
-/// To wait for a server is no way around the budget, nor around the attempts that are allowed.
+/// Waiting for a server does not bypass the budget, nor the number of allowed attempts.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
     for (reserve, attempts) in [(0, 1), (1, 2), (9, 3)] {
@@ -301,8 +301,8 @@ enum Fate {
 }
 
 proptest! {
-    /// Who waits and was not sent before holds nothing. Who was sent keeps the one retry that it is
-    /// going to be; and gives it back when it goes away.
+    /// A waiting call that was not sent before holds nothing. A call that was sent holds the one
+    /// retry it is going to make, and returns it when it is dropped.
     #[test]
     fn a_call_that_only_waits_holds_no_token(new in 0_u32..60, sent in 0_u32..30) {
         runtime().block_on(async {

@@ -33,13 +33,13 @@ pub struct AffinityConfig {
     /// days. Default: 30 min.
     #[serde(with = "callward_core::human::duration")]
     pub ttl: Duration,
-    /// How many keys are remembered at most, of all replica sets together, 1 to 10,000,000. When there
-    /// are more, some that were not used for long are forgotten. Default: 100,000, of about 100 bytes
-    /// each.
+    /// How many keys are remembered at most, of all replica sets together, 1 to 10,000,000. When
+    /// there are more, some that were not used for long are forgotten. Default: 100,000, of about
+    /// 100 bytes each.
     #[serde(skip)]
     pub max_keys: usize,
-    /// What becomes of callers without a session, where calls are kept together by session. Default:
-    /// [`WithoutSession::Pass`].
+    /// What becomes of callers without a session, where calls are kept together by session.
+    /// Default: [`WithoutSession::Pass`].
     pub without_session: WithoutSession,
     /// Where calls without a key go. Default: [`StrategyName::PeakEwma`].
     #[serde(skip)]
@@ -70,8 +70,8 @@ pub enum AffinityKey {
 pub enum WithoutSession {
     /// All calls of one principal count as one session. Right where each principal is one agent.
     ByPrincipal,
-    /// Their calls have no key, and go where the other strategy says: a principal may stand for many
-    /// conversations.
+    /// Their calls have no key, and go where the other strategy says: a principal may stand for
+    /// many conversations.
     #[default]
     Pass,
 }

@@ -17,7 +17,7 @@
 //! **Bounds.** A key is forgotten after [`ttl`](AffinityConfig::ttl) without a call. At most
 //! [`max_keys`](AffinityConfig::max_keys) are remembered.
 //!
-//! [`AffinityObserver`] gets each change, with a digest of the key that leads back to no one. The
+//! [`AffinityObserver`] gets each change, with a digest that does not reveal the key. The
 //! ranking is public, so callers who choose their own keys can choose a server by them.
 
 mod argument;

@@ -17,7 +17,7 @@
 
 use callward_core::{FingerprintKey, ServerId, Weight};
 
-/// Returns what stands for a server: SipHash-1-3 of its id, under the key that everybody knows.
+/// Returns what stands for a server: SipHash-1-3 of its id, under a public key.
 pub(crate) fn server_digest(server: &ServerId) -> u64 {
     let digest = FingerprintKey::fixed().bytes(server.as_str().as_bytes());
     fold(digest.as_u128())

@@ -1,5 +1,5 @@
 //! Whatever the pool, the strategy, the health and the call: what destroys never reaches a server
-//! below its weight, and where no one is fit, the error names everybody and why.
+//! below its weight, and if no server is eligible, the error names each server and the reason.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;

@@ -161,7 +161,7 @@ async fn what_costs_too_much_everywhere_is_refused() {
         let router = bed.router().with_cost_budget(odd);
         assert_eq!(router.decide(&request()), None, "{odd}");
     }
-    // no one knows what it costs, or it costs nothing
+    // its cost is unknown, or it costs nothing
     for free in [tool("get").read_only(), costing(0.0)] {
         let request = call(&free.build(), json!({})).with_cost_budget(0.0);
         bed.send(request).await.unwrap();

@@ -212,7 +212,7 @@ proptest! {
                     Some(server) => {
                         prop_assert!(server.weight >= least, "{strategy:?}: {server:?}");
                         prop_assert!(server.fit || !fit, "{strategy:?}: {server:?}");
-                        // a standby is for when no one else can
+                        // a standby is for when no other server can
                         let others = servers.iter().any(|other| other.fit && other.weight > 0);
                         prop_assert!(server.weight > 0 || !others, "{strategy:?}: {server:?}");
                     }

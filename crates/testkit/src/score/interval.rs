@@ -4,7 +4,7 @@
 //! there are, with replacement, a thousand times, and each time the figures are counted anew. The
 //! middle nine tenths of what comes out are the interval. It shows what other servers *of the same
 //! kind* would give. It does not show what is lost because rules were written with these in view:
-//! only servers no one has looked at show that.
+//! only servers that were not examined show that.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The table of answers about state that someone else changed: a row for each configuration of
+//! The table of answers about state that another client changed: a row for each configuration of
 //! each peer.
 
 use std::fmt::{Result, Write};

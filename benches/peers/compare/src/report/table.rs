@@ -1,4 +1,4 @@
-//! The table, what was compared in it, and where someone else is better.
+//! The table, what was compared in it, and where a peer is better.
 
 use std::fmt::Write;
 

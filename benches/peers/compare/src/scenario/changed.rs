@@ -27,7 +27,7 @@ pub(crate) const PER_CLIENT: &[(&str, &str)] = &[
     (SESSION_READS, "count_reads"),
 ];
 
-/// Between a change that no one is notified of and the read.
+/// Between a change without a notification and the read.
 const LATER: Duration = Duration::from_secs(3);
 
 /// Calls of each client for [`per_client`].

@@ -15,16 +15,19 @@ words! {
         Read = "read",
         /// Only adds, and adds again each time: nothing that was there is lost. `create`, `upload`.
         Add = "add",
-        /// Puts a mark on something, or takes it off: a second run changes nothing more, and nothing is
-        /// lost. `star`, `lock`.
+        /// Puts a mark on something, or takes it off: a second run changes nothing more, and
+        /// nothing is lost. `star`, `lock`.
         Mark = "mark",
-        /// Sets something going or brings it to a stop, again each time. Nothing is lost by it. `start`.
+        /// Sets something going or brings it to a stop, again each time. Nothing is lost by it.
+        /// `start`.
         Act = "act",
-        /// Brings about a state: a second run changes nothing more. What was there is replaced. `update`.
+        /// Brings about a state: a second run changes nothing more. What was there is replaced.
+        /// `update`.
         Set = "set",
-        /// Changes what it finds, or cannot be taken back, or may do anything; again each time. `send`.
+        /// Changes what it finds, or cannot be taken back, or may do anything; again each time.
+        /// `send`.
         Change = "change",
-        /// Takes away for good; what is gone cannot go twice. `delete`.
+        /// Removes for good; a second run changes nothing. `delete`.
         Delete = "delete",
         /// Loses something each time it runs. `rollback`.
         Damage = "damage",
@@ -32,19 +35,19 @@ words! {
 }
 
 impl VerbKind {
-    /// Says whether the verb loses something.
+    /// Returns `true` if the verb loses something.
     #[must_use]
     pub(crate) const fn is_destructive(self) -> bool {
         matches!(self, Self::Delete | Self::Damage)
     }
 
-    /// Says whether the verb does more than add, so that something may be lost.
+    /// Returns `true` if the verb does more than add, so that something may be lost.
     #[must_use]
     pub(crate) const fn may_lose(self) -> bool {
         matches!(self, Self::Set | Self::Change) || self.is_destructive()
     }
 
-    /// Says whether a second run changes nothing more.
+    /// Returns `true` if a second run changes nothing more.
     #[must_use]
     pub(crate) const fn is_idempotent(self) -> bool {
         matches!(self, Self::Read | Self::Mark | Self::Set | Self::Delete)

@@ -1,9 +1,9 @@
 //! NeuroLink's answers, right or wrong, for those who move from it.
 //!
 //! The rules give what NeuroLink 9.37 to 9.80 gives for the same input, known defects included: a
-//! keyword anywhere in the description is enough, `getAndDelete` is read-only and destructive at once,
-//! `sendEmail` that mentions a list is read-only. Nothing here is used unless the `neurolink` rule set
-//! is asked for.
+//! keyword anywhere in the description is enough, `getAndDelete` is read-only and destructive at
+//! once, `sendEmail` that mentions a list is read-only. Nothing here is used unless the `neurolink`
+//! rule set is asked for.
 
 mod keywords;
 

@@ -25,7 +25,7 @@ pub(super) struct Look<'a, 'l> {
 
 impl Look<'_, '_> {
     /// Finds the argument that decides what the tool does: `query_sql`, or `query` with an argument
-    /// `sql`. Such a tool reads or writes as it is told.
+    /// `sql`. Such a tool reads or writes depending on that argument.
     pub(super) fn program(&self, verb: &Verb) -> Option<&'static str> {
         if self.prose.read_only {
             None
@@ -42,8 +42,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Says whether all that a tool which queries says is its name, where the query may be one that
-    /// changes something.
+    /// Returns `true` if a querying tool describes itself by its name only, where the query may be
+    /// one that changes something.
     pub(super) fn is_open_query(&self, verb: &Verb) -> bool {
         let reads = self.prose.opens
             && self
@@ -83,7 +83,7 @@ impl Look<'_, '_> {
             .then(|| says(Role::Keeps))?
     }
 
-    /// Says whether it speaks of what is taken when it is next: a job, a message.
+    /// Returns `true` if it mentions items that are taken from a queue: a job, a message.
     pub(super) fn may_take(&self) -> bool {
         self.prose.queued || self.first(Role::Queued).is_some()
     }

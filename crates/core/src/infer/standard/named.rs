@@ -61,7 +61,7 @@ impl<'l> Named<'l> {
             let last = spot.at + 1 == name.len();
             named.weigh(spot, join.copied(), last);
         }
-        // `get_or_init`: what comes of it if there is nothing to get, nobody knows
+        // `get_or_init`: the effect is unknown if there is nothing to get
         named.doubted |= name
             .windows(2)
             .any(|pair| matches!(pair, [or, other] if words::same(or, "or") && lexicon.find(other).is_none()));
@@ -79,7 +79,7 @@ impl<'l> Named<'l> {
             return;
         }
         if self.kind == VerbKind::Read {
-            // `lookup_cache_clear`: a verb at the end that loses something is no noun
+            // `lookup_cache_clear`: a verb at the end that loses something is not a noun
             let loses = last && kind.is_destructive();
             if later.usage == Use::Verb || join.is_some() || loses {
                 self.verb = later.verb;
@@ -98,8 +98,8 @@ impl<'l> Named<'l> {
         }
     }
 
-    /// Says whether a name that seems to write may yet read: its verb may be a noun, or another
-    /// that reads stands at either end.
+    /// Returns `true` if a name that seems to write may yet read: its verb may be a noun, or
+    /// another that reads stands at either end.
     pub(super) fn may_read(&self) -> bool {
         let noun = match self.usage {
             Use::Either | Use::Noun => true,
@@ -109,8 +109,8 @@ impl<'l> Named<'l> {
         self.alone && (noun || self.reads.is_some())
     }
 
-    /// Says whether the name is believed, given what the description does that does not contradict
-    /// it: agree, or say nothing, and with its first word.
+    /// Returns `true` if the name is believed, given what the description does that does not
+    /// contradict it: agree, or say nothing, and with its first word.
     pub(super) fn is_firm(&self, agrees: bool, silent: bool, opens: bool) -> bool {
         if self.doubted {
             return false;
@@ -184,7 +184,7 @@ fn head(verbs: &[Spot<'_>]) -> Option<usize> {
     }
 }
 
-/// Finds a verb that reads, first among the verbs or last of so many words.
+/// Finds a verb that reads: the first verb, or the last of `words` words.
 fn reads<'l>(verbs: &[Spot<'l>], words: usize) -> Option<&'l Verb> {
     verbs
         .iter()

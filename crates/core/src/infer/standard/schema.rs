@@ -12,7 +12,7 @@ use crate::infer::lexicon::words::list;
 use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind};
 use crate::infer::words;
 
-/// The choices stand so close behind the name of the argument, in bytes.
+/// How close after the name of the argument the choices must follow, in bytes.
 const REACH: usize = 400;
 
 /// What one name of an argument tells.
@@ -40,9 +40,9 @@ pub(super) struct Arguments<'a> {
     pub(super) program: Option<&'static str>,
     /// It holds a statement of a language.
     pub(super) statement: Option<&'static str>,
-    /// It holds a query, of whatever kind.
+    /// It holds a query of any kind.
     pub(super) query: bool,
-    /// What stands behind the first argument that chooses between the things a tool does.
+    /// What follows the first argument that chooses between the things a tool does.
     choice: Option<&'a str>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Returns the next name, and what stands behind it.
+/// Returns the next name, and what follows it.
 fn next_name(text: &str) -> Option<(&str, &str)> {
     let mut rest = text;
     loop {
@@ -143,7 +143,7 @@ fn end_of(string: &str) -> Option<usize> {
     }
 }
 
-/// Says whether an argument begins with `output` and does not say what the output looks like:
+/// Returns `true` if an argument begins with `output` and does not say what the output looks like:
 /// `output_audio`, not `outputFormat`.
 fn is_output(name: &str) -> bool {
     name.get(.."output".len())

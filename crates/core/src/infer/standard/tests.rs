@@ -149,7 +149,7 @@ fn a_tool_that_runs_what_it_is_told_never_reads_by_its_name() {
     assert_eq!(with("query_table", "", "query"), WEAK_READ);
     assert_eq!(with("query_table", "Finds rows.", "query"), STRONG_READ);
     assert_eq!(with("search_docs", "", "query"), STRONG_READ);
-    // what is a write by another argument is no mere doubt
+    // a write by another argument is certain, not only a doubt
     let schema = r#"{"query":{},"action":{"enum":["list","delete"]}}"#;
     let schema = serde_json::from_str::<&RawValue>(schema).unwrap();
     let subject = Subject::new("query_table").with_input_schema(schema);

@@ -66,7 +66,7 @@ impl Verdict {
         Some(verdict.doubted(named.verb, look))
     }
 
-    /// The description alone. It is believed to read only if it says so with its first word.
+    /// The description alone. It counts as a read only if its first word is a read verb.
     pub(super) fn of_prose(look: &Look<'_, '_>) -> Option<Self> {
         let verb = look.prose.worst()?;
         let strong = look.prose.opens && verb.kind == VerbKind::Read;
@@ -163,8 +163,9 @@ impl Verdict {
     }
 }
 
-/// Says whether a description that begins with `runs` or `executes` may go with a name that reads:
-/// `find`, which runs a search. What runs a query is another matter, unless it is said to read only.
+/// Returns `true` if a description that begins with `runs` or `executes` may go with a name that
+/// reads: `find`, which runs a search. What runs a query is another matter, unless it is said to
+/// read only.
 fn runs_a_read(named: &Named<'_>, look: &Look<'_, '_>, verb: &Verb) -> bool {
     verb.is_run()
         && (look.prose.read_only || (look.prose.runs_read && named.leads && !named.verb.is(QUERY)))

@@ -1,15 +1,15 @@
-//! Whether a tool meets things that nobody here controls.
+//! Whether a tool reaches systems that its server does not control.
 //!
 //! That is mostly a matter of the server, and one tool shows little of it. So the specification's
-//! own default is taken, which is also the careful one: open, unless something speaks for a tool that
-//! stays at home. Words of the web speak against that.
+//! own default is taken, which is also the careful one: open, unless something speaks for a tool
+//! that stays at home. Words of the web speak against that.
 
 use super::look::Look;
 use crate::infer::evidence::Reason;
 use crate::infer::lexicon::{Role, Roles};
 use crate::infer::words::Words;
 
-/// Says why a tool may reach out; `None` if it seems to stay at home.
+/// Returns why a tool may reach out; `None` if it seems to stay at home.
 pub(super) fn reaches_out(look: &Look<'_, '_>, server: &Words<'_>) -> Option<Reason> {
     let of_server = |role| server.iter().find_map(|word| Roles::of(word).word_if(role));
     let find = |role| look.first(role).or_else(|| of_server(role));

@@ -62,7 +62,7 @@ pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
         let file = std::fs::File::open(path).map_err(cannot(path))?;
         for line in BufReader::new(file).split(b'\n') {
             let line = String::from_utf8_lossy(&line.map_err(cannot(path))?).into_owned();
-            // what is no record is for `verify` to tell
+            // `verify` reports lines that are not records
             let Ok(record) = serde_json::from_str::<Record>(&line) else {
                 continue;
             };

@@ -1,8 +1,8 @@
 //! `callward demo --chaos`: the same calls to servers that fail, with the stack and with naive
 //! retries, and what the servers say they executed.
 //!
-//! The servers are in memory and the clock stands still while all tasks wait, so that hours of outages
-//! take seconds.
+//! The servers are in memory and the clock stands still while all tasks wait, so that hours of
+//! outages take seconds.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -207,7 +207,7 @@ async fn settled(servers: &[ChaosServer]) {
     }
 }
 
-/// Who calls, and who watches.
+/// The callers and the observer.
 struct Clients<'a> {
     args: &'a Demo,
     screen: &'a Screen,

@@ -1,4 +1,4 @@
-//! What many clients do about failures: try again, whatever failed and whatever was called.
+//! What many clients do about failures: retry every failure of every tool.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -66,7 +66,7 @@ impl Config {
             self.profile.audit = self.audit.record;
         }
         if !layer.idempotent_writes {
-            // the cache has a switch of its own; this one makes plans say so
+            // the cache has a switch of its own; this one shows in plans
             self.profile.idempotent_ttl = None;
         }
     }

@@ -150,7 +150,7 @@ impl Faults<'_, '_> {
             self.expect(
                 reader != tool,
                 &at("verify_with"),
-                "expected another tool, one that only reads: to call this one again is no check",
+                "expected another tool, one that only reads: to call this one again checks nothing",
             );
             self.ok(ToolName::new(reader), &at("verify_with"))
         });

@@ -77,7 +77,7 @@ fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
             "[servers.b]\ncommand = \"x\"\nweight = 101\n",
             3,
             "servers.b.weight",
-            "101 is no weight: expected a whole number from 0 to 100",
+            "101 is not a weight: expected a whole number from 0 to 100",
         ),
         (
             "[servers.b]\ncommand = \"x\"\nweight = \"all\"\n",

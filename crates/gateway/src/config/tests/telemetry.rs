@@ -47,6 +47,6 @@ fn the_value_of_a_header_is_never_shown() {
          [servers.a]\ncommand = \"x\"\n",
     )
     .unwrap();
-    let told = format!("{:?} {:?}", config.telemetry, config.changed());
-    assert!(told.contains("key") && !told.contains("hunter2"), "{told}");
+    let dump = format!("{:?} {:?}", config.telemetry, config.changed());
+    assert!(dump.contains("key") && !dump.contains("hunter2"), "{dump}");
 }

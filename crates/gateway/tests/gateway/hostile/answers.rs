@@ -1,14 +1,14 @@
-//! A server on a socket that answers in time, with what is no answer.
+//! A server on a socket that answers in time, with something that is not an answer.
 
 use callward_testkit::hostile::peer::{Reply, Then};
 
 use super::Http;
 use super::http::{CHUNKED, ERAS, EVENTS, JSON, LOST, OK, chunk, event, json, open, result};
 
-/// It was answered, and the answer is none.
+/// It was answered, but not with a valid answer.
 const GARBLED: [&str; 2] = ["protocol", "protocol"];
 const TOO_LARGE: [&str; 2] = ["too_large", "too_large"];
-/// The answer is to something else: nobody knows whether this ran.
+/// The answer is to something else: it is unknown if this call ran.
 const OTHERS: [&str; 2] = ["protocol", "outcome_unknown"];
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn encodings(http: &Http) {
             .await;
     }
     http.row("an empty body", LOST, |_| json("")).await;
-    for (row, told, members) in [
+    for (row, outcome, members) in [
         ("a result without content", GARBLED, ""),
         (
             "no content but a type",
@@ -95,7 +95,7 @@ async fn encodings(http: &Http) {
         ),
         ("structured content alone", OK, r#""structuredContent":{}"#),
     ] {
-        http.row(row, told, move |id| {
+        http.row(row, outcome, move |id| {
             json(&format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"result":{{{members}}}}}"#
             ))
@@ -141,27 +141,28 @@ async fn sizes(http: &Http) {
     })
     .await;
     // the result itself is the first level
-    for (levels, told) in [(120, OK), (121, GARBLED), (100_000, GARBLED)] {
+    for (levels, outcome) in [(120, OK), (121, GARBLED), (100_000, GARBLED)] {
         let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
         let deep = format!(r#""x":{open}{close},"content""#);
-        http.row(&format!("{levels} levels"), told, move |id| {
+        http.row(&format!("{levels} levels"), outcome, move |id| {
             json(&result(id).replace(r#""content""#, &deep))
         })
         .await;
     }
 }
 
-/// Numbers of any size are JSON, and those that are infinite as floats are an error to many parsers.
+/// Numbers of any size are JSON, and those that are infinite as floats are an error to many
+/// parsers.
 async fn numbers(http: &Http) {
     let digits = "9".repeat(5000);
-    for (number, told) in [
+    for (number, outcome) in [
         ("1e308", OK),
         ("-1E400", GARBLED),
         (&digits, GARBLED),
         (r#""1e400""#, OK),
     ] {
         let large = format!(r#""x":[{number}],"content""#);
-        http.row(&format!("{number:.9}"), told, move |id| {
+        http.row(&format!("{number:.9}"), outcome, move |id| {
             json(&result(id).replace(r#""content""#, &large))
         })
         .await;
@@ -169,7 +170,7 @@ async fn numbers(http: &Http) {
 }
 
 async fn ids(http: &Http) {
-    for (id, told) in [
+    for (id, outcome) in [
         ("999999", OTHERS),
         ("\"1\"", OTHERS),
         ("-1", OTHERS),
@@ -178,7 +179,7 @@ async fn ids(http: &Http) {
         ("{}", GARBLED),
         ("true", GARBLED),
     ] {
-        http.row(&format!("id {id}"), told, move |_| json(&result(id)))
+        http.row(&format!("id {id}"), outcome, move |_| json(&result(id)))
             .await;
         http.row(&format!("event of id {id}"), LOST, move |_| {
             open(EVENTS, &event(&result(id)))

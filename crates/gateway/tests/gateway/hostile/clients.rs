@@ -1,4 +1,4 @@
-//! Clients that send invalid requests, or what is someone else's.
+//! Clients that send invalid requests, or try to use what belongs to other clients.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

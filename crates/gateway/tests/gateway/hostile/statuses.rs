@@ -10,7 +10,7 @@ use super::http::{LOST, OK, result};
 /// What a caller gets of a status without a body.
 fn replies(era: Era, status: u16) -> [&'static str; 2] {
     match status {
-        // the protocol is switched, and no one asked for that
+        // the protocol is switched without a request for it
         101 => ["protocol"; 2],
         // the final answer never comes
         100..=199 => LOST,

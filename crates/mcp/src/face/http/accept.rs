@@ -53,7 +53,7 @@ impl Accepts {
     }
 }
 
-/// Says whether the body is declared to be JSON.
+/// Returns `true` if the body is declared to be JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
@@ -62,7 +62,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
         .is_some_and(|media| media.trim().eq_ignore_ascii_case(JSON))
 }
 
-/// Says whether a parameter is a weight of zero: "anything but this".
+/// Returns `true` if a parameter is a weight of zero: "anything but this".
 fn is_refusal(parameter: &str) -> bool {
     parameter
         .split_once('=')

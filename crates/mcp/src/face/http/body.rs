@@ -17,11 +17,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::face::error::Fault;
 
-/// When a client may send a large body again that found no room.
+/// When a client may resend a large body that was refused for lack of space.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// So much of each body is not counted: those who send small ones do not wait for those who send large
-/// ones slowly. The bound on connections bounds this, too.
+/// How much of each body is not counted: clients that send small ones do not wait for clients that
+/// send large ones slowly. The bound on connections bounds this, too.
 const FREE: usize = 64 * 1024;
 
 /// Reads bodies, and bounds how many bytes of them are held at a time.
@@ -31,20 +31,20 @@ pub(super) struct Bodies {
     limit: usize,
     timeout: Duration,
     /// A permit for each byte beyond the first [`FREE`] ones of a body.
-    room: Arc<Semaphore>,
+    space: Arc<Semaphore>,
 }
 
 /// The bytes of one body that are counted, until this is dropped.
 pub(super) type Held = Option<OwnedSemaphorePermit>;
 
 impl Bodies {
-    /// `limit` is the longest body, `all` how many bytes of all are held, and `timeout` how long one may
-    /// take to come.
+    /// `limit` is the longest body, `all` how many bytes of all are held, and `timeout` how long
+    /// one may take to come.
     pub(super) fn new(limit: usize, all: usize, timeout: Duration) -> Self {
         Self {
             limit,
             timeout,
-            room: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
+            space: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
         }
     }
 
@@ -52,8 +52,8 @@ impl Bodies {
     ///
     /// # Errors
     ///
-    /// 413 if the body is too long, 400 if it breaks off, 408 if it takes too long, and 503 if too many
-    /// bytes of others are held.
+    /// 413 if the body is too long, 400 if it breaks off, 408 if it takes too long, and 503 if too
+    /// many bytes of others are held.
     pub(super) async fn read(&self, body: Body) -> Result<(Bytes, Held), Fault> {
         let mut held = None;
         let read = read(body, self.limit, |length| self.hold(length, &mut held));
@@ -76,17 +76,17 @@ impl Bodies {
         let counted = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = length.saturating_sub(FREE).saturating_sub(counted);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.room).try_acquire_many_owned(more);
-        let room = room.map_err(|_| no_room())?;
+        let space = Arc::clone(&self.space).try_acquire_many_owned(more);
+        let space = space.map_err(|_| no_space())?;
         match held {
-            Some(held) => held.merge(room),
-            None => *held = Some(room),
+            Some(held) => held.merge(space),
+            None => *held = Some(space),
         }
         Ok(())
     }
 }
 
-/// Reads a whole body; `hold` is told how long it is by now.
+/// Reads a whole body; `hold` receives its length so far.
 ///
 /// What is too long is read on, up to as much again, and thrown away: a server that answers and
 /// closes while its client still writes makes the client see a broken connection, not the answer.
@@ -148,7 +148,7 @@ fn too_slow(timeout: Duration) -> Fault {
     )
 }
 
-fn no_room() -> Fault {
+fn no_space() -> Fault {
     let error = ToolError::new(
         ErrorKind::Overloaded,
         Delivery::NotSent,
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// A body of so many bytes whose client then sends no more, and does not end it.
+    /// A body of `bytes` bytes whose client then sends no more, and does not end it.
     fn unfinished(bytes: usize) -> Body {
         let first =
             futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b' '; bytes]))]);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_bodies_find_room_for_so_many_bytes_and_small_ones_always() {
+    async fn large_bodies_share_a_limit_and_small_ones_always_fit() {
         let bodies = bodies(4 * FREE);
         let large = || Body::from(vec![b' '; 2 * FREE]);
         let mut slow = Box::pin(bodies.read(unfinished(2 * FREE)));

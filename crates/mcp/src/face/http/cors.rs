@@ -1,5 +1,5 @@
-//! Cross-origin requests (CORS): what a browser must be told before a page of an allowed origin may
-//! use the endpoint. Pages of other origins are told nothing.
+//! Cross-origin requests (CORS): the headers that let a page of an allowed origin use the endpoint.
+//! Pages of other origins get none of them.
 
 use axum::response::Response;
 use http::header::{
@@ -77,8 +77,8 @@ pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Respo
     response
 }
 
-/// Returns the headers that may be sent. Those that mirror arguments are named by the tools, so they
-/// are taken from the question.
+/// Returns the headers that may be sent. Those that mirror arguments are named by the tools, so
+/// they are taken from the question.
 fn request_headers(asked: &HeaderMap) -> HeaderValue {
     let mut allowed = REQUEST_HEADERS.to_owned();
     asked

@@ -153,7 +153,8 @@ pub(super) async fn listen<B: Backend>(
     let origin = endpoint.origin(request.headers());
     let opened = endpoint.check_source(&request).and_then(|()| {
         if request.method() != Method::GET {
-            // the router takes HEAD for GET, but a stream nobody reads would replace the open one
+            // the router takes HEAD for GET, but a stream that is never read would replace the open
+            // one
             return Err(Fault::transport(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "use GET or POST",
@@ -178,7 +179,7 @@ pub(super) async fn listen<B: Backend>(
     cors::expose(response, origin)
 }
 
-/// Says what the endpoint takes: OPTIONS, which browsers ask before they send a page's request.
+/// Returns what the endpoint takes: OPTIONS, which browsers ask before they send a page's request.
 pub(super) async fn options<B: Backend>(
     State(endpoint): State<Arc<Endpoint<B>>>,
     request: Request,
@@ -248,7 +249,7 @@ pub(super) fn not_acceptable() -> Fault {
     )
 }
 
-/// The principal of requests that nobody vouched for.
+/// The principal of requests without an authenticated one.
 const ANONYMOUS: &str = "anonymous";
 
 fn principal(extensions: &Extensions) -> Option<&Principal> {

@@ -50,13 +50,13 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Lets a request pass if every host that it names is allowed: the one of its `Host` header, and the
-/// one of a target in absolute form. One that names none passes only if any host may.
+/// Lets a request pass if every host that it names is allowed: the one of its `Host` header, and
+/// the one of a target in absolute form. One that names none passes only if any host may.
 ///
 /// # Errors
 ///
-/// [`HostRefused`] if a host is not allowed or malformed, or if there are two `Host` headers, whatever
-/// they say.
+/// [`HostRefused`] if a host is not allowed or malformed, or if there are two `Host` headers,
+/// whatever they say.
 pub fn check_host(
     allowed: &[HostPattern],
     uri: &Uri,

@@ -23,7 +23,7 @@ impl HostPattern {
         Self(Pattern::Loopback)
     }
 
-    /// Any host, and none, as `*` says. What is no host at all is refused still.
+    /// Any host, and none, as `*` says. A value that is not a host is still refused.
     #[must_use]
     pub const fn any() -> Self {
         Self(Pattern::Any)
@@ -79,8 +79,8 @@ pub(super) fn split(text: &str) -> Option<(&str, Option<u16>)> {
     split_authority(text)
 }
 
-/// Splits `host`, `host:port` or `[address]:port`, as HTTP writes them; nothing for any other text, as
-/// two programs may read it in two ways.
+/// Splits `host`, `host:port` or `[address]:port`, as HTTP writes them; nothing for any other text,
+/// as two programs may read it in two ways.
 pub(super) fn split_authority(text: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(split_port(port)?)),
@@ -102,7 +102,7 @@ fn split_port(text: &str) -> Option<u16> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// Says whether a byte may be part of a host's name (RFC 3986, `reg-name`).
+/// Returns `true` if a byte may be part of a host's name (RFC 3986, `reg-name`).
 fn is_of_a_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&byte)
 }

@@ -23,7 +23,7 @@ pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>
 pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
     let stated = single(headers, header::PROTOCOL_VERSION)?;
     match (stated, request.meta.protocol_version.as_deref()) {
-        // whoever states nothing in the body is told what is missing there
+        // the error for a body without the value names what is missing there
         (_, None) => Ok(()),
         (None, Some(_)) => Err(Fault::header_mismatch("MCP-Protocol-Version is missing")),
         (Some(header), Some(body)) if header == body => Ok(()),

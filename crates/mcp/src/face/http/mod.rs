@@ -28,10 +28,10 @@ pub use self::origin::OriginPattern;
 
 /// Returns a router that serves the backend at the path of the options.
 ///
-/// Who calls is taken from the request's extensions, where an outer layer may have put an
+/// The caller is taken from the request's extensions, where an outer layer may have put an
 /// `Arc<Caller>` or a [`Principal`](callward_core::Principal); else it is the principal
-/// `anonymous`. Pages of the origins that are allowed may use it (CORS). Set `TCP_NODELAY` on the listener: without it the events of a stream wait for the
-/// client's acknowledgements.
+/// `anonymous`. Pages of the origins that are allowed may use it (CORS). Set `TCP_NODELAY` on the
+/// listener: without it the events of a stream wait for the client's acknowledgements.
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
     let path = options.path().to_owned();
     let endpoint = Arc::new(Endpoint::new(backend, options));

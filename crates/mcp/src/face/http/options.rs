@@ -22,15 +22,15 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<OriginPattern>,
     /// The longest request body, in bytes. Default: 4 MiB.
     pub max_body: usize,
-    /// How many bytes of request bodies may be held at a time, of each the first 64 KiB not counted.
-    /// Default: 64 MiB.
+    /// How many bytes of request bodies may be held at a time, of each the first 64 KiB not
+    /// counted. Default: 64 MiB.
     pub max_bodies: usize,
     /// How long a request body may take to come. Default: 60 s.
     pub body_timeout: Duration,
     /// How many legacy sessions may live at a time. Default: 10,000.
     pub max_sessions: usize,
-    /// How many of them one principal may have, or one address whose requests are not authenticated.
-    /// Default: 1,000.
+    /// How many of them one principal may have, or one address whose requests are not
+    /// authenticated. Default: 1,000.
     pub max_sessions_per_client: usize,
     /// Addresses of proxies, behind which there are many clients: their sessions are not counted by
     /// address. Default: none.

@@ -16,7 +16,7 @@ use crate::face::inflight::InFlight;
 use crate::face::service::EndsSession;
 use crate::observed::SessionTimer;
 
-/// One legacy client's session. Whoever works for it holds an `Arc`, which keeps it alive.
+/// One legacy client's session. Each task of the session holds an `Arc`, which keeps it alive.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: Uuid,
@@ -28,7 +28,7 @@ pub(super) struct Session {
     has_called: AtomicBool,
     /// Fired when the session is deleted or forgotten.
     pub(super) ended: CancellationToken,
-    /// Tells how long it lasted, if anybody wants to know.
+    /// Reports how long it lasted, if an observer is set.
     timer: OnceLock<SessionTimer>,
     /// What ends the notification stream that is open now.
     stream: Mutex<Option<CancellationToken>>,
@@ -49,19 +49,19 @@ impl Session {
         }
     }
 
-    /// Takes what tells how long it lasted.
+    /// Takes the timer of its duration.
     pub(super) fn timed_by(&self, timer: SessionTimer) {
-        // nobody set another before: it was just opened
+        // no other was set before: the session was just opened
         let _ = self.timer.set(timer);
     }
 
-    /// Notes that a tool is called in it: it does not have to make room any more.
+    /// Notes that a tool is called in it: the session need not make way for others any more.
     pub(super) fn called(&self) {
         self.has_called.store(true, Ordering::Relaxed);
     }
 
-    /// Makes room for a new notification stream. A message may travel on one stream only, and the
-    /// older one may be a dead connection nobody has noticed yet, so the older one ends.
+    /// Replaces the notification stream by a new one. A message may travel on one stream only, and
+    /// the older one may be a dead connection that is not noticed yet, so the older one ends.
     pub(super) fn open_stream(&self) -> CancellationToken {
         let token = self.ended.child_token();
         let older = self.stream.lock().replace(token.clone());
@@ -77,7 +77,7 @@ impl Session {
 pub(super) struct SessionLimits {
     pub(super) all: usize,
     pub(super) per_client: usize,
-    /// A session is forgotten once it is unused for so long.
+    /// How long a session may be unused before it is forgotten.
     pub(super) idle: Duration,
 }
 
@@ -101,11 +101,11 @@ pub(super) struct Full {
     pub(super) retry_after: Duration,
 }
 
-/// When a client has too many sessions, this share of its limit ends at once: each look for them reads
-/// the whole table.
+/// When a client has too many sessions, this share of its limit ends at once: each look for them
+/// reads the whole table.
 const ENDS_AT_ONCE: usize = 64;
 
-/// A session in which a tool was called makes no room for others unless it is unused for so long.
+/// How long a session in which a tool was called must be unused before it makes way for others.
 const SPARED: Duration = Duration::from_secs(60);
 /// So do those in which none was, where they are few: a client makes its first call sooner.
 const SPARED_BEFORE_CALL: Duration = Duration::from_secs(1);
@@ -114,8 +114,8 @@ const FEW: usize = 16;
 
 /// The live sessions, each forgotten once unused for the idle time.
 ///
-/// Where there are too many, those end first that were opened and never used, then those in which no
-/// tool was called, then those that are unused for [`SPARED`], the longest first.
+/// Where there are too many, those end first that were opened and never used, then those in which
+/// no tool was called, then those that are unused for [`SPARED`], the longest first.
 ///
 /// There is no task per session. Expired ones are collected when a session is opened, and no sweep
 /// happens before the first of them can have expired.
@@ -131,7 +131,7 @@ pub(super) struct SessionTable {
 struct Entry {
     session: Arc<Session>,
     ends: EndsSession,
-    /// Who is counted for it, unless it is a proxy of many.
+    /// The client that it counts for, unless that is a proxy of many.
     client: Option<Client>,
     last_used: Instant,
     /// A request named it since it was opened.
@@ -139,7 +139,7 @@ struct Entry {
 }
 
 impl SessionTable {
-    /// `ends` is told of each session that is closed or forgotten.
+    /// `ends` receives each session that is closed or forgotten.
     pub(super) fn new(limits: SessionLimits, ends: EndsSession) -> Self {
         Self {
             sessions: HashMap::new(),
@@ -154,7 +154,7 @@ impl SessionTable {
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no room.
+    /// [`Full`] if there is no free place.
     pub(super) fn open(
         &mut self,
         now: Instant,
@@ -168,9 +168,9 @@ impl SessionTable {
             .as_ref()
             .and_then(|client| self.by_client.get(client));
         if of_client.is_some_and(|open| *open >= self.limits.per_client) {
-            self.make_room(client.as_ref(), self.limits.per_client, now)?;
+            self.make_space(client.as_ref(), self.limits.per_client, now)?;
         } else if self.sessions.len() >= self.limits.all {
-            self.make_room(None, self.limits.all, now)?;
+            self.make_space(None, self.limits.all, now)?;
         }
         let session = Arc::new(session);
         if let Some(client) = &client {
@@ -191,8 +191,8 @@ impl SessionTable {
         Ok(session)
     }
 
-    /// Ends sessions to make room for one more, of one client if it is given.
-    fn make_room(
+    /// Ends sessions to free a place for one more: those of one client, if it is given.
+    fn make_space(
         &mut self,
         client: Option<&Client>,
         limit: usize,
@@ -246,7 +246,7 @@ impl SessionTable {
         principal: Option<&Principal>,
     ) -> Option<Arc<Session>> {
         let entry = self.sessions.get_mut(&id)?;
-        // a stolen id is worth nothing to somebody else
+        // a stolen id is worth nothing to another principal
         if principal.is_some_and(|principal| *principal != entry.session.caller.principal) {
             return None;
         }
@@ -263,7 +263,7 @@ impl SessionTable {
     pub(super) fn close(&mut self, id: Uuid) {
         if let Some(entry) = self.sessions.remove(&id) {
             self.forget(&entry);
-            // its drop tells whoever works for it
+            // its drop notifies the tasks of the session
         }
     }
 
@@ -301,7 +301,7 @@ impl SessionTable {
 /// Whatever takes a session out of the table ends it.
 impl Drop for Entry {
     fn drop(&mut self) {
-        // calls first: the instance that runs them is let go after them
+        // calls first: the instance that runs them is released after them
         self.session.ended.cancel();
         self.session.calls.end();
         (self.ends)(&self.session.caller);
@@ -309,7 +309,7 @@ impl Drop for Entry {
 }
 
 impl Entry {
-    /// Says whether a call or a stream works for the session: it then holds a pointer beside ours.
+    /// Returns `true` if a call or a stream uses the session: it then holds a pointer beside ours.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.session) > 1
     }
@@ -386,7 +386,7 @@ mod tests {
         assert!(table.find(at(6), other, None).is_some());
         assert!(table.open(at(6), of("anonymous"), address(3)).is_ok());
         assert_eq!(table.by_client.values().sum::<usize>(), 4);
-        // a proxy is counted among all only, and all make room for it
+        // a proxy is counted among all only, and any session makes way for it
         assert!(table.open(at(7), of("anonymous"), None).is_ok());
         assert_eq!(table.sessions.len(), 4);
         assert!(table.find(at(7), third, None).is_some());
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn the_session_unused_longest_makes_room_after_a_minute() {
+    fn the_session_unused_longest_makes_way_after_a_minute() {
         let (mut table, now) = table(4);
         table.limits.idle = SPARED * 30;
         let all = [(); 4].map(|()| open(&mut table, now).unwrap());
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_about_to_call_take_no_room_from_each_other() {
+    fn clients_about_to_call_take_no_place_from_each_other() {
         let (mut table, now) = table(2 * FEW);
         while table.sessions.len() < 2 * FEW - 2 {
             open(&mut table, now).unwrap();
@@ -488,9 +488,9 @@ mod tests {
     }
 
     #[test]
-    fn each_session_that_ends_is_told_of_once() {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let taker = Arc::clone(&told);
+    fn each_session_that_ends_is_reported_once() {
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let taker = Arc::clone(&ended);
         let ends: EndsSession =
             Arc::new(move |caller: &Arc<Caller>| taker.lock().push(caller.session.clone()));
         let mut table = SessionTable::new(limits(3), ends);
@@ -503,7 +503,7 @@ mod tests {
         let swept = open(&mut table, now + IDLE).unwrap();
         assert!(open(&mut table, now + IDLE * 2).is_some());
         let all = [deleted, expired, swept].map(|id| Some(SessionId::new(id.to_string())));
-        assert_eq!(*told.lock(), all);
+        assert_eq!(*ended.lock(), all);
     }
 
     #[test]

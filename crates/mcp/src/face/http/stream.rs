@@ -142,12 +142,12 @@ impl Stream for CallMessages {
     type Item = Answer;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        // the call first: whatever it reports while it runs is then there to be read
+        // the call first: all that it reports while it runs can then be read
         self.poll_call(cx);
         match self.reports.poll_recv(cx) {
             Poll::Ready(Some(report)) => Poll::Ready(Some(report)),
             Poll::Ready(None) if self.call.is_none() => Poll::Ready(self.answer.take()),
-            // a call nobody reports on may have no sender left long before it ends
+            // a call without progress may have no sender left long before it ends
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
     }
@@ -162,7 +162,7 @@ pub(super) fn session_messages(
     let replaced = session.open_stream();
     changes
         // the session is held by the stream, so that it does not count as idle
-        .map(move |()| told(&session))
+        .map(move |()| tools_changed(&session))
         .take_until(either(replaced, shutdown))
 }
 
@@ -174,12 +174,12 @@ pub(super) fn subscription_messages(
 ) -> impl Stream<Item = Answer> + Send + 'static {
     let subscription = Arc::new(subscription);
     let acknowledged = subscription.acknowledged();
-    let told = Arc::clone(&subscription);
+    let subscribed = Arc::clone(&subscription);
     let changes = changes
-        .filter(move |()| std::future::ready(told.wants_tools()))
+        .filter(move |()| std::future::ready(subscribed.wants_tools()))
         .map({
-            let told = Arc::clone(&subscription);
-            move |()| told.list_changed()
+            let subscribed = Arc::clone(&subscription);
+            move |()| subscribed.list_changed()
         })
         .take_until(async move { shutdown.cancelled().await });
     futures_util::stream::iter([acknowledged])
@@ -189,7 +189,7 @@ pub(super) fn subscription_messages(
         ))
 }
 
-fn told(_: &Session) -> Answer {
+fn tools_changed(_: &Session) -> Answer {
     subscription::list_changed()
 }
 

@@ -132,14 +132,14 @@ async fn attend(link: &Arc<HttpLink>) {
             return std::future::pending().await;
         }
         if was_listening {
-            // what changed between the two streams was announced to no one
+            // changes between the two streams were not announced
             shared.tools_changed();
         }
         let since = tokio::time::Instant::now();
         match listen(link, &session).await {
             Listening::Ended => was_listening = true,
             Listening::Failed(RequestError::SessionGone) => {
-                // the server lost the session: whatever it knew of us is gone with it
+                // the server lost the session, and with it all it knew of this client
                 was_listening = link.renewed(&session).await.is_ok();
             }
             Listening::Failed(error) => {

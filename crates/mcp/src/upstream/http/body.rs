@@ -13,12 +13,12 @@ use crate::wire::DEFAULT_MAX_LINE;
 
 /// How much of a body is read that only explains a refusal.
 const MAX_REFUSAL: usize = 64 * 1024;
-/// How long the words of a refusal may take: its status is known already.
+/// How long the body of a refusal may take: its status is known already.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 /// An answer that has more bytes is long.
 pub(super) const SHORT: usize = 256 * 1024;
-/// The room that a long answer gets at once.
-const LONG_ROOM: usize = DEFAULT_MAX_LINE;
+/// The capacity that a long answer gets at once, in bytes.
+const LONG_SIZE: usize = DEFAULT_MAX_LINE;
 /// How many long answers of one server are read at the same time.
 const LONG_AT_ONCE: usize = 2;
 
@@ -33,8 +33,8 @@ impl Default for LongAnswers {
 }
 
 impl LongAnswers {
-    /// Waits until more may be read of an answer that has this many bytes so far. `place` is to be kept
-    /// until the answer is handed over.
+    /// Waits until more may be read of an answer that has this many bytes so far. `place` is to be
+    /// kept until the answer is handed over.
     pub(super) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {
         if bytes > SHORT && place.is_none() {
             // the semaphore is never closed
@@ -43,16 +43,16 @@ impl LongAnswers {
     }
 }
 
-/// Appends to a buffer that never gets more room than `limit`, as long as its bytes fit in there.
+/// Appends to a buffer whose capacity never exceeds `limit`, as long as its bytes fit.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     let needed = buffer.len() + bytes.len();
     if needed > buffer.capacity() {
-        // Only an answer that was admitted: the allocator may back so much room with huge pages,
+        // Only an answer that was admitted: the allocator may back such a buffer with huge pages,
         // and then it costs 2 MiB before anything is written to it.
-        let usual = if buffer.len() > SHORT { LONG_ROOM } else { 0 };
-        let room = (buffer.capacity() * 2).max(usual);
-        let room = room.min(limit).max(needed);
-        buffer.reserve_exact(room - buffer.len());
+        let usual = if buffer.len() > SHORT { LONG_SIZE } else { 0 };
+        let capacity = (buffer.capacity() * 2).max(usual);
+        let capacity = capacity.min(limit).max(needed);
+        buffer.reserve_exact(capacity - buffer.len());
     }
     buffer.extend_from_slice(bytes);
 }
@@ -60,8 +60,8 @@ pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
 /// What was read of a body.
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
-    /// Why there is no more of it, where it did not end in good order. A message may be complete all
-    /// the same: it is the server's last chunk that is missing, or white space.
+    /// Why there is no more of it, where it did not end in good order. A message may be complete
+    /// all the same: it is the server's last chunk that is missing, or white space.
     pub(super) broken: Option<RequestError>,
     /// Its place among the long answers.
     _place: Option<OwnedSemaphorePermit>,
@@ -108,7 +108,7 @@ where
             }
         }
     };
-    // the room that the last growth made is given back: the answer may be kept for long
+    // spare capacity is released: the answer may be kept for long
     let bytes = rest.map_or(first, |all| all.into_boxed_slice().into());
     Ok(Whole {
         bytes,
@@ -198,22 +198,22 @@ mod tests {
                 let (long, short): (Vec<_>, Vec<_>) = counts.partition(|read| *read == LONG);
                 assert_eq!(long.len(), whole, "{short:?}");
                 assert!(short.iter().all(|read| *read <= SHORT + PIECE), "{short:?}");
-                // one that is given up makes room for another
+                // one that is aborted makes way for another
                 reading[whole - 1].0.abort();
             }
         }
     }
 
     #[test]
-    fn a_buffer_gets_no_more_room_than_the_limit() {
+    fn the_capacity_of_a_buffer_stays_below_the_limit() {
         let mut buffer = Vec::new();
         for _ in 0..100 {
             append(&mut buffer, &[0; 10], 1000);
             assert!(buffer.capacity() <= 1000, "{}", buffer.capacity());
         }
-        // nor does an answer that waits for its turn get the room of a long one
+        // nor does a waiting answer get the capacity of a long one
         let mut waiting = vec![0; SHORT];
-        append(&mut waiting, &[0; 10], LONG_ROOM);
+        append(&mut waiting, &[0; 10], LONG_SIZE);
         assert!(waiting.capacity() <= 2 * SHORT, "{}", waiting.capacity());
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Client {
     connect: Connect,
     pub(super) pool: Arc<Pool>,
     uri: Uri,
-    /// What the first line of a request asks for: the address as anyone who reads it wants it.
+    /// The request target, in the form that the recipient of the request expects.
     target: Uri,
     /// What every request carries: the headers of the configuration, and what follows from the
     /// address.
@@ -47,9 +47,9 @@ pub(super) enum SendError {
 impl Client {
     /// Builds the client.
     ///
-    /// Redirects are not followed: they would send a call to a place no one configured, some of
-    /// them as a GET. Nothing is sent twice but what certainly never left: a request goes to
-    /// another connection if the one it was given to had closed before it took any of it.
+    /// Redirects are not followed: they would send a call to an address that is not configured,
+    /// some of them as a GET. Nothing is sent twice but what certainly never left: a request goes
+    /// to another connection if the one it was given to had closed before it took any of it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! One connection, driven by whoever uses it.
+//! One connection, driven by the call that uses it.
 
 use std::fmt;
 use std::future::Future;
@@ -30,8 +30,8 @@ pub(super) struct Unanswered {
 ///
 /// hyper splits a connection in two: what requests are given to, and what reads and writes. The
 /// second is usually a task, and then each call goes from one task to another and back, and each of
-/// these steps may wake a thread. Here it runs inside of the call that uses the connection. While
-/// nobody does, nothing runs: what became of the connection meanwhile is seen when it is used again.
+/// these steps may wake a thread. Here it runs inside of the call that uses the connection. Without
+/// a call nothing runs: what happens to the connection meanwhile is seen when it is used again.
 pub(super) struct Conn {
     /// There until the connection is dropped.
     requests: Option<SendRequest<Outgoing>>,
@@ -51,20 +51,20 @@ impl Conn {
         Ok(conn)
     }
 
-    /// Reads and writes what can be read and written at once, and asks for no wake-up: those of whoever
-    /// used it before end with it. True if the connection can take a request then.
+    /// Reads and writes what can be read and written at once, and registers no waker: those of the
+    /// previous call end with it. Returns `true` if the connection can then take a request.
     pub(super) fn look(&mut self) -> bool {
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));
         self.is_ready()
     }
 
-    /// Says whether it stands, and everything of the last exchange is done.
+    /// Returns `true` if the connection is up, and everything of the last exchange is done.
     pub(super) fn is_ready(&self) -> bool {
         self.bytes.is_some() && self.requests.as_ref().is_some_and(SendRequest::is_ready)
     }
 
-    /// Reads and writes what can be; ready once the connection is over. How it ended is told to the
-    /// exchange that was on it.
+    /// Reads and writes what can be; ready once the connection is over. The exchange on it receives
+    /// how it ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(bytes) = &mut self.bytes
             && Pin::new(bytes).poll(cx).is_pending()
@@ -76,7 +76,8 @@ impl Conn {
         Poll::Ready(())
     }
 
-    /// Sends a request and waits for the head of the answer. Dropping the future closes the connection.
+    /// Sends a request and waits for the head of the answer. Dropping the future closes the
+    /// connection.
     ///
     /// # Errors
     ///
@@ -90,8 +91,8 @@ impl Conn {
         };
         let answer = requests.try_send_request(request);
         let answered = {
-            // Only what `poll` reads makes it ready, so it needs no wake-up of its own, and must not
-            // be held back by the runtime's budget, which would count on one.
+            // Only what `poll` reads makes it ready, so it needs no wake-up of its own, and must
+            // not be held back by the runtime's budget, which would count on one.
             let mut answer = pin!(unconstrained(answer));
             std::future::poll_fn(|cx| {
                 let is_over = self.poll(cx).is_ready();
@@ -100,7 +101,7 @@ impl Conn {
                     .poll(&mut Context::from_waker(Waker::noop()))
                 {
                     Poll::Ready(answer) => Poll::Ready(answer.map_err(Unanswered::from)),
-                    // not reached: a connection that is over answers everybody
+                    // not reached: a closed connection answers every request
                     Poll::Pending if is_over => Poll::Ready(Err(Unanswered::over(None))),
                     Poll::Pending => Poll::Pending,
                 }
@@ -128,7 +129,7 @@ impl From<TrySendError<Request<Outgoing>>> for Unanswered {
 
 impl Drop for Conn {
     fn drop(&mut self) {
-        // Nobody asks any more: the connection sees it, and says so to the server, under TLS in a
+        // No call asks any more: the connection sees it, and notifies the server, under TLS in a
         // message. What cannot be written at once is not waited for.
         self.requests = None;
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));

@@ -80,7 +80,7 @@ impl Connect {
     ///
     /// # Errors
     ///
-    /// A proxy of a kind that is not spoken.
+    /// A proxy of an unsupported kind.
     pub(super) fn new(
         server: &Uri,
         proxies: &Matcher,

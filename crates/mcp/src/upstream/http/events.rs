@@ -102,7 +102,11 @@ impl EventReader {
         let piece = self.chunk.split_to(end.unwrap_or(self.chunk.len()));
         self.read += piece.len() + usize::from(end.is_some());
         if self.read > self.limit {
-            return Err(RequestError::too_large(self.limit));
+            let is_one_event = self.event.len() + piece.len() > self.read / 2;
+            return Err(match is_one_event {
+                true => RequestError::too_large(self.limit),
+                false => RequestError::no_answer_within(self.limit),
+            });
         }
         append(&mut self.event, &piece, self.limit);
         if end.is_some() {
@@ -194,6 +198,8 @@ mod tests {
     use http_body::Frame;
     use http_body_util::StreamBody;
 
+    use callward_core::{Delivery, ErrorKind};
+
     use super::*;
 
     #[tokio::test]
@@ -247,16 +253,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_brings_no_data_ends_at_the_limit() {
         for said in [": there\n\n", ": there\n", "data:\n\n", "id: 1\n\n", "\n"] {
-            let said = futures_util::stream::repeat_with(move || {
+            let stream = futures_util::stream::repeat_with(move || {
                 Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(said.as_bytes())))
             });
             let mut events = EventReader::new(
-                StreamBody::new(said.take(100_000)),
+                StreamBody::new(stream.take(100_000)),
                 10_000,
                 LongAnswers::default(),
             );
             let ended = events.next().await;
-            assert!(matches!(ended, Err(RequestError::Failed(_))), "{ended:?}");
+            let error = ended.unwrap_err().into_tool_error();
+            assert_eq!(error.kind(), ErrorKind::TooLarge, "{said:?}");
+            assert_eq!(error.delivery(), Delivery::Unknown, "{said:?}");
         }
     }
 }

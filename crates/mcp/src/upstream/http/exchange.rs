@@ -22,7 +22,7 @@ use crate::wire::{Era, Message, ParamHeaders, RequestId, header, known_version};
 
 /// How long to wait before a stream is resumed, if its server does not say.
 const RESUME_WAIT: Duration = Duration::from_secs(1);
-/// The least wait, whatever the server says.
+/// The shortest wait, even if the server states less.
 const LEAST_RESUME_WAIT: Duration = Duration::from_millis(100);
 
 /// An answer, and the session id it came with (only `initialize` looks at it).
@@ -188,7 +188,7 @@ async fn read(
                 outcome.map_err(RequestError::Refused)?
             }
             Ok(_) => {
-                // whose answer it is, no one knows: more may follow on the connections that are
+                // it is unknown whose answer it is: more may follow on the connections that are
                 // kept
                 endpoint.close_idle();
                 return Err(RequestError::misdirected());
@@ -330,7 +330,7 @@ fn is_of(content_type: &str, media: &str) -> bool {
     essence.trim().eq_ignore_ascii_case(media)
 }
 
-/// Recognises the words of a server that lost a session.
+/// Recognises the error message of a server that lost a session.
 pub(super) fn names_session(message: &str) -> bool {
     message.to_ascii_lowercase().contains("session")
 }

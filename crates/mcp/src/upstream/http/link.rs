@@ -63,7 +63,7 @@ impl Endpoint {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Says what is known of a request before it is sent.
+    /// Returns what is known of a request before it is sent.
     pub(super) fn outbound<'a>(&'a self, id: u64, session: &'a Session) -> Outbound<'a> {
         let mut request = Outbound::new(Transport::Tcp, id);
         request.protocol_version = Some(&session.info.version);
@@ -187,7 +187,8 @@ impl HttpLink {
         }
     }
 
-    /// Returns what the server last said of itself; greets it if nothing is known yet.
+    /// Returns what the server last stated about itself; does the handshake if nothing is known
+    /// yet.
     pub(in crate::upstream) async fn info(&self) -> Result<Arc<ServerInfo>, RequestError> {
         self.check_open()?;
         if let Some(info) = self.endpoint.shared.info() {
@@ -199,7 +200,7 @@ impl HttpLink {
             .map_err(RequestError::before_the_call)
     }
 
-    /// Greets the server again and returns what it says of itself now.
+    /// Repeats the handshake and returns what the server states about itself now.
     pub(in crate::upstream) async fn greet_again(&self) -> Result<Arc<ServerInfo>, RequestError> {
         let session = match self.current() {
             Some(session) => self.renewed(&session).await?,
@@ -333,7 +334,7 @@ impl HttpLink {
         }
     }
 
-    /// Makes a session, unless someone did meanwhile.
+    /// Makes a session, unless another call did meanwhile.
     async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
         let before = self.attempts.load(Ordering::Acquire);
         let _making = self.making.lock().await;

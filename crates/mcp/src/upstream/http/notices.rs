@@ -1,4 +1,4 @@
-//! What a server gets without anyone waiting: replies to its requests, and which calls are
+//! Messages to a server that no call waits for: replies to its requests, and which calls are
 //! cancelled.
 //!
 //! A server decides how many there are, so they share one bounded queue, and each has a time limit.

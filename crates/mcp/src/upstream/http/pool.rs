@@ -1,4 +1,4 @@
-//! Connections that no one uses at the moment.
+//! Idle connections.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::conn::Conn;
 
 /// How long a connection may lie unused before it is given up.
 ///
-/// A request that meets a connection its server is just closing is lost, and no one can say whether
+/// A request that meets a connection its server is just closing is lost, and it is unknown if
 /// it ran. The servers most in use close after five seconds: Node's and uvicorn's default. Ours
 /// goes first.
 pub(super) const IDLE: Duration = Duration::from_secs(4);
 /// How many unused connections are kept. More are closed as they come back.
 pub(super) const MAX_IDLE: usize = 256;
 
-/// The connections to one server that no one uses at the moment.
+/// The idle connections to one server.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     idle: Mutex<Idle>,
@@ -39,7 +39,7 @@ impl Pool {
     pub(super) fn take(&self) -> Option<Box<Conn>> {
         loop {
             let (since, mut conn) = self.idle.lock().conns.pop()?;
-            // what was closed, or has sent what no one asked for, is seen by looking
+            // a look shows if a connection was closed, or has sent unsolicited data
             if since.elapsed() < IDLE && conn.look() {
                 return Some(conn);
             }
@@ -77,7 +77,7 @@ impl Pool {
         drop(conns); // not under the lock: closing takes its time
     }
 
-    /// Waits until a connection may have come back since someone last waited.
+    /// Waits until a connection may have come back since the last wait.
     pub(super) async fn freed(&self) {
         self.freed.notified().await;
     }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::upstream::ask;
 
-/// Who wants the progress of which request.
+/// The receivers of progress, by request.
 ///
 /// A legacy server may say everything on the one stream that belongs to the session, and some do.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl Reports {
         self.0.lock().remove(&id);
     }
 
-    /// Hands a report to anyone who wants it, if anybody does.
+    /// Hands a report to its receiver, if there is one.
     pub(super) fn report(&self, params: &[u8]) {
         let sink = ask::progress_id(params).and_then(|id| self.0.lock().get(&id).cloned());
         if let Some(sink) = sink {

@@ -33,7 +33,7 @@ pub(super) struct Session {
     /// When the server last answered in it, in milliseconds since `began`.
     answered: AtomicU64,
     began: Instant,
-    /// Tells how long it lasted: of legacy servers that gave it an id, if anybody wants to know.
+    /// Reports how long it lasted: of legacy servers that gave it an id, if an observer is set.
     timer: Option<SessionTimer>,
 }
 
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// Sets who is notified how long it lasted, if it is one.
+    /// Sets the observer of its duration, if it is a session.
     pub(super) fn observed_by(mut self, observer: Option<&Arc<dyn PeerObserver>>) -> Self {
         let session = PeerSession::new(PeerSide::Client, "tcp");
         let observer = observer.filter(|_| self.id().is_some());

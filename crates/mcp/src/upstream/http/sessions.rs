@@ -18,7 +18,7 @@ use crate::upstream::handshake;
 use crate::upstream::info::ServerInfo;
 use crate::wire::{Era, write};
 
-/// Greets a legacy server.
+/// Initializes a legacy server.
 pub(super) async fn open(endpoint: &Arc<Endpoint>) -> Result<Session, RequestError> {
     let (info, id) = initialize(endpoint).await?;
     let options = &endpoint.shared.options;

@@ -26,7 +26,7 @@ impl From<Owner<'_>> for Key {
 pub(super) enum Ran {
     /// Nothing: the server or the operator says that it reads.
     DeclaredReads,
-    /// What was asked, perhaps: the tool looks like a read, and no one says that it is one.
+    /// What was asked, perhaps: the tool looks like a read, but no source states that it is one.
     InferredReads,
     /// State that its owner needs.
     Writes,
@@ -38,7 +38,7 @@ pub(super) struct Entry<H> {
     pub(super) place: Place<H>,
     pub(super) is_lead: bool,
     pub(super) owner: Option<Key>,
-    /// Whose calls it has run; no one else's may follow.
+    /// The owner of the calls it has run; it may run no other's.
     pub(super) principal: Option<Principal>,
     /// The call that it has run of the highest kind.
     pub(super) ran: Ran,
@@ -103,12 +103,12 @@ impl<H> Entry<H> {
         self.in_flight == 0 && !matches!(self.place, Place::Ending)
     }
 
-    /// Returns `true` if it belongs to no one and can be given away.
+    /// Returns `true` if it is unassigned and can be given away.
     pub(super) fn is_free(&self) -> bool {
         self.is_idle() && self.owner.is_none() && !self.abandoned
     }
 
-    /// Returns `true` if it has served no one yet.
+    /// Returns `true` if it has served no owner yet.
     pub(super) fn is_fresh(&self) -> bool {
         self.is_free() && self.principal.is_none()
     }

@@ -11,7 +11,7 @@ use super::entry::{Entry, Key, Place, Ran};
 /// How many instances there may be, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::upstream) struct Limits {
-    /// How many that belong to no one are kept started.
+    /// How many unassigned ones are kept started.
     pub(in crate::upstream) spare: usize,
     /// How long after its last call one ends.
     pub(in crate::upstream) idle: Duration,
@@ -336,7 +336,7 @@ impl<H: Clone> Table<H> {
                     }
                 }
         };
-        // one that served the principal before comes before one that has served no one
+        // one that served the principal before comes before one that has served no owner
         let found = self
             .entries
             .iter()

@@ -7,7 +7,7 @@ use super::waiters::Written;
 /// Lines are put together into one write up to this size.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// One line to write; a request's is passed over if no one waits for it any more.
+/// One line to write; a request's is passed over if no caller waits for it any more.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) request: Option<u64>,

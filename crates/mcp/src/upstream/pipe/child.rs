@@ -121,7 +121,7 @@ impl Process {
         self.not_started
     }
 
-    /// Says why the output has ended, which `reason` calls it: how the child exited, and, for
+    /// Returns why the output, named by `reason`, has ended: how the child exited, and, for
     /// operators, what it last said.
     pub(super) async fn epitaph(&mut self, reason: &str) -> Loss {
         let ended = tokio::time::timeout(STATUS_WAIT, self.child.wait()).await;
@@ -130,14 +130,14 @@ impl Process {
         let program = &self.program;
         let how = match ended {
             Ok(Ok(status)) => {
-                if let Some(said) = self.said.last()
+                if let Some(detail) = self.said.last()
                     && self.supervised
-                    && was_not_started(program, status, &said)
+                    && was_not_started(program, status, &detail)
                 {
                     self.not_started = true;
                     // the server itself may have ended so, and its words are no client's business
                     let reason = format!("{} ({status})", not_started_as(program));
-                    return Loss { reason, told: said };
+                    return Loss { reason, detail };
                 }
                 format!("{program} ended ({status})")
             }
@@ -145,11 +145,11 @@ impl Process {
             Err(_) => format!("{program} still runs; it is ended and started again"),
         };
         let reason = format!("{reason}: {how}");
-        let told = match self.said.joined() {
+        let detail = match self.said.joined() {
             Some(said) => format!("{reason}; it last said: {said}"),
             None => reason.clone(),
         };
-        Loss { reason, told }
+        Loss { reason, detail }
     }
 
     /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
@@ -188,11 +188,11 @@ impl Process {
 
 impl Drop for Process {
     /// Kills what the child has left behind in its group. Its number is not given to others while
-    /// the group has members, and without any there is no one to signal.
+    /// the group has members, and without any there is no process to signal.
     fn drop(&mut self) {
         let runs = self.child.id().is_some();
         if runs && self.supervised {
-            // it ends all in its own time: no one waits for it any more
+            // it ends all in its own time: nothing waits for it any more
             self.group.terminate_leader();
         } else {
             self.group.kill();
@@ -235,7 +235,7 @@ impl Group {
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(leader) = self.leader {
-            // fails only if no one of the group is left
+            // fails only if no process of the group is left
             let _ = rustix::process::kill_process_group(leader, signal);
         }
     }

@@ -105,7 +105,7 @@ impl Connection {
         let mut outbound = Outbound::new(Transport::Pipe, id);
         outbound.protocol_version = style.version;
         let bytes = ask.to_message(id, style, &ask.carried(&outbound));
-        if !self.has_room(bytes.len(), MAX_WAITING) {
+        if !self.has_space(bytes.len(), MAX_WAITING) {
             return Err(RequestError::not_sent(format!(
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
             )));
@@ -164,14 +164,14 @@ impl Connection {
     }
 
     /// Returns `true` if this much may wait too. A single message always may.
-    fn has_room(&self, more: usize, most: usize) -> bool {
+    fn has_space(&self, more: usize, most: usize) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
         waiting == 0 || waiting.saturating_add(more) <= most
     }
 
     /// Says something beside requests, unless too much waits already.
     fn say(&self, bytes: Vec<u8>) {
-        if self.has_room(bytes.len(), MAX_WAITING_BESIDE) {
+        if self.has_space(bytes.len(), MAX_WAITING_BESIDE) {
             self.send(None, bytes);
         }
     }
@@ -326,7 +326,7 @@ impl Connection {
     }
 }
 
-/// Takes a request out when no one waits for it any more, and tells the server if it may know of
+/// Takes a request out when no caller waits for it any more, and tells the server if it may know of
 /// it.
 struct InFlight<'a> {
     connection: &'a Connection,

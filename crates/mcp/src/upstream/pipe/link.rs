@@ -30,7 +30,7 @@ pub(super) enum KnownEra {
     Unknown,
     Modern,
     Legacy,
-    /// It died of the probe: greet it the old way next time.
+    /// It exited on the probe: initialize it the legacy way next time.
     DiedOfProbe,
 }
 
@@ -131,8 +131,8 @@ impl PipeLink {
     }
 }
 
-/// For so long after its loss a server is expected back: one that is started again takes less as a
-/// rule, and for one that does not start at all no one should wait for long.
+/// How long after its loss a server is expected back: a restart usually takes less, and no call
+/// should wait long for one that does not start at all.
 const SOON: Duration = Duration::from_secs(5);
 
 /// The return of a server, or the end of the time in which it is expected.

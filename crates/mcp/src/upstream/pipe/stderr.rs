@@ -37,7 +37,7 @@ impl LastLines {
         }
     }
 
-    /// Waits until the pipe has ended, for so long.
+    /// Waits until the pipe has ended, up to this timeout.
     pub(super) async fn settle(&mut self, within: Duration) {
         if let Some(forwarding) = &mut self.forwarding
             && tokio::time::timeout(within, forwarding).await.is_ok()

@@ -40,7 +40,7 @@ impl Supervisor {
     }
 }
 
-/// Says why a program was not started.
+/// Returns why a program was not started.
 pub(crate) fn not_started(program: &str, error: &io::Error) -> String {
     format!(
         "{}: {error}; check the command and its PATH",
@@ -52,8 +52,8 @@ pub(super) fn not_started_as(program: &str) -> String {
     format!("{program} cannot be started")
 }
 
-/// Returns `true` if these are the end and the last words of a supervisor that could not start the
-/// server.
+/// Returns `true` if these are the exit status and the last output of a supervisor that could not
+/// start the server.
 pub(super) fn was_not_started(program: &str, status: ExitStatus, said: &str) -> bool {
     status.code() == Some(i32::from(NOT_STARTED)) && said.starts_with(&not_started_as(program))
 }

@@ -217,7 +217,7 @@ async fn listen(shared: &Shared, live: &Live) {
             // asking again would not help; the connection itself is watched elsewhere
             return std::future::pending().await;
         }
-        // what changed between the two subscriptions was announced to no one
+        // changes between the two subscriptions were not announced
         shared.tools_changed();
     }
 }

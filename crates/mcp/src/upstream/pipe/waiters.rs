@@ -64,7 +64,8 @@ impl Waiters {
         Some(receiver)
     }
 
-    /// Notes that a request is about to be written. False if no one waits for it any more.
+    /// Notes that a request is about to be written. Returns `false` if no caller waits for it any
+    /// more.
     pub(super) fn start(&mut self, id: u64) -> bool {
         self.waiting
             .get_mut(&id)
@@ -79,16 +80,16 @@ impl Waiters {
         }
     }
 
-    /// Hands over an answer. False if no one waits for it.
+    /// Hands over an answer. Returns `false` if no caller waits for it.
     pub(super) fn answer(&mut self, id: u64, answer: Answer) -> bool {
         match self.waiting.remove(&id) {
-            // the receiver may be gone in this very moment: then no one needs the answer
+            // the receiver may be dropped at this moment: then the answer is not needed
             Some(waiter) => waiter.answer.send(answer).is_ok(),
             None => false,
         }
     }
 
-    /// Takes out a request no one waits for. Returns `true` if the server may know of it.
+    /// Removes a request that no caller waits for. Returns `true` if the server may know of it.
     pub(super) fn forget(&mut self, id: u64) -> bool {
         self.waiting
             .remove(&id)

@@ -42,8 +42,8 @@ async fn a_child_that_dies_over_a_call_may_have_run_it_and_is_told_so() {
             let executions = usize::from(object_end(&read).is_some());
             let at = format!("{era:?}, {count} bytes");
             assert_told_the_truth(&ended, executions, &at);
-            // The pipe takes a call at one go, if the child is there to read it: then no one knows.
-            // One that is gone before has not run it.
+            // The pipe takes a call at one go, if the child is there to read it: then the outcome
+            // is unknown. One that is gone before has not run it.
             let reported = delivery(&ended);
             assert!(
                 reported == Some(Delivery::Unknown)

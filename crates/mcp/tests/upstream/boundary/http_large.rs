@@ -1,4 +1,4 @@
-//! Requests larger than what the system takes from us before anybody reads.
+//! Requests larger than what the system buffers before the server reads.
 
 use callward_core::{Delivery, ErrorKind};
 use callward_mcp::upstream::EraChoice;

@@ -69,7 +69,7 @@ async fn a_connection_that_ends_before_the_request_runs_nothing() {
         for _ in 0..50 {
             let (ended, executions, seen) = server.faulty(&upstream, Fault::Closed(end), 0).await;
             assert_eq!(executions, 0);
-            // which of the two depends on who was faster
+            // which of the two depends on which side was faster
             assert!(
                 matches!(
                     delivery(&ended),

@@ -68,7 +68,7 @@ pub(crate) struct Server {
     state: Arc<Mutex<State>>,
     accepting: JoinHandle<()>,
     calls: u64,
-    /// How many calls reached no one.
+    /// How many calls reached no server.
     pub(crate) missed: usize,
 }
 
@@ -174,7 +174,7 @@ impl Server {
     /// Makes calls until one arrives.
     ///
     /// The end of a connection may still be on its way when the connection is taken for the next
-    /// call. That call reaches no one and fails truthfully, and whatever was to happen to it
+    /// call. That call reaches no server and fails as such, and whatever was to happen to it
     /// happens to the one after.
     pub(crate) async fn arriving(&mut self, upstream: &Upstream, padding: usize) -> (Ended, usize) {
         loop {

@@ -106,7 +106,7 @@ async fn a_redirect_is_not_followed() {
         .await;
         assert_documented("HTTP 3xx", &error);
     }
-    // the first to arrive there is someone else
+    // the first to arrive there is another client
     let mine = tokio::net::TcpStream::connect(elsewhere.address)
         .await
         .unwrap();

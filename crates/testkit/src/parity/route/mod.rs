@@ -201,7 +201,7 @@ impl Judge<'_> {
         holds
     }
 
-    /// Says why two servers may differ that both may have the call.
+    /// Returns why two eligible servers may differ.
     fn reason(&self, made: &Made, ours: &str, theirs: &str) -> Option<Deviation> {
         if self.bed.has_affinity && made.context.key().is_some() {
             return Some(Deviation::Home);
@@ -235,7 +235,7 @@ impl Judge<'_> {
     /// out.
     fn is_next_right(&mut self, made: &Made, ours: &Decision, theirs: &Decided) -> bool {
         let (Some(theirs_id), Some(alternates)) = (&theirs.server_id, &theirs.alternates) else {
-            // a key that was met before: NeuroLink names no one else
+            // a known key: NeuroLink names no other server
             return true;
         };
         let theirs: BTreeSet<&String> = alternates.iter().chain([theirs_id]).collect();

@@ -69,7 +69,7 @@ pub(super) struct Named {
     pub(super) server_id: Option<String>,
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Context {
@@ -148,7 +148,7 @@ impl Setup {
 
         let marked = self.health.iter().filter(|(_, healthy)| !**healthy);
         for (id, _) in marked {
-            // an id that no one has is refused, and there is no server to take out of service
+            // an unknown id is refused, and there is no server to take out of service
             if let Some(server) = self.server(id) {
                 drop(pool.drain(&server?).map_err(|error| error.to_string())?);
             }
@@ -271,7 +271,7 @@ impl Setup {
         let call = on_behalf(call(&named.tool()?, json!({})), context.key());
         Ok(match &named.server_id {
             None => call,
-            // an id that no one has is one of no one here, too
+            // an unknown id is unknown here, too
             Some(id) => call.pinned_to(self.server(id).unwrap_or_else(|| name(usize::MAX))?),
         })
     }

@@ -375,7 +375,7 @@ async fn what_lay_unused_for_too_long_is_not_taken() {
 
 #[tokio::test]
 async fn a_call_takes_what_comes_back_while_it_waits_for_a_connection() {
-    // no TLS is ever spoken here, so no one gets a connection
+    // there is no TLS here, so no call gets a connection
     let mute = listener().await;
     let client = client("https", &mute);
     let (conn, other) = duplex().await;

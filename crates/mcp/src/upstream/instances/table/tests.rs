@@ -348,7 +348,7 @@ fn a_lead_that_serves_all_is_given_to_no_owner() {
     assert_eq!(world.call(&ada, WRITE), Ok(LEAD));
     let shared = world.table.open_lead(true, world.now, |number, _| number);
     assert_eq!(shared, Ok(LEAD));
-    // it does not count as one, and who had it gets another one
+    // it does not count as one, and its owner gets another one
     assert_eq!(world.call(&ada, READ), Ok(1));
     world.end(&ada);
     assert_eq!(world.places()[0], &Place::Open(LEAD), "others use it");
