@@ -14,10 +14,10 @@ const BUDGETS: [(&str, usize); 16] = [
     ("chaos", 760),
     ("core", 11210),
     ("facade", 3810),
-    ("gateway", 12140),
+    ("gateway", 12200),
     ("limit", 1480),
     ("loopguard", 530),
-    ("mcp", 11180),
+    ("mcp", 11200),
     ("registry", 1000),
     ("replay", 2680),
     ("retry", 1780),
@@ -26,7 +26,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("testkit", 2820),
 ];
 /// The most lines of tests.
-const TESTS: usize = 71_900;
+const TESTS: usize = 72_000;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -105,8 +105,8 @@ impl CallRecord {
     }
 
     /// Writes a decision about the call, if that is [wanted](Self::wants_decisions); else it is not
-    /// made. Beyond 16 decisions of a stage it replaces the last one. A decision about an attempt is
-    /// written by [`ToolCall::decided`](crate::ToolCall::decided).
+    /// made. Beyond 16 decisions of a stage it replaces the last one.
+    /// [`ToolCall::decided`](crate::ToolCall::decided) writes decisions about an attempt.
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
         if self.wants_decisions() {
             let decision = make();

@@ -1,4 +1,4 @@
-//! `callward completions` and `callward man`: files for shells, from the definition of the commands.
+//! `callward completions` and `callward man`: files made from the definition of the commands.
 
 use std::process::ExitCode;
 

@@ -217,7 +217,7 @@ impl Upstream {
             && link.mirrors()
         {
             // What is known of the mirrored arguments is stale: the next attempt has the headers of
-            // a fresh list. The call is not sent again here: the server may have run it all the same.
+            // a fresh list. The call is not sent again here, as the server may have run it.
             let _refusal_stands = self.list(None).await;
         }
         let body = answer.map_err(RequestError::into_tool_error)?;

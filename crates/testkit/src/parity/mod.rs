@@ -1,9 +1,8 @@
 //! NeuroLink's recorded answers beside ours.
 //!
 //! A case is one line, `{"fn", "input", "output"}`: a function of NeuroLink, what it was given and
-//! what it answered. Ours is the function of
-//! `neurolink` with its name; what it routes, our router routes. What has no counterpart is skipped and
-//! counted.
+//! what it answered. Ours is the function of `neurolink` with its name; what it routes, our router
+//! routes. What has no counterpart is skipped and counted.
 //!
 //! Some deviations are meant, and pass: see [`Deviation`]. Each is counted.
 
