@@ -20,7 +20,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("mcp", 11200),
     ("registry", 1000),
     ("replay", 2680),
-    ("retry", 1780),
+    ("retry", 1790),
     ("router", 3170),
     ("telemetry", 2340),
     ("testkit", 2820),

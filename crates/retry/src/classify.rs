@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, RetryRule, ToolError};
+use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
 
 /// What to do about a failure, budget and deadline aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,10 @@ pub fn classify(rule: RetryRule, error: &ToolError) -> RetryDecision {
     if !allowed || !error.kind().is_transient() || error.attempts() > 0 {
         return RetryDecision::Fail;
     }
+    // an operator holds the breaker open: no probe will close it
+    if error.kind() == ErrorKind::BreakerOpen && error.retry_after().is_none() {
+        return RetryDecision::Fail;
+    }
     RetryDecision::Retry {
         floor: error.retry_after(),
     }
@@ -48,8 +52,6 @@ pub fn classify(rule: RetryRule, error: &ToolError) -> RetryDecision {
 
 #[cfg(test)]
 mod tests {
-    use callward_core::ErrorKind;
-
     use super::*;
 
     #[test]
@@ -66,6 +68,12 @@ mod tests {
             classify(RetryRule::Safe, &open),
             RetryDecision::Retry { floor: Some(wait) }
         );
+    }
+
+    #[test]
+    fn a_breaker_that_is_held_open_is_not_asked_again() {
+        let held = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, "x");
+        assert_eq!(classify(RetryRule::Safe, &held), RetryDecision::Fail);
     }
 
     #[test]

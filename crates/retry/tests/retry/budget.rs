@@ -203,7 +203,6 @@ async fn every_refused_retry_is_counted_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_that_a_gate_of_our_own_refused_costs_nothing() {
     for (kind, delivery, spent) in [
-        (ErrorKind::BreakerOpen, Delivery::NotSent, 0),
         (ErrorKind::Overloaded, Delivery::NotSent, 0),
         (ErrorKind::RateLimited, Delivery::NotSent, 0),
         // these reached a server, or tried to

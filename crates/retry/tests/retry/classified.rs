@@ -1,6 +1,7 @@
 //! What becomes of each kind of failure, written down cell by cell.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
 use callward_retry::{RetryDecision, classify};
@@ -56,9 +57,14 @@ fn every_failure_is_treated_as_the_table_says() {
             .flat_map(|rule| DELIVERIES.map(|delivery| (*rule, delivery)));
         assert_eq!(row.len(), 9, "{kind}");
         for ((rule, delivery), cell) in places.zip(row) {
-            let error = ToolError::new(kind, delivery, "scripted");
+            let mut error = ToolError::new(kind, delivery, "scripted");
+            if kind == ErrorKind::BreakerOpen {
+                // without the time of a probe an operator holds it open
+                error = error.with_retry_after(Duration::ZERO);
+            }
+            let floor = error.retry_after();
             let expected = match cell {
-                "R" => RetryDecision::Retry { floor: None },
+                "R" => RetryDecision::Retry { floor },
                 "-" => RetryDecision::Fail,
                 other => panic!("{kind}: {other:?} is not a cell"),
             };
