@@ -71,7 +71,7 @@ fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
             "[servers.b]\nurl = \"http://h/\"\nheaders = { \"A B\" = \"1\" }\n",
             3,
             "servers.b.headers.A B",
-            "no header name",
+            "not a header name",
         ),
         (
             "[servers.b]\ncommand = \"x\"\nweight = 101\n",

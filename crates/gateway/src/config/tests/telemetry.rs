@@ -30,7 +30,7 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
             "telemetry",
             "baggage = [\"a b\"]",
             "baggage.1",
-            "no key of baggage",
+            "not a key of baggage",
         ),
         ("telemetry", "redact = [\"_\"]", "redact.1", "names nothing"),
         ("telemetry", "endpoint = \"x\"", "endpoint", "otlp_endpoint"),
