@@ -62,11 +62,12 @@ pub(crate) async fn serve<L>(
         let (stream, caller) = tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            accepted = Listener::accept(&mut listener) => accepted,
+            // before new connections, of which there may always be another
             _ = sweep.tick() => {
                 places.end_idle();
                 continue;
             }
+            accepted = Listener::accept(&mut listener) => accepted,
         };
         let caller = stream.accepted(caller);
         // without a place it is closed

@@ -87,7 +87,18 @@ enum Stage {
 
 impl Known {
     fn is(&self, stage: Stage) -> bool {
-        self.stage.load(Ordering::Relaxed) == stage as u8
+        // with the stores: a thread that sees a stage sees its `since`
+        self.stage.load(Ordering::Acquire) == stage as u8
+    }
+
+    /// Returns since when the connection waits for the head of a request, if it does. The time in
+    /// which its client reads the last answer does not count.
+    fn idle_since(&self) -> Option<u64> {
+        if !self.is(Stage::Idle) || self.unread.load(Ordering::Relaxed) > 0 {
+            return None;
+        }
+        let [since, read_at] = [&self.since, &self.read_at].map(|at| at.load(Ordering::Relaxed));
+        Some(since.max(read_at))
     }
 }
 
@@ -167,8 +178,8 @@ impl Open {
         let limit = u64::try_from(self.limits.header.as_millis()).unwrap_or(u64::MAX);
         let now = self.now();
         for known in self.table.lock().known.values() {
-            let since = known.since.load(Ordering::Relaxed);
-            if now.saturating_sub(since) >= limit && known.is(Stage::Idle) {
+            let since = known.idle_since();
+            if since.is_some_and(|since| now.saturating_sub(since) >= limit) {
                 known.end.cancel();
             }
         }
@@ -262,7 +273,7 @@ impl Place {
     pub(super) fn run(&self) {
         self.known
             .stage
-            .store(Stage::Running as u8, Ordering::Relaxed);
+            .store(Stage::Running as u8, Ordering::Release);
     }
 
     /// Notes that a request was answered.
@@ -272,7 +283,7 @@ impl Place {
 
     fn enter(&self, stage: Stage) {
         self.known.since.store(self.open.now(), Ordering::Relaxed);
-        self.known.stage.store(stage as u8, Ordering::Relaxed);
+        self.known.stage.store(stage as u8, Ordering::Release);
     }
 }
 
@@ -369,7 +380,15 @@ mod tests {
         places[2].answered();
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(ended(), [true, false, false]);
+        // its client is still reading the answer
+        let unread = places[2].unread();
+        unread.wait(1, true);
         tokio::time::advance(limit).await;
+        assert_eq!(ended(), [true, false, false]);
+        unread.wait(0, true);
+        tokio::time::advance(limit - Duration::from_secs(1)).await;
+        assert_eq!(ended(), [true, false, false]);
+        tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(ended(), [true, false, true]);
     }
 
