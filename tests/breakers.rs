@@ -13,7 +13,7 @@ use callward::{
 };
 use callward_testkit::{MockServer, MockService};
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
@@ -249,7 +249,12 @@ async fn with_sick_tools(kind: ErrorKind, delivery: Delivery) -> (Stack, MockSer
     });
     let tools = ["sick_0", "sick_1", "sick_2", "well"]
         .map(|name| json!({"name": name, "annotations": {"destructiveHint": false}}));
-    let server = MockServer::new("s", tools.to_vec(), mock.clone());
+    (stack_of(tools.to_vec(), &mock).await, mock)
+}
+
+/// A stack of one server, `s`, with these tools.
+async fn stack_of(tools: Vec<Value>, mock: &MockService) -> Stack {
+    let server = MockServer::new("s", tools, mock.clone());
     let building = tokio::spawn(
         Stack::builder()
             .server(Server::shared(server.clone()))
@@ -257,7 +262,7 @@ async fn with_sick_tools(kind: ErrorKind, delivery: Delivery) -> (Stack, MockSer
     );
     tokio::task::yield_now().await;
     server.emit(&ServerEvent::Up);
-    (building.await.unwrap().unwrap(), mock)
+    building.await.unwrap().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -318,15 +323,7 @@ async fn the_attempts_of_one_poisonous_call_open_no_breaker() {
             }
         });
         let tool = json!({"name": "get_it", "annotations": {"readOnlyHint": true}});
-        let server = MockServer::new("s", vec![tool], mock.clone());
-        let building = tokio::spawn(
-            Stack::builder()
-                .server(Server::shared(server.clone()))
-                .build(),
-        );
-        tokio::task::yield_now().await;
-        server.emit(&ServerEvent::Up);
-        let stack = building.await.unwrap().unwrap();
+        let stack = stack_of(vec![tool], &mock).await;
         stack
             .call("s.get_it", json!({"poison": 1}))
             .await

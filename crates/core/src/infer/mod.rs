@@ -1,10 +1,10 @@
 //! Inference: hints from a tool's name and description.
 //!
 //! Few servers declare hints, so gaps are filled from the name, the first sentence of the
-//! description and the names of arguments. This is a guess, and wrong guesses differ in cost. A
-//! read taken for a write costs a cache hit. A write taken for a read repeats a payment. Hence the
-//! rule of this module: **a conclusion that tightens may be weak, one that relaxes must be
-//! strong.** Each conclusion carries its [`Strength`] and its reason ([`Evidence`]);
+//! description and the names of arguments. This is a guess, and wrong guesses differ in cost. If a
+//! read is treated as a write, a cache hit is lost; if a write is treated as a read, a payment may
+//! run twice. So **a conclusion that tightens may be weak, and one that relaxes must be strong.**
+//! Each conclusion carries its [`Strength`] and its reason ([`Evidence`]);
 //! [`resolve`](crate::resolve) decides what counts.
 //!
 //! - [`RuleSet::Standard`] reads the *leading verb of the name*. It splits the name into words in

@@ -6,8 +6,8 @@ use crate::refine::Applied;
 use crate::{CallRecord, Tool, ToolCall, ToolError, ToolOutput};
 
 impl Trail {
-    /// Tells what happened to a call, from its record and its result; `None` stands for a call that
-    /// was given up before it ended. The layers write into a record of
+    /// Makes the trail of a call that was made, from its record and its result: `None` if it was
+    /// given up before it ended. The layers write into a record of
     /// [`CallRecord::new`](crate::CallRecord::new), and less into one
     /// [for counting](crate::CallRecord::for_counting).
     #[must_use]

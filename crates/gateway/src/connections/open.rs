@@ -94,11 +94,9 @@ impl Known {
     /// Returns since when the connection waits for the head of a request, if it does. The time in
     /// which its client reads the last answer does not count.
     fn idle_since(&self) -> Option<u64> {
-        if !self.is(Stage::Idle) || self.unread.load(Ordering::Relaxed) > 0 {
-            return None;
-        }
-        let [since, read_at] = [&self.since, &self.read_at].map(|at| at.load(Ordering::Relaxed));
-        Some(since.max(read_at))
+        let is_idle = self.is(Stage::Idle) && self.unread.load(Ordering::Relaxed) == 0;
+        let load = |at: &AtomicU64| at.load(Ordering::Relaxed);
+        is_idle.then(|| load(&self.since).max(load(&self.read_at)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the arguments give away.
+//! Infers from the names of arguments.
 //!
 //! The schema is read as text, once, for the names in it: parsing it would cost more than all the
 //! rest of inference. A name is a string with a colon behind it, wherever it stands.
@@ -15,9 +15,9 @@ use crate::infer::words;
 /// How close after the name of the argument the choices must follow, in bytes.
 const REACH: usize = 400;
 
-/// What one name of an argument tells.
+/// What the name of an argument means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tells {
+enum Meaning {
     Agreement,
     Choice,
     Destination,
@@ -27,7 +27,7 @@ enum Tells {
     Statement,
 }
 
-/// The arguments of one tool that tell something: the first of each kind.
+/// The arguments of one tool whose names mean something: the first of each kind.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arguments<'a> {
     /// The caller agrees to what cannot be taken back.
@@ -59,19 +59,19 @@ impl<'a> Arguments<'a> {
     }
 
     fn note(&mut self, name: &str, after: &'a str) {
-        let (known, tells) = known(name).unwrap_or_default();
-        for tells in tells {
-            match tells {
-                Tells::Agreement => self.agreement.get_or_insert(known),
-                Tells::Destination => self.destination.get_or_insert(known),
-                Tells::File => self.file.get_or_insert(known),
-                Tells::Program => self.program.get_or_insert(known),
-                Tells::Statement => self.statement.get_or_insert(known),
-                Tells::Query => {
+        let (known, meanings) = known(name).unwrap_or_default();
+        for meaning in meanings {
+            match meaning {
+                Meaning::Agreement => self.agreement.get_or_insert(known),
+                Meaning::Destination => self.destination.get_or_insert(known),
+                Meaning::File => self.file.get_or_insert(known),
+                Meaning::Program => self.program.get_or_insert(known),
+                Meaning::Statement => self.statement.get_or_insert(known),
+                Meaning::Query => {
                     self.query = true;
                     continue;
                 }
-                Tells::Choice => {
+                Meaning::Choice => {
                     self.choice.get_or_insert(after);
                     continue;
                 }
@@ -153,30 +153,30 @@ fn is_output(name: &str) -> bool {
             .any(|word| Roles::of(word).has(Role::Shape))
 }
 
-/// Returns what a name tells, and the name as the lists spell it: `filepath` for `file_path` and
+/// Returns what a name means, and the name as the lists spell it: `filepath` for `file_path` and
 /// `filePath`.
-fn known(name: &str) -> Option<(&'static str, &'static [Tells])> {
-    static INDEX: LazyLock<HashMap<&str, Vec<Tells>>> = LazyLock::new(|| {
-        let mut index: HashMap<&str, Vec<Tells>> = HashMap::new();
-        for (tells, name) in [
-            (Tells::Agreement, "agreements"),
-            (Tells::Choice, "choices"),
-            (Tells::Destination, "destinations"),
-            (Tells::File, "files"),
-            (Tells::Program, "programs"),
-            (Tells::Statement, "statements"),
+fn known(name: &str) -> Option<(&'static str, &'static [Meaning])> {
+    static INDEX: LazyLock<HashMap<&str, Vec<Meaning>>> = LazyLock::new(|| {
+        let mut index: HashMap<&str, Vec<Meaning>> = HashMap::new();
+        for (meaning, name) in [
+            (Meaning::Agreement, "agreements"),
+            (Meaning::Choice, "choices"),
+            (Meaning::Destination, "destinations"),
+            (Meaning::File, "files"),
+            (Meaning::Program, "programs"),
+            (Meaning::Statement, "statements"),
         ] {
             for word in list(name) {
-                index.entry(word).or_default().push(tells);
+                index.entry(word).or_default().push(meaning);
             }
         }
-        index.entry("query").or_default().push(Tells::Query);
+        index.entry("query").or_default().push(Meaning::Query);
         index
     });
     let mut plain = name.replace(['_', '-'], "");
     plain.make_ascii_lowercase();
-    let (known, tells) = INDEX.get_key_value(plain.as_str())?;
-    Some((known, tells))
+    let (known, meanings) = INDEX.get_key_value(plain.as_str())?;
+    Some((known, meanings))
 }
 
 #[cfg(test)]
