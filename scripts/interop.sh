@@ -4,7 +4,7 @@
 #   scripts/interop.sh                   through target/release/callward, built if need be
 #   GATEWAY=path scripts/interop.sh      through another binary
 #   GATEWAY=none scripts/interop.sh      clients and servers directly: checks the checks
-#   scripts/interop.sh list effects      only some of: list use serve inspector effects kill
+#   scripts/interop.sh list effects      only some of: list use serve inspector effects kill remote
 #
 # Everything it needs, in pinned versions, is installed below .interop/ once and then reused.
 # Needs npm, Python 3.10 or later with venv, git and pgrep. Ends with `N passed, N failed`.
@@ -19,6 +19,7 @@ mkdir -p "$INTEROP_HOME"
 . "$here/install.sh"
 install_npm
 install_pip
+install_pip -1
 
 case "${GATEWAY:-}" in
     none) GATEWAY= ;;

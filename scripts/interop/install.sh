@@ -15,13 +15,14 @@ install_npm() {
         cp "$pins" "$INTEROP_HOME/npm.installed"
 }
 
+# install_pip [-1]: the current Python packages, or those of servers on version 1 of the SDK.
 install_pip() {
-    local pins=$PWD/scripts/interop/requirements.txt
-    cmp -s "$pins" "$INTEROP_HOME/pip.installed" && return
-    echo "installing the Python packages" >&2
-    rm -rf "$INTEROP_HOME/venv" &&
-        python3 -m venv "$INTEROP_HOME/venv" &&
-        "$INTEROP_HOME/venv/bin/pip" install --quiet --disable-pip-version-check \
+    local pins=$PWD/scripts/interop/requirements${1:-}.txt venv=$INTEROP_HOME/venv${1:-}
+    cmp -s "$pins" "$venv.installed" && return
+    echo "installing the Python packages of ${pins##*/}" >&2
+    rm -rf "$venv" &&
+        python3 -m venv "$venv" &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check \
             --requirement "$pins" </dev/null &&
-        cp "$pins" "$INTEROP_HOME/pip.installed"
+        cp "$pins" "$venv.installed"
 }

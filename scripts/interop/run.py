@@ -16,6 +16,7 @@ import traceback
 import effects
 import faults
 import raw
+import remote
 import stage
 
 
@@ -172,7 +173,7 @@ def guarded(report, name, step, *arguments):
 
 
 def main():
-    parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill"}
+    parts = set(sys.argv[1:]) or {"list", "use", "serve", "inspector", "effects", "kill", "remote"}
     report, lists = stage.Report(), {}
     work = tempfile.mkdtemp(prefix="callward-interop-")
     print(f"gateway: {stage.GATEWAY or 'none, servers directly'}; logs: {work}", flush=True)
@@ -183,7 +184,8 @@ def main():
             guarded(report, f"use {server}", drop_in, work, server)
     if "serve" in parts:
         guarded(report, "serve", together, work, lists)
-    for name, step in (("inspector", inspector), ("effects", effects.run), ("kill", faults.run)):
+    for name, step in (("inspector", inspector), ("effects", effects.run), ("kill", faults.run),
+                       ("remote", remote.run)):
         if name in parts:
             guarded(report, name, step, work)
     if not report.failed:

@@ -139,9 +139,12 @@ class Served:
 
     @classmethod
     def serve(cls, work, sandboxes):
+        return cls.configured(pathlib.Path(work) / "callward.toml", config(sandboxes))
+
+    @classmethod
+    def configured(cls, path, config):
         port = free_port()
-        path = pathlib.Path(work) / "callward.toml"
-        path.write_text(config(sandboxes))
+        path.write_text(config)
         return cls([GATEWAY, "serve", "--config", str(path), "--http", f"127.0.0.1:{port}"],
                    port, path.with_suffix(".log"))
 
