@@ -12,11 +12,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, Request};
+use axum::response::Response;
 use axum::serve::Listener;
-use http::Request;
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -44,15 +43,27 @@ const BUFFER: usize = 64 * 1024;
 /// of each connection, reset for each request, would cost 2 % of a cached call.
 const SWEEPS: u32 = 4;
 
+/// What answers requests: a router, or a function.
+pub(crate) trait Routes:
+    Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static
+{
+}
+
+impl<S> Routes for S where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static
+{
+}
+
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.
-pub(crate) async fn serve<L>(
+pub(crate) async fn serve<L, R>(
     mut listener: L,
-    routes: Router,
+    routes: R,
     limits: ConnectionLimits,
     stop: CancellationToken,
 ) where
     L: Listener,
     L::Io: Accepted<L::Addr>,
+    R: Routes<Future: Send>,
 {
     let open = TaskTracker::new();
     let mut sweep = interval((limits.header / SWEEPS).max(Duration::from_millis(1)));
@@ -83,18 +94,19 @@ pub(crate) async fn serve<L>(
 }
 
 /// Serves one connection. Once `stop` fires it answers what it was asked, and ends.
-async fn connection<S>(
+async fn connection<S, R>(
     stream: S,
     caller: Option<SocketAddr>,
     place: Place,
-    routes: Router,
+    routes: R,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    R: Routes<Future: Send>,
 {
     let place = Arc::new(place);
     let end = place.end().clone();
-    let answer = service_fn(move |mut request: Request<Incoming>| {
+    let answer = service_fn(move |mut request: http::Request<Incoming>| {
         // spans tell where calls come from
         if let Some(caller) = caller {
             request.extensions_mut().insert(ConnectInfo(caller));
@@ -104,9 +116,9 @@ async fn connection<S>(
         if request.body().is_end_stream() {
             place.run();
         }
-        let request = request.map(|body| Arriving {
-            body,
-            place: place.clone(),
+        let request = request.map(|body| {
+            let place = place.clone();
+            Body::new(Arriving { body, place })
         });
         let answering = routes.clone().call(request);
         async move {

@@ -31,9 +31,11 @@ use callward_mcp::upstream::Upstream;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tower::{Service, service_fn};
 
 use crate::backend::StackBackend;
 use crate::config::{Http, as_usize, show_duration};
+use crate::connections::Routes;
 use crate::error::AppError;
 use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
@@ -98,7 +100,10 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 /// # Errors
 ///
 /// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
-pub(crate) fn gateway(operator: Arc<Operator>, config: &Http) -> Result<Router, AppError> {
+pub(crate) fn gateway(
+    operator: Arc<Operator>,
+    config: &Http,
+) -> Result<impl Routes<Future: Send> + use<>, AppError> {
     let backend = StackBackend::new(
         operator.stack.clone(),
         operator.upstreams.clone(),
@@ -121,15 +126,35 @@ pub(crate) fn gateway(operator: Arc<Operator>, config: &Http) -> Result<Router, 
         .route_layer(from_fn(move |request, next| {
             for_probes(known.clone(), request, next)
         }));
-    let routes = endpoint(Arc::new(backend), config, operator.stop.closing())?.merge(probes);
-    if !config.metrics {
-        return Ok(routes);
-    }
-    let metrics = async move |request: Request| match refused(&hosts, &request) {
-        Some(why) => json(StatusCode::FORBIDDEN, &why),
-        None => scrape(&operator),
+    let endpoint = endpoint(Arc::new(backend), config, operator.stop.closing())?;
+    let others = match config.metrics {
+        false => probes,
+        true => {
+            let metrics = async move |request: Request| match refused(&hosts, &request) {
+                Some(why) => json(StatusCode::FORBIDDEN, &why),
+                None => scrape(&operator),
+            };
+            probes.route("/metrics", get(metrics))
+        }
     };
-    Ok(routes.route("/metrics", get(metrics)))
+    Ok(routes(endpoint, others))
+}
+
+/// Answers what the endpoint's path asks with the endpoint, without the cost of a router, and all
+/// else with the other routes.
+pub(crate) fn routes<B: face::Backend>(
+    endpoint: face::Endpoint<B>,
+    others: Router,
+) -> impl Routes<Future: Send> {
+    service_fn(move |request: Request| {
+        let (endpoint, mut others) = (endpoint.clone(), others.clone());
+        async move {
+            if request.uri().path() == endpoint.path() {
+                return Ok(endpoint.serve(request).await);
+            }
+            others.call(request).await
+        }
+    })
 }
 
 /// Lets probes pass, which may come by any address. A probe never sends a target in absolute form,
@@ -156,7 +181,7 @@ fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static
     Some(why.into())
 }
 
-/// Returns the route of the MCP endpoint alone. Its notification streams end with `stop`.
+/// Returns the MCP endpoint alone. Its notification streams end with `stop`.
 ///
 /// # Errors
 ///
@@ -165,7 +190,7 @@ pub(crate) fn endpoint<B: face::Backend>(
     backend: Arc<B>,
     config: &Http,
     stop: &CancellationToken,
-) -> Result<Router, AppError> {
+) -> Result<face::Endpoint<B>, AppError> {
     let hosts = patterns::<face::HostPattern>(&config.allowed_hosts)?;
     let origins = patterns::<face::OriginPattern>(&config.allowed_origins)?;
     let options = face::HttpOptions::default()
@@ -178,7 +203,7 @@ pub(crate) fn endpoint<B: face::Backend>(
         )
         .with_sessions_per_client(config.max_sessions_per_client, config.proxies.clone())
         .with_shutdown(stop.clone());
-    Ok(face::router(backend, options))
+    Ok(face::Endpoint::new(backend, options))
 }
 
 fn patterns<P: FromStr<Err = face::InvalidOption>>(texts: &[String]) -> Result<Vec<P>, AppError> {

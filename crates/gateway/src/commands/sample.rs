@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use axum::Router;
+
 use crate::args::Sample;
 use crate::config::Config;
 use crate::error::Outcome;
@@ -22,7 +24,8 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
             "sample listening on http://{}/mcp",
             http::bound(&listener)?
         ));
-        let routes = http::endpoint(backend, &config, stop.closing())?;
+        let endpoint = http::endpoint(backend, &config, stop.closing())?;
+        let routes = http::routes(endpoint, Router::new());
         let closing = stop.closing().clone();
         let serving = connections::serve(listener, routes, config.connections(), closing);
         let ending = Ending {

@@ -31,6 +31,7 @@ mod subscription;
 pub use self::backend::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 pub use self::error::RUNTIME_ERROR;
 pub use self::http::{
-    HostPattern, HostRefused, HttpOptions, InvalidOption, OriginPattern, check_host, router,
+    Endpoint, HostPattern, HostRefused, HttpOptions, InvalidOption, OriginPattern, check_host,
+    router,
 };
 pub use self::stdio::serve_stdio;

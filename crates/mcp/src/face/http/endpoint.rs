@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, Request};
 use axum::response::Response;
 use callward_core::{Caller, ClientInfo, Delivery, ErrorKind, Principal, ToolError};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
+use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -146,24 +146,13 @@ impl<B: Backend> Endpoint<B> {
 }
 
 /// Opens the notification stream of a session: GET.
-pub(super) async fn listen<B: Backend>(
-    State(endpoint): State<Arc<Endpoint<B>>>,
-    request: Request,
-) -> Response {
+pub(super) fn listen<B: Backend>(endpoint: &Endpoint<B>, request: &Request) -> Response {
     let origin = endpoint.origin(request.headers());
-    let opened = endpoint.check_source(&request).and_then(|()| {
-        if request.method() != Method::GET {
-            // the router takes HEAD for GET, but a stream that is never read would replace the open
-            // one
-            return Err(Fault::transport(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "use GET or POST",
-            ));
-        }
+    let opened = endpoint.check_source(request).and_then(|()| {
         if !Accepts::of(request.headers()).events {
             return Err(not_acceptable());
         }
-        required_session(&endpoint, &request)
+        required_session(endpoint, request)
     });
     let response = match opened {
         Ok(session) => stream::respond(
@@ -180,25 +169,19 @@ pub(super) async fn listen<B: Backend>(
 }
 
 /// Returns what the endpoint takes: OPTIONS, which browsers ask before they send a page's request.
-pub(super) async fn options<B: Backend>(
-    State(endpoint): State<Arc<Endpoint<B>>>,
-    request: Request,
-) -> Response {
-    match endpoint.check_source(&request) {
+pub(super) fn options<B: Backend>(endpoint: &Endpoint<B>, request: &Request) -> Response {
+    match endpoint.check_source(request) {
         Ok(()) => cors::preflight(endpoint.origin(request.headers()), request.headers()),
         Err(fault) => refuse(None, &fault),
     }
 }
 
 /// Ends a session: DELETE.
-pub(super) async fn end_session<B: Backend>(
-    State(endpoint): State<Arc<Endpoint<B>>>,
-    request: Request,
-) -> Response {
+pub(super) fn end_session<B: Backend>(endpoint: &Endpoint<B>, request: &Request) -> Response {
     let origin = endpoint.origin(request.headers());
     let found = endpoint
-        .check_source(&request)
-        .and_then(|()| required_session(&endpoint, &request));
+        .check_source(request)
+        .and_then(|()| required_session(endpoint, request));
     let response = match found {
         Ok(session) => {
             endpoint.sessions.lock().close(session.id);

@@ -13,35 +13,75 @@ mod post;
 mod session;
 mod stream;
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::post;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::any;
+use http::{Method, StatusCode};
 
-use self::endpoint::Endpoint;
 use super::Backend;
+use super::error::Fault;
 
 pub use self::guard::{HostRefused, check_host};
 pub use self::host::HostPattern;
 pub use self::options::{HttpOptions, InvalidOption};
 pub use self::origin::OriginPattern;
 
-/// Returns a router that serves the backend at the path of the options.
+/// Serves a backend over HTTP. Cloning copies a pointer.
 ///
 /// The caller is taken from the request's extensions, where an outer layer may have put an
 /// `Arc<Caller>` or a [`Principal`](callward_core::Principal); else it is the principal
 /// `anonymous`. Pages of the origins that are allowed may use it (CORS). Set `TCP_NODELAY` on the
 /// listener: without it the events of a stream wait for the client's acknowledgements.
+pub struct Endpoint<B>(Arc<endpoint::Endpoint<B>>);
+
+impl<B> fmt::Debug for Endpoint<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Endpoint").field(&self.0.options).finish()
+    }
+}
+
+impl<B> Clone for Endpoint<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<B: Backend> Endpoint<B> {
+    /// Makes the endpoint of a backend.
+    pub fn new(backend: Arc<B>, options: HttpOptions) -> Self {
+        Self(Arc::new(endpoint::Endpoint::new(backend, options)))
+    }
+
+    /// Returns the path of the options.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0.options.path()
+    }
+
+    /// Answers a request, whatever its path.
+    pub async fn serve(self, request: Request) -> Response {
+        let Self(endpoint) = self;
+        match *request.method() {
+            Method::POST => post::serve(&endpoint, request).await,
+            Method::GET => endpoint::listen(&endpoint, &request),
+            Method::DELETE => endpoint::end_session(&endpoint, &request),
+            Method::OPTIONS => endpoint::options(&endpoint, &request),
+            _ => endpoint::refuse(
+                None,
+                &Fault::transport(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST"),
+            ),
+        }
+    }
+}
+
+/// Returns a router that serves the backend at the path of the options; see [`Endpoint`].
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
-    let path = options.path().to_owned();
-    let endpoint = Arc::new(Endpoint::new(backend, options));
-    Router::new()
-        .route(
-            &path,
-            post(post::serve::<B>)
-                .get(endpoint::listen::<B>)
-                .delete(endpoint::end_session::<B>)
-                .options(endpoint::options::<B>),
-        )
-        .with_state(endpoint)
+    let endpoint = Endpoint::new(backend, options);
+    let path = endpoint.path().to_owned();
+    let serve = move |request| endpoint.clone().serve(request);
+    Router::new().route(&path, any(serve))
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use http::request::Parts;
@@ -28,11 +27,11 @@ use crate::wire::{Era, Message, RequestId, header};
 type Refusal = (Option<RequestId>, Fault);
 
 pub(super) async fn serve<B: Backend>(
-    State(endpoint): State<Arc<Endpoint<B>>>,
+    endpoint: &Endpoint<B>,
     request: axum::extract::Request,
 ) -> Response {
     let origin = endpoint.origin(request.headers());
-    let response = match take(&endpoint, request).await {
+    let response = match take(endpoint, request).await {
         Ok(response) => response,
         Err((id, fault)) => refuse(id.as_ref(), &fault),
     };
