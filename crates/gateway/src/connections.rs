@@ -120,9 +120,9 @@ async fn connection<S, R>(
             let place = place.clone();
             Body::new(Arriving { body, place })
         });
-        let answering = routes.clone().call(request);
+        let mut routes = routes.clone();
         async move {
-            let response = answering.await?;
+            let response = routes.call(request).await?;
             Ok::<_, Infallible>(response.map(|body| Answer { body, place }))
         }
     });

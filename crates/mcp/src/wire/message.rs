@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{RequestId, RpcError, code};
+use super::{RequestId, RpcError, code, from_json};
 
 /// One message. `params` and `result` are the raw bytes, slices of the buffer they came in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,8 +130,8 @@ impl Message {
                 });
             }
         }
-        let envelope: Envelope<'_> = serde_json::from_slice(buffer)
-            .map_err(|error| invalid(id_of(buffer), Reason::Syntax(error)))?;
+        let envelope: Envelope<'_> =
+            from_json(buffer).map_err(|error| invalid(id_of(buffer), Reason::Syntax(error)))?;
         let has_id = envelope.id.is_some();
         let id = envelope.id.and_then(|id| RequestId::from_raw(id.get()));
         let fail = |reason| invalid(id.clone(), Reason::Shape(reason));

@@ -19,6 +19,10 @@ mod skim;
 mod version;
 pub mod write;
 
+use std::str;
+
+use serde::Deserialize;
+
 pub use error::{RpcError, code};
 pub use id::RequestId;
 pub use line::{DEFAULT_MAX_LINE, LineError, LineReader, flatten};
@@ -27,3 +31,13 @@ pub use param_header::{InvalidParamHeader, ParamHeaders};
 pub use skim::Skipped;
 pub(crate) use version::known as known_version;
 pub use version::{Era, KNOWN_VERSIONS, LATEST, LATEST_LEGACY};
+
+/// Parses JSON. The text is checked for UTF-8 once: `from_slice` checks each string and each raw
+/// value again, and these nest.
+fn from_json<'a, T: Deserialize<'a>>(raw: &'a [u8]) -> serde_json::Result<T> {
+    match str::from_utf8(raw) {
+        Ok(text) => serde_json::from_str(text),
+        // says where the text is invalid
+        Err(_) => serde_json::from_slice(raw),
+    }
+}

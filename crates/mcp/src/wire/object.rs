@@ -9,6 +9,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::from_json;
+
 /// A text that is not JSON object, or one that has the member in question twice.
 #[derive(Debug)]
 pub struct InvalidObject(String);
@@ -31,7 +33,7 @@ pub type Member<'a> = (Cow<'a, str>, &'a [u8]);
 /// [`InvalidObject`] if the text is not an object.
 pub fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
     begins(raw)?;
-    serde_json::from_slice::<Members<'_>>(raw)
+    from_json::<Members<'_>>(raw)
         .map(|members| members.0)
         .map_err(|error| InvalidObject(error.to_string()))
 }
