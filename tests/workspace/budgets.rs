@@ -9,15 +9,15 @@ use super::{root, sources};
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 16] = [
     ("audit", 1950),
-    ("breaker", 1660),
+    ("breaker", 1680),
     ("cache", 4460),
     ("chaos", 760),
     ("core", 11210),
     ("facade", 3810),
-    ("gateway", 12200),
+    ("gateway", 12240),
     ("limit", 1480),
     ("loopguard", 530),
-    ("mcp", 11200),
+    ("mcp", 11240),
     ("registry", 1000),
     ("replay", 2680),
     ("retry", 1790),

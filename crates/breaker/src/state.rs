@@ -50,7 +50,19 @@ pub(crate) struct State {
     /// `false` while the server's connection is known to be lost.
     connected: bool,
     window: Option<Window>,
+    /// How many calls were admitted. It wraps, and is compared for equality only.
+    admitted: u32,
+    /// When a call last ended that was in flight beside another.
+    shared: Option<Instant>,
+    /// When a failure last counted.
+    counted: Option<Instant>,
 }
+
+/// Where calls overlap, what fails within this time is one event. Quick calls end before the next
+/// one begins: among hundreds of answers a second, chance soon puts three failures in a row.
+const EVENT: Duration = Duration::from_millis(100);
+/// Calls overlap if two were in flight at once within this time.
+const SHARED: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
@@ -75,6 +87,8 @@ pub(crate) struct Ticket {
     generation: u32,
     /// The failures that were [known](Streak::known) when it was given.
     known: u32,
+    /// The number of this call.
+    admitted: u32,
     /// The call was sent although the breaker is open. Only its success counts.
     is_extra: bool,
 }
@@ -117,6 +131,9 @@ impl State {
             window: config
                 .takes_shares()
                 .then(|| Window::new(config.window, now)),
+            admitted: 0,
+            shared: None,
+            counted: None,
         }
     }
 
@@ -132,6 +149,7 @@ impl State {
             return Err(wait);
         }
         self.saw_safe_call |= risk == Risk::Safe;
+        self.admitted = self.admitted.wrapping_add(1);
         let (probes, writes) = match self.phase {
             Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
                 return Ok(self.ticket(false));
@@ -193,6 +211,9 @@ impl State {
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Change> {
+        if ticket.admitted != self.admitted {
+            self.shared = Some(now);
+        }
         if ticket.generation != self.generation {
             return None;
         }
@@ -205,9 +226,9 @@ impl State {
         match (&mut self.phase, verdict) {
             (Phase::Closed, Verdict::Failure | Verdict::Success) => {
                 let failed = verdict == Verdict::Failure;
-                if failed {
-                    self.streak.count(fault, ticket.known);
-                } else {
+                if failed && !self.is_same_event(now) && self.streak.count(fault, ticket.known) {
+                    self.counted = Some(now);
+                } else if !failed {
                     self.streak.clear();
                 }
                 // in a share, a lost connection proves nothing: it may be the one tool
@@ -246,6 +267,12 @@ impl State {
         }
     }
 
+    /// Returns `true` if calls overlap and the last failure that counted was just now.
+    fn is_same_event(&self, now: Instant) -> bool {
+        let within = |at: Option<Instant>, time| at.is_some_and(|at| now < at + time);
+        within(self.shared, SHARED) && within(self.counted, EVENT)
+    }
+
     /// Closes it, unless an operator forced it.
     pub(crate) fn reset(&mut self) -> Option<Change> {
         let is_open = matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. });
@@ -277,6 +304,7 @@ impl State {
         Ticket {
             generation: self.generation,
             known: self.streak.known(),
+            admitted: self.admitted,
             is_extra,
         }
     }

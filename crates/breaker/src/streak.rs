@@ -29,18 +29,20 @@ pub(crate) struct Streak {
 }
 
 impl Streak {
-    /// Counts a failure of a call that was admitted when `known` failures were known.
-    pub(crate) fn count(&mut self, fault: Fault, known: u32) {
+    /// Counts a failure of a call that was admitted when `known` failures were known. Returns
+    /// `true` if it adds to them.
+    pub(crate) fn count(&mut self, fault: Fault, known: u32) -> bool {
         if fault.is_retry || known != self.known {
-            return;
+            return false;
         }
         match fault.tool {
             None => self.certain = self.certain.saturating_add(1),
             Some(tool) if !self.tools.contains(&tool) => self.tools.push(tool),
             // it adds no evidence about the server, so it must not hide another tool's failure
-            Some(_) => return,
+            Some(_) => return false,
         }
         self.known = self.known.wrapping_add(1);
+        true
     }
 
     pub(crate) const fn known(&self) -> u32 {

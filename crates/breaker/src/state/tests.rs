@@ -147,6 +147,21 @@ fn refusals_do_not_make_it_wait_longer() {
 }
 
 #[test]
+fn quick_failures_of_overlapping_calls_are_one_event() {
+    let mut bench = Bench::new(BreakerConfig::default());
+    let other = bench.admit().unwrap();
+    assert_eq!(bench.call(Verdict::Failure), None);
+    assert_eq!(bench.settle(other, Verdict::Nothing), None);
+    for _ in 0..10 {
+        assert_eq!(bench.call(Verdict::Failure), None);
+    }
+    bench.now += EVENT;
+    assert_eq!(bench.call(Verdict::Failure), None);
+    bench.now += EVENT;
+    assert!(bench.call(Verdict::Failure).is_some());
+}
+
+#[test]
 fn an_outcome_from_before_the_trip_counts_for_nothing() {
     let mut bench = Bench::new(BreakerConfig::default());
     let [well, sick] = [bench.admit().unwrap(), bench.admit().unwrap()];

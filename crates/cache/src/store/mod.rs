@@ -33,8 +33,8 @@ pub(crate) use entry::Entry;
 use crate::config::CacheConfig;
 use crate::reason::{EvictionCause, Evictions};
 
-/// Entries are evicted in batches, each of this share of the store: one at a time would cost a third
-/// of the calls per second once the store is full.
+/// Entries are evicted in batches, each of this share of the store. One at a time would cost a
+/// third of the calls per second once the store is full.
 const BATCH: u64 = 256;
 
 /// The store of one process, bounded in bytes. Cloning copies a pointer.
