@@ -52,10 +52,10 @@ pub(crate) struct State {
     window: Option<Window>,
     /// How many calls were admitted. It wraps, and is compared for equality only.
     admitted: u32,
-    /// When a call last ended that was in flight beside another.
-    shared: Option<Instant>,
+    /// When a call last ended that overlapped with a later one.
+    overlapped_at: Option<Instant>,
     /// When a failure last counted.
-    counted: Option<Instant>,
+    counted_at: Option<Instant>,
 }
 
 /// Where calls overlap, what fails within this time is one event. Quick calls end before the next
@@ -63,8 +63,8 @@ pub(crate) struct State {
 ///
 /// Model checks have no clock: there only the order counts.
 const EVENT: Duration = Duration::from_millis(if cfg!(shuttle) { 0 } else { 100 });
-/// Calls overlap if two were in flight at once within this time.
-const SHARED: Duration = Duration::from_secs(1);
+/// How long calls are taken to overlap after two of them did.
+const OVERLAP: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
@@ -89,8 +89,8 @@ pub(crate) struct Ticket {
     generation: u32,
     /// The failures that were [known](Streak::known) when it was given.
     known: u32,
-    /// The number of this call.
-    admitted: u32,
+    /// The number of the call.
+    number: u32,
     /// The call was sent although the breaker is open. Only its success counts.
     is_extra: bool,
 }
@@ -134,8 +134,8 @@ impl State {
                 .takes_shares()
                 .then(|| Window::new(config.window, now)),
             admitted: 0,
-            shared: None,
-            counted: None,
+            overlapped_at: None,
+            counted_at: None,
         }
     }
 
@@ -216,8 +216,8 @@ impl State {
         if ticket.generation != self.generation {
             return None;
         }
-        if ticket.admitted != self.admitted {
-            self.shared = Some(now);
+        if ticket.number != self.admitted {
+            self.overlapped_at = Some(now);
         }
         let Outcome { verdict, fault, .. } = outcome;
         let slow = config.is_slow(outcome.took);
@@ -229,7 +229,7 @@ impl State {
             (Phase::Closed, Verdict::Failure | Verdict::Success) => {
                 let failed = verdict == Verdict::Failure;
                 if failed && !self.is_same_event(now) && self.streak.count(fault, ticket.known) {
-                    self.counted = Some(now);
+                    self.counted_at = Some(now);
                 } else if !failed {
                     self.streak.clear();
                 }
@@ -272,7 +272,7 @@ impl State {
     /// Returns `true` if calls overlap and the last failure that counted was just now.
     fn is_same_event(&self, now: Instant) -> bool {
         let within = |at: Option<Instant>, time| at.is_some_and(|at| now < at + time);
-        within(self.shared, SHARED) && within(self.counted, EVENT)
+        within(self.overlapped_at, OVERLAP) && within(self.counted_at, EVENT)
     }
 
     /// Closes it, unless an operator forced it.
@@ -306,7 +306,7 @@ impl State {
         Ticket {
             generation: self.generation,
             known: self.streak.known(),
-            admitted: self.admitted,
+            number: self.admitted,
             is_extra,
         }
     }

@@ -127,23 +127,21 @@ pub(crate) fn gateway(
             for_probes(known.clone(), request, next)
         }));
     let endpoint = endpoint(Arc::new(backend), config, operator.stop.closing())?;
-    let others = match config.metrics {
-        false => probes,
-        true => {
-            let metrics = async move |request: Request| match refused(&hosts, &request) {
-                Some(why) => json(StatusCode::FORBIDDEN, &why),
-                None => scrape(&operator),
-            };
-            probes.route("/metrics", get(metrics))
-        }
-    };
+    let mut others = probes;
+    if config.metrics {
+        let metrics = async move |request: Request| match refused(&hosts, &request) {
+            Some(why) => json(StatusCode::FORBIDDEN, &why),
+            None => scrape(&operator),
+        };
+        others = others.route("/metrics", get(metrics));
+    }
     Ok(routes(endpoint, others))
 }
 
-/// Answers what the endpoint's path asks with the endpoint, without the cost of a router, and all
-/// else with the other routes.
+/// Gives requests for the endpoint's path to the endpoint, without the cost of a router, and all
+/// others to the other routes.
 pub(crate) fn routes<B: face::Backend>(
-    endpoint: face::Endpoint<B>,
+    endpoint: face::HttpEndpoint<B>,
     others: Router,
 ) -> impl Routes<Future: Send> {
     service_fn(move |request: Request| {
@@ -190,7 +188,7 @@ pub(crate) fn endpoint<B: face::Backend>(
     backend: Arc<B>,
     config: &Http,
     stop: &CancellationToken,
-) -> Result<face::Endpoint<B>, AppError> {
+) -> Result<face::HttpEndpoint<B>, AppError> {
     let hosts = patterns::<face::HostPattern>(&config.allowed_hosts)?;
     let origins = patterns::<face::OriginPattern>(&config.allowed_origins)?;
     let options = face::HttpOptions::default()
@@ -203,7 +201,7 @@ pub(crate) fn endpoint<B: face::Backend>(
         )
         .with_sessions_per_client(config.max_sessions_per_client, config.proxies.clone())
         .with_shutdown(stop.clone());
-    Ok(face::Endpoint::new(backend, options))
+    Ok(face::HttpEndpoint::new(backend, options))
 }
 
 fn patterns<P: FromStr<Err = face::InvalidOption>>(texts: &[String]) -> Result<Vec<P>, AppError> {

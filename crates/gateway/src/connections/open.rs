@@ -62,7 +62,8 @@ struct Known {
     address: Option<IpAddr>,
     /// A [`Stage`].
     stage: AtomicU8,
-    /// Since when it has no request in work, in milliseconds since the listener began.
+    /// Since when it is in a stage before [`Stage::Running`], in milliseconds since the listener
+    /// began.
     since: AtomicU64,
     /// How many bytes of its answers wait for the client to read them.
     unread: AtomicUsize,
@@ -268,16 +269,18 @@ impl Place {
 
     /// Notes that all of a request has come.
     pub(super) fn run(&self) {
-        self.enter(Stage::Running);
+        self.known
+            .stage
+            .store(Stage::Running as u8, Ordering::Release);
     }
 
     /// Notes that a request was answered.
     pub(super) fn answered(&self) {
-        self.known.since.store(self.open.now(), Ordering::Relaxed);
         self.enter(Stage::Idle);
     }
 
     fn enter(&self, stage: Stage) {
+        self.known.since.store(self.open.now(), Ordering::Relaxed);
         self.known.stage.store(stage as u8, Ordering::Release);
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 use super::open::Unread;
 
 /// Answers up to this size are copied into one piece: a plain write of it costs the system less
-/// than a vectored one, 1 to 2 % of a cached call.
+/// than a vectored one.
 const COPIED: usize = 2048;
 
 /// Fails writes that have made no progress for a time.

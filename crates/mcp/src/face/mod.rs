@@ -31,7 +31,7 @@ mod subscription;
 pub use self::backend::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
 pub use self::error::RUNTIME_ERROR;
 pub use self::http::{
-    Endpoint, HostPattern, HostRefused, HttpOptions, InvalidOption, OriginPattern, check_host,
+    HostPattern, HostRefused, HttpEndpoint, HttpOptions, InvalidOption, OriginPattern, check_host,
     router,
 };
 pub use self::stdio::serve_stdio;

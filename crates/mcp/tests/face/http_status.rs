@@ -269,6 +269,12 @@ async fn get_and_delete_want_a_session_and_an_event_stream() {
             assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
         }
     }
+    // whatever the method, a host that is not allowed is refused first
+    for method in [reqwest::Method::HEAD, reqwest::Method::PUT] {
+        let request = server.client.request(method, &server.url);
+        let answer = request.header("host", "evil.example").send().await;
+        assert_eq!(answer.unwrap().status(), 403);
+    }
 }
 
 #[tokio::test]

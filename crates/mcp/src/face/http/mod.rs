@@ -22,6 +22,7 @@ use axum::response::Response;
 use axum::routing::any;
 use http::{Method, StatusCode};
 
+use self::endpoint::Endpoint;
 use super::Backend;
 use super::error::Fault;
 
@@ -36,24 +37,26 @@ pub use self::origin::OriginPattern;
 /// `Arc<Caller>` or a [`Principal`](callward_core::Principal); else it is the principal
 /// `anonymous`. Pages of the origins that are allowed may use it (CORS). Set `TCP_NODELAY` on the
 /// listener: without it the events of a stream wait for the client's acknowledgements.
-pub struct Endpoint<B>(Arc<endpoint::Endpoint<B>>);
+pub struct HttpEndpoint<B>(Arc<Endpoint<B>>);
 
-impl<B> fmt::Debug for Endpoint<B> {
+impl<B> fmt::Debug for HttpEndpoint<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Endpoint").field(&self.0.options).finish()
+        f.debug_tuple("HttpEndpoint")
+            .field(&self.0.options)
+            .finish()
     }
 }
 
-impl<B> Clone for Endpoint<B> {
+impl<B> Clone for HttpEndpoint<B> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<B: Backend> Endpoint<B> {
+impl<B: Backend> HttpEndpoint<B> {
     /// Makes the endpoint of a backend.
     pub fn new(backend: Arc<B>, options: HttpOptions) -> Self {
-        Self(Arc::new(endpoint::Endpoint::new(backend, options)))
+        Self(Arc::new(Endpoint::new(backend, options)))
     }
 
     /// Returns the path of the options.
@@ -70,17 +73,18 @@ impl<B: Backend> Endpoint<B> {
             Method::GET => endpoint::listen(&endpoint, &request),
             Method::DELETE => endpoint::end_session(&endpoint, &request),
             Method::OPTIONS => endpoint::options(&endpoint, &request),
-            _ => endpoint::refuse(
-                None,
-                &Fault::transport(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST"),
-            ),
+            _ => {
+                let unknown = Fault::transport(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST");
+                let fault = endpoint.check_source(&request).err().unwrap_or(unknown);
+                endpoint::refuse(None, &fault)
+            }
         }
     }
 }
 
-/// Returns a router that serves the backend at the path of the options; see [`Endpoint`].
+/// Returns a router that serves the backend at the path of the options; see [`HttpEndpoint`].
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
-    let endpoint = Endpoint::new(backend, options);
+    let endpoint = HttpEndpoint::new(backend, options);
     let path = endpoint.path().to_owned();
     let serve = move |request| endpoint.clone().serve(request);
     Router::new().route(&path, any(serve))
