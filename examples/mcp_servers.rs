@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::core::{BoxFuture, BoxStream};
 use callward::{Caching, CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
-use callward_mcp::face::{self, Backend, CallRequest, FaceInfo, HttpOptions, ToolListing};
-use callward_mcp::upstream::{CommandSpec, HttpSpec, Target, Upstream};
+use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream};
+use callward_mcp::server::{self, Backend, CallRequest, HttpOptions, Introduction, ToolListing};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 struct Served(Stack);
 
 impl Backend for Served {
-    fn info(&self) -> FaceInfo {
-        FaceInfo::new("example", "1.0.0")
+    fn info(&self) -> Introduction {
+        Introduction::new("example", "1.0.0")
     }
 
     fn tools(&self) -> Arc<ToolListing> {
@@ -66,11 +66,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let over = CancellationToken::new();
     if std::env::args().nth(1).as_deref() == Some("clock") {
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-        return Ok(face::serve_stdio(serve(clock()?).await?, input, output, over).await?);
+        return Ok(server::serve_stdio(serve(clock()?).await?, input, output, over).await?);
     }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
-    let routes = face::router(serve(notes()?).await?, HttpOptions::default());
+    let routes = server::router(serve(notes()?).await?, HttpOptions::default());
     tokio::spawn(async move { axum::serve(listener, routes).await });
 
     // from here on it is what a program of yours would do

@@ -1,32 +1,14 @@
 //! A call through the whole stack allocates little: bounds that a mistake would exceed.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use callward::{Annotations, Stack, StackFuture, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
-use tower::Service;
+use callward::{Annotations, Stack, StackFuture, ToolCall, ToolOutput, ToolSpec, Tools};
+use callward_testkit::AtOnce;
 
 const ARGUMENTS: &str = r#"{"id":123456,"query":"everything that was ordered and never sent"}"#;
-
-/// Answers at once, and allocates nothing for it.
-#[derive(Clone)]
-struct AtOnce(ToolOutput);
-
-impl Service<ToolCall> for AtOnce {
-    type Response = ToolOutput;
-    type Error = ToolError;
-    type Future = Ready<Result<ToolOutput, ToolError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: ToolCall) -> Self::Future {
-        ready(Ok(self.0.clone()))
-    }
-}
 
 async fn stack() -> Stack {
     let reads = Annotations::default().with_read_only(true);
@@ -36,12 +18,12 @@ async fn stack() -> Stack {
     let tools = tools
         .service(
             ToolSpec::new("get_order").annotations(reads),
-            AtOnce(answer.clone()),
+            AtOnce::new(answer.clone()),
         )
         .unwrap()
         .service(
             ToolSpec::new("add_order").annotations(writes),
-            AtOnce(answer),
+            AtOnce::new(answer),
         )
         .unwrap();
     Stack::builder().server(tools).build().await.unwrap()

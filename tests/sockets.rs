@@ -10,8 +10,8 @@ use bytes::Bytes;
 use callward::breaker::BreakerConfig;
 use callward::{ErrorKind, FreshnessMode, Server, Stack, ToolOutput};
 use callward_core::{BoxFuture, BoxStream, ToolError};
-use callward_mcp::face::{self, Backend, CallRequest, FaceInfo, ToolListing};
-use callward_mcp::upstream::{Target, Upstream};
+use callward_mcp::client::{Target, Upstream};
+use callward_mcp::server::{self, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -47,8 +47,8 @@ impl Script {
 }
 
 impl Backend for Script {
-    fn info(&self) -> FaceInfo {
-        FaceInfo::new("script", "0.0.1")
+    fn info(&self) -> Introduction {
+        Introduction::new("script", "0.0.1")
     }
 
     fn tools(&self) -> Arc<ToolListing> {
@@ -76,7 +76,7 @@ impl Listening {
     async fn start(script: Arc<Script>, address: &str) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let routes = face::router(script, face::HttpOptions::default());
+        let routes = server::router(script, server::HttpOptions::default());
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self { address, serving }
     }

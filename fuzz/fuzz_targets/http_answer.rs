@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use callward_core::{ServerId, ToolServer};
-use callward_mcp::upstream::{EraChoice, HttpSpec, Target, Upstream};
+use callward_mcp::client::{EraChoice, HttpSpec, Target, Upstream};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};

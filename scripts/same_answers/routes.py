@@ -1,4 +1,4 @@
-"""The ways to reach the servers of a world: directly, and through each face of the gateway.
+"""The ways to reach the servers of a world: directly, and through each endpoint of the gateway.
 
 A route is opened for one run of a sequence and gives it sessions. A session calls tools by the
 server's name and the tool's own.

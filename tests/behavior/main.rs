@@ -248,7 +248,7 @@ fn each_key_of_meta_is_on_the_page_and_no_other() {
 #[test]
 fn each_http_status_is_on_the_page_and_no_other() {
     let mut used = BTreeSet::new();
-    for folder in ["crates/mcp/src/face", "crates/gateway/src"] {
+    for folder in ["crates/mcp/src/server", "crates/gateway/src"] {
         for file in walk(folder) {
             let text = std::fs::read_to_string(&file).unwrap();
             let text = text.split("#[cfg(test)]").next().unwrap();

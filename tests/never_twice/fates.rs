@@ -101,6 +101,22 @@ fn of_tabs(kind: u8, n: usize) -> (String, bool) {
     (format!("{{{members},\"n\":{n}}}"), reads)
 }
 
+async fn two_servers(first: &[Fate], second: &[Fate], executions: &Executions) -> Stack {
+    let one = server("one", first, executions);
+    let two = server("two", second, executions);
+    let builder = Stack::builder().server(in_set(&one)).server(in_set(&two));
+    let building = tokio::spawn(builder.build());
+    tokio::task::yield_now().await;
+    one.emit(&ServerEvent::Up);
+    two.emit(&ServerEvent::Up);
+    building.await.unwrap().unwrap()
+}
+
+fn paused() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -112,21 +128,9 @@ proptest! {
         chance in any::<u64>(),
     ) {
         fastrand::seed(chance);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
+        paused().block_on(async {
             let executions = Executions::default();
-            let one = server("one", &first, &executions);
-            let two = server("two", &second, &executions);
-            let builder = Stack::builder().server(in_set(&one)).server(in_set(&two));
-            let building = tokio::spawn(builder.build());
-            tokio::task::yield_now().await;
-            one.emit(&ServerEvent::Up);
-            two.emit(&ServerEvent::Up);
-            let stack = building.await.unwrap().unwrap();
+            let stack = two_servers(&first, &second, &executions).await;
 
             let mut reading = Vec::new();
             for (n, kind) in kinds.iter().enumerate() {
@@ -148,30 +152,16 @@ proptest! {
     }
 
     #[test]
-    fn whatever_servers_do_an_unsafe_call_reaches_them_at_most_once(
+    fn an_unsafe_call_reaches_servers_at_most_once(
         first in prop::collection::vec(fate(), 1..12),
         second in prop::collection::vec(fate(), 1..12),
         tools in prop::collection::vec(prop_oneof![Just("read"), Just("send"), Just("wipe")], 1..20),
         chance in any::<u64>(),
     ) {
         fastrand::seed(chance);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
+        paused().block_on(async {
             let executions = Executions::default();
-            let one = server("one", &first, &executions);
-            let two = server("two", &second, &executions);
-            let builder = Stack::builder()
-                .server(Server::shared(one.clone()).in_set("set".parse().unwrap()))
-                .server(Server::shared(two.clone()).in_set("set".parse().unwrap()));
-            let building = tokio::spawn(builder.build());
-            tokio::task::yield_now().await;
-            one.emit(&ServerEvent::Up);
-            two.emit(&ServerEvent::Up);
-            let stack = building.await.unwrap().unwrap();
+            let stack = two_servers(&first, &second, &executions).await;
 
             for (n, tool) in tools.iter().enumerate() {
                 let call = stack.prepare(&format!("set.{tool}"), json!({"n": n}).to_string()).unwrap();

@@ -135,19 +135,6 @@ impl Fault {
         }
     }
 
-    /// Returns `true` if the fault is one of the connection, not of the server.
-    #[must_use]
-    pub const fn is_transport(&self) -> bool {
-        matches!(
-            self,
-            Self::Crash { .. }
-                | Self::LandLate { .. }
-                | Self::LoseReply { .. }
-                | Self::LoseRequest { .. }
-                | Self::Refuse
-        )
-    }
-
     /// Returns the name.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

@@ -265,16 +265,6 @@ impl ToolCall {
         or_empty(&self.parts.arguments)
     }
 
-    /// Returns the raw JSON arguments as [`arguments`](Self::arguments) does, for code that needs
-    /// them longer than the call. Nothing is copied.
-    #[must_use]
-    pub fn arguments_bytes(&self) -> Bytes {
-        if self.parts.arguments.is_empty() {
-            return Bytes::from_static(or_empty(b""));
-        }
-        self.parts.arguments.clone()
-    }
-
     /// Returns the caller.
     #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {

@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
-use callward_mcp::face::{HostPattern, check_host};
+use callward_mcp::server::{HostPattern, check_host};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 

@@ -7,7 +7,7 @@ use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
 use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, DiscoveryConfig, LimitsConfig, Server, Stack, StackBuilder, Startup};
-use callward_mcp::upstream::{CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream};
+use callward_mcp::client::{CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream};
 
 use crate::audit;
 use crate::config::{self, Config, ServerConfig};

@@ -12,8 +12,8 @@ use callward::core::{
 };
 use callward::registry::Catalogue;
 use callward::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
-use callward_mcp::face::{Asked, Backend, CallRequest, FaceInfo, ToolListing};
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
+use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
 
 use crate::inflight::Inflight;
@@ -144,8 +144,8 @@ impl StackBackend {
 }
 
 impl Backend for StackBackend {
-    fn info(&self) -> FaceInfo {
-        let info = FaceInfo::new("callward", env!("CARGO_PKG_VERSION")).with_title("Callward");
+    fn info(&self) -> Introduction {
+        let info = Introduction::new("callward", env!("CARGO_PKG_VERSION")).with_title("Callward");
         // asked for each time: clients that connect after a late server see its instructions
         let said: Vec<_> = self
             .upstreams

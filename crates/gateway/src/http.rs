@@ -26,8 +26,8 @@ use axum::response::Response;
 use axum::routing::get;
 use callward::Stack;
 use callward::core::BaggageFilter;
-use callward_mcp::face;
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
+use callward_mcp::server;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -114,7 +114,7 @@ pub(crate) fn gateway(
     .with_observer(operator.telemetry.observer())
     .with_baggage(operator.baggage.clone())
     .with_started(operator.started.clone());
-    let hosts: Arc<[_]> = patterns::<face::HostPattern>(&config.allowed_hosts)?.into();
+    let hosts: Arc<[_]> = patterns::<server::HostPattern>(&config.allowed_hosts)?.into();
     let known = hosts.clone();
     let ready = operator.clone();
     let probes = Router::new()
@@ -140,8 +140,8 @@ pub(crate) fn gateway(
 
 /// Gives requests for the endpoint's path to the endpoint, without the cost of a router, and all
 /// others to the other routes.
-pub(crate) fn routes<B: face::Backend>(
-    endpoint: face::HttpEndpoint<B>,
+pub(crate) fn routes<B: server::Backend>(
+    endpoint: server::HttpEndpoint<B>,
     others: Router,
 ) -> impl Routes<Future: Send> {
     service_fn(move |request: Request| {
@@ -157,24 +157,24 @@ pub(crate) fn routes<B: face::Backend>(
 
 /// Lets probes pass, which may come by any address. A probe never sends a target in absolute form,
 /// so the host of such a target has to be allowed.
-async fn for_probes(hosts: Arc<[face::HostPattern]>, request: Request, next: Next) -> Response {
-    let any = [face::HostPattern::any()];
+async fn for_probes(hosts: Arc<[server::HostPattern]>, request: Request, next: Next) -> Response {
+    let any = [server::HostPattern::any()];
     let allowed = match request.uri().authority() {
         Some(_) => &*hosts,
         None => &any,
     };
-    match face::check_host(allowed, request.uri(), request.headers()) {
+    match server::check_host(allowed, request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(refused) => json(StatusCode::FORBIDDEN, &refused.to_string()),
     }
 }
 
 /// Returns why a request may not see the metrics; `None` if it may.
-fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static, str>> {
+fn refused(hosts: &[server::HostPattern], request: &Request) -> Option<Cow<'static, str>> {
     if request.headers().contains_key(header::ORIGIN) {
         return Some("web pages may not ask here".into());
     }
-    let refused = face::check_host(hosts, request.uri(), request.headers()).err()?;
+    let refused = server::check_host(hosts, request.uri(), request.headers()).err()?;
     let why = format!("{refused}: add it to `http.allowed_hosts` of the config");
     Some(why.into())
 }
@@ -184,30 +184,30 @@ fn refused(hosts: &[face::HostPattern], request: &Request) -> Option<Cow<'static
 /// # Errors
 ///
 /// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
-pub(crate) fn endpoint<B: face::Backend>(
+pub(crate) fn endpoint<B: server::Backend>(
     backend: Arc<B>,
     config: &Http,
     stop: &CancellationToken,
-) -> Result<face::HttpEndpoint<B>, AppError> {
-    let hosts = patterns::<face::HostPattern>(&config.allowed_hosts)?;
-    let origins = patterns::<face::OriginPattern>(&config.allowed_origins)?;
-    let options = face::HttpOptions::default()
+) -> Result<server::HttpEndpoint<B>, AppError> {
+    let hosts = patterns::<server::HostPattern>(&config.allowed_hosts)?;
+    let origins = patterns::<server::OriginPattern>(&config.allowed_origins)?;
+    let options = server::HttpOptions::default()
         .with_allowed_hosts(hosts)
         .with_allowed_origins(origins)
         .with_bodies(as_usize(config.max_bodies), config.body_timeout)
         .with_sessions(
             config.max_sessions,
-            face::HttpOptions::default().session_idle,
+            server::HttpOptions::default().session_idle,
         )
         .with_sessions_per_client(config.max_sessions_per_client, config.proxies.clone())
         .with_shutdown(stop.clone());
-    Ok(face::HttpEndpoint::new(backend, options))
+    Ok(server::HttpEndpoint::new(backend, options))
 }
 
-fn patterns<P: FromStr<Err = face::InvalidOption>>(texts: &[String]) -> Result<Vec<P>, AppError> {
+fn patterns<P: FromStr<Err = server::InvalidOption>>(texts: &[String]) -> Result<Vec<P>, AppError> {
     let parsed: Result<_, _> = texts.iter().map(|text| text.parse()).collect();
     // a config file was checked for this already, with file and line
-    parsed.map_err(|error: face::InvalidOption| AppError::Usage(error.to_string()))
+    parsed.map_err(|error: server::InvalidOption| AppError::Usage(error.to_string()))
 }
 
 /// How long the end may take.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 

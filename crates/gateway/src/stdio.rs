@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use callward_mcp::face::{Backend, serve_stdio};
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
+use callward_mcp::server::{Backend, serve_stdio};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};

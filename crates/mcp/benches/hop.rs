@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use callward_core::{
     CallPlan, Profile, Resolved, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolServer,
 };
-use callward_mcp::upstream::{EraChoice, Io, Target, Upstream};
+use callward_mcp::client::{EraChoice, Io, Target, Upstream};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities,
     ServerConfig,

@@ -1,11 +1,11 @@
-//! Speaks MCP: upstream servers as leaves, and the serving face, over stdio and streamable HTTP.
+//! Speaks MCP: upstream servers as leaves, and the server side, over stdio and streamable HTTP.
 
-pub mod face;
+pub mod client;
 mod observed;
+pub mod server;
 mod sparse;
 #[cfg(target_os = "linux")]
 pub mod supervise;
-pub mod upstream;
 pub mod wire;
 
 /// What only fuzz targets can reach.
@@ -17,7 +17,7 @@ pub mod fuzzing {
     /// more.
     #[must_use]
     pub fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Option<String>) {
-        let events = crate::upstream::http_events(pieces, limit);
+        let events = crate::client::http_events(pieces, limit);
         // nothing here waits for anything
         futures_util::FutureExt::now_or_never(events).unwrap_or_default()
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use callward::breaker::BreakerConfig;
 use callward::{Server, Stack};
-use callward_mcp::upstream::{Target, Upstream};
+use callward_mcp::client::{Target, Upstream};
 use callward_testkit::calls;
 use callward_testkit::chaos::{Chaos, Ledger};
 use callward_testkit::hostile::Era;

@@ -19,7 +19,7 @@ words! {
     }
 }
 
-/// What a face knows of the MCP request that a call came as. Spans tell of it.
+/// What the server side knows of the MCP request that a call came as. Spans tell of it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Inbound {

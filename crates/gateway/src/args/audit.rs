@@ -54,8 +54,12 @@ pub(crate) struct Show {
     /// Only calls of this principal
     #[arg(long, value_name = "NAME")]
     pub(crate) principal: Option<String>,
-    /// Only calls that ended so: answered, tool_error, failed, refused or cancelled
-    #[arg(long, value_name = "WORD")]
+    /// Only calls with this outcome
+    #[arg(
+        long,
+        value_name = "OUTCOME",
+        value_parser = ["answered", "tool_error", "failed", "refused", "cancelled"]
+    )]
     pub(crate) outcome: Option<String>,
     /// Only records from this time on, or from where it begins: 2026-11-22 or 2026-11-22T14:00
     #[arg(long, value_name = "TIME")]

@@ -87,7 +87,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
     } else {
         print(file, config, &checked, screen);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(u8::from(!checked.ok)))
 }
 
 fn server<'a>(server: &'a ServerConfig, config: &Config) -> CheckedServer<'a> {

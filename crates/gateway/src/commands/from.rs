@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward::{Caching, Caller, Instances, ServerId, Stack};
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
 use serde_json::Value;
 
 use crate::api::{self, Remote};

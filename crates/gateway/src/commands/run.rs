@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use callward::Stack;
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
 
 use crate::args::Run;
 use crate::assemble::{self, Environment, Running};

@@ -18,7 +18,7 @@ use callward::loopguard::LoopGuardConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
 use callward::{DiscoveryConfig, LimitsConfig, PingConfig, Profile};
-use callward_mcp::face::HttpOptions;
+use callward_mcp::server::HttpOptions;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
@@ -105,7 +105,7 @@ pub(crate) struct Http {
 impl Default for Http {
     fn default() -> Self {
         let limits = ConnectionLimits::default();
-        let face = HttpOptions::default();
+        let options = HttpOptions::default();
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
             allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(Into::into).into(),
@@ -116,12 +116,12 @@ impl Default for Http {
             metrics: false,
             max_connections: limits.all,
             max_connections_per_address: limits.per_address,
-            max_sessions: face.max_sessions,
-            max_sessions_per_client: face.max_sessions_per_client,
+            max_sessions: options.max_sessions,
+            max_sessions_per_client: options.max_sessions_per_client,
             proxies: limits.proxies,
-            max_bodies: face.max_bodies as u64,
+            max_bodies: options.max_bodies as u64,
             max_unread: limits.unread as u64,
-            body_timeout: face.body_timeout,
+            body_timeout: options.body_timeout,
             header_timeout: limits.header,
             write_timeout: limits.write,
             lame_duck: Duration::ZERO,

@@ -11,7 +11,7 @@ use callward::limit::{ConcurrencyLimitLayer, Shed};
 use callward::{
     Annotations, ArgumentRule, Caching, Instances, ReplicaSetId, ServerId, ToolName, Trust, Weight,
 };
-use callward_mcp::upstream::EraChoice;
+use callward_mcp::client::EraChoice;
 use callward_mcp::wire::DEFAULT_MAX_LINE;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Serialize, Serializer};

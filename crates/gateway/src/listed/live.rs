@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use callward::ToolError;
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
 use futures_util::future::join_all;
 
 use super::{Found, element};

@@ -8,7 +8,7 @@ use callward::{
     CallPlan, Delivery, ErrorKind, Profile, ReplicaSetId, Tool, ToolCall, ToolError, ToolName,
     ToolOutput, ToolServer, Tools,
 };
-use callward_mcp::face::{Backend, CallRequest, FaceInfo, ToolListing};
+use callward_mcp::server::{Backend, CallRequest, Introduction, ToolListing};
 use futures_util::stream;
 
 /// An MCP server over [`Tools`].
@@ -35,11 +35,8 @@ impl PlainBackend {
                 let hints =
                     Resolved::from_single(definition.annotations().clone(), Source::Declared);
                 let plan = CallPlan::derive(&hints, &Profile::standard());
-                let name = definition.name().clone();
-                (
-                    name,
-                    Arc::new(Tool::new(set.clone(), definition, hints, plan)),
-                )
+                let tool = Tool::new(set.clone(), definition, hints, plan);
+                (tool.name().clone(), Arc::new(tool))
             })
             .collect();
         Ok(Self {
@@ -51,8 +48,8 @@ impl PlainBackend {
 }
 
 impl Backend for PlainBackend {
-    fn info(&self) -> FaceInfo {
-        FaceInfo::new("callward-sample", env!("CARGO_PKG_VERSION"))
+    fn info(&self) -> Introduction {
+        Introduction::new("callward-sample", env!("CARGO_PKG_VERSION"))
             .with_title("Callward's sample shop")
             .with_instructions("A small shop. Orders 1 to 5 exist; nothing is kept after the end.")
     }

@@ -9,8 +9,8 @@ use std::io;
 use std::sync::Arc;
 
 use callward::{FreshnessMode, ReplicaSetId, Server, ServerId, ToolDefinition, ToolServer, Tools};
-use callward_mcp::face::serve_stdio;
-use callward_mcp::upstream::{Connect, Io, Target, Upstream};
+use callward_mcp::client::{Connect, Io, Target, Upstream};
+use callward_mcp::server::serve_stdio;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::AppError;

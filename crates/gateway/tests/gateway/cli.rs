@@ -229,6 +229,20 @@ async fn a_config_is_checked_without_running_it() {
         (&json!(true), &json!("a"))
     );
 
+    let absent = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        absent.path(),
+        "[servers.a]\ncommand = \"no-such-program\"\n",
+    )
+    .unwrap();
+    let path = absent.path().to_str().unwrap();
+    let done = ends(&["serve", "--config", path, "--check", "--json"]).await;
+    let checked: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        (done.status.code(), &checked["ok"]),
+        (Some(1), &json!(false))
+    );
+
     let bad = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(
         bad.path(),

@@ -6,7 +6,9 @@ use callward_testkit::hostile::{
     Era,
     peer::{Peer, Reply, Then},
 };
+use reqwest::Response;
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::audit::records;
 use crate::scripted::Script;
@@ -23,6 +25,19 @@ async fn running(gateway: &Gateway) {
         }
     })
     .await;
+}
+
+/// A gateway with this `drain`, in the middle of a call of a minute.
+async fn with_a_slow_call(drain: &str) -> (Gateway, JoinHandle<reqwest::Result<Response>>) {
+    let sample = "[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
+    let gateway = Gateway::configured(&format!("[http]\ndrain = {drain:?}\n{sample}")).await;
+    let arguments = json!({"region": "x", "delay_ms": 60_000});
+    let slow = gateway
+        .mcp_request("orders__sales_report", &arguments)
+        .send();
+    let slow = tokio::spawn(slow);
+    running(&gateway).await;
+    (gateway, slow)
 }
 
 #[tokio::test]
@@ -67,18 +82,7 @@ async fn a_gateway_with_nothing_to_do_stops_at_once_and_says_so() {
 
 #[tokio::test]
 async fn what_outlasts_the_limit_is_cut_off_and_counted() {
-    let gateway = Gateway::configured(
-        "[http]\ndrain = \"50ms\"\n[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n",
-    )
-    .await;
-    let slow = gateway
-        .mcp_request(
-            "orders__sales_report",
-            &json!({"region": "x", "delay_ms": 60_000}),
-        )
-        .send();
-    let slow = tokio::spawn(slow);
-    running(&gateway).await;
+    let (gateway, slow) = with_a_slow_call("50ms").await;
     signal("-TERM", gateway.child.id().unwrap()).await;
     let (well, said) = gateway.ended().await;
     assert!(well, "{said}");
@@ -136,18 +140,7 @@ async fn calls_that_are_cut_off_are_answered_and_recorded() {
 
 #[tokio::test]
 async fn a_second_signal_waits_for_nothing() {
-    let mut gateway = Gateway::configured(
-        "[http]\ndrain = \"10m\"\n[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n",
-    )
-    .await;
-    let slow = gateway
-        .mcp_request(
-            "orders__sales_report",
-            &json!({"region": "x", "delay_ms": 60_000}),
-        )
-        .send();
-    let slow = tokio::spawn(slow);
-    running(&gateway).await;
+    let (mut gateway, slow) = with_a_slow_call("10m").await;
     let pid = gateway.child.id().unwrap();
     signal("-INT", pid).await;
     gateway.says("1 call in flight").await;

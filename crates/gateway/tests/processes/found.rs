@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callward_mcp::upstream::{CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder};
+use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use callward::core::{Caller, Principal, ServerEvent, SessionId};
 use callward::{ErrorKind, ToolServer};
-use callward_mcp::upstream::Upstream;
+use callward_mcp::client::Upstream;
 use futures_util::{Stream, StreamExt};
 use tokio::process::Command;
 

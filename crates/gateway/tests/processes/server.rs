@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callward::ToolCall;
 use callward::core::{Caller, Instances, Tool};
-use callward_mcp::upstream::UpstreamBuilder;
+use callward_mcp::client::UpstreamBuilder;
 use serde_json::json;
 
 use crate::found::Marked;

@@ -37,7 +37,7 @@ use rustix::process::{
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use crate::upstream::pipe::{NOT_STARTED, not_started};
+use crate::client::pipe::{NOT_STARTED, not_started};
 use stage::{Seen, Stage};
 
 /// How long SIGKILL is repeated before what is left is given up.
@@ -48,7 +48,7 @@ const USAGE: u8 = 2;
 
 /// Runs a server: the whole life of a supervisor process. Call it from `main`, before anything
 /// else, with the arguments that
-/// [`UpstreamBuilder::supervisor`](crate::upstream::UpstreamBuilder::supervisor) appends: the grace
+/// [`UpstreamBuilder::supervisor`](crate::client::UpstreamBuilder::supervisor) appends: the grace
 /// period in milliseconds, the program, and its arguments.
 ///
 /// Returns the server's exit code, or 127 if it cannot be started, and standard error says why. A

@@ -11,7 +11,7 @@ use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::limit::{RateLimitConfig, TimeoutConfig};
 use callward::telemetry::export::OtlpConfig;
-use callward_mcp::face::{HostPattern, OriginPattern};
+use callward_mcp::server::{HostPattern, OriginPattern};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;

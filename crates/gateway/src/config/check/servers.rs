@@ -7,7 +7,7 @@ use callward::cache::{ScopeTemplate, ToolScopes};
 use callward::core::human::parse_duration;
 use callward::limit::RateLimitConfig;
 use callward::{Caching, ReplicaSetId, ServerId, ToolName, Weight};
-use callward_mcp::upstream::HttpSpec;
+use callward_mcp::client::HttpSpec;
 
 use super::super::server::{Prefix, Server, ServerConfig, Table, ToolConfig};
 use super::super::{hints, rules};

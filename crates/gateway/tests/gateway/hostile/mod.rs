@@ -6,8 +6,8 @@
 //!
 //! Modes that need a scene of their own are beside this table: `flood.rs` (requests without end),
 //! `connections.rs` (clients that hold connections, bodies, answers and sessions), `hosts.rs`,
-//! `forged.rs`, and in `callward-mcp` `tests/upstream/http_streams.rs`,
-//! `tests/face/http_refusals.rs` and `tests/face/http_status.rs`.
+//! `forged.rs`, and in `callward-mcp` `tests/client/http_streams.rs`,
+//! `tests/server/http_refusals.rs` and `tests/server/http_status.rs`.
 #![cfg(target_os = "linux")]
 
 mod answers;

@@ -24,7 +24,8 @@ async fn the_layer_keeps_the_contract_whether_it_hedges_a_call_or_not() {
     }
     contract::check(|inner| {
         let read = read.clone();
-        let as_read = move |probe: ToolCall| ToolCall::new(read.clone(), probe.arguments_bytes());
+        let as_read =
+            move |probe: ToolCall| ToolCall::new(read.clone(), probe.arguments().to_vec());
         MapRequest::new(on.layer(inner), as_read)
     })
     .await;

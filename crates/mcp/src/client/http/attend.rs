@@ -1,0 +1,193 @@
+//! Watches a server between calls: makes the first session, listens for changes of the tools and
+//! for requests, and when the server is down, tries until it is back.
+
+use std::sync::Arc;
+
+use callward_core::Delivery;
+use tokio_util::sync::CancellationToken;
+
+use super::exchange::{self, aside};
+use super::link::HttpLink;
+use super::session::Session;
+use crate::client::answer::RequestError;
+use crate::client::backoff::Backoff;
+use crate::client::peer;
+use crate::client::shared::UpstreamStatus;
+use crate::wire::{Era, Message};
+
+/// Runs until `stop` fires. In between, the session may be ended and another one made.
+pub(super) async fn run(link: Arc<HttpLink>, stop: CancellationToken) {
+    let shared = &link.endpoint.shared;
+    while let Some(current) = stop.run_until_cancelled(shared.opened()).await {
+        current.run_until_cancelled(watch(&link)).await;
+        link.end().await;
+        if stop.is_cancelled() {
+            break;
+        }
+        shared.idle();
+    }
+    shared.closed();
+}
+
+/// Never returns.
+async fn watch(link: &Arc<HttpLink>) {
+    let shared = &link.endpoint.shared;
+    let mut backoff = Backoff::new(shared.options.reconnect_cap);
+    let mut status = shared.status();
+    loop {
+        // the watch is in our hands through `shared`, so waiting on it cannot fail
+        let back = async {
+            let _ = status.wait_for(|s| *s == UpstreamStatus::Up).await;
+        };
+        let pause = backoff.next(fastrand::f64());
+        tokio::select! {
+            biased;
+            () = back => {} // a call found it first
+            () = tokio::time::sleep(pause) => match revive(link).await {
+                Ok(()) => {}
+                Err(reason) => {
+                    shared.lost(&reason.into());
+                    continue;
+                }
+            },
+        }
+        let since = tokio::time::Instant::now();
+        let gone = async {
+            let _ = shared
+                .status()
+                .wait_for(|s| matches!(s, UpstreamStatus::Down(_)))
+                .await;
+        };
+        tokio::select! {
+            () = gone => link.forget_modern(),
+            () = attend(link) => {}
+            () = keep_alive(link) => {}
+        }
+        if since.elapsed() >= backoff.cap() {
+            backoff.reset();
+        }
+    }
+}
+
+/// Asks for a sign of life, or makes a session where there is none.
+async fn revive(link: &Arc<HttpLink>) -> Result<(), String> {
+    let reported = |error: RequestError| error.into_tool_error().message().to_owned();
+    let Some(session) = link.current() else {
+        return link.session().await.map(|_| ()).map_err(reported);
+    };
+    match live(link, &session).await {
+        Ok(()) => {
+            link.endpoint.shared.up();
+            Ok(())
+        }
+        Err(RequestError::SessionGone) => {
+            link.renewed(&session).await.map(|_| ()).map_err(reported)
+        }
+        Err(error) => Err(reported(error)),
+    }
+}
+
+/// Any answer is a sign of life but one that says the server is out of order.
+async fn live(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), RequestError> {
+    let ask = peer::sign_of_life(session.info.era);
+    let timeout = link.endpoint.shared.options.probe_timeout;
+    let answer = tokio::time::timeout(timeout, link.exchange(session, &ask))
+        .await
+        .unwrap_or_else(|_| Err(RequestError::not_sent("the server gave no sign of life")));
+    match answer {
+        Ok(_) | Err(RequestError::Refused(_)) => Ok(()),
+        Err(RequestError::Failed(error))
+            if error.delivery() == Delivery::Answered && !error.kind().blames_server() =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks for a sign of life from time to time, if so set; notes a loss and never returns.
+async fn keep_alive(link: &Arc<HttpLink>) {
+    let Some(period) = link.endpoint.shared.options.keepalive else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(period).await;
+        if let Err(reason) = revive(link).await {
+            link.endpoint.shared.down(&reason);
+        }
+    }
+}
+
+/// Listens to the server for as long as it is up; never returns.
+async fn attend(link: &Arc<HttpLink>) {
+    let shared = &link.endpoint.shared;
+    let mut backoff = Backoff::new(shared.options.reconnect_cap);
+    let mut was_listening = false;
+    loop {
+        tokio::time::sleep(backoff.next(fastrand::f64())).await;
+        let Ok(session) = link.session().await else {
+            continue;
+        };
+        if !session.may_have_stream() {
+            return std::future::pending().await;
+        }
+        if was_listening {
+            // changes between the two streams were not announced
+            shared.tools_changed();
+        }
+        let since = tokio::time::Instant::now();
+        match listen(link, &session).await {
+            Listening::Ended => was_listening = true,
+            Listening::Failed(RequestError::SessionGone) => {
+                // the server lost the session, and with it all it knew of this client
+                was_listening = link.renewed(&session).await.is_ok();
+            }
+            Listening::Failed(error) => {
+                let error = error.into_tool_error();
+                if error.delivery() == Delivery::NotSent {
+                    shared.down(error.message());
+                } else if !error.kind().is_transient() {
+                    tracing::debug!(server = %shared.id, %error, "the server offers no stream of its own");
+                    session.refuse_stream();
+                    continue;
+                }
+                was_listening = true;
+            }
+        }
+        if since.elapsed() >= backoff.cap() {
+            backoff.reset();
+        }
+    }
+}
+
+enum Listening {
+    /// The stream ran and ended.
+    Ended,
+    /// There was no stream.
+    Failed(RequestError),
+}
+
+async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Listening {
+    if session.info.era == Era::Modern {
+        let ask = peer::listen();
+        // its notifications come beside the answer, which comes at the end
+        return match link.exchange(session, &ask).await {
+            Ok(_) => Listening::Ended,
+            Err(RequestError::Failed(error)) if error.delivery() == Delivery::Unknown => {
+                Listening::Ended
+            }
+            Err(error) => Listening::Failed(error),
+        };
+    }
+    let endpoint = &link.endpoint;
+    let mut events = match exchange::events(endpoint, session, None).await {
+        Ok(events) => events,
+        Err(error) => return Listening::Failed(error),
+    };
+    while let Ok(Some(event)) = events.next().await {
+        if let Ok(message) = Message::parse(&event) {
+            aside(endpoint, session, message);
+        }
+    }
+    Listening::Ended
+}

@@ -1,0 +1,219 @@
+//! Reads the bodies of answers, none of them longer than a limit, and few long ones at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::client::answer::RequestError;
+use crate::wire::DEFAULT_MAX_LINE;
+
+/// How much of a body is read that only explains a refusal.
+const MAX_REFUSAL: usize = 64 * 1024;
+/// How long the body of a refusal may take: its status is known already.
+const REFUSAL_WAIT: Duration = Duration::from_secs(2);
+/// An answer that has more bytes is long.
+pub(super) const SHORT: usize = 256 * 1024;
+/// The capacity that a long answer gets at once, in bytes.
+const LONG_SIZE: usize = DEFAULT_MAX_LINE;
+/// How many long answers of one server are read at the same time.
+const LONG_AT_ONCE: usize = 2;
+
+/// Bounds how many long answers of one server are in memory before they are complete.
+#[derive(Debug, Clone)]
+pub(in crate::client) struct LongAnswers(Arc<Semaphore>);
+
+impl Default for LongAnswers {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LONG_AT_ONCE)))
+    }
+}
+
+impl LongAnswers {
+    /// Waits until more may be read of an answer that has this many bytes so far. `place` is to be
+    /// kept until the answer is handed over.
+    pub(super) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {
+        if bytes > SHORT && place.is_none() {
+            // the semaphore is never closed
+            *place = self.0.clone().acquire_owned().await.ok();
+        }
+    }
+}
+
+/// Appends to a buffer whose capacity never exceeds `limit`, as long as its bytes fit.
+pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
+    let needed = buffer.len() + bytes.len();
+    if needed > buffer.capacity() {
+        // Only an answer that was admitted: the allocator may back such a buffer with huge pages,
+        // and then it costs 2 MiB before anything is written to it.
+        let usual = if buffer.len() > SHORT { LONG_SIZE } else { 0 };
+        let capacity = (buffer.capacity() * 2).max(usual);
+        let capacity = capacity.min(limit).max(needed);
+        buffer.reserve_exact(capacity - buffer.len());
+    }
+    buffer.extend_from_slice(bytes);
+}
+
+/// What was read of a body.
+pub(super) struct Whole {
+    pub(super) bytes: Bytes,
+    /// Why there is no more of it, where it did not end in good order. A message may be complete
+    /// all the same: it is the server's last chunk that is missing, or white space.
+    pub(super) broken: Option<RequestError>,
+    /// Its place among the long answers.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a whole body. The usual one arrives in one piece and is not copied.
+///
+/// # Errors
+///
+/// One longer than the limit.
+pub(super) async fn whole<B>(
+    mut body: B,
+    limit: usize,
+    long: &LongAnswers,
+) -> Result<Whole, RequestError>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
+{
+    let mut place = None;
+    let mut first = Bytes::new();
+    let mut rest: Option<Vec<u8>> = None;
+    let broken = loop {
+        let read = rest.as_ref().map_or(first.len(), Vec::len);
+        long.admit(read, &mut place).await;
+        let frame = match body.frame().await {
+            Some(Ok(frame)) => frame,
+            None => break None,
+            Some(Err(error)) => break Some(broken(&error)),
+        };
+        let Ok(chunk) = frame.into_data() else {
+            continue; // trailers
+        };
+        if read + chunk.len() > limit {
+            return Err(RequestError::too_large(limit));
+        }
+        match &mut rest {
+            Some(rest) => append(rest, &chunk, limit),
+            None if first.is_empty() => first = chunk,
+            None => {
+                let mut all = Vec::with_capacity(read + chunk.len());
+                all.extend_from_slice(&std::mem::take(&mut first));
+                all.extend_from_slice(&chunk);
+                rest = Some(all);
+            }
+        }
+    };
+    // spare capacity is released: the answer may be kept for long
+    let bytes = rest.map_or(first, |all| all.into_boxed_slice().into());
+    Ok(Whole {
+        bytes,
+        broken,
+        _place: place,
+    })
+}
+
+/// Reads the body of a refusal; nothing if it cannot be read, since the status says enough.
+pub(super) async fn refusal<B>(body: B) -> Option<Bytes>
+where
+    B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
+{
+    let never_long = LongAnswers::default();
+    let words = whole(body, MAX_REFUSAL, &never_long);
+    let words = tokio::time::timeout(REFUSAL_WAIT, words).await.ok()?.ok()?;
+    Some(words.bytes)
+}
+
+pub(super) fn broken(error: &(dyn std::error::Error + 'static)) -> RequestError {
+    RequestError::lost(format!("the answer broke off: {}", innermost(error)))
+}
+
+/// Returns the cause at the bottom: what the operating system said, not who passed it on.
+pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::{StreamExt, stream};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::super::events::EventReader;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_whose_words_never_come_is_not_waited_for() {
+        let never = stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
+        let body = StreamBody::new(never);
+        let words = tokio::time::timeout(REFUSAL_WAIT * 2, refusal(body)).await;
+        assert_eq!(words, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn two_long_answers_are_read_at_a_time_and_of_others_what_a_short_one_has() {
+        const PIECE: usize = 16 * 1024;
+        const LONG: usize = 4 * SHORT;
+        for is_event in [false, true] {
+            let long = LongAnswers::default();
+            let mut reading: Vec<_> = (0..5)
+                .map(|_| {
+                    let (long, read) = (long.clone(), Arc::new(AtomicUsize::new(0)));
+                    let counter = read.clone();
+                    let piece = move || {
+                        counter.fetch_add(PIECE, Ordering::Relaxed);
+                        Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b':'; PIECE])))
+                    };
+                    let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"data: ")))]);
+                    let pieces = stream::repeat_with(piece).take(LONG / PIECE);
+                    // none of them comes to an end
+                    let body = StreamBody::new(first.chain(pieces).chain(stream::pending()));
+                    let task = tokio::spawn(async move {
+                        if is_event {
+                            let mut events = EventReader::new(body, 2 * LONG, long);
+                            let _ = events.next().await;
+                        } else {
+                            let _ = whole(body, 2 * LONG, &long).await;
+                        }
+                    });
+                    (task, read)
+                })
+                .collect();
+            for whole in 2..=5 {
+                for _ in 0..1000 {
+                    tokio::task::yield_now().await;
+                }
+                reading.sort_by_key(|(_, read)| std::cmp::Reverse(read.load(Ordering::Relaxed)));
+                let counts = reading.iter().map(|(_, read)| read.load(Ordering::Relaxed));
+                let (long, short): (Vec<_>, Vec<_>) = counts.partition(|read| *read == LONG);
+                assert_eq!(long.len(), whole, "{short:?}");
+                assert!(short.iter().all(|read| *read <= SHORT + PIECE), "{short:?}");
+                // one that is aborted makes way for another
+                reading[whole - 1].0.abort();
+            }
+        }
+    }
+
+    #[test]
+    fn the_capacity_of_a_buffer_stays_below_the_limit() {
+        let mut buffer = Vec::new();
+        for _ in 0..100 {
+            append(&mut buffer, &[0; 10], 1000);
+            assert!(buffer.capacity() <= 1000, "{}", buffer.capacity());
+        }
+        // nor does a waiting answer get the capacity of a long one
+        let mut waiting = vec![0; SHORT];
+        append(&mut waiting, &[0; 10], LONG_SIZE);
+        assert!(waiting.capacity() <= 2 * SHORT, "{}", waiting.capacity());
+    }
+}

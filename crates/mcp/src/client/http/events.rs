@@ -1,0 +1,270 @@
+//! Reads event streams, none of whose events is longer than a limit.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http_body::Body;
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::body::{LongAnswers, append, broken};
+use super::connect::BoxError;
+use crate::client::answer::RequestError;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The messages of an event stream.
+pub(super) struct EventReader {
+    body: UnsyncBoxBody<Bytes, BoxError>,
+    limit: usize,
+    long: LongAnswers,
+    /// Its place among the long answers, until the event is handed over.
+    place: Option<OwnedSemaphorePermit>,
+    /// What was received and not looked at yet.
+    chunk: Bytes,
+    /// Whether the last line ended with a carriage return: a line feed then belongs to that end.
+    after_return: bool,
+    is_first_line: bool,
+    /// The data of the event so far, with a line feed after each line; then the line without an
+    /// end.
+    event: Vec<u8>,
+    /// Where that line begins.
+    line: usize,
+    /// Bytes read since the last event with data: comments are endless as well.
+    read: usize,
+    /// The id of the event so far.
+    id: Option<String>,
+    pub(super) resume: Resume,
+}
+
+/// How a stream can be resumed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Resume {
+    /// The id of the last event that has one.
+    pub(super) after: Option<String>,
+    /// How long the server wants a client to wait first.
+    pub(super) wait: Option<Duration>,
+}
+
+impl EventReader {
+    pub(super) fn new<B>(body: B, limit: usize, long: LongAnswers) -> Self
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        Self {
+            body: body.map_err(Into::into).boxed_unsync(),
+            limit,
+            long,
+            place: None,
+            chunk: Bytes::new(),
+            after_return: false,
+            is_first_line: true,
+            event: Vec::new(),
+            line: 0,
+            read: 0,
+            id: None,
+            resume: Resume::default(),
+        }
+    }
+
+    /// Returns the data of the next event that has any; nothing at the end of the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestError> {
+        self.place = None;
+        loop {
+            // there may be many in one chunk, and a server that always has more must not keep a
+            // thread to itself
+            tokio::task::coop::consume_budget().await;
+            while self.take_line()? {
+                if let Some(data) = self.end_line()? {
+                    return Ok(Some(data));
+                }
+            }
+            self.long.admit(self.event.len(), &mut self.place).await;
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(broken(&*error)),
+                // others are trailers
+                Some(Ok(frame)) => self.chunk = frame.into_data().unwrap_or_default(),
+            }
+        }
+    }
+
+    /// Takes a line out of the chunk, or what there is of it. Returns `true` if its end is there.
+    fn take_line(&mut self) -> Result<bool, RequestError> {
+        if self.after_return && !self.chunk.is_empty() {
+            self.after_return = false;
+            if self.chunk.starts_with(b"\n") {
+                self.chunk.advance(1);
+            }
+        }
+        let end = memchr::memchr2(b'\n', b'\r', &self.chunk);
+        let piece = self.chunk.split_to(end.unwrap_or(self.chunk.len()));
+        self.read += piece.len() + usize::from(end.is_some());
+        if self.read > self.limit {
+            let is_one_event = self.event.len() + piece.len() > self.read / 2;
+            return Err(match is_one_event {
+                true => RequestError::too_large(self.limit),
+                false => RequestError::no_answer_within(self.limit),
+            });
+        }
+        append(&mut self.event, &piece, self.limit);
+        if end.is_some() {
+            self.after_return = self.chunk.starts_with(b"\r");
+            self.chunk.advance(1);
+        }
+        Ok(end.is_some())
+    }
+
+    /// Reads the line that has just ended. Returns the data of the event that it ends.
+    fn end_line(&mut self) -> Result<Option<Bytes>, RequestError> {
+        if std::mem::take(&mut self.is_first_line) && self.event.starts_with(BYTE_ORDER_MARK) {
+            self.event.drain(..BYTE_ORDER_MARK.len());
+        }
+        let line = &self.event[self.line..];
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let (name, value) = line.split_at(memchr::memchr(b':', line).unwrap_or(line.len()));
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => {
+                let begin = self.event.len() - value.len();
+                self.event.drain(self.line..begin);
+                self.event.push(b'\n');
+                self.line = self.event.len();
+            }
+            b"id" if !value.contains(&0) => {
+                self.id = Some(String::from_utf8_lossy(value).into_owned());
+            }
+            b"retry" => {
+                let wait = std::str::from_utf8(value).ok();
+                let wait = wait.and_then(|wait| wait.trim_ascii().parse().ok());
+                self.resume.wait = wait.map(Duration::from_millis).or(self.resume.wait);
+            }
+            // the specification has any other line ignored
+            _ => {}
+        }
+        self.event.truncate(self.line);
+        Ok(None)
+    }
+
+    fn end_event(&mut self) -> Result<Option<Bytes>, RequestError> {
+        if self.id.is_some() {
+            self.resume.after = self.id.take();
+        }
+        self.line = 0;
+        self.event.pop(); // the line feed after the last line
+        // a priming event has an id and no data
+        if self.event.is_empty() {
+            return Ok(None);
+        }
+        self.read = 0;
+        let data = std::mem::take(&mut self.event);
+        match std::str::from_utf8(&data) {
+            Ok(_) => Ok(Some(data.into_boxed_slice().into())),
+            Err(error) => Err(broken(&error)),
+        }
+    }
+}
+
+/// Returns the messages of a stream that comes in these pieces, and why there are no more.
+#[cfg(fuzzing)]
+pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Option<String>) {
+    let pieces = pieces
+        .into_iter()
+        .map(|piece| Ok(http_body::Frame::data(piece)));
+    let pieces =
+        futures_util::stream::iter(pieces.map(|piece: Result<_, std::convert::Infallible>| piece));
+    let mut reader = EventReader::new(
+        http_body_util::StreamBody::new(pieces),
+        limit,
+        LongAnswers::default(),
+    );
+    let mut messages = Vec::new();
+    loop {
+        match reader.next().await {
+            Ok(Some(message)) => messages.push(message),
+            Ok(None) => return (messages, None),
+            Err(error) => return (messages, Some(format!("{error:?}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use callward_core::{Delivery, ErrorKind};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_event_before_a_line_that_is_no_text_is_read() {
+        for (stream, size) in [
+            &b"data: whole\n\ndata: \xff\n\n"[..],
+            b"data: whole\r\rdata: \xff\r\r",
+        ]
+        .into_iter()
+        .flat_map(|stream| (1..=stream.len()).map(move |size| (stream, size)))
+        {
+            let pieces = stream
+                .chunks(size)
+                .map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(piece))));
+            let body = StreamBody::new(futures_util::stream::iter(pieces));
+            let mut events = EventReader::new(body, 1024, LongAnswers::default());
+            assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
+            assert!(events.next().await.is_err(), "{size}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_meaning_is_ignored() {
+        let lines = [
+            "data: {",
+            "colour: red",
+            "no colon",
+            "retry: soon",
+            "id: 1",
+            "id: 2",
+            "data: }",
+            "",
+        ];
+        for end in ["\n", "\r", "\r\n"] {
+            let stream = Bytes::from(lines.join(end) + end);
+            for size in 1..=stream.len() {
+                let mut left = stream.clone();
+                let pieces = std::iter::from_fn(move || {
+                    let piece = left.split_to(size.min(left.len()));
+                    (!piece.is_empty()).then_some(Ok::<_, std::io::Error>(Frame::data(piece)))
+                });
+                let body = StreamBody::new(futures_util::stream::iter(pieces));
+                let mut events = EventReader::new(body, 1024, LongAnswers::default());
+                let event = events.next().await.unwrap();
+                assert_eq!(event.unwrap(), "{\n}", "{stream:?} {size}");
+                assert_eq!(events.next().await.unwrap(), None);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_brings_no_data_ends_at_the_limit() {
+        for said in [": there\n\n", ": there\n", "data:\n\n", "id: 1\n\n", "\n"] {
+            let stream = futures_util::stream::repeat_with(move || {
+                Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(said.as_bytes())))
+            });
+            let mut events = EventReader::new(
+                StreamBody::new(stream.take(100_000)),
+                10_000,
+                LongAnswers::default(),
+            );
+            let ended = events.next().await;
+            let error = ended.unwrap_err().into_tool_error();
+            assert_eq!(error.kind(), ErrorKind::TooLarge, "{said:?}");
+            assert_eq!(error.delivery(), Delivery::Unknown, "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! One request and its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use callward_core::{Delivery, ErrorKind, ProgressSink, ToolError};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+
+use super::answer::AnswerBody;
+use super::body::{self, SHORT, innermost};
+use super::client::SendError;
+use super::connect::ConnectError;
+use super::events::{EventReader, Resume};
+use super::link::Endpoint;
+use super::session::Session;
+use crate::client::answer::{self, RequestError};
+use crate::client::ask::{self, Ask, Style};
+use crate::client::peer::reply;
+use crate::wire::{Era, Message, ParamHeaders, RequestId, header, known_version};
+
+/// How long to wait before a stream is resumed, if its server does not say.
+const RESUME_WAIT: Duration = Duration::from_secs(1);
+/// The shortest wait, even if the server states less.
+const LEAST_RESUME_WAIT: Duration = Duration::from_millis(100);
+
+/// An answer, and the session id it came with (only `initialize` looks at it).
+pub(super) struct Answered {
+    pub(super) result: Bytes,
+    pub(super) session_id: Option<HeaderValue>,
+}
+
+/// Sends one request and reads its answer. Dropping the future cancels the request.
+pub(super) async fn exchange(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    ask: &Ask<'_>,
+    mirrored: Option<&ParamHeaders>,
+) -> Result<Answered, RequestError> {
+    let id = endpoint.next_id();
+    let style = Style {
+        context: session.context.as_deref(),
+        keys: endpoint.shared.options.sends_keys(&session.info),
+        version: known_version(&session.info.version),
+    };
+    let mut headers = headers(session, ask, style, mirrored)?;
+    let carried = ask.carried(&endpoint.outbound(id, session));
+    carried.add_to(&mut headers);
+    let message = ask.to_message(id, style, &carried);
+    let mut in_flight = InFlight {
+        endpoint,
+        session,
+        id,
+        armed: session.info.era == Era::Legacy && ask.is_cancellable(),
+    };
+    if session.info.era == Era::Legacy
+        && let Some(sink) = ask.progress()
+    {
+        endpoint.reports.enter(id, sink.clone());
+    }
+    let answered = match endpoint.post(headers, message).await {
+        Ok(response) => read(endpoint, session, response, id, ask.progress()).await,
+        Err(error) => Err(error),
+    };
+    in_flight.armed = false;
+    answered
+}
+
+/// Sends a notification, or an answer to a request of the server; reads no answer.
+pub(super) async fn tell(
+    endpoint: &Arc<Endpoint>,
+    session: &Session,
+    message: Vec<u8>,
+) -> Result<(), RequestError> {
+    let response = endpoint.post(session.headers(), message).await?;
+    let status = response.status();
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(refused(session, &response))
+    }
+}
+
+fn headers(
+    session: &Session,
+    ask: &Ask<'_>,
+    style: Style<'_>,
+    mirrored: Option<&ParamHeaders>,
+) -> Result<HeaderMap, RequestError> {
+    let mut headers = session.headers();
+    if ask.method == "initialize" {
+        // nothing is agreed yet: the message itself says what is offered
+        headers.remove(header::PROTOCOL_VERSION);
+    }
+    let invalid = |what: &str| {
+        RequestError::Failed(ToolError::new(
+            ErrorKind::InvalidCall,
+            Delivery::NotSent,
+            format!("{what} cannot travel in a header"),
+        ))
+    };
+    if let Some(key) = ask.key(style) {
+        let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
+        headers.insert(header::IDEMPOTENCY_KEY, key);
+    }
+    if session.info.era == Era::Legacy {
+        return Ok(headers);
+    }
+    headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
+    let Some(call) = ask.tool_call() else {
+        return Ok(headers);
+    };
+    let name = header::encode_value(call.tool().name().as_str());
+    let name = HeaderValue::try_from(name).map_err(|_| invalid("the tool's name"))?;
+    headers.insert(header::NAME, name);
+    if let Some(mirrored) = mirrored {
+        let values = mirrored.values(call.arguments()).map_err(|error| {
+            RequestError::Failed(
+                ToolError::new(
+                    ErrorKind::InvalidCall,
+                    Delivery::NotSent,
+                    "the arguments cannot be mirrored into headers",
+                )
+                .with_source(error),
+            )
+        })?;
+        for (name, value) in values {
+            let name = HeaderName::try_from(name).map_err(|_| invalid("an argument's name"))?;
+            let value = HeaderValue::try_from(value).map_err(|_| invalid("an argument"))?;
+            headers.insert(name, value);
+        }
+    }
+    Ok(headers)
+}
+
+async fn read(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    response: Response<AnswerBody>,
+    id: u64,
+    progress: Option<&Arc<dyn ProgressSink>>,
+) -> Result<Answered, RequestError> {
+    let status = response.status();
+    let session_id = response.headers().get(header::SESSION_ID).cloned();
+    if !status.is_success() {
+        let (parts, words) = response.into_parts();
+        let words = body::refusal(words).await.unwrap_or_default();
+        let (of, rpc) = match Message::parse(&words) {
+            Ok(Message::Response {
+                id: of,
+                outcome: Err(error),
+            }) => (of, Some(error)),
+            _ => (None, None),
+        };
+        // servers that refuse a request before they read its id may state an id of their own, which
+        // is a text; each of ours is a number
+        let of = of.and_then(|of| of.as_u64());
+        if of.is_some_and(|of| of != id) {
+            endpoint.close_idle();
+            return Err(RequestError::misdirected());
+        }
+        // one that answers this very request may mean something else than the session
+        let names_session = rpc.as_ref().is_none_or(|rpc| names_session(&rpc.message));
+        if status == StatusCode::NOT_FOUND
+            && session.can_be_forgotten()
+            && (of.is_none() || names_session)
+        {
+            return Err(RequestError::SessionGone);
+        }
+        let words = plain_text(&words);
+        return Err(answer::status(status, &parts.headers, rpc, &words));
+    }
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let options = &endpoint.shared.options;
+    let (limit, long) = (options.max_message, &options.long_answers);
+    let result = if is_of(content_type, "text/event-stream") {
+        let events = EventReader::new(response.into_body(), limit, long.clone());
+        read_events(endpoint, session, events, id, progress).await?
+    } else if is_of(content_type, "application/json") {
+        let body = body::whole(response.into_body(), limit, long).await?;
+        match Message::parse(&body.bytes) {
+            Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
+                outcome.map_err(RequestError::Refused)?
+            }
+            Ok(_) => {
+                // it is unknown whose answer it is: more may follow on the connections that are
+                // kept
+                endpoint.close_idle();
+                return Err(RequestError::misdirected());
+            }
+            Err(error) => {
+                return Err(body
+                    .broken
+                    .unwrap_or_else(|| RequestError::unreadable(&error)));
+            }
+        }
+    } else {
+        return Err(RequestError::protocol(format!(
+            "the server answered HTTP {status} with content type {:?}, which is neither JSON nor an \
+             event stream",
+            shown(content_type)
+        )));
+    };
+    Ok(Answered { result, session_id })
+}
+
+async fn read_events(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    mut events: EventReader,
+    id: u64,
+    progress: Option<&Arc<dyn ProgressSink>>,
+) -> Result<Bytes, RequestError> {
+    loop {
+        while let Some(event) = events.next().await? {
+            match Message::parse(&event) {
+                Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
+                    return outcome.map_err(RequestError::Refused);
+                }
+                Ok(Message::Notification { method, params })
+                    if method == "notifications/progress" =>
+                {
+                    if let (Some(progress), Some(params)) = (progress, params) {
+                        progress.report(&params); // the stream belongs to this request alone
+                    }
+                }
+                Ok(other) => aside(endpoint, session, other),
+                Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
+                    return Err(RequestError::unreadable(&error));
+                }
+                Err(error) => {
+                    tracing::debug!(server = %endpoint.shared.id, %error, "an event that is not a message");
+                }
+            }
+        }
+        // boxed, as it is rare: each call would carry its size
+        events = Box::pin(resumed(endpoint, session, events.resume)).await?;
+    }
+}
+
+/// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again:
+/// the server goes on with what it does. The attempt's timeout says how often that may be.
+async fn resumed(
+    endpoint: &Arc<Endpoint>,
+    session: &Arc<Session>,
+    resume: Resume,
+) -> Result<EventReader, RequestError> {
+    let lost = || RequestError::lost("the server ended the stream without an answer");
+    let after = resume.after.as_deref().filter(|id| !id.is_empty());
+    let after = after.filter(|_| session.info.era == Era::Legacy);
+    let after = HeaderValue::try_from(after.ok_or_else(lost)?).map_err(|_| lost())?;
+    tokio::time::sleep(resume.wait.unwrap_or(RESUME_WAIT).max(LEAST_RESUME_WAIT)).await;
+    let rest = events(endpoint, session, Some(after)).await;
+    let mut rest = rest.map_err(|_| lost())?;
+    rest.resume = resume;
+    Ok(rest)
+}
+
+/// Opens a stream of the server's own, or, after the event with an id, the rest of another. On its
+/// own stream a server makes requests and announces changes: events there are short.
+///
+/// # Errors
+///
+/// A server that offers none.
+pub(super) async fn events(
+    endpoint: &Arc<Endpoint>,
+    session: &Session,
+    after: Option<HeaderValue>,
+) -> Result<EventReader, RequestError> {
+    let mut headers = session.bare_headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    if let Some(last) = &after {
+        headers.insert(HeaderName::from_static("last-event-id"), last.clone());
+    }
+    let response = endpoint.send(Method::GET, headers, Vec::new()).await?;
+    let status = response.status();
+    if !status.is_success() {
+        return Err(refused(session, &response));
+    }
+    let options = &endpoint.shared.options;
+    let limit = match after {
+        Some(_) => options.max_message,
+        None => options.max_message.min(SHORT),
+    };
+    let long = options.long_answers.clone();
+    Ok(EventReader::new(response.into_body(), limit, long))
+}
+
+/// Reads the status of an answer whose body does not matter.
+fn refused<B>(session: &Session, response: &Response<B>) -> RequestError {
+    match response.status() {
+        StatusCode::NOT_FOUND if session.can_be_forgotten() => RequestError::SessionGone,
+        status => answer::status(status, response.headers(), None, ""),
+    }
+}
+
+/// Returns what is shown of a refusal that is neither JSON nor HTML.
+fn plain_text(words: &[u8]) -> String {
+    let words = String::from_utf8_lossy(words);
+    if words.trim_start().starts_with(['<', '{', '[']) {
+        return String::new();
+    }
+    let shown = words
+        .trim()
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c });
+    shown.take(MAX_PLAIN_TEXT).collect()
+}
+
+/// How many characters of a refusal are shown.
+const MAX_PLAIN_TEXT: usize = 200;
+
+/// Returns what is shown of a content type: the server chose it.
+fn shown(content_type: &str) -> String {
+    let visible = content_type.chars().filter(char::is_ascii_graphic);
+    visible.take(MAX_CONTENT_TYPE).collect()
+}
+
+/// How many characters of a content type are shown.
+const MAX_CONTENT_TYPE: usize = 60;
+
+/// Returns `true` if a content type is the given one, whatever its parameters.
+fn is_of(content_type: &str, media: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case(media)
+}
+
+/// Recognises the error message of a server that lost a session.
+pub(super) fn names_session(message: &str) -> bool {
+    message.to_ascii_lowercase().contains("session")
+}
+
+/// An error without an id is about the request it answers.
+fn is_ours(of: Option<&RequestId>, id: u64) -> bool {
+    of.is_none_or(|of| of.as_u64() == Some(id))
+}
+
+/// Takes what comes beside the answer.
+pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: Message) {
+    match message {
+        Message::Notification { method, .. } if method == "notifications/tools/list_changed" => {
+            endpoint.shared.tools_changed();
+        }
+        Message::Notification {
+            method,
+            params: Some(params),
+        } if method == "notifications/progress" => endpoint.reports.report(&params),
+        Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
+            endpoint.notices.reply(session, reply(&id, &method));
+        }
+        other => {
+            tracing::trace!(server = %endpoint.shared.id, ?other, "a message of no concern");
+        }
+    }
+}
+
+/// Ends what a request left behind: no more progress; and a legacy server is notified that no one
+/// waits any more. A modern one sees its stream closed.
+struct InFlight<'a> {
+    endpoint: &'a Arc<Endpoint>,
+    session: &'a Arc<Session>,
+    id: u64,
+    armed: bool,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.endpoint.reports.leave(self.id);
+        if self.armed {
+            let message = ask::cancelled(self.id);
+            // without it the server only works without success
+            let _ = self.endpoint.notices.push(self.session, message);
+        }
+    }
+}
+
+/// Reads why a request could not be sent, or was not answered.
+///
+/// `cut_short` says that the end of the request was never given to the connection.
+pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
+    let cause = match error {
+        SendError::Connect(ConnectError::NoneFree(max)) => {
+            return RequestError::no_connection_free(*max);
+        }
+        SendError::Connect(ConnectError::Failed(cause, proxy)) => {
+            let cause = innermost(&**cause);
+            return RequestError::not_sent(match proxy {
+                Some(proxy) => format!(
+                    "no connection to the server by way of {proxy}: {cause}; check that the proxy runs, \
+                     and the server's address"
+                ),
+                None => format!(
+                    "no connection to the server: {cause}; check its address and that it runs"
+                ),
+            });
+        }
+        SendError::Broken(cause) => innermost(&**cause),
+    };
+    if cut_short {
+        return RequestError::cut_short(format!(
+            "the connection broke before the whole request was sent: {cause}"
+        ));
+    }
+    RequestError::lost(format!("the connection broke before an answer: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_type_is_shown_in_part() {
+        assert_eq!(shown("text/html; charset=utf-8"), "text/html;charset=utf-8");
+        assert_eq!(shown("a\u{7f}\tb\u{202e}c"), "abc");
+        assert_eq!(shown(&"x".repeat(500)), "x".repeat(60));
+    }
+
+    #[test]
+    fn a_content_type_is_compared_whole_and_without_parameters() {
+        for (content_type, want) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/json ;charset=utf-8", true),
+            ("application/json-evil", false),
+            ("application/jsonl", false),
+            ("text/html", false),
+            ("", false),
+        ] {
+            assert_eq!(
+                is_of(content_type, "application/json"),
+                want,
+                "{content_type}"
+            );
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Which instance belongs to whom: a state machine without tasks. The clock is an argument.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use callward_core::{Owner, Principal, SessionId};
+use tokio::time::Instant;
+
+use super::entry::{Entry, Key, Place, Ran};
+
+/// How many instances there may be, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::client) struct Limits {
+    /// How many unassigned ones are kept started.
+    pub(in crate::client) spare: usize,
+    /// How long after its last call one ends.
+    pub(in crate::client) idle: Duration,
+    /// How many there are at most, those included that are ending.
+    pub(in crate::client) max: usize,
+    /// Whether one that is not clean may serve the next session of its principal.
+    pub(in crate::client) reuse: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            spare: 1,
+            idle: Duration::from_secs(5 * 60),
+            max: 32,
+            reuse: false,
+        }
+    }
+}
+
+/// All instances of one server. `H` keeps one open, and is what calls go through. The lead is not
+/// among them while it is closed.
+#[derive(Debug)]
+pub(super) struct Table<H> {
+    limits: Limits,
+    entries: BTreeMap<u64, Entry<H>>,
+    /// The lead serves calls that all share: it ends with no owner, and serves no further one.
+    lead_is_shared: bool,
+    owners: HashMap<Key, u64>,
+    next: u64,
+    closed: bool,
+}
+
+/// Why a call gets no instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// There are as many as there may be, and none of them can be ended.
+    Full,
+    /// There are as many as there may be, and one of them is ending.
+    UntilOneEnds,
+    /// The server was shut down.
+    Closed,
+}
+
+/// What a sweep did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Swept {
+    /// State was lost that its owner may have read from.
+    pub(super) lost: bool,
+    /// When the next instance is idle for long enough, if none is used until then.
+    pub(super) next: Option<Instant>,
+}
+
+impl<H: Clone> Table<H> {
+    pub(super) fn new(limits: Limits, lead: H, now: Instant) -> Self {
+        Self {
+            limits,
+            entries: BTreeMap::from([(0, Entry::new(lead, true, now))]),
+            lead_is_shared: false,
+            owners: HashMap::new(),
+            next: 1,
+            closed: false,
+        }
+    }
+
+    /// Counts a call of an owner as in flight at its instance, giving it one if it has none;
+    /// `start` starts one more, from its number and whether it is the lead. Returns its number, and
+    /// what leads there.
+    pub(super) fn enter(
+        &mut self,
+        owner: Owner<'_>,
+        ran: Ran,
+        now: Instant,
+        lead_is_down: bool,
+        mut start: impl FnMut(u64, bool) -> H,
+    ) -> Result<(u64, H), Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        let key = Key::from(owner);
+        let number = match self.owners.get(&key) {
+            Some(number) => *number,
+            None => {
+                let number = self.assign(&key, now, lead_is_down, &mut start)?;
+                // sessions come and go; principals stay
+                if key.session.is_some() {
+                    self.warm(now, &mut start);
+                }
+                self.owners.insert(key, number);
+                number
+            }
+        };
+        let Some(entry) = self.entries.get_mut(&number) else {
+            return Err(Refused::Closed);
+        };
+        entry.in_flight += 1;
+        entry.calls += 1;
+        entry.ran = entry.ran.max(ran);
+        entry.used = now;
+        match &entry.place {
+            Place::Open(handle) => Ok((number, handle.clone())),
+            // one that ends has no owner
+            Place::Ending => Err(Refused::UntilOneEnds),
+        }
+    }
+
+    /// Returns the instances that are ending, if the owner has none of its own yet.
+    pub(super) fn ending_before(&self, owner: Owner<'_>) -> Vec<u64> {
+        let is_ending = |entry: &Entry<H>| matches!(entry.place, Place::Ending);
+        if !self.entries.values().any(is_ending) || self.owners.contains_key(&Key::from(owner)) {
+            return Vec::new();
+        }
+        let ending = self.entries.iter().filter(|(_, entry)| is_ending(entry));
+        ending.map(|(number, _)| *number).collect()
+    }
+
+    /// Returns `true` if any of these instances is still there.
+    pub(super) fn has_any_of(&self, numbers: &[u64]) -> bool {
+        numbers
+            .iter()
+            .any(|number| self.entries.contains_key(number))
+    }
+
+    /// Returns the lead, which stays open while a clone of it exists; starts it if it is closed.
+    /// With `share` no owner has it from now on, since it serves calls that all share: one that had
+    /// it gets another instance with its next call.
+    pub(super) fn open_lead(
+        &mut self,
+        share: bool,
+        now: Instant,
+        mut start: impl FnMut(u64, bool) -> H,
+    ) -> Result<H, Refused> {
+        if self.closed {
+            return Err(Refused::Closed);
+        }
+        if self.lead().is_none() {
+            self.start(now, &mut start);
+        }
+        let handle = self.opened_lead().ok_or(Refused::UntilOneEnds)?;
+        if share {
+            self.lead_is_shared = true;
+            let mut entries = self.entries.values_mut();
+            let lead = entries.find(|entry| entry.is_lead);
+            if let Some(owner) = lead.and_then(|lead| lead.owner.take()) {
+                self.owners.remove(&owner);
+            }
+        }
+        Ok(handle)
+    }
+
+    /// Returns the lead if it is open.
+    pub(super) fn opened_lead(&self) -> Option<H> {
+        match &self.lead()?.1.place {
+            Place::Open(handle) => Some(handle.clone()),
+            Place::Ending => None,
+        }
+    }
+
+    /// Takes note that the server keeps state between reads: no instance that ran one is clean.
+    pub(super) fn taint(&mut self) {
+        for entry in self.entries.values_mut().filter(|entry| entry.calls > 0) {
+            entry.ran = Ran::Writes;
+        }
+    }
+
+    /// Takes note that a call has ended, however it did.
+    pub(super) fn leave(&mut self, number: u64, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&number) else {
+            return;
+        };
+        entry.in_flight = entry.in_flight.saturating_sub(1);
+        entry.used = now;
+        if entry.in_flight == 0 && entry.abandoned {
+            self.let_go(number);
+        }
+    }
+
+    /// Takes the instance from a session that has ended. One with calls in flight ends after them.
+    pub(super) fn session_ended(
+        &mut self,
+        principal: &Principal,
+        session: &SessionId,
+        now: Instant,
+    ) {
+        let key = Key {
+            principal: principal.clone(),
+            session: Some(session.clone()),
+        };
+        let Some(number) = self.owners.remove(&key) else {
+            return;
+        };
+        let Some(entry) = self.entries.get_mut(&number) else {
+            return;
+        };
+        entry.owner = None;
+        entry.abandoned = true;
+        entry.used = now;
+        if entry.in_flight == 0 {
+            self.let_go(number);
+        }
+    }
+
+    /// Takes note of how long an instance took to start.
+    pub(super) fn started(&mut self, number: u64, now: Instant) {
+        if let Some(entry) = self.entries.get_mut(&number) {
+            let took = now.saturating_duration_since(entry.since);
+            entry.startup.get_or_insert(took);
+        }
+    }
+
+    /// Takes note of how long the lead took to start.
+    pub(super) fn lead_started(&mut self, now: Instant) {
+        if let Some((number, _)) = self.lead() {
+            self.started(number, now);
+        }
+    }
+
+    /// Forgets the lead, which has ended. It is started again at once if spare instances are kept.
+    pub(super) fn lead_ended(&mut self, now: Instant, mut start: impl FnMut(u64, bool) -> H) {
+        if let Some((number, _)) = self.lead() {
+            self.ended(number);
+        }
+        if self.limits.spare > 0 && !self.closed {
+            self.start(now, &mut start);
+        }
+    }
+
+    /// Forgets an instance that has ended.
+    pub(super) fn ended(&mut self, number: u64) {
+        self.entries.remove(&number);
+        self.owners.retain(|_, owned| *owned != number);
+    }
+
+    /// Ends instances that were not used for long enough, and spare ones beyond the limit or
+    /// without owners to come. The lead stays as the spare one, and while it is down, so that
+    /// attempts to connect go on.
+    pub(super) fn sweep(&mut self, now: Instant, lead_is_down: bool) -> Swept {
+        let mut swept = Swept::default();
+        let is_owned = !self.owners.is_empty();
+        let mut surplus = self.spares().saturating_sub(self.limits.spare);
+        let mut overdue = Vec::new();
+        for (number, entry) in &self.entries {
+            let waits = match (entry.is_fresh(), entry.is_lead) {
+                (true, true) => self.limits.spare > 0 || self.lead_is_shared || lead_is_down,
+                (true, false) if surplus > 0 => {
+                    surplus -= 1;
+                    false
+                }
+                (true, false) => is_owned,
+                (false, _) => false,
+            };
+            if !entry.is_idle() || waits {
+                continue;
+            }
+            match entry.used.checked_add(self.limits.idle) {
+                Some(end) if end <= now => overdue.push(*number),
+                Some(end) => swept.next = Some(swept.next.map_or(end, |next| next.min(end))),
+                // beyond the end of time means never
+                None => {}
+            }
+        }
+        for number in overdue {
+            let Some(entry) = self.entries.get_mut(&number) else {
+                continue;
+            };
+            if let Some(owner) = entry.owner.take() {
+                self.owners.remove(&owner);
+                swept.lost |= !entry.is_clean();
+            }
+            if !(entry.is_lead && self.lead_is_shared) {
+                entry.place = Place::Ending;
+            }
+        }
+        swept
+    }
+
+    /// Returns `true` if the lead serves some owner, or is closed after it did.
+    pub(super) fn lead_is_owned(&self) -> bool {
+        let is_owned = |lead: &Entry<H>| {
+            lead.owner.is_some() || lead.abandoned || matches!(lead.place, Place::Ending)
+        };
+        self.lead().is_none_or(|(_, lead)| is_owned(lead))
+    }
+
+    /// Starts no more instances; returns those to end, all but the lead.
+    pub(super) fn close(&mut self) -> Vec<H> {
+        self.closed = true;
+        let mut open = Vec::new();
+        for entry in self.entries.values_mut().filter(|entry| !entry.is_lead) {
+            if let Place::Open(handle) = &entry.place {
+                open.push(handle.clone());
+                entry.place = Place::Ending;
+            }
+        }
+        open
+    }
+
+    /// Returns `true` if only the lead is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.values().all(|entry| entry.is_lead)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<H>> {
+        self.entries.values()
+    }
+
+    /// Finds an instance for an owner that has none.
+    fn assign(
+        &mut self,
+        key: &Key,
+        now: Instant,
+        lead_is_down: bool,
+        start: &mut impl FnMut(u64, bool) -> H,
+    ) -> Result<u64, Refused> {
+        let fits = |(_, entry): &(&u64, &Entry<H>)| {
+            entry.is_free()
+                && !(entry.is_lead && (lead_is_down || self.lead_is_shared))
+                && match &entry.principal {
+                    None => true,
+                    Some(principal) => {
+                        *principal == key.principal && (entry.is_clean() || self.limits.reuse)
+                    }
+                }
+        };
+        // one that served the principal before comes before one that has served no owner
+        let found = self
+            .entries
+            .iter()
+            .filter(fits)
+            .min_by_key(|(number, entry)| (entry.is_fresh(), !entry.is_lead, **number))
+            .map(|(number, _)| *number);
+        let number = match found {
+            Some(number) => number,
+            None => {
+                self.make_place()?;
+                self.start(now, start)
+            }
+        };
+        if let Some(entry) = self.entries.get_mut(&number) {
+            entry.owner = Some(key.clone());
+            entry.principal = Some(key.principal.clone());
+        }
+        Ok(number)
+    }
+
+    /// Makes sure that one more may be started. What holds nothing that its owner could miss is
+    /// ended for it, the one first that was not used for longest.
+    fn make_place(&mut self) -> Result<(), Refused> {
+        if self.count() < self.limits.max {
+            return Ok(());
+        }
+        let is_ending = |entry: &Entry<H>| matches!(entry.place, Place::Ending);
+        if self.entries.values().any(is_ending) {
+            return Err(Refused::UntilOneEnds);
+        }
+        let can_end = |entry: &Entry<H>| {
+            entry.is_idle()
+                && !entry.abandoned
+                && (entry.owner.is_none() || entry.ran < Ran::Writes)
+                && !(entry.is_lead && self.lead_is_shared)
+        };
+        let idle = self.entries.iter().filter(|(_, entry)| can_end(entry));
+        let oldest = idle
+            .min_by_key(|(_, entry)| entry.used)
+            .map(|(number, _)| *number);
+        let Some(entry) = oldest.and_then(|number| self.entries.get_mut(&number)) else {
+            return Err(Refused::Full);
+        };
+        if let Some(owner) = entry.owner.take() {
+            self.owners.remove(&owner);
+        }
+        entry.place = Place::Ending;
+        Err(Refused::UntilOneEnds)
+    }
+
+    /// Starts what is missing of the spare ones.
+    fn warm(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) {
+        let missing = self.limits.spare.saturating_sub(self.spares());
+        for _ in 0..missing {
+            if self.count() >= self.limits.max {
+                return;
+            }
+            self.start(now, start);
+        }
+    }
+
+    /// Starts the lead if it is closed, else an instance of its own.
+    fn start(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let is_lead = self.lead().is_none();
+        let entry = Entry::new(start(number, is_lead), is_lead, now);
+        self.entries.insert(number, entry);
+        number
+    }
+
+    fn lead(&self) -> Option<(u64, &Entry<H>)> {
+        let mut entries = self.entries.iter();
+        let lead = entries.find(|(_, entry)| entry.is_lead);
+        lead.map(|(number, entry)| (*number, entry))
+    }
+
+    /// Gives an instance without calls to the next session of its principal, or ends it.
+    fn let_go(&mut self, number: u64) {
+        let Some(entry) = self.entries.get_mut(&number) else {
+            return;
+        };
+        entry.abandoned = false;
+        let is_shared = entry.is_lead && self.lead_is_shared;
+        if entry.is_idle() && !(entry.is_clean() || self.limits.reuse || is_shared) {
+            entry.place = Place::Ending;
+        }
+    }
+
+    /// Returns how many instances there are, without a lead that only serves calls that all share.
+    fn count(&self) -> usize {
+        let is_one = |entry: &&Entry<H>| !(entry.is_lead && self.lead_is_shared && entry.is_free());
+        self.entries.values().filter(is_one).count()
+    }
+
+    /// Returns how many instances have served no owner and can be given to one.
+    fn spares(&self) -> usize {
+        let is_one =
+            |entry: &&Entry<H>| entry.is_fresh() && !(entry.is_lead && self.lead_is_shared);
+        self.entries.values().filter(is_one).count()
+    }
+}
+
+#[cfg(test)]
+mod tests;

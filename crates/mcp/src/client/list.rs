@@ -1,0 +1,244 @@
+//! `tools/list`, page by page.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callward_core::{ServerId, ToolDefinition};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::ask::Ask;
+use crate::wire::{Era, ParamHeaders, write};
+
+/// More pages than this are taken for a loop.
+const MAX_PAGES: usize = 1000;
+/// No list of tools is longer than this, in bytes, all pages of it.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// No more tools of one list that cannot be used are kept, to say why: a list may have millions.
+const MAX_FAULTY: usize = 1000;
+
+/// No more tools than this are read: one more than are offered, so that it is seen that there are
+/// more.
+const MAX_TOOLS: usize = 10_001;
+
+/// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    elements: Vec<Bytes>,
+    cursors: HashSet<String>,
+    pages: usize,
+    bytes: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+impl Pages {
+    /// Returns the first request.
+    pub(super) fn first() -> Ask<'static> {
+        Ask::new("tools/list", "{}")
+    }
+
+    /// Takes a page; returns the request for the next one, nothing after the last.
+    ///
+    /// A cursor means nothing to us, and an empty one is as good as any: only a missing one ends.
+    pub(super) fn take(&mut self, page: &[u8]) -> Result<Option<Ask<'static>>, String> {
+        self.bytes = self.bytes.saturating_add(page.len());
+        if self.bytes > MAX_BYTES {
+            return Err(format!(
+                "its list of tools is longer than {MAX_BYTES} bytes"
+            ));
+        }
+        let page: Page<'_> = serde_json::from_slice(page)
+            .map_err(|error| format!("its list of tools cannot be read: {error}"))?;
+        self.pages += 1;
+        // copied one by one, so that a kept definition does not keep the whole page
+        self.elements.extend(
+            page.tools
+                .iter()
+                .take(MAX_TOOLS - self.elements.len())
+                .map(|tool| Bytes::copy_from_slice(tool.get().as_bytes())),
+        );
+        let Some(cursor) = page.next_cursor.filter(|_| self.elements.len() < MAX_TOOLS) else {
+            return Ok(None);
+        };
+        if self.pages >= MAX_PAGES {
+            return Err(format!("its list of tools has more than {MAX_PAGES} pages"));
+        }
+        let mut params = b"{\"cursor\":".to_vec();
+        write::string(&mut params, &cursor);
+        params.push(b'}');
+        if !self.cursors.insert(cursor) {
+            return Err("its list of tools goes in a circle: a cursor came twice".to_owned());
+        }
+        Ok(Some(Ask::new("tools/list", params)))
+    }
+
+    /// Gives up the elements as they came.
+    pub(super) fn into_elements(self) -> Vec<Bytes> {
+        self.elements
+    }
+
+    /// Reads the definitions. One that cannot be used has a [fault](ToolDefinition::fault), and
+    /// hides no other.
+    ///
+    /// With `mirrored`, arguments are mirrored into headers: then a tool that marks
+    /// them in a way the protocol forbids may not be used either.
+    pub(super) fn finish(self, server: &ServerId, mirrored: bool) -> Listing {
+        let mut listing = Listing::default();
+        let mut faulty = 0_usize;
+        for (at, raw) in self.elements.into_iter().enumerate() {
+            let mut definition = ToolDefinition::from_list(raw, at + 1);
+            if mirrored && let Some(schema) = definition.input_schema() {
+                match ParamHeaders::from_schema(schema.get()) {
+                    Ok(headers) => {
+                        let name = definition.name().as_str().to_owned();
+                        listing.headers.insert(name, Arc::new(headers));
+                    }
+                    Err(error) => definition = definition.with_fault(&error.to_string()),
+                }
+            }
+            faulty += usize::from(definition.fault().is_some());
+            if definition.fault().is_none() || faulty <= MAX_FAULTY {
+                listing.tools.push(definition);
+            }
+        }
+        if let Some(more @ 1..) = faulty.checked_sub(MAX_FAULTY) {
+            tracing::warn!(%server, more, "listed tools are left out, beside those that are named");
+        }
+        listing
+    }
+}
+
+/// A whole listing.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) tools: Vec<ToolDefinition>,
+    /// Which arguments to mirror, by tool.
+    pub(super) headers: HashMap<String, Arc<ParamHeaders>>,
+}
+
+/// Returns `true` if requests of this era mirror arguments. Only HTTP asks.
+pub(super) fn mirrors(era: Era) -> bool {
+    era == Era::Modern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ask::Style;
+    use crate::client::carried::Carried;
+
+    fn names(listing: &Listing) -> Vec<&str> {
+        listing
+            .tools
+            .iter()
+            .map(|tool| tool.name().as_str())
+            .collect()
+    }
+
+    #[test]
+    fn no_more_is_read_than_is_offered_and_one() {
+        let page = format!(r#"{{"tools":[{}1],"nextCursor":"a"}}"#, "1,".repeat(5999));
+        let mut pages = Pages::default();
+        assert!(pages.take(page.as_bytes()).unwrap().is_some());
+        assert!(pages.take(page.as_bytes()).unwrap().is_none());
+        assert_eq!(pages.into_elements().len(), 10_001);
+    }
+
+    #[test]
+    fn an_empty_cursor_is_a_cursor_and_a_missing_one_the_end() {
+        let mut pages = Pages::default();
+        let next = pages
+            .take(br#"{"tools":[{"name":"a"}],"nextCursor":""}"#)
+            .unwrap()
+            .unwrap();
+        let asked =
+            String::from_utf8(next.to_message(1, Style::default(), &Carried::default())).unwrap();
+        assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
+        assert!(
+            pages
+                .take(br#"{"tools":[{"name":"b"}],"nextCursor":null}"#)
+                .unwrap()
+                .is_none()
+        );
+        let listing = pages.finish(&ServerId::new("s").unwrap(), false);
+        assert_eq!(names(&listing), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_circle_and_an_endless_list_are_errors() {
+        let mut pages = Pages::default();
+        let page = br#"{"tools":[],"nextCursor":"x"}"#;
+        assert!(pages.take(page).is_ok());
+        assert!(pages.take(page).unwrap_err().contains("circle"));
+        let mut pages = Pages::default();
+        let mut last = Ok(None);
+        for number in 0..=MAX_PAGES {
+            last = pages
+                .take(format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#).as_bytes())
+                .map(|ask| ask.map(|_| ()));
+            if last.is_err() {
+                break;
+            }
+        }
+        assert!(last.unwrap_err().contains("1000"));
+    }
+
+    #[test]
+    fn a_list_may_not_grow_without_bound_page_by_page() {
+        let mut pages = Pages::default();
+        let capacity = " ".repeat(MAX_BYTES / 4);
+        let mut take = |number: usize| {
+            let page = format!(r#"{{"tools":[{capacity}],"nextCursor":"{number}"}}"#);
+            pages.take(page.as_bytes()).map(|ask| ask.is_some())
+        };
+        for number in 0..3 {
+            assert_eq!(take(number), Ok(true));
+        }
+        assert!(take(3).unwrap_err().contains("bytes"));
+    }
+
+    /// Reads a list of one page.
+    fn listed(tools: &str, mirrored: bool) -> Listing {
+        let mut pages = Pages::default();
+        let page = format!(r#"{{"tools":[{tools}]}}"#);
+        assert!(pages.take(page.as_bytes()).unwrap().is_none());
+        pages.finish(&ServerId::new("s").unwrap(), mirrored)
+    }
+
+    fn faults(listing: &Listing) -> Vec<Option<&str>> {
+        listing.tools.iter().map(ToolDefinition::fault).collect()
+    }
+
+    #[test]
+    fn a_broken_definition_hides_no_other_and_the_rest_keep_their_bytes() {
+        let odd = r#"{ "name":"b", "inputSchema":{"type":"object"} , "x-vendor": 1e2 }"#;
+        let bad = r#"{"name":"c","inputSchema":{"type":"object","properties":{"n":
+            {"type":"number","x-mcp-header":"N"}}}}"#;
+        let page = format!(r#"{{"name":7}},{odd},{bad},3"#);
+        let listing = listed(&page, true);
+        assert_eq!(names(&listing), ["#1", "b", "c", "#4"]);
+        assert_eq!(&listing.tools[1].raw()[..], odd.as_bytes());
+        let is_usable = |listing: &Listing| faults(listing).iter().map(Option::is_none).collect();
+        let usable: Vec<bool> = is_usable(&listing);
+        assert_eq!(usable, [false, true, false, false]);
+        let usable: Vec<bool> = is_usable(&listed(&page, false));
+        assert_eq!(usable, [false, true, true, false], "nothing is mirrored");
+    }
+
+    #[test]
+    fn of_many_broken_definitions_a_thousand_are_kept_and_all_others() {
+        let good = r#"{"name":"a","inputSchema":{}}"#;
+        let listing = listed(&format!("{}{good}", "0,".repeat(5000)), false);
+        assert_eq!(listing.tools.len(), MAX_FAULTY + 1);
+        assert_eq!(names(&listing)[MAX_FAULTY], "a");
+    }
+}

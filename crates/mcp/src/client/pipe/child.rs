@@ -1,0 +1,252 @@
+//! A server run as a child process.
+
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use callward_core::ServerId;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::stderr::LastLines;
+use super::supervised::{SUPERVISOR_WAIT, Supervisor, not_started_as, was_not_started};
+use crate::client::shared::Loss;
+use crate::client::target::CommandSpec;
+
+/// How long the exit status may take once the output has ended, and then the last words.
+const STATUS_WAIT: Duration = Duration::from_millis(250);
+
+/// What a child finds in its environment by default: what programs need to find their
+/// files and their way to the network, and no secrets.
+const SAFE_ENVIRONMENT: [&str; 26] = [
+    "APPDATA",
+    "COMSPEC",
+    "HOME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LANG",
+    "LC_ALL",
+    "LOCALAPPDATA",
+    "LOGNAME",
+    "NO_PROXY",
+    "PATH",
+    "PATHEXT",
+    "PROGRAMFILES",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "USERPROFILE",
+];
+
+/// A running child. Dropped, it is ended, with everything it started.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    group: Group,
+    /// Whether the child is a supervisor, which has started the server.
+    supervised: bool,
+    /// Whether the supervisor said that it could not start the server.
+    not_started: bool,
+    said: LastLines,
+    program: String,
+}
+
+impl Process {
+    pub(super) fn spawn(
+        id: &ServerId,
+        spec: &CommandSpec,
+        supervisor: Option<&Supervisor>,
+    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut command = match supervisor {
+            Some(supervisor) => supervisor.command(spec),
+            None => Command::new(&spec.program),
+        };
+        command
+            .args(&spec.args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // a supervisor is asked instead: killed, it could end nothing any more
+            .kill_on_drop(supervisor.is_none());
+        if !spec.whole_environment {
+            command.env_clear();
+            command.envs(
+                SAFE_ENVIRONMENT
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            );
+        }
+        command.envs(&spec.env);
+        // a group of its own: what npx or uvx start can be ended too, and Ctrl-C does not reach it
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let group = Group::of(&child);
+        let said = LastLines::follow(id.clone(), child.stderr.take(), spec);
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(stdin), Some(stdout)) => {
+                let program = spec.program.to_string_lossy().into_owned();
+                let process = Self {
+                    child,
+                    group,
+                    supervised: supervisor.is_some(),
+                    not_started: false,
+                    said,
+                    program,
+                };
+                Ok((process, stdin, stdout))
+            }
+            _ => Err(io::Error::other("the child has no pipes")),
+        }
+    }
+
+    /// Returns the number that the system knows the child by, while it runs.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Returns `true` if the [epitaph](Self::epitaph) showed that the server was not started.
+    pub(super) const fn was_not_started(&self) -> bool {
+        self.not_started
+    }
+
+    /// Returns why the output, named by `reason`, has ended: how the child exited, and, for
+    /// operators, what it last said.
+    pub(super) async fn epitaph(&mut self, reason: &str) -> Loss {
+        let ended = tokio::time::timeout(STATUS_WAIT, self.child.wait()).await;
+        // what it said last is still on its way; what it has started may keep the pipe open
+        self.said.settle(STATUS_WAIT).await;
+        let program = &self.program;
+        let how = match ended {
+            Ok(Ok(status)) => {
+                if let Some(detail) = self.said.last()
+                    && self.supervised
+                    && was_not_started(program, status, &detail)
+                {
+                    self.not_started = true;
+                    // the server itself may have ended so, and its words are no client's business
+                    let reason = format!("{} ({status})", not_started_as(program));
+                    return Loss { reason, detail };
+                }
+                format!("{program} ended ({status})")
+            }
+            Ok(Err(error)) => format!("{program} cannot be waited for: {error}"),
+            Err(_) => format!("{program} still runs; it is ended and started again"),
+        };
+        let reason = format!("{reason}: {how}");
+        let detail = match self.said.joined() {
+            Some(said) => format!("{reason}; it last said: {said}"),
+            None => reason.clone(),
+        };
+        Loss { reason, detail }
+    }
+
+    /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
+    pub(super) async fn end(mut self, grace: Duration) {
+        if self.has_ended(grace).await {
+            return;
+        }
+        self.terminate();
+        if self.has_ended(grace).await {
+            return;
+        }
+        if self.supervised {
+            // the second one kills
+            self.terminate();
+            if self.has_ended(SUPERVISOR_WAIT).await {
+                return;
+            }
+        }
+        self.group.kill();
+        // cannot fail but by a child that is gone already
+        let _ = self.child.kill().await;
+    }
+
+    async fn has_ended(&mut self, within: Duration) -> bool {
+        let ended = tokio::time::timeout(within, self.child.wait());
+        ended.await.is_ok()
+    }
+
+    fn terminate(&self) {
+        match self.supervised {
+            true => self.group.terminate_leader(),
+            false => self.group.terminate(),
+        }
+    }
+}
+
+impl Drop for Process {
+    /// Kills what the child has left behind in its group. Its number is not given to others while
+    /// the group has members, and without any there is no process to signal.
+    fn drop(&mut self) {
+        let runs = self.child.id().is_some();
+        if runs && self.supervised {
+            // it ends all in its own time: nothing waits for it any more
+            self.group.terminate_leader();
+        } else {
+            self.group.kill();
+        }
+    }
+}
+
+/// The process group of a child.
+#[derive(Debug)]
+struct Group {
+    #[cfg(unix)]
+    leader: Option<rustix::process::Pid>,
+}
+
+#[cfg(unix)]
+impl Group {
+    fn of(child: &Child) -> Self {
+        let leader = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw);
+        Self { leader }
+    }
+
+    fn terminate(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// Only for a child that was not waited for yet.
+    fn terminate_leader(&self) {
+        if let Some(leader) = self.leader {
+            // fails only if it has just ended
+            let _ = rustix::process::kill_process(leader, rustix::process::Signal::TERM);
+        }
+    }
+
+    fn kill(&self) {
+        self.signal(rustix::process::Signal::KILL);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        if let Some(leader) = self.leader {
+            // fails only if no process of the group is left
+            let _ = rustix::process::kill_process_group(leader, signal);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Group {
+    fn of(_: &Child) -> Self {
+        Self {}
+    }
+
+    fn terminate(&self) {}
+
+    fn terminate_leader(&self) {}
+
+    fn kill(&self) {}
+}

@@ -1,0 +1,344 @@
+//! One connection: a task that writes, a task that reads, and the requests between them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use callward_core::{Outbound, Transport};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::batch::{Batch, Line};
+use super::waiters::{Answer, Waiters};
+use crate::client::answer::RequestError;
+use crate::client::ask::{self, Ask, Style};
+use crate::client::peer::reply;
+use crate::client::shared::Shared;
+use crate::wire::{
+    LineError, LineReader, Message, RequestId, RpcError, Skipped, code, flatten, write,
+};
+
+/// How many lines are looked at for one write.
+const BATCH_LINES: usize = 64;
+
+/// How many bytes may wait for a server that does not read. A call beyond that is not sent.
+const MAX_WAITING: usize = 64 * 1024 * 1024;
+
+/// How many bytes may wait where something is said beside calls: a server decides how often it
+/// wants a reply. What comes beyond that is dropped.
+const MAX_WAITING_BESIDE: usize = 1024 * 1024;
+
+/// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
+#[derive(Debug)]
+pub(super) struct Connection {
+    waiters: Mutex<Waiters>,
+    outgoing: mpsc::UnboundedSender<Line>,
+    /// How many bytes are in `outgoing`.
+    waiting: AtomicUsize,
+    next_id: AtomicU64,
+    /// Whether anything was read since the flag was last lowered.
+    heard: AtomicBool,
+    /// Whether a line was read that is not a message.
+    saw_other_line: AtomicBool,
+    closed: CancellationToken,
+    /// Fires when nothing more is written, and what was is known.
+    written: CancellationToken,
+    reason: Mutex<Option<String>>,
+}
+
+impl Connection {
+    /// Starts the two tasks. They end with the connection.
+    pub(super) fn open<R, W>(shared: &Arc<Shared>, reader: R, writer: W) -> Arc<Self>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (outgoing, lines) = mpsc::unbounded_channel();
+        let connection = Arc::new(Self {
+            waiters: Mutex::default(),
+            outgoing,
+            waiting: AtomicUsize::new(0),
+            next_id: AtomicU64::new(1),
+            heard: AtomicBool::new(false),
+            saw_other_line: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+            written: CancellationToken::new(),
+            reason: Mutex::new(None),
+        });
+        tokio::spawn({
+            let connection = connection.clone();
+            async move {
+                // fires even if the writer panics, so that those who wait are notified
+                let _written = connection.written.clone().drop_guard();
+                let mut batch = Batch::default();
+                // dropping the writer closes the server's input: its sign to end
+                connection
+                    .closed
+                    .run_until_cancelled(connection.write_lines(&mut batch, writer, lines))
+                    .await;
+                let mut waiters = connection.waiters.lock();
+                for (id, written) in batch.unfinished() {
+                    waiters.fell_short(id, written);
+                }
+            }
+        });
+        tokio::spawn({
+            let connection = connection.clone();
+            let lines = LineReader::new(reader, shared.options.max_message);
+            let shared = shared.clone();
+            async move {
+                let closed = connection.closed.clone();
+                closed
+                    .run_until_cancelled(connection.read_lines(&shared, lines))
+                    .await;
+            }
+        });
+        connection
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future cancels the request.
+    pub(super) async fn request(&self, ask: &Ask<'_>, style: Style<'_>) -> Answer {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let mut outbound = Outbound::new(Transport::Pipe, id);
+        outbound.protocol_version = style.version;
+        let bytes = ask.to_message(id, style, &ask.carried(&outbound));
+        if !self.has_space(bytes.len(), MAX_WAITING) {
+            return Err(RequestError::not_sent(format!(
+                "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
+            )));
+        }
+        let receiver = self.waiters.lock().add(id, ask.progress().cloned());
+        let Some(receiver) = receiver else {
+            return Err(RequestError::not_sent("the connection is closing"));
+        };
+        let _in_flight = InFlight {
+            connection: self,
+            id,
+            cancellable: ask.is_cancellable(),
+        };
+        self.send(Some(id), bytes);
+        // the sender goes without a word only if the whole connection is dropped unclosed
+        receiver
+            .await
+            .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(&self, method: &str) {
+        self.say(write::notification(method, None));
+    }
+
+    /// Fires when the connection has ended or has to.
+    pub(super) fn closed(&self) -> &CancellationToken {
+        &self.closed
+    }
+
+    /// Ends the connection. The first reason stays; those who wait are notified by [`fail_all`].
+    ///
+    /// [`fail_all`]: Self::fail_all
+    pub(super) fn close(&self, reason: impl Into<String>) {
+        self.waiters.lock().close();
+        self.reason.lock().get_or_insert_with(|| reason.into());
+        self.closed.cancel();
+    }
+
+    /// Returns why the connection ended.
+    pub(super) fn reason(&self) -> String {
+        self.reason.lock().clone().unwrap_or_default()
+    }
+
+    /// Fails all requests in flight, for this reason. Only for a connection that was closed.
+    ///
+    /// Waits for the writer first: it alone knows how far it got.
+    pub(super) async fn fail_all(&self, reason: &str) {
+        self.written.cancelled().await;
+        self.waiters.lock().fail_all(reason);
+    }
+
+    /// Returns `true` if anything was read since the last time it was asked.
+    pub(super) fn was_heard(&self) -> bool {
+        self.heard.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns `true` if this much may wait too. A single message always may.
+    fn has_space(&self, more: usize, most: usize) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        waiting == 0 || waiting.saturating_add(more) <= most
+    }
+
+    /// Says something beside requests, unless too much waits already.
+    fn say(&self, bytes: Vec<u8>) {
+        if self.has_space(bytes.len(), MAX_WAITING_BESIDE) {
+            self.send(None, bytes);
+        }
+    }
+
+    fn send(&self, request: Option<u64>, mut bytes: Vec<u8>) {
+        flatten(&mut bytes);
+        bytes.push(b'\n');
+        self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
+        // fails only if the writer has ended, and then all that wait are about to fail
+        let _ = self.outgoing.send(Line { request, bytes });
+    }
+
+    async fn write_lines<W: AsyncWrite + Unpin>(
+        &self,
+        batch: &mut Batch,
+        mut writer: W,
+        mut lines: mpsc::UnboundedReceiver<Line>,
+    ) {
+        let mut waiting = Vec::with_capacity(BATCH_LINES);
+        while lines.recv_many(&mut waiting, BATCH_LINES).await > 0 {
+            let mut due = waiting.drain(..).peekable();
+            while due.peek().is_some() {
+                batch.clear();
+                {
+                    let mut waiters = self.waiters.lock();
+                    for line in due.by_ref() {
+                        self.waiting.fetch_sub(line.bytes.len(), Ordering::Relaxed);
+                        // marked before the write: an answer may overtake the writer's next step
+                        if line.request.is_none_or(|id| waiters.start(id)) {
+                            batch.push(line);
+                        }
+                        if batch.is_full() {
+                            break;
+                        }
+                    }
+                }
+                if let Err(error) = batch.write_to(&mut writer).await {
+                    self.close(format!("writing to the server failed: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn read_lines<R: AsyncRead + Unpin>(&self, shared: &Shared, mut lines: LineReader<R>) {
+        let reason = loop {
+            // a server that always has more must not keep a thread to itself
+            tokio::task::coop::consume_budget().await;
+            match lines.next().await {
+                Ok(Some(line)) => {
+                    self.heard.store(true, Ordering::Relaxed);
+                    self.receive(shared, &line);
+                }
+                Ok(None) => break "the server closed its output".to_owned(),
+                Err(LineError::TooLong { limit, skipped }) => {
+                    self.heard.store(true, Ordering::Relaxed);
+                    self.skip(shared, limit, skipped);
+                }
+                Err(error @ LineError::Io(_)) => break error.to_string(),
+            }
+        };
+        self.close(reason);
+    }
+
+    fn receive(&self, shared: &Shared, line: &Bytes) {
+        match Message::parse(line) {
+            Ok(Message::Response {
+                id: Some(id),
+                outcome,
+            }) => self.answer(shared, &id, outcome.map_err(RequestError::Refused)),
+            Ok(Message::Response { id: None, outcome }) => {
+                if let Err(error) = outcome {
+                    tracing::warn!(server = %shared.id, %error, "an error about no request");
+                }
+            }
+            Ok(Message::Request { id, method, .. }) => {
+                let reply = reply(&id, &method);
+                self.say(reply);
+            }
+            Ok(Message::Notification { method, params }) => {
+                self.notified(shared, &method, params.as_ref());
+            }
+            Err(error) => match error.id() {
+                Some(id) => self.answer(shared, id, Err(RequestError::unreadable(&error))),
+                None => self.skip_other_line(shared, &error),
+            },
+        }
+    }
+
+    /// Logs a line that is not a message, or an answer under an id that no request ever has: some
+    /// servers print to the wrong stream. The first one of a connection is a warning, as it may
+    /// have been the answer to a call.
+    fn skip_other_line(&self, shared: &Shared, error: &dyn fmt::Display) {
+        let server = &shared.id;
+        match self.saw_other_line.swap(true, Ordering::Relaxed) {
+            false => tracing::warn!(
+                %server,
+                %error,
+                "the server wrote a line that is not a message; it is skipped, and more are logged as debug"
+            ),
+            true => tracing::debug!(%server, %error, "a line that is not a message"),
+        }
+    }
+
+    /// Fails the call whose answer was too long. A call whose answer cannot be distinguished from
+    /// others has its timeout.
+    fn skip(&self, shared: &Shared, limit: usize, skipped: Skipped) {
+        let Skipped { id, has_method, .. } = skipped;
+        tracing::warn!(
+            server = %shared.id,
+            limit,
+            id = id.as_ref().map(tracing::field::display),
+            "a message is longer than `max_message` and was skipped"
+        );
+        match id {
+            Some(id) if has_method => {
+                let text = format!("the request is longer than {limit} bytes");
+                let error = RpcError::new(code::INVALID_REQUEST, text);
+                self.say(write::error(Some(&id), &error));
+            }
+            Some(id) => self.answer(shared, &id, Err(RequestError::too_large(limit))),
+            None => {}
+        }
+    }
+
+    fn answer(&self, shared: &Shared, id: &RequestId, answer: Answer) {
+        let found = id
+            .as_u64()
+            .is_some_and(|id| self.waiters.lock().answer(id, answer));
+        if id.as_u64().is_none() {
+            // the server chose it: it may be of any length
+            let id: String = id.to_raw().chars().take(64).collect();
+            let error = format_args!("an answer with the id {id}, which is not a whole number");
+            self.skip_other_line(shared, &error);
+        } else if !found {
+            tracing::debug!(server = %shared.id, %id, "an answer without a request");
+        }
+    }
+
+    fn notified(&self, shared: &Shared, method: &str, params: Option<&Bytes>) {
+        match method {
+            "notifications/tools/list_changed" => shared.tools_changed(),
+            "notifications/progress" => {
+                let Some(params) = params else { return };
+                let sink = ask::progress_id(params).and_then(|id| self.waiters.lock().progress(id));
+                if let Some(sink) = sink {
+                    sink.report(params); // outside of the lock: it is not our code
+                }
+            }
+            _ => tracing::trace!(server = %shared.id, method, "a notification of no concern"),
+        }
+    }
+}
+
+/// Takes a request out when no caller waits for it any more, and tells the server if it may know of
+/// it.
+struct InFlight<'a> {
+    connection: &'a Connection,
+    id: u64,
+    cancellable: bool,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        let is_known = self.connection.waiters.lock().forget(self.id);
+        if is_known && self.cancellable {
+            self.connection.say(ask::cancelled(self.id));
+        }
+    }
+}

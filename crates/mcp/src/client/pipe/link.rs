@@ -1,0 +1,153 @@
+//! What calls see of a pipe: the connection of the moment, or why there is none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use callward_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolError};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::Connection;
+use super::supervisor;
+use super::waiters::Answer;
+use crate::client::answer::RequestError;
+use crate::client::ask::{Ask, Style};
+use crate::client::shared::{Shared, UpstreamStatus};
+use crate::client::target::{CommandSpec, Io};
+
+/// What is on the other end.
+#[derive(Debug)]
+pub(in crate::client) enum End {
+    Command(CommandSpec),
+    Io(Io),
+}
+
+/// What earlier connections showed of the server's era.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KnownEra {
+    Unknown,
+    Modern,
+    Legacy,
+    /// It exited on the probe: initialize it the legacy way next time.
+    DiedOfProbe,
+}
+
+/// A connection that is up.
+#[derive(Debug, Clone)]
+pub(super) struct Live {
+    pub(super) connection: Arc<Connection>,
+    /// What each request carries in `_meta`; nothing for legacy servers.
+    pub(super) context: Option<Arc<[u8]>>,
+    /// Whether calls carry their idempotency keys.
+    pub(super) keys: bool,
+    /// The revision the server speaks.
+    pub(super) version: Option<&'static str>,
+}
+
+impl Live {
+    pub(super) async fn request(&self, ask: &Ask<'_>) -> Answer {
+        let style = Style {
+            context: self.context.as_deref(),
+            keys: self.keys,
+            version: self.version,
+        };
+        self.connection.request(ask, style).await
+    }
+}
+
+/// The connection of the moment. The supervisor sets it; calls take it.
+#[derive(Debug)]
+pub(in crate::client) struct PipeLink {
+    shared: Arc<Shared>,
+    state: watch::Sender<LinkState>,
+}
+
+/// Whether there is a connection.
+#[derive(Debug, Clone)]
+pub(super) enum LinkState {
+    /// There was none yet, or none since the last one was closed as not needed.
+    Connecting,
+    Live(Live),
+    /// The last one ended then.
+    Lost(Instant),
+}
+
+impl PipeLink {
+    /// Starts the supervisor, which connects for as long as `stop` does not fire.
+    pub(in crate::client) fn start(
+        shared: &Arc<Shared>,
+        end: End,
+        stop: &CancellationToken,
+    ) -> Arc<Self> {
+        let link = Arc::new(Self {
+            shared: shared.clone(),
+            state: watch::Sender::new(LinkState::Connecting),
+        });
+        tokio::spawn(supervisor::run(
+            shared.clone(),
+            link.clone(),
+            end,
+            stop.clone(),
+        ));
+        link
+    }
+
+    pub(in crate::client) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
+        let state = self.state.borrow().clone();
+        match state {
+            LinkState::Live(live) => live.request(ask).await,
+            LinkState::Connecting => Err(RequestError::Failed(self.no_connection())),
+            LinkState::Lost(at) => {
+                let error = self.no_connection();
+                let until = at + SOON;
+                if until <= Instant::now() {
+                    return Err(RequestError::Failed(error));
+                }
+                let state = self.state.subscribe();
+                let soon = Reopening::new(Return { state, until });
+                Err(RequestError::Failed(error.with_reopening(soon)))
+            }
+        }
+    }
+
+    pub(super) fn set(&self, state: LinkState) {
+        self.state.send_replace(state);
+    }
+
+    fn no_connection(&self) -> ToolError {
+        let message = match &*self.shared.status().borrow() {
+            UpstreamStatus::Connecting | UpstreamStatus::Up | UpstreamStatus::Idle => {
+                "the server is not connected yet: wait for it to be ready".to_owned()
+            }
+            UpstreamStatus::Down(reason) => format!(
+                "the server is down ({reason}); it is being started again: call again later, and \
+                 check its command if this stays"
+            ),
+            UpstreamStatus::Closed => "the server was shut down".to_owned(),
+        };
+        ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message)
+    }
+}
+
+/// How long after its loss a server is expected back: a restart usually takes less, and no call
+/// should wait long for one that does not start at all.
+const SOON: Duration = Duration::from_secs(5);
+
+/// The return of a server, or the end of the time in which it is expected.
+struct Return {
+    state: watch::Receiver<LinkState>,
+    until: Instant,
+}
+
+impl Reopens for Return {
+    fn reopened(&self) -> BoxFuture<'static, ()> {
+        let (mut state, until) = (self.state.clone(), self.until);
+        Box::pin(async move {
+            let back = state.wait_for(|state| matches!(state, LinkState::Live(_)));
+            // back or not, it is asked again
+            let _ = timeout_at(until, back).await;
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! The greeting on a fresh connection.
+
+use std::sync::Arc;
+
+use super::connection::Connection;
+use super::link::KnownEra;
+use crate::client::answer::RequestError;
+use crate::client::ask::{Style, modern_context};
+use crate::client::builder::EraChoice;
+use crate::client::handshake::{self, Probe};
+use crate::client::info::ServerInfo;
+use crate::client::shared::Shared;
+use crate::wire::Era;
+
+/// Greets the server in whichever era it understands.
+///
+/// `known` is what an earlier connection to the same program showed: the era belongs to the server,
+/// so a legacy one is not probed again.
+pub(super) async fn greet(
+    connection: &Arc<Connection>,
+    shared: &Shared,
+    known: KnownEra,
+) -> Result<ServerInfo, RequestError> {
+    let choice = shared.options.era;
+    if choice == EraChoice::Legacy
+        || (choice == EraChoice::Auto && known != KnownEra::Unknown && known != KnownEra::Modern)
+    {
+        return initialize(connection, shared).await;
+    }
+    let context = modern_context(&shared.options.client_info);
+    let style = Style {
+        context: Some(&context),
+        keys: false,
+        version: None,
+    };
+    let ask = handshake::discover();
+    let mut discovery = std::pin::pin!(connection.request(&ask, style));
+    if choice == EraChoice::Modern {
+        return match handshake::judge(discovery.await) {
+            Probe::Modern(info) => Ok(info),
+            Probe::Legacy => Err(RequestError::protocol(
+                "the server speaks only legacy revisions, and the era is set to modern",
+            )),
+            Probe::Failed(error) => Err(error),
+        };
+    }
+    let silence = tokio::time::sleep(shared.options.probe_timeout);
+    tokio::select! {
+        answer = &mut discovery => match handshake::judge(answer) {
+            Probe::Modern(info) => return Ok(info),
+            Probe::Legacy => return initialize(connection, shared).await,
+            Probe::Failed(error) => return Err(error),
+        },
+        () = silence => {}
+    }
+    // Silence means legacy, or a program that is still starting: whichever answers first decides.
+    let mut greeting = std::pin::pin!(initialize(connection, shared));
+    tokio::select! {
+        biased;
+        answer = &mut discovery => match handshake::judge(answer) {
+            Probe::Modern(info) => Ok(info),
+            Probe::Legacy => greeting.await,
+            Probe::Failed(error) => Err(error),
+        },
+        greeted = &mut greeting => greeted,
+    }
+}
+
+async fn initialize(
+    connection: &Arc<Connection>,
+    shared: &Shared,
+) -> Result<ServerInfo, RequestError> {
+    let ask = handshake::initialize(&shared.options.client_info);
+    let result = connection.request(&ask, Style::default()).await?;
+    let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
+    if info.era == Era::Modern {
+        // it answered `initialize` with a revision that has none: take it at its word
+        return Ok(info);
+    }
+    connection.notify("notifications/initialized");
+    Ok(info)
+}

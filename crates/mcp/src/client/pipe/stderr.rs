@@ -1,0 +1,124 @@
+//! What a child writes to standard error: for the log and for operators, without its secrets.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::ServerId;
+use callward_core::redact::{self, Lines};
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::ChildStderr;
+use tokio::task::JoinHandle;
+
+use crate::client::target::CommandSpec;
+
+/// How many of the last lines are kept.
+const TAIL_LINES: usize = 5;
+/// Longer lines are cut.
+const LINE_BYTES: u64 = 4096;
+
+/// The last lines of a child's standard error.
+#[derive(Debug)]
+pub(super) struct LastLines {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    forwarding: Option<JoinHandle<()>>,
+}
+
+impl LastLines {
+    /// Reads until the pipe ends.
+    pub(super) fn follow(id: ServerId, stderr: Option<ChildStderr>, spec: &CommandSpec) -> Self {
+        let lines = Arc::default();
+        let known = known_secrets(spec);
+        let forward = |stderr| tokio::spawn(forward(id, stderr, known, Arc::clone(&lines)));
+        Self {
+            forwarding: stderr.map(forward),
+            lines,
+        }
+    }
+
+    /// Waits until the pipe has ended, up to this timeout.
+    pub(super) async fn settle(&mut self, within: Duration) {
+        if let Some(forwarding) = &mut self.forwarding
+            && tokio::time::timeout(within, forwarding).await.is_ok()
+        {
+            self.forwarding = None;
+        }
+    }
+
+    /// Returns the last one.
+    pub(super) fn last(&self) -> Option<String> {
+        self.lines.lock().back().cloned()
+    }
+
+    /// Returns all of them as one text; nothing if there are none.
+    pub(super) fn joined(&self) -> Option<String> {
+        let lines = self.lines.lock();
+        let joined = Vec::from_iter(lines.iter().map(String::as_str)).join(" | ");
+        (!joined.is_empty()).then_some(joined)
+    }
+}
+
+/// Knows what the child was given that is secret, or may be.
+fn known_secrets(spec: &CommandSpec) -> Lines {
+    let args = spec.args.iter().map(|arg| arg.to_string_lossy());
+    let given = spec.env.values().cloned();
+    let inherited = spec.whole_environment.then(std::env::vars_os);
+    let inherited = inherited.into_iter().flatten();
+    // of what it inherits most is not a secret, and useful in a message: paths, languages, names
+    let inherited = inherited.filter(|(name, _)| redact::is_secret_name(&name.to_string_lossy()));
+    let values = given.chain(inherited.map(|(_, value)| value));
+    let values = values.map(|value| value.to_string_lossy().into_owned());
+    Lines::new(values.chain(redact::secrets_of_command(args)))
+}
+
+async fn forward(
+    id: ServerId,
+    stderr: ChildStderr,
+    known: Lines,
+    lines: Arc<Mutex<VecDeque<String>>>,
+) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut start = (&mut reader).take(LINE_BYTES);
+        match start.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let is_cut = line.len() as u64 == LINE_BYTES && !line.ends_with(b"\n");
+        let text = String::from_utf8_lossy(&line);
+        let text = match is_cut {
+            // in the next piece a secret could not be distinguished from its end
+            true => known.redact_start(&text),
+            false => known.redact(text.trim_end()),
+        };
+        if is_cut && skip_line(&mut reader).await.is_err() {
+            return;
+        }
+        if text.is_empty() {
+            continue;
+        }
+        tracing::debug!(server = %id, "stderr: {text}");
+        let mut lines = lines.lock();
+        if lines.len() == TAIL_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(text);
+    }
+}
+
+/// Reads to the end of a line, and keeps none of it.
+async fn skip_line(reader: &mut BufReader<ChildStderr>) -> std::io::Result<()> {
+    loop {
+        let some = reader.fill_buf().await?;
+        let end = some.iter().position(|byte| *byte == b'\n');
+        let read = end.map_or(some.len(), |end| end + 1);
+        let is_over = end.is_some() || read == 0;
+        reader.consume(read);
+        if is_over {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! How a server is started behind a process that ends it with everything it started.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::client::target::CommandSpec;
+
+/// The exit code of a supervisor that cannot start the server, as a shell has it.
+pub(crate) const NOT_STARTED: u8 = 127;
+
+/// How long a supervisor may take after it was asked to kill all: longer than it tries.
+pub(super) const SUPERVISOR_WAIT: Duration = Duration::from_secs(6);
+
+/// The command of a supervisor, and what it gets.
+#[derive(Debug, Clone)]
+pub(in crate::client) struct Supervisor {
+    /// The program and its first arguments.
+    pub(in crate::client) command: Arc<[OsString]>,
+    pub(in crate::client) grace: Duration,
+}
+
+impl Supervisor {
+    /// Returns the command that runs the server: the supervisor's words, the grace period, the
+    /// program. The server's own arguments are to be added.
+    pub(super) fn command(&self, spec: &CommandSpec) -> Command {
+        let Some((program, words)) = self.command.split_first() else {
+            return Command::new(&spec.program);
+        };
+        let mut command = Command::new(program);
+        command
+            .args(words)
+            .arg(self.grace.as_millis().to_string())
+            .arg(&spec.program);
+        command
+    }
+}
+
+/// Returns why a program was not started.
+pub(crate) fn not_started(program: &str, error: &io::Error) -> String {
+    format!(
+        "{}: {error}; check the command and its PATH",
+        not_started_as(program)
+    )
+}
+
+pub(super) fn not_started_as(program: &str) -> String {
+    format!("{program} cannot be started")
+}
+
+/// Returns `true` if these are the exit status and the last output of a supervisor that could not
+/// start the server.
+pub(super) fn was_not_started(program: &str, status: ExitStatus, said: &str) -> bool {
+    status.code() == Some(i32::from(NOT_STARTED)) && said.starts_with(&not_started_as(program))
+}

@@ -1,0 +1,278 @@
+//! Keeps one connection alive: connects, watches, and connects again, for ever.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::{PeerSession, PeerSide};
+use tokio_util::sync::CancellationToken;
+
+use super::child::Process;
+use super::connection::Connection;
+use super::link::{End, KnownEra, LinkState, Live, PipeLink};
+use super::session;
+use super::supervised::not_started;
+use crate::client::ask::modern_context;
+use crate::client::backoff::Backoff;
+use crate::client::info::ServerInfo;
+use crate::client::peer;
+use crate::client::shared::{Loss, Shared};
+use crate::observed::SessionTimer;
+use crate::wire::{Era, known_version};
+
+/// An open pipe, and the child behind it if there is one.
+struct Opened {
+    connection: Arc<Connection>,
+    process: Option<Process>,
+}
+
+/// Runs until `stop` fires. In between, the connection may be closed and opened again.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    link: Arc<PipeLink>,
+    end: End,
+    stop: CancellationToken,
+) {
+    let mut known = KnownEra::Unknown;
+    while let Some(current) = stop.run_until_cancelled(shared.opened()).await {
+        keep_connected(&shared, &link, &end, &mut known, &current).await;
+        if stop.is_cancelled() {
+            break;
+        }
+        link.set(LinkState::Connecting);
+        shared.idle();
+    }
+    shared.closed();
+}
+
+/// Connects again after each loss until `stop` fires, then ends the connection in good order.
+async fn keep_connected(
+    shared: &Arc<Shared>,
+    link: &PipeLink,
+    end: &End,
+    known: &mut KnownEra,
+    stop: &CancellationToken,
+) {
+    let mut backoff = Backoff::new(shared.options.reconnect_cap);
+    while !stop.is_cancelled() {
+        let pause = backoff.next(fastrand::f64());
+        if stop
+            .run_until_cancelled(tokio::time::sleep(pause))
+            .await
+            .is_none()
+        {
+            break;
+        }
+        let Some(opened) = stop.run_until_cancelled(open(shared, end)).await else {
+            break;
+        };
+        let loss = match opened {
+            Err(reason) => reason.into(),
+            Ok(mut opened) => {
+                let greeted = stop
+                    .run_until_cancelled(greet(shared, &opened, known))
+                    .await;
+                let reason = match greeted {
+                    None => "shutting down".to_owned(),
+                    Some(Err(reason)) => reason,
+                    Some(Ok(info)) => {
+                        let since = tokio::time::Instant::now();
+                        let reason = attend(shared, link, &opened, info, stop).await;
+                        if since.elapsed() >= backoff.cap() {
+                            backoff.reset();
+                        }
+                        reason
+                    }
+                };
+                finish(shared, &mut opened, reason, stop).await
+            }
+        };
+        if !stop.is_cancelled() {
+            shared.lost(&loss);
+        }
+    }
+}
+
+async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
+    match end {
+        End::Command(spec) => {
+            let supervisor = shared.options.supervisor();
+            let (process, stdin, stdout) = Process::spawn(&shared.id, spec, supervisor.as_ref())
+                .map_err(|error| {
+                    shared.set_not_started(true);
+                    not_started(&spec.program.to_string_lossy(), &error)
+                })?;
+            shared.set_process(process.id());
+            Ok(Opened {
+                connection: Connection::open(shared, stdout, stdin),
+                process: Some(process),
+            })
+        }
+        End::Io(io) => {
+            let timeout = shared.options.connect_timeout;
+            let (reader, writer) = tokio::time::timeout(timeout, io.connect())
+                .await
+                .map_err(|_| format!("no connection within {timeout:?}"))?
+                .map_err(|error| format!("no connection: {error}"))?;
+            Ok(Opened {
+                connection: Connection::open(shared, reader, writer),
+                process: None,
+            })
+        }
+    }
+}
+
+async fn greet(
+    shared: &Shared,
+    opened: &Opened,
+    known: &mut KnownEra,
+) -> Result<ServerInfo, String> {
+    let options = &shared.options;
+    // one that has greeted before has nothing to download
+    let timeout = match shared.info() {
+        Some(_) => options.greeting_timeout.min(options.connect_timeout),
+        None => options.greeting_timeout,
+    };
+    let connection = &opened.connection;
+    let greeting = session::greet(connection, shared, *known);
+    // a request in flight fails only after the reason is known, so watch for it here
+    let greeted = tokio::select! {
+        greeted = tokio::time::timeout(timeout, greeting) => greeted,
+        () = connection.closed().cancelled() => {
+            *known = match known {
+                KnownEra::Unknown => KnownEra::DiedOfProbe,
+                // it did not like the old way either: ask again
+                KnownEra::DiedOfProbe | KnownEra::Modern | KnownEra::Legacy => KnownEra::Unknown,
+            };
+            return Err(connection.reason());
+        }
+    };
+    match greeted {
+        Ok(Ok(info)) => {
+            *known = match info.era {
+                Era::Modern => KnownEra::Modern,
+                Era::Legacy => KnownEra::Legacy,
+            };
+            Ok(info)
+        }
+        Ok(Err(error)) => {
+            *known = KnownEra::Unknown;
+            Err(error.into_tool_error().message().to_owned())
+        }
+        Err(_) => {
+            *known = KnownEra::Unknown;
+            Err(format!(
+                "the server did not answer the greeting within {timeout:?}"
+            ))
+        }
+    }
+}
+
+/// Lets calls through until the connection ends; returns why it did.
+async fn attend(
+    shared: &Arc<Shared>,
+    link: &PipeLink,
+    opened: &Opened,
+    info: ServerInfo,
+    stop: &CancellationToken,
+) -> String {
+    let connection = &opened.connection;
+    let context: Option<Arc<[u8]>> =
+        (info.era == Era::Modern).then(|| modern_context(&shared.options.client_info).into());
+    let live = Live {
+        connection: connection.clone(),
+        context,
+        keys: shared.options.sends_keys(&info),
+        version: known_version(&info.version),
+    };
+    // a connection with a legacy server is a session, from its greeting on
+    let observer = shared.options.observer.clone();
+    let _session = observer
+        .filter(|_| info.era == Era::Legacy)
+        .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "pipe")));
+    let info = Arc::new(info);
+    shared.set_info(info.clone());
+    link.set(LinkState::Live(live.clone()));
+    shared.up();
+    let listens = info.era == Era::Modern && info.tools_list_changed;
+    tokio::select! {
+        () = stop.cancelled() => connection.close("shutting down"),
+        () = connection.closed().cancelled() => {}
+        () = listen(shared, &live), if listens => {}
+        () = keep_alive(shared, &live, info.era) => {}
+    }
+    link.set(LinkState::Lost(tokio::time::Instant::now()));
+    connection.reason()
+}
+
+/// Asks for changes of the tools, again whenever the server ends the subscription.
+async fn listen(shared: &Shared, live: &Live) {
+    let mut backoff = Backoff::new(shared.options.reconnect_cap);
+    let ask = peer::listen();
+    loop {
+        tokio::time::sleep(backoff.next(fastrand::f64())).await;
+        let ended = live.request(&ask).await;
+        if let Err(error) = ended {
+            let error = error.into_tool_error();
+            tracing::debug!(server = %shared.id, %error, "changes of tools are not announced");
+            // asking again would not help; the connection itself is watched elsewhere
+            return std::future::pending().await;
+        }
+        // changes between the two subscriptions were not announced
+        shared.tools_changed();
+    }
+}
+
+/// Closes the connection if the server keeps silent; never returns otherwise.
+async fn keep_alive(shared: &Shared, live: &Live, era: Era) {
+    let Some(period) = shared.options.keepalive else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(period).await;
+        if live.connection.was_heard() {
+            continue;
+        }
+        let ask = peer::sign_of_life(era);
+        let answer = live.request(&ask);
+        // any answer is one, a refusal too
+        if tokio::time::timeout(shared.options.probe_timeout, answer)
+            .await
+            .is_err()
+        {
+            live.connection.close("the server gave no sign of life");
+            return;
+        }
+    }
+}
+
+/// Ends what is left of a connection, and tells those who wait. Returns the full reason.
+async fn finish(
+    shared: &Shared,
+    opened: &mut Opened,
+    reason: String,
+    stop: &CancellationToken,
+) -> Loss {
+    opened.connection.close(reason.clone());
+    let mut loss = Loss::from(reason);
+    if let Some(process) = &mut opened.process
+        && !stop.is_cancelled()
+    {
+        loss = process.epitaph(&loss.reason).await;
+        shared.set_not_started(process.was_not_started());
+    }
+    opened.connection.fail_all(&loss.reason).await;
+    if let Some(process) = opened.process.take() {
+        shared.set_process(None);
+        process.end(grace(shared, stop)).await;
+    }
+    loss
+}
+
+/// A child that has failed is given less time to end than one that is asked to.
+fn grace(shared: &Shared, stop: &CancellationToken) -> Duration {
+    if stop.is_cancelled() {
+        shared.options.shutdown_grace
+    } else {
+        shared.options.shutdown_grace / 4
+    }
+}

@@ -1,0 +1,168 @@
+//! Which call waits for which answer, and how far each request got.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callward_core::ProgressSink;
+use tokio::sync::oneshot;
+
+use crate::client::answer::RequestError;
+
+/// What a request ends with.
+pub(super) type Answer = Result<Bytes, RequestError>;
+
+/// The requests in flight on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    waiting: HashMap<u64, Waiter>,
+    closing: bool,
+}
+
+struct Waiter {
+    answer: oneshot::Sender<Answer>,
+    progress: Option<Arc<dyn ProgressSink>>,
+    written: Written,
+}
+
+/// How much of a request the server may have been given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Not one byte.
+    Nothing,
+    /// A part, and certainly no more than that.
+    Part,
+    /// All of it, perhaps.
+    Whole,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiter")
+            .field("written", &self.written)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Waiters {
+    /// Adds a request; nothing if the connection is closing.
+    pub(super) fn add(
+        &mut self,
+        id: u64,
+        progress: Option<Arc<dyn ProgressSink>>,
+    ) -> Option<oneshot::Receiver<Answer>> {
+        if self.closing {
+            return None;
+        }
+        let (answer, receiver) = oneshot::channel();
+        let waiter = Waiter {
+            answer,
+            progress,
+            written: Written::Nothing,
+        };
+        self.waiting.insert(id, waiter);
+        Some(receiver)
+    }
+
+    /// Notes that a request is about to be written. Returns `false` if no caller waits for it any
+    /// more.
+    pub(super) fn start(&mut self, id: u64) -> bool {
+        self.waiting
+            .get_mut(&id)
+            .map(|waiter| waiter.written = Written::Whole)
+            .is_some()
+    }
+
+    /// Notes that a request was not written to its end after all.
+    pub(super) fn fell_short(&mut self, id: u64, written: Written) {
+        if let Some(waiter) = self.waiting.get_mut(&id) {
+            waiter.written = written;
+        }
+    }
+
+    /// Hands over an answer. Returns `false` if no caller waits for it.
+    pub(super) fn answer(&mut self, id: u64, answer: Answer) -> bool {
+        match self.waiting.remove(&id) {
+            // the receiver may be dropped at this moment: then the answer is not needed
+            Some(waiter) => waiter.answer.send(answer).is_ok(),
+            None => false,
+        }
+    }
+
+    /// Removes a request that no caller waits for. Returns `true` if the server may know of it.
+    pub(super) fn forget(&mut self, id: u64) -> bool {
+        self.waiting
+            .remove(&id)
+            .is_some_and(|waiter| waiter.written != Written::Nothing)
+    }
+
+    pub(super) fn progress(&self, id: u64) -> Option<Arc<dyn ProgressSink>> {
+        self.waiting.get(&id)?.progress.clone()
+    }
+
+    /// Takes no further requests.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Fails all that wait: as lost if they may have been written whole, else as not sent.
+    pub(super) fn fail_all(&mut self, reason: &str) {
+        self.closing = true;
+        for (_, waiter) in self.waiting.drain() {
+            let error = match waiter.written {
+                Written::Nothing => {
+                    RequestError::not_sent(format!("the connection broke before sending: {reason}"))
+                }
+                Written::Part => RequestError::cut_short(format!(
+                    "the connection broke before the whole call was written: {reason}"
+                )),
+                Written::Whole => {
+                    RequestError::lost(format!("the connection broke before an answer: {reason}"))
+                }
+            };
+            let _ = waiter.answer.send(Err(error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use callward_core::Delivery;
+
+    use super::*;
+
+    fn delivery(receiver: &mut oneshot::Receiver<Answer>) -> Delivery {
+        let error = receiver.try_recv().unwrap().expect_err("failed");
+        error.into_tool_error().delivery()
+    }
+
+    #[test]
+    fn a_loss_says_which_requests_may_have_run() {
+        let mut waiters = Waiters::default();
+        let mut written = waiters.add(1, None).unwrap();
+        let mut queued = waiters.add(2, None).unwrap();
+        let mut refused = waiters.add(3, None).unwrap();
+        let mut partial = waiters.add(4, None).unwrap();
+        assert!(waiters.start(1) && waiters.start(3) && waiters.start(4));
+        waiters.fell_short(3, Written::Nothing);
+        waiters.fell_short(4, Written::Part);
+        waiters.fail_all("gone");
+        assert_eq!(delivery(&mut written), Delivery::Unknown);
+        assert_eq!(delivery(&mut queued), Delivery::NotSent);
+        assert_eq!(delivery(&mut refused), Delivery::NotSent);
+        assert_eq!(delivery(&mut partial), Delivery::NotSent);
+        assert!(waiters.add(5, None).is_none(), "closed for good");
+    }
+
+    #[test]
+    fn a_forgotten_request_is_neither_written_nor_answered() {
+        let mut waiters = Waiters::default();
+        let _receiver = waiters.add(1, None);
+        assert!(!waiters.forget(1), "the server never heard of it");
+        assert!(!waiters.start(1));
+        assert!(!waiters.answer(1, Ok(Bytes::new())));
+        let _receiver = waiters.add(2, None);
+        assert!(waiters.start(2));
+        assert!(waiters.forget(2), "the server may have heard of it");
+    }
+}

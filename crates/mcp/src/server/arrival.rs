@@ -1,0 +1,269 @@
+//! How a request came: what is known of it beside the message in it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::ConnectInfo;
+use callward_core::{ClientInfo, Inbound, RequestName, SessionId, TraceContext, Transport};
+use http::request::Parts;
+use http::{HeaderMap, Version};
+
+use super::request::Request;
+use crate::wire::{RequestId, header, known_version};
+
+/// How long the id of a request may be where it is shown, in characters.
+const SHOWN_ID: usize = 128;
+
+/// How a request came.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    inbound: Inbound,
+    trace: Option<TraceContext>,
+    baggage: Option<String>,
+}
+
+/// The trace context of a call.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) inbound: Inbound,
+    pub(super) trace: Option<TraceContext>,
+    /// As it came: nothing of it may be passed on unless it is listed.
+    pub(super) baggage: Option<String>,
+}
+
+impl Arrival {
+    /// It came over a pair of pipes, from a client that agreed on this revision and introduced
+    /// itself so, if it did either.
+    pub(super) fn by_pipe(agreed: Option<&'static str>, client: Option<Arc<ClientInfo>>) -> Self {
+        let mut inbound = Inbound::new(Transport::Pipe);
+        inbound.protocol_version = agreed;
+        inbound.client_info = client;
+        Self {
+            inbound,
+            trace: None,
+            baggage: None,
+        }
+    }
+
+    /// It came by HTTP, in this session, from a client that introduced itself so when it opened it.
+    pub(super) fn by_http(
+        parts: &Parts,
+        session: Option<&SessionId>,
+        client: Option<Arc<ClientInfo>>,
+    ) -> Self {
+        let headers = &parts.headers;
+        let mut inbound = Inbound::new(Transport::Tcp);
+        inbound.protocol_version = text(headers, header::PROTOCOL_VERSION).and_then(known_version);
+        inbound.session = session.cloned();
+        inbound.client_info = client;
+        inbound.http_version = http_version(parts.version);
+        inbound.client = parts
+            .extensions
+            .get::<ConnectInfo<SocketAddr>>()
+            .map(|ConnectInfo(client)| *client);
+        let state = joined(headers, header::TRACESTATE);
+        Self {
+            inbound,
+            trace: only(headers, header::TRACEPARENT)
+                .and_then(|parent| TraceContext::parse(parent, state.as_deref()).ok()),
+            baggage: joined(headers, header::BAGGAGE),
+        }
+    }
+
+    /// Puts it together with what the message says itself, which comes first: HTTP may have been
+    /// forwarded by a hop that does not read the message.
+    pub(super) fn of(mut self, request: &Request) -> Received {
+        let meta = &request.meta;
+        if let Some(version) = &meta.protocol_version {
+            self.inbound.protocol_version = known_version(version);
+        }
+        if let Some(client) = request.client() {
+            self.inbound.client_info = Some(client);
+        }
+        self.inbound.request = Some(name(&request.id));
+        let state = meta.tracestate.as_deref();
+        let parent = meta.traceparent.as_deref();
+        // one that cannot be read is ignored
+        let own = parent.and_then(|parent| TraceContext::parse(parent, state).ok());
+        let trace = match own {
+            Some(own) => {
+                self.inbound.beside = self.trace.filter(|beside| *beside != own);
+                Some(own)
+            }
+            None => self.trace,
+        };
+        Received {
+            inbound: self.inbound,
+            trace,
+            baggage: meta.baggage.clone().or(self.baggage),
+        }
+    }
+}
+
+fn name(id: &RequestId) -> RequestName {
+    match id.as_u64() {
+        Some(number) => RequestName::Number(number),
+        None => {
+            let raw = id.to_raw();
+            let text = serde_json::from_str::<String>(&raw).unwrap_or_else(|_| raw.into_owned());
+            RequestName::Text(text.chars().take(SHOWN_ID).collect())
+        }
+    }
+}
+
+fn http_version(version: Version) -> Option<&'static str> {
+    Some(match version {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_11 => "1.1",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => return None,
+    })
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Returns a header that is there once: two parents are none.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    values.next().is_none().then(|| first.to_str().ok())?
+}
+
+/// Returns a header that is a list, which may be spread over several lines.
+fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
+    let values = headers.get_all(name).iter();
+    let texts: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::server::request::method;
+
+    const ONE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01";
+
+    fn request(id: RequestId, meta: &str) -> Request {
+        let params = Bytes::from(format!(r#"{{"name":"x","_meta":{meta}}}"#));
+        Request::new(id, method::CALL_TOOL.to_owned(), Some(&params)).unwrap()
+    }
+
+    fn parts(headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::post("/mcp")
+            .extension(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4321))));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn parent(reported: &Received) -> Option<String> {
+        reported.trace.as_ref().map(ToString::to_string)
+    }
+
+    #[test]
+    fn the_context_in_meta_is_the_parent_and_that_of_http_a_link() {
+        let id = RequestId::number(7);
+        let http = parts(&[
+            ("traceparent", TWO),
+            ("tracestate", "a=1"),
+            ("tracestate", "b=2"),
+        ]);
+        let both = request(
+            id.clone(),
+            &format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#),
+        );
+        let reported = Arrival::by_http(&http, None, None).of(&both);
+        assert_eq!(parent(&reported).as_deref(), Some(ONE));
+        assert_eq!(reported.trace.unwrap().state(), Some("m=1"));
+        let beside = reported.inbound.beside.unwrap();
+        assert_eq!(
+            (&*beside.to_string(), beside.state()),
+            (TWO, Some("a=1,b=2"))
+        );
+
+        for meta in [
+            "{}",
+            r#"{"traceparent":"00-nonsense"}"#,
+            r#"{"traceparent":7}"#,
+        ] {
+            let reported = Arrival::by_http(&http, None, None).of(&request(id.clone(), meta));
+            assert_eq!(parent(&reported).as_deref(), Some(TWO), "{meta}");
+            assert_eq!(reported.inbound.beside, None, "{meta}");
+        }
+        let same = request(id, &format!(r#"{{"traceparent":"{ONE}"}}"#));
+        let reported = Arrival::by_http(&parts(&[("traceparent", ONE)]), None, None).of(&same);
+        assert_eq!(reported.inbound.beside, None, "it is the same one");
+    }
+
+    #[test]
+    fn two_parents_in_headers_are_none() {
+        let http = parts(&[("traceparent", ONE), ("traceparent", TWO)]);
+        let reported = Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), "{}"));
+        assert_eq!(parent(&reported), None);
+    }
+
+    #[test]
+    fn baggage_of_the_message_comes_before_that_of_http() {
+        let http = parts(&[("baggage", "a=1"), ("baggage", "b=2")]);
+        let of =
+            |meta| Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), meta));
+        assert_eq!(of("{}").baggage.as_deref(), Some("a=1,b=2"));
+        assert_eq!(of(r#"{"baggage":"c=3"}"#).baggage.as_deref(), Some("c=3"));
+    }
+
+    #[test]
+    fn what_the_transport_knows_is_told() {
+        let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
+        let session = SessionId::new("s");
+        let reported = Arrival::by_http(&http, Some(&session), None)
+            .of(&request(RequestId::string("a\"b"), "{}"));
+        let inbound = reported.inbound;
+        assert_eq!(inbound.transport, Transport::Tcp);
+        assert_eq!(inbound.protocol_version, Some("2025-06-18"));
+        assert_eq!(inbound.session, Some(session));
+        assert_eq!(inbound.http_version, Some("1.1"));
+        assert_eq!(inbound.client.unwrap().port(), 4321);
+        assert_eq!(inbound.request.unwrap().to_string(), "a\"b");
+
+        let modern = request(
+            RequestId::number(1),
+            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
+        );
+        let reported = Arrival::by_pipe(Some("2024-11-05"), None).of(&modern);
+        assert_eq!(reported.inbound.protocol_version, Some("2026-07-28"));
+        assert_eq!(reported.inbound.request, Some(RequestName::Number(1)));
+        assert_eq!(reported.inbound.transport, Transport::Pipe);
+        let long = request(RequestId::string(&"x".repeat(10_000)), "{}");
+        let reported = Arrival::by_pipe(None, None).of(&long);
+        assert_eq!(
+            reported.inbound.request.unwrap().to_string().len(),
+            SHOWN_ID
+        );
+    }
+
+    #[test]
+    fn the_client_is_that_of_the_message_or_else_that_of_the_session() {
+        let http = parts(&[]);
+        let said = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
+        let of = |meta| {
+            let request = request(RequestId::number(1), meta);
+            let reported = Arrival::by_http(&http, None, said.clone()).of(&request);
+            reported
+                .inbound
+                .client_info
+                .map(|client| client.to_string())
+        };
+        assert_eq!(of("{}").as_deref(), Some("session 1"));
+        let own = r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#;
+        assert_eq!(of(own).as_deref(), Some("own"));
+        let broken = r#"{"io.modelcontextprotocol/clientInfo":7}"#;
+        assert_eq!(of(broken).as_deref(), Some("session 1"));
+    }
+}

@@ -1,0 +1,216 @@
+//! What the server side serves: the seam towards the stack.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use callward_core::{
+    BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, PeerObserver, ProgressSink, ToolError,
+    ToolOutput, TraceContext,
+};
+
+/// What stands behind the server side: a list of tools and a way to call them.
+pub trait Backend: Send + Sync + 'static {
+    /// Returns how the server introduces itself.
+    fn info(&self) -> Introduction;
+
+    /// Returns the tools clients may see, as of now. Called for every `tools/list`: it must be
+    /// cheap, and the same generation must mean the same content.
+    fn tools(&self) -> Arc<ToolListing>;
+
+    /// Returns the `_meta` object that the list has for a request with this `_meta`, as raw JSON.
+    /// Default: none.
+    fn list_meta(&self, asked: &Bytes) -> Option<Bytes> {
+        let _ = asked;
+        None
+    }
+
+    /// Returns what the answer to a request has to wait for while servers are starting; `None` if
+    /// it need not. Anyone who implements it bounds the wait. Default: nothing.
+    fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
+        let _ = asked;
+        None
+    }
+
+    /// Executes one call. Dropping the future cancels the call.
+    ///
+    /// A tool that needs what the client did not declare fails with code −32021.
+    fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    /// Returns the observer of sessions that ended, and of requests that are answered
+    /// without [`call`](Self::call). Each transport calls this once. Default: none.
+    fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
+        None
+    }
+
+    /// Takes that a client asked for a call that cannot be made, and gets an error: its arguments
+    /// are not an object. Default: does nothing.
+    fn refused(
+        &self,
+        tool: &str,
+        caller: &Arc<Caller>,
+        inbound: &Arc<Inbound>,
+        reason: &'static str,
+    ) {
+        let _ = (tool, caller, inbound, reason);
+    }
+
+    /// Takes note that a session has ended: its client left, deleted it, or was silent for too
+    /// long. Must not block. Default: nothing happens.
+    fn session_ended(&self, caller: &Arc<Caller>) {
+        let _ = caller;
+    }
+
+    /// Returns a stream with one item for each change of the list of tools. Asked for once by each
+    /// client that listens; its end ends the listening.
+    fn changes(&self) -> BoxStream<'static, ()>;
+}
+
+/// What a client asks for, as far as its answer depends on which servers have started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Asked<'a> {
+    /// [`Backend::info`]: `initialize` or `server/discover`.
+    Info,
+    /// [`Backend::tools`]: `tools/list`.
+    Tools,
+    /// [`Backend::call`] of the tool of this name.
+    Call(&'a str),
+}
+
+/// How the server introduces itself to clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Introduction {
+    /// The programmatic name.
+    pub name: String,
+    /// The name people read. Default: none.
+    pub title: Option<String>,
+    /// The version of the software.
+    pub version: String,
+    /// Guidance for the model. Default: none.
+    pub instructions: Option<String>,
+    /// How long a client may consider a list of tools fresh without asking again. Default: zero.
+    pub list_ttl: Duration,
+}
+
+impl Introduction {
+    /// Takes name and version.
+    #[must_use]
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            version: version.into(),
+            instructions: None,
+            list_ttl: Duration::ZERO,
+        }
+    }
+
+    /// Adds the name people read.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Adds guidance for the model.
+    #[must_use]
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets how long a client may consider a list of tools fresh.
+    #[must_use]
+    pub fn with_list_ttl(mut self, list_ttl: Duration) -> Self {
+        self.list_ttl = list_ttl;
+        self
+    }
+}
+
+/// The tools clients may see, at one moment.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ToolListing {
+    /// Names this content: two listings with the same generation are the same.
+    pub generation: u64,
+    /// The tools as raw JSON objects, with the names clients see, in a stable order.
+    pub tools: Vec<Bytes>,
+}
+
+impl ToolListing {
+    /// Takes the tools.
+    #[must_use]
+    pub const fn new(generation: u64, tools: Vec<Bytes>) -> Self {
+        Self { generation, tools }
+    }
+}
+
+/// One call, as a client asked for it.
+#[non_exhaustive]
+pub struct CallRequest {
+    /// The tool's name, as clients see it. Not checked: the lookup does that.
+    pub name: String,
+    /// The arguments: a raw JSON object, `{}` where the client gave none.
+    pub arguments: Bytes,
+    /// The caller.
+    pub caller: Arc<Caller>,
+    /// The trace context to continue: that of the message, or else that of the HTTP request.
+    pub trace: Option<Arc<TraceContext>>,
+    /// The baggage the client sent, as it came. None of it may be passed on unless it is listed:
+    /// see [`BaggageFilter`](callward_core::BaggageFilter).
+    pub baggage: Option<String>,
+    /// What is known of the request itself.
+    pub inbound: Option<Arc<Inbound>>,
+    /// What the client calls this call by, if it gave it a name: a key that means the same call
+    /// whenever it comes again.
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// Where progress goes, if the client asked for it.
+    pub progress: Option<Arc<dyn ProgressSink>>,
+    /// What a modern client declared it can do: the raw `clientCapabilities` object. Absent for a
+    /// legacy client, which cannot be asked anything through this server.
+    pub client_capabilities: Option<Bytes>,
+    /// The client's answers in a multi-round exchange: the raw `inputResponses` object.
+    pub input_responses: Option<Bytes>,
+    /// The state a multi-round exchange continues from: the raw `requestState` string, quotes
+    /// included. It comes from the client: check it before believing it.
+    pub request_state: Option<Bytes>,
+    /// The raw `_meta` object of the request, for keys of one's own.
+    pub meta: Option<Bytes>,
+}
+
+impl CallRequest {
+    /// Takes what every call has; the rest is absent.
+    #[must_use]
+    pub fn new(name: impl Into<String>, arguments: impl Into<Bytes>, caller: Arc<Caller>) -> Self {
+        Self {
+            name: name.into(),
+            arguments: arguments.into(),
+            caller,
+            trace: None,
+            baggage: None,
+            inbound: None,
+            idempotency_key: None,
+            progress: None,
+            client_capabilities: None,
+            input_responses: None,
+            request_state: None,
+            meta: None,
+        }
+    }
+}
+
+impl fmt::Debug for CallRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // arguments and answers may be secret: only their size is shown
+        f.debug_struct("CallRequest")
+            .field("name", &self.name)
+            .field("argument_bytes", &self.arguments.len())
+            .field("caller", &self.caller)
+            .field("trace", &self.trace)
+            .field("progress", &self.progress.is_some())
+            .finish_non_exhaustive()
+    }
+}

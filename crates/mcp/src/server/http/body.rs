@@ -1,0 +1,290 @@
+//! Reads a request body up to a limit, and writes an answer's pieces as one body.
+
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use callward_core::{Delivery, ErrorKind, ToolError};
+use futures_util::poll;
+use http::StatusCode;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::server::error::Fault;
+
+/// When a client may resend a large body that was refused for lack of space.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// How much of each body is not counted: clients that send small ones do not wait for clients that
+/// send large ones slowly. The bound on connections bounds this, too.
+const FREE: usize = 64 * 1024;
+
+/// Reads bodies, and bounds how many bytes of them are held at a time.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    /// The longest body, in bytes.
+    limit: usize,
+    timeout: Duration,
+    /// A permit for each byte beyond the first [`FREE`] ones of a body.
+    space: Arc<Semaphore>,
+}
+
+/// The bytes of one body that are counted, until this is dropped.
+pub(super) type Held = Option<OwnedSemaphorePermit>;
+
+impl Bodies {
+    /// `limit` is the longest body, `all` how many bytes of all are held, and `timeout` how long
+    /// one may take to come.
+    pub(super) fn new(limit: usize, all: usize, timeout: Duration) -> Self {
+        Self {
+            limit,
+            timeout,
+            space: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
+        }
+    }
+
+    /// Reads a whole body.
+    ///
+    /// # Errors
+    ///
+    /// 413 if the body is too long, 400 if it breaks off, 408 if it takes too long, and 503 if too
+    /// many bytes of others are held.
+    pub(super) async fn read(&self, body: Body) -> Result<(Bytes, Held), Fault> {
+        let mut held = None;
+        let read = read(body, self.limit, |length| self.hold(length, &mut held));
+        let body = self.in_time(read).await?;
+        Ok((body, held))
+    }
+
+    async fn in_time<T>(&self, read: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let mut read = pin!(read);
+        // most bodies come with their heads, and need no timer
+        if let Poll::Ready(body) = poll!(read.as_mut()) {
+            return body;
+        }
+        let body = tokio::time::timeout(self.timeout, read).await;
+        body.map_err(|_| too_slow(self.timeout))?
+    }
+
+    /// Counts a body that is this long by now.
+    fn hold(&self, length: usize, held: &mut Held) -> Result<(), Fault> {
+        let counted = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = length.saturating_sub(FREE).saturating_sub(counted);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let space = Arc::clone(&self.space).try_acquire_many_owned(more);
+        let space = space.map_err(|_| no_space())?;
+        match held {
+            Some(held) => held.merge(space),
+            None => *held = Some(space),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a whole body; `hold` receives its length so far.
+///
+/// What is too long is read on, up to as much again, and thrown away: a server that answers and
+/// closes while its client still writes makes the client see a broken connection, not the answer.
+async fn read(
+    mut body: Body,
+    limit: usize,
+    mut hold: impl FnMut(usize) -> Result<(), Fault>,
+) -> Result<Bytes, Fault> {
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    let mut length = 0_usize;
+    if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX).saturating_mul(2) {
+        return Err(too_long(limit));
+    }
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Fault::transport(
+                StatusCode::BAD_REQUEST,
+                format!("the body broke off: {error}"),
+            )
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        length = length.saturating_add(data.len());
+        if length > limit {
+            if length > limit.saturating_mul(2) {
+                return Err(too_long(limit));
+            }
+            continue;
+        }
+        if length > FREE {
+            hold(length)?;
+        }
+        // nearly every body is one piece, which is then not copied
+        if first.is_empty() {
+            first = data;
+        } else {
+            if rest.is_empty() {
+                rest.extend_from_slice(&first);
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    if length > limit {
+        return Err(too_long(limit));
+    }
+    Ok(if rest.is_empty() {
+        first
+    } else {
+        rest.freeze()
+    })
+}
+
+fn too_slow(timeout: Duration) -> Fault {
+    Fault::transport(
+        StatusCode::REQUEST_TIMEOUT,
+        format!("the body did not come within {timeout:?}"),
+    )
+}
+
+fn no_space() -> Fault {
+    let error = ToolError::new(
+        ErrorKind::Overloaded,
+        Delivery::NotSent,
+        "too many large requests are being read",
+    );
+    let error = error.with_retry_after(RETRY_AFTER);
+    Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+}
+
+fn too_long(limit: usize) -> Fault {
+    Fault::transport(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("the body is longer than {limit} bytes"),
+    )
+}
+
+/// A body made of a few pieces, none of which is copied.
+#[derive(Debug)]
+pub(super) struct Pieces(std::array::IntoIter<Bytes, 3>);
+
+impl Pieces {
+    pub(super) fn new(pieces: [Bytes; 3]) -> Self {
+        Self(pieces.into_iter())
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.0.find(|piece| !piece.is_empty());
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_slice().iter().all(Bytes::is_empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let length: usize = self.0.as_slice().iter().map(Bytes::len).sum();
+        SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    fn chunked(chunks: &'static [&'static str]) -> Body {
+        let chunks = chunks
+            .iter()
+            .map(|chunk| Ok::<_, Infallible>(Bytes::from_static(chunk.as_bytes())));
+        Body::from_stream(futures_util::stream::iter(chunks))
+    }
+
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    fn bodies(limit: usize) -> Bodies {
+        Bodies::new(limit, FREE, TIMEOUT)
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_whole_up_to_the_limit() {
+        let read = async |body| bodies(5).read(body).await.map(|(body, _)| body);
+        assert_eq!(
+            read(chunked(&["ab", "", "cd", "e"])).await.unwrap(),
+            "abcde"
+        );
+        assert_eq!(read(Body::empty()).await.unwrap(), "");
+        for over in [
+            &["abc", "def"][..],
+            &["abcdefghijklmnop"][..],
+            &["abc", "defgh", "ijklmn"][..],
+        ] {
+            let fault = read(chunked(over)).await.unwrap_err();
+            assert_eq!(fault.status, StatusCode::PAYLOAD_TOO_LARGE, "{over:?}");
+        }
+    }
+
+    /// A body of `bytes` bytes whose client then sends no more, and does not end it.
+    fn unfinished(bytes: usize) -> Body {
+        let first =
+            futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b' '; bytes]))]);
+        Body::from_stream(first.chain(futures_util::stream::pending()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_comes_slowly_is_given_up() {
+        let drops =
+            futures_util::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(b" ")));
+        let slow = drops.then(|drop| async move {
+            tokio::time::sleep(TIMEOUT / 4).await;
+            drop
+        });
+        for body in [unfinished(1), Body::from_stream(slow)] {
+            let began = tokio::time::Instant::now();
+            let fault = bodies(100).read(body).await.unwrap_err();
+            assert_eq!(fault.status, StatusCode::REQUEST_TIMEOUT);
+            assert_eq!(began.elapsed(), TIMEOUT);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_bodies_share_a_limit_and_small_ones_always_fit() {
+        let bodies = bodies(4 * FREE);
+        let large = || Body::from(vec![b' '; 2 * FREE]);
+        let mut slow = Box::pin(bodies.read(unfinished(2 * FREE)));
+        assert!(futures_util::poll!(&mut slow).is_pending());
+        let fault = bodies.read(large()).await.unwrap_err();
+        assert_eq!(fault.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(bodies.read(Body::from(vec![b' '; FREE])).await.is_ok());
+        drop(slow);
+        let (_, held) = bodies.read(large()).await.unwrap();
+        assert!(
+            bodies.read(large()).await.is_err(),
+            "held until it is answered"
+        );
+        drop(held);
+        assert!(bodies.read(large()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn pieces_come_in_order_and_know_their_length() {
+        let pieces = [
+            Bytes::from_static(b"ab"),
+            Bytes::new(),
+            Bytes::from_static(b"c"),
+        ];
+        let body = Pieces::new(pieces);
+        assert_eq!(body.size_hint().exact(), Some(3));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "abc");
+    }
+}

@@ -1,0 +1,130 @@
+//! Headers that repeat what the body says, and the check that they do (2026-07-28).
+//!
+//! Things between client and server route and bill by these headers without reading bodies. If they
+//! could differ from the body, a request could be let through as one call and run as another.
+
+use callward_core::IdempotencyKey;
+use http::HeaderMap;
+
+use crate::server::error::Fault;
+use crate::server::listing::Written;
+use crate::server::request::{Request, method};
+use crate::wire::{Era, header, known_version};
+
+/// Reads the revision that a message is sent under, where its headers state one.
+pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>, Fault> {
+    let stated = single(headers, header::PROTOCOL_VERSION)?;
+    stated
+        .map(|stated| known_version(stated).ok_or_else(|| Fault::unsupported_version(stated)))
+        .transpose()
+}
+
+/// Checks the headers of a modern request that states its revision in the body.
+pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
+    let stated = single(headers, header::PROTOCOL_VERSION)?;
+    match (stated, request.meta.protocol_version.as_deref()) {
+        // the error for a body without the value names what is missing there
+        (_, None) => Ok(()),
+        (None, Some(_)) => Err(Fault::header_mismatch("MCP-Protocol-Version is missing")),
+        (Some(header), Some(body)) if header == body => Ok(()),
+        (Some(header), Some(body)) => Err(Fault::header_mismatch(format!(
+            "MCP-Protocol-Version is {header:?}, the body says {body:?}"
+        ))),
+    }
+}
+
+/// Checks the headers that mirror method, name and arguments.
+pub(super) fn check_body(
+    headers: &HeaderMap,
+    request: &Request,
+    listing: impl FnOnce() -> std::sync::Arc<Written>,
+) -> Result<(), Fault> {
+    let version = request.meta.protocol_version.as_deref().unwrap_or_default();
+    if Era::of(version) == Era::Legacy {
+        // a modern request under an older revision: its rules know no such headers
+        return Ok(());
+    }
+    expect(headers, header::METHOD, &request.method)?;
+    if request.method != method::CALL_TOOL {
+        return Ok(());
+    }
+    let Some(name) = request.params.tool_name() else {
+        return Ok(()); // refused for that, with a better reason
+    };
+    expect(headers, header::NAME, name)?;
+    let listing = listing();
+    let Some(mirrored) = listing.mirrored(name) else {
+        return Ok(());
+    };
+    let arguments = request.params.arguments.as_deref().unwrap_or(b"{}");
+    let values = mirrored
+        .values(arguments)
+        .map_err(|error| Fault::invalid_params(format!("arguments: {error}")))?;
+    for (header, value) in &values {
+        let value = header::decode_value(value).unwrap_or_default();
+        expect(headers, header, &value)?;
+    }
+    let surplus = headers.keys().map(http::HeaderName::as_str).find(|header| {
+        header.starts_with(header::PARAM_PREFIX) && !values.iter().any(|(name, _)| name == header)
+    });
+    match surplus {
+        Some(header) => Err(Fault::header_mismatch(format!(
+            "{header} mirrors nothing in the arguments"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Takes the name a client gives its call in a header. Where the body has one too, it is the same.
+///
+/// It may stand in quotes, as a structured field has it.
+pub(super) fn take_key(headers: &HeaderMap, request: &mut Request) -> Result<(), Fault> {
+    if request.method != method::CALL_TOOL {
+        return Ok(());
+    }
+    let Some(raw) = single(headers, header::IDEMPOTENCY_KEY)? else {
+        return Ok(());
+    };
+    let bare = raw
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(raw);
+    let key = IdempotencyKey::new(bare)
+        .map_err(|error| Fault::invalid_params(format!("Idempotency-Key: {error}")))?;
+    match &request.key {
+        Some(body) if *body != key => Err(Fault::invalid_params(format!(
+            "Idempotency-Key is {raw:?}, the body says \"{body}\""
+        ))),
+        _ => {
+            request.key = Some(key);
+            Ok(())
+        }
+    }
+}
+
+/// Returns a header that may be there once only.
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(Fault::header_mismatch(format!("{name} is there twice")));
+    }
+    first
+        .to_str()
+        .map(Some)
+        .map_err(|_| Fault::header_mismatch(format!("{name} has characters no header may have")))
+}
+
+fn expect(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
+    let Some(raw) = single(headers, name)? else {
+        return Err(Fault::header_mismatch(format!("{name} is missing")));
+    };
+    match header::decode_value(raw) {
+        Some(value) if value == body => Ok(()),
+        _ => Err(Fault::header_mismatch(format!(
+            "{name} is {raw:?}, the body says {body:?}"
+        ))),
+    }
+}

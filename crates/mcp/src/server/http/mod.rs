@@ -1,0 +1,92 @@
+//! Serves clients over streamable HTTP, both eras on one path.
+
+mod accept;
+mod body;
+mod cors;
+mod endpoint;
+mod guard;
+mod host;
+mod mirrored;
+mod options;
+mod origin;
+mod post;
+mod session;
+mod session_table;
+mod stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::any;
+use http::{Method, StatusCode};
+
+use self::endpoint::Endpoint;
+use super::Backend;
+use super::error::Fault;
+
+pub use self::guard::{HostRefused, check_host};
+pub use self::host::HostPattern;
+pub use self::options::{HttpOptions, InvalidOption};
+pub use self::origin::OriginPattern;
+
+/// Serves a backend over HTTP. Cloning copies a pointer.
+///
+/// The caller is taken from the request's extensions, where an outer layer may have put an
+/// `Arc<Caller>` or a [`Principal`](callward_core::Principal); else it is the principal
+/// `anonymous`. Pages of the origins that are allowed may use it (CORS). Set `TCP_NODELAY` on the
+/// listener: without it the events of a stream wait for the client's acknowledgements.
+pub struct HttpEndpoint<B>(Arc<Endpoint<B>>);
+
+impl<B> fmt::Debug for HttpEndpoint<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HttpEndpoint")
+            .field(&self.0.options)
+            .finish()
+    }
+}
+
+impl<B> Clone for HttpEndpoint<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<B: Backend> HttpEndpoint<B> {
+    /// Makes the endpoint of a backend.
+    pub fn new(backend: Arc<B>, options: HttpOptions) -> Self {
+        Self(Arc::new(Endpoint::new(backend, options)))
+    }
+
+    /// Returns the path of the options.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0.options.path()
+    }
+
+    /// Answers a request, whatever its path.
+    pub async fn serve(self, request: Request) -> Response {
+        let Self(endpoint) = self;
+        match *request.method() {
+            Method::POST => post::serve(&endpoint, request).await,
+            Method::GET => endpoint::listen(&endpoint, &request),
+            Method::DELETE => endpoint::end_session(&endpoint, &request),
+            Method::OPTIONS => endpoint::options(&endpoint, &request),
+            _ => {
+                let unknown = Fault::transport(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST");
+                let fault = endpoint.check_source(&request).err().unwrap_or(unknown);
+                endpoint::refuse(None, &fault)
+            }
+        }
+    }
+}
+
+/// Returns a router that serves the backend at the path of the options; see [`HttpEndpoint`].
+pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
+    let endpoint = HttpEndpoint::new(backend, options);
+    let path = endpoint.path().to_owned();
+    let serve = move |request| endpoint.clone().serve(request);
+    Router::new().route(&path, any(serve))
+}

@@ -1,0 +1,250 @@
+//! Takes one message: POST.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use tokio::sync::mpsc;
+
+use super::accept::{self, Accepts};
+use super::endpoint::{Endpoint, not_acceptable, refuse, reply, status};
+use super::session::Session;
+use super::stream::{self, CallMessages};
+use super::{cors, mirrored};
+use crate::server::Backend;
+use crate::server::answer::Answer;
+use crate::server::arrival::Arrival;
+use crate::server::error::Fault;
+use crate::server::inflight::Entered;
+use crate::server::request::{Request, cancelled_id, method};
+use crate::server::running::RunningCall;
+use crate::server::service::Step;
+use crate::wire::{Era, Message, RequestId, header};
+
+/// A refusal, with the id of the request where it is known.
+type Refusal = (Option<RequestId>, Fault);
+
+pub(super) async fn serve<B: Backend>(
+    endpoint: &Endpoint<B>,
+    request: axum::extract::Request,
+) -> Response {
+    let origin = endpoint.origin(request.headers());
+    let response = match take(endpoint, request).await {
+        Ok(response) => response,
+        Err((id, fault)) => refuse(id.as_ref(), &fault),
+    };
+    cors::expose(response, origin)
+}
+
+async fn take<B: Backend>(
+    endpoint: &Endpoint<B>,
+    request: axum::extract::Request,
+) -> Result<Response, Refusal> {
+    let nameless = |fault| (None, fault);
+    endpoint.check_source(&request).map_err(nameless)?;
+    let (parts, body) = request.into_parts();
+    let accepts = Accepts::of(&parts.headers);
+    if !accepts.json {
+        return Err(nameless(not_acceptable()));
+    }
+    if !accept::is_json(&parts.headers) {
+        return Err(nameless(Fault::transport(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Content-Type must be application/json",
+        )));
+    }
+    // held until the request is answered, as the message is made of its bytes
+    let (body, _held) = endpoint.bodies.read(body).await.map_err(nameless)?;
+    match Message::parse(&body) {
+        Ok(Message::Request { id, method, params }) => {
+            let mut request = Request::new(id, method, params.as_ref())
+                .map_err(|(id, fault)| (Some(id), fault))?;
+            if let Err(fault) = mirrored::take_key(&parts.headers, &mut request) {
+                return Err((Some(request.id), fault));
+            }
+            answer(endpoint, &parts, accepts, &request)
+                .await
+                .map_err(|fault| (Some(request.id), fault))
+        }
+        Ok(Message::Notification { method, params }) => {
+            note(endpoint, &parts, &method, params.as_ref()).map_err(nameless)
+        }
+        // nothing is ever asked of the client, so this answers nothing
+        Ok(Message::Response { .. }) => match mirrored::stated_version(&parts.headers) {
+            Ok(_) => Ok(status(StatusCode::ACCEPTED)),
+            Err(fault) => Err(nameless(fault)),
+        },
+        Err(invalid) => {
+            let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
+            Err((invalid.id().cloned(), fault))
+        }
+    }
+}
+
+fn note<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    method: &str,
+    params: Option<&Bytes>,
+) -> Result<Response, Fault> {
+    mirrored::stated_version(&parts.headers)?;
+    let session = endpoint.session(&parts.headers, &parts.extensions)?;
+    if method == method::CANCELLED
+        && let Some((session, id)) = session.zip(cancelled_id(params))
+    {
+        session.calls.cancel(&id);
+    }
+    Ok(status(StatusCode::ACCEPTED))
+}
+
+async fn answer<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    accepts: Accepts,
+    request: &Request,
+) -> Result<Response, Fault> {
+    match era(parts, request)? {
+        Era::Modern => modern(endpoint, parts, accepts, request).await,
+        Era::Legacy => legacy(endpoint, parts, accepts, request).await,
+    }
+}
+
+/// Chooses the era: by the body, or by a header that no legacy client would send.
+fn era(parts: &Parts, request: &Request) -> Result<Era, Fault> {
+    if request.era() == Era::Modern {
+        return Ok(Era::Modern);
+    }
+    if request.method == method::INITIALIZE {
+        return Ok(Era::Legacy);
+    }
+    let version = mirrored::stated_version(&parts.headers)?;
+    Ok(version.map_or(Era::Legacy, Era::of))
+}
+
+async fn modern<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    accepts: Accepts,
+    request: &Request,
+) -> Result<Response, Fault> {
+    mirrored::check_version(&parts.headers, request)?;
+    request.check_modern()?;
+    // a call too: which headers it must have is known once its tool is listed
+    if let Some(started) = endpoint.dispatcher.starting(request) {
+        started.await;
+    }
+    mirrored::check_body(&parts.headers, request, || endpoint.dispatcher.listing())?;
+    let caller = endpoint.caller(&parts.extensions, None);
+    let (reports, seen) = reports(accepts, request);
+    let arrival = || Arrival::by_http(parts, None, None);
+    let dispatcher = &endpoint.dispatcher;
+    match dispatcher.serve(request, Era::Modern, caller, reports, arrival)? {
+        Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
+        Step::Call(call) => Ok(run(endpoint, call, seen, None).await),
+        Step::Listen(_) if !accepts.events => Err(not_acceptable()),
+        Step::Listen(subscription) => Ok(stream::respond(
+            stream::subscription_messages(
+                subscription,
+                endpoint.dispatcher.changes(),
+                endpoint.options.shutdown.clone(),
+            ),
+            endpoint.options.keep_alive,
+        )),
+    }
+}
+
+async fn legacy<B: Backend>(
+    endpoint: &Endpoint<B>,
+    parts: &Parts,
+    accepts: Accepts,
+    request: &Request,
+) -> Result<Response, Fault> {
+    let session = match request.method.as_str() {
+        method::INITIALIZE => None,
+        _ => endpoint.session(&parts.headers, &parts.extensions)?,
+    };
+    if request.method != method::CALL_TOOL
+        && let Some(started) = endpoint.dispatcher.starting(request)
+    {
+        started.await;
+    }
+    let caller = endpoint.caller(&parts.extensions, session.as_deref());
+    let (reports, seen) = reports(accepts, request);
+    let arrival = || {
+        let id = session
+            .as_ref()
+            .and_then(|session| session.caller.session.as_ref());
+        let client = session.as_ref().and_then(|session| session.client.clone());
+        Arrival::by_http(parts, id, client)
+    };
+    let dispatcher = &endpoint.dispatcher;
+    let step = dispatcher.serve(request, Era::Legacy, caller, reports, arrival);
+    match step.map_err(legacy_status)? {
+        Step::Done(answer) if request.method == method::INITIALIZE => {
+            // opened last: a refused handshake leaves no session behind
+            let session = endpoint.open_session(&parts.extensions, request.params.client())?;
+            let mut response = reply(StatusCode::OK, answer);
+            if let Ok(id) = HeaderValue::from_str(&session.id.to_string()) {
+                response.headers_mut().insert(header::SESSION_ID, id);
+            }
+            Ok(response)
+        }
+        Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
+        Step::Call(call) => {
+            let entered = session.map(|session| {
+                session.called();
+                let entered = session.calls.enter(&request.id);
+                (session, entered)
+            });
+            Ok(run(endpoint, call, seen, entered).await)
+        }
+        // not reached: the legacy era has no such method
+        Step::Listen(_) => Err(legacy_status(Fault::method_not_found(&request.method))),
+    }
+}
+
+/// In the legacy era an unknown method is a matter of JSON-RPC alone: 404 means a lost session.
+fn legacy_status(mut fault: Fault) -> Fault {
+    if fault.status == StatusCode::NOT_FOUND {
+        fault.status = StatusCode::OK;
+    }
+    fault
+}
+
+/// Opens the way for progress, if it is asked for and the client takes a stream.
+fn reports(
+    accepts: Accepts,
+    request: &Request,
+) -> (Option<mpsc::Sender<Answer>>, Option<mpsc::Receiver<Answer>>) {
+    if !accepts.events || request.meta.progress_token.is_none() {
+        return (None, None);
+    }
+    let (reports, seen) = mpsc::channel(stream::REPORTS);
+    (Some(reports), Some(seen))
+}
+
+/// Runs a call: as one JSON answer, or as a stream where progress was asked for. The call lives in
+/// the response, which is dropped when the client goes away.
+async fn run<B: Backend>(
+    endpoint: &Endpoint<B>,
+    mut call: RunningCall,
+    reports: Option<mpsc::Receiver<Answer>>,
+    entered: Option<(Arc<Session>, Entered)>,
+) -> Response {
+    if let Some(reports) = reports {
+        let messages = CallMessages::new(call, reports, entered);
+        return stream::respond(messages, endpoint.options.keep_alive);
+    }
+    let answer = match entered {
+        None => call.await,
+        Some((_session, mut entered)) => tokio::select! {
+            biased;
+            () = entered.cancelled() => None,
+            answer = &mut call => Some(answer),
+        }
+        .unwrap_or_else(|| call.cancel()),
+    };
+    reply(answer.status(), answer)
+}

@@ -1,0 +1,68 @@
+//! One session of a legacy client.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use callward_core::{Caller, ClientInfo, Principal, SessionId};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::observed::SessionTimer;
+use crate::server::inflight::InFlight;
+
+/// One legacy client's session. Each task of the session holds an `Arc`, which keeps it alive.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: Uuid,
+    pub(super) caller: Arc<Caller>,
+    /// How its client introduced itself.
+    pub(super) client: Option<Arc<ClientInfo>>,
+    pub(super) calls: Arc<InFlight>,
+    /// A tool was called in it.
+    pub(super) has_called: AtomicBool,
+    /// Fired when the session is deleted or forgotten.
+    pub(super) ended: CancellationToken,
+    /// Reports how long it lasted, if an observer is set.
+    timer: OnceLock<SessionTimer>,
+    /// What ends the notification stream that is open now.
+    stream: Mutex<Option<CancellationToken>>,
+}
+
+impl Session {
+    pub(super) fn new(id: Uuid, principal: Principal, client: Option<Arc<ClientInfo>>) -> Self {
+        let caller = Caller::new(principal).with_session(SessionId::new(id.to_string()));
+        Self {
+            id,
+            caller: Arc::new(caller),
+            client,
+            calls: Arc::default(),
+            has_called: AtomicBool::new(false),
+            ended: CancellationToken::new(),
+            timer: OnceLock::new(),
+            stream: Mutex::new(None),
+        }
+    }
+
+    /// Takes the timer of its duration.
+    pub(super) fn timed_by(&self, timer: SessionTimer) {
+        // no other was set before: the session was just opened
+        let _ = self.timer.set(timer);
+    }
+
+    /// Notes that a tool is called in it: the session need not make way for others any more.
+    pub(super) fn called(&self) {
+        self.has_called.store(true, Ordering::Relaxed);
+    }
+
+    /// Replaces the notification stream by a new one. A message may travel on one stream only, and
+    /// the older one may be a dead connection that is not noticed yet, so the older one ends.
+    pub(super) fn open_stream(&self) -> CancellationToken {
+        let token = self.ended.child_token();
+        let older = self.stream.lock().replace(token.clone());
+        if let Some(older) = older {
+            older.cancel();
+        }
+        token
+    }
+}

@@ -1,0 +1,37 @@
+//! The server side: what MCP clients talk to.
+//!
+//! One [`Backend`] is served over stdio ([`serve_stdio`]) and over streamable HTTP ([`router`]), to
+//! clients of both eras: those that begin with `initialize` (revisions 2024-11-05 to 2025-11-25)
+//! and those whose every request states its own context (2026-07-28). The era is chosen per
+//! request, so both kinds share one endpoint.
+//!
+//! **Rule.** A request that states its revision in `_meta` is modern, and so are `server/discover`
+//! and `subscriptions/listen`; anything else is legacy. Only tools are offered: `initialize` or
+//! `server/discover`, `tools/list`, `tools/call`, `ping` (legacy) and `subscriptions/listen`
+//! (modern) are answered, `prompts/list`, `resources/list` and `resources/templates/list` with
+//! empty lists. Every other method is refused as unknown.
+#![doc = include_str!("details.md")]
+
+mod answer;
+mod arrival;
+mod backend;
+mod conversation;
+mod error;
+mod http;
+mod inflight;
+mod intro;
+mod listing;
+mod progress;
+mod request;
+mod running;
+mod service;
+mod stdio;
+mod subscription;
+
+pub use self::backend::{Asked, Backend, CallRequest, Introduction, ToolListing};
+pub use self::error::RUNTIME_ERROR;
+pub use self::http::{
+    HostPattern, HostRefused, HttpEndpoint, HttpOptions, InvalidOption, OriginPattern, check_host,
+    router,
+};
+pub use self::stdio::serve_stdio;

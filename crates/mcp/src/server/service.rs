@@ -1,0 +1,239 @@
+//! What every transport does with a request, once it knows the era.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callward_core::{
+    BoxFuture, BoxStream, Caller, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide,
+    ProgressSink,
+};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::arrival::{Arrival, Received};
+use super::error::Fault;
+use super::listing::{Listings, Written};
+use super::progress::Relay;
+use super::request::{Request, method};
+use super::running::RunningCall;
+use super::subscription::Subscription;
+use super::{Asked, Backend, CallRequest, intro};
+use crate::observed::SessionTimer;
+use crate::wire::Era;
+
+/// One backend and the lists written for it; shared by all conversations of a transport.
+#[derive(Debug)]
+pub(super) struct Dispatcher<B> {
+    backend: Arc<B>,
+    listings: Listings,
+    observer: Option<Arc<dyn PeerObserver>>,
+}
+
+/// Notifies a backend that a session of this caller is over.
+pub(super) type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
+
+/// What a request leads to.
+pub(super) enum Step {
+    /// The answer is there.
+    Done(Answer),
+    /// A call runs.
+    Call(RunningCall),
+    /// The client subscribes to changes.
+    Listen(Subscription),
+}
+
+impl<B: Backend> Dispatcher<B> {
+    pub(super) fn new(backend: Arc<B>) -> Self {
+        Self {
+            observer: backend.observer(),
+            backend,
+            listings: Listings::default(),
+        }
+    }
+
+    /// Returns what a request has to wait for before it is [served](Self::serve), if anything. A
+    /// call need not: it waits by itself, so that it can be cancelled meanwhile.
+    pub(super) fn starting(&self, request: &Request) -> Option<BoxFuture<'static, ()>> {
+        // once the list is complete nothing waits, and no name has to be read
+        let listed = self.backend.starting(Asked::Tools)?;
+        match request.method.as_str() {
+            method::INITIALIZE | method::DISCOVER => self.backend.starting(Asked::Info),
+            method::LIST_TOOLS => Some(listed),
+            method::CALL_TOOL => {
+                let name = request.params.tool_name()?;
+                self.backend.starting(Asked::Call(name))
+            }
+            _ => None,
+        }
+    }
+
+    /// Serves a request whose era is known and whose metadata has been checked. `reports` is where
+    /// progress goes, if the transport can carry it; `arrival` is asked for calls only.
+    ///
+    /// # Errors
+    ///
+    /// The fault to answer with.
+    pub(super) fn serve(
+        &self,
+        request: &Request,
+        era: Era,
+        caller: Arc<Caller>,
+        reports: Option<mpsc::Sender<Answer>>,
+        arrival: impl FnOnce() -> Arrival,
+    ) -> Result<Step, Fault> {
+        let Some(observer) = &self.observer else {
+            return self.step(request, era, caller, reports, arrival);
+        };
+        let began = Instant::now();
+        let step = self.step(request, era, caller, reports, arrival);
+        let outcome = match &step {
+            // the task that runs the call knows how it ends
+            Ok(Step::Call(_)) => return step,
+            Ok(_) => PeerOutcome::Answered,
+            Err(fault) => PeerOutcome::Refused(fault.error.code),
+        };
+        let method = method::known(&request.method).unwrap_or("_OTHER");
+        let ended = PeerRequest::served(method, outcome);
+        observer.request_ended(&ended, began.elapsed());
+        step
+    }
+
+    /// Begins a session that lasts until what is returned is dropped, if an observer is set.
+    pub(super) fn session(&self, transport: &'static str) -> Option<SessionTimer> {
+        let session = PeerSession::new(PeerSide::Server, transport);
+        let observer = self.observer.clone()?;
+        Some(SessionTimer::begin(observer, session))
+    }
+
+    fn step(
+        &self,
+        request: &Request,
+        era: Era,
+        caller: Arc<Caller>,
+        reports: Option<mpsc::Sender<Answer>>,
+        arrival: impl FnOnce() -> Arrival,
+    ) -> Result<Step, Fault> {
+        let done = |result: &Bytes| Ok(Step::Done(Answer::result(&request.id, result)));
+        match (era, request.method.as_str()) {
+            (Era::Legacy, method::INITIALIZE) => done(&self.initialize(request)?),
+            (Era::Legacy, method::PING) => done(&Bytes::from_static(b"{}")),
+            (Era::Modern, method::DISCOVER) => done(&intro::discover(&self.backend.info())),
+            (Era::Modern, method::LISTEN) => Subscription::of(request).map(Step::Listen),
+            (_, method::LIST_TOOLS) if request.params.cursor.is_some() => Err(
+                Fault::invalid_params("unknown cursor: the whole list is one page"),
+            ),
+            (_, method::LIST_TOOLS) => {
+                let asked = request.params.meta.as_ref();
+                let meta = asked.and_then(|asked| self.backend.list_meta(asked));
+                done(&self.listing().result(era, meta.as_ref()))
+            }
+            (_, method::LIST_PROMPTS) => done(&self.nothing(era, "prompts")),
+            (_, method::LIST_RESOURCES) => done(&self.nothing(era, "resources")),
+            (_, method::LIST_TEMPLATES) => done(&self.nothing(era, "resourceTemplates")),
+            (_, method::CALL_TOOL) => self
+                .call(request, era, caller, reports, arrival().of(request))
+                .map(Step::Call),
+            (_, other) => Err(Fault::method_not_found(other)),
+        }
+    }
+
+    /// Returns the list of tools as of now.
+    pub(super) fn listing(&self) -> Arc<Written> {
+        self.listings.current(&*self.backend)
+    }
+
+    /// Writes the empty list of something that is not relayed.
+    fn nothing(&self, era: Era, what: &str) -> Bytes {
+        match era {
+            Era::Legacy => Bytes::from(format!(r#"{{"{what}":[]}}"#)),
+            Era::Modern => intro::empty(&self.backend.info(), what),
+        }
+    }
+
+    /// Notifies the backend that a session is over.
+    pub(super) fn session_ended(&self, caller: &Arc<Caller>) {
+        self.backend.session_ended(caller);
+    }
+
+    /// Returns what notifies the backend, for code without a dispatcher.
+    pub(super) fn ends_sessions(&self) -> EndsSession {
+        let backend = Arc::clone(&self.backend);
+        Arc::new(move |caller: &Arc<Caller>| backend.session_ended(caller))
+    }
+
+    pub(super) fn changes(&self) -> BoxStream<'static, ()> {
+        self.backend.changes()
+    }
+
+    fn initialize(&self, request: &Request) -> Result<Bytes, Fault> {
+        let asked = request.params.protocol_version.as_ref();
+        match asked.and_then(|raw| serde_json::from_slice::<String>(raw).ok()) {
+            Some(asked) => Ok(intro::initialize(&self.backend.info(), &asked)),
+            None => Err(Fault::invalid_params("`protocolVersion` must be a string")),
+        }
+    }
+
+    fn call(
+        &self,
+        request: &Request,
+        era: Era,
+        caller: Arc<Caller>,
+        reports: Option<mpsc::Sender<Answer>>,
+        received: Received,
+    ) -> Result<RunningCall, Fault> {
+        let Some(name) = request.params.tool_name() else {
+            return Err(Fault::invalid_params("`name` must be a string"));
+        };
+        let inbound = Arc::new(received.inbound);
+        let arguments = match &request.params.arguments {
+            None => Bytes::from_static(b"{}"),
+            Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
+            Some(_) => {
+                let reason = "`arguments` must be an object";
+                self.backend.refused(name, &caller, &inbound, reason);
+                return Err(Fault::invalid_params(reason));
+            }
+        };
+        let relay = reports
+            .zip(request.meta.progress_token.clone())
+            .map(|(out, token)| Arc::new(Relay::new(token, out)));
+        let meta = &request.meta;
+        let call = CallRequest {
+            name: name.to_owned(),
+            arguments,
+            caller,
+            trace: received.trace.map(Arc::new),
+            baggage: received.baggage,
+            inbound: Some(Arc::clone(&inbound)),
+            idempotency_key: request.key.clone(),
+            progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
+            client_capabilities: match era {
+                Era::Legacy => None,
+                Era::Modern => meta.client_capabilities.clone(),
+            },
+            input_responses: request.params.input_responses.clone(),
+            request_state: request.params.request_state.clone(),
+            meta: request.params.meta.clone(),
+        };
+        let future: BoxFuture<'static, _> = match self.starting(request) {
+            None => self.backend.call(call),
+            Some(started) => {
+                let backend = Arc::clone(&self.backend);
+                Box::pin(async move {
+                    started.await;
+                    backend.call(call).await
+                })
+            }
+        };
+        let id = request.id.clone();
+        Ok(RunningCall::new(
+            id,
+            era,
+            name.to_owned(),
+            relay,
+            future,
+            inbound,
+        ))
+    }
+}

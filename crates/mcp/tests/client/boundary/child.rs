@@ -1,0 +1,82 @@
+//! Children that die at every byte: real pipes, which hold a whole call.
+#![cfg(unix)]
+
+use callward_core::{Delivery, ToolServer};
+use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream};
+use tempfile::TempDir;
+
+use super::{assert_told_the_truth, delivery, object_end};
+use crate::script::{DISCOVERED, INITIALIZED, call, id};
+
+const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// A child that greets us, then does as instructed, once.
+async fn child(era: EraChoice, then: &str) -> Upstream {
+    let (greeting, ready) = match era {
+        EraChoice::Legacy => (INITIALIZED, "read ready; "),
+        EraChoice::Auto | EraChoice::Modern => (DISCOVERED, ""),
+    };
+    let script = format!(
+        "read hello; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{greeting}}}'; {ready}{then}"
+    );
+    let command = CommandSpec::new("/bin/sh").with_args(["-c", &script]);
+    let upstream = Upstream::builder(id(), Target::Command(command))
+        .era(era)
+        .start();
+    upstream.ready(LONG).await.unwrap();
+    upstream
+}
+
+#[tokio::test]
+async fn a_child_that_dies_over_a_call_may_have_run_it_and_is_told_so() {
+    let dir = TempDir::new().unwrap();
+    for era in [EraChoice::Legacy, EraChoice::Modern] {
+        for count in 0.. {
+            let file = dir.path().join(format!("{era:?}-{count}"));
+            let path = file.display();
+            let upstream = child(era, &format!("head -c {count} > {path}")).await;
+            let ended = upstream.call(call("x", "{}")).await;
+            // shut down, or it would be started again and read the next call
+            upstream.shutdown().await;
+            let read = std::fs::read(&file).unwrap_or_default();
+            let executions = usize::from(object_end(&read).is_some());
+            let at = format!("{era:?}, {count} bytes");
+            assert_told_the_truth(&ended, executions, &at);
+            // The pipe takes a call at one go, if the child is there to read it: then the outcome
+            // is unknown. One that is gone before has not run it.
+            let reported = delivery(&ended);
+            assert!(
+                reported == Some(Delivery::Unknown)
+                    || (count == 0 && reported == Some(Delivery::NotSent)),
+                "{at}: {reported:?}"
+            );
+            if read.last() == Some(&b'\n') {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_dies_over_its_answer_has_answered_if_all_of_it_came() {
+    let dir = TempDir::new().unwrap();
+    for (era, number) in [(EraChoice::Legacy, 2), (EraChoice::Modern, 2)] {
+        let answer =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{number},\"result\":{{\"content\":[]}}}}\n");
+        let file = dir.path().join("answer");
+        std::fs::write(&file, &answer).unwrap();
+        for count in 0..=answer.len() {
+            let then = format!("read call; head -c {count} {}", file.display());
+            let upstream = child(era, &then).await;
+            let ended = upstream.call(call("x", "{}")).await;
+            upstream.shutdown().await;
+            let at = format!("{era:?}, {count} bytes of {answer}");
+            assert_told_the_truth(&ended, 1, &at);
+            let expected = match object_end(&answer.as_bytes()[..count]) {
+                None => Some(Delivery::Unknown),
+                Some(_) => None,
+            };
+            assert_eq!(delivery(&ended), expected, "{at}");
+        }
+    }
+}

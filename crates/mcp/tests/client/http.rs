@@ -1,0 +1,440 @@
+//! Calls, listings and greetings over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::{
+    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolCall,
+    ToolServer, TraceContext, Watch,
+};
+use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamStatus};
+use callward_mcp::wire::Era;
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::script::{DISCOVERED_LISTENING, INITIALIZED, assert_fails, call, id, tool_of};
+use crate::script_http::Server;
+
+const LONG: Duration = Duration::from_secs(60);
+const RESULT: &str =
+    r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "vendor":[ ]}"#;
+
+#[tokio::test]
+async fn a_modern_call_carries_its_headers_and_its_bytes() {
+    let mut server = Server::start().await;
+    let spec = HttpSpec::new(&format!("http://{}/mcp", server.address))
+        .and_then(|spec| spec.with_header("authorization", "Bearer x"))
+        .unwrap();
+    let upstream = Upstream::builder(id(), Target::Http(spec)).start();
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    assert_eq!(upstream.server_info().unwrap().era, Era::Modern);
+    let tool = tool_of(
+        r#"{"name":"réserver","inputSchema":{"type":"object","properties":{
+            "region":{"type":"string","x-mcp-header":"Region"}}}}"#,
+    );
+    let arguments = r#"{ "n": 1e2,"region":"eu" }"#;
+    let running = tokio::spawn(upstream.call(ToolCall::new(tool, arguments)));
+    let asked = server.asked("tools/call").await;
+    let header = |name: &str| asked.headers.get(name).map(String::as_str);
+    assert_eq!(header("mcp-protocol-version"), Some("2026-07-28"));
+    assert_eq!(header("mcp-method"), Some("tools/call"));
+    assert_eq!(header("mcp-name"), Some("=?base64?csOpc2VydmVy?="));
+    assert_eq!(header("mcp-param-region"), Some("eu"));
+    assert_eq!(header("authorization"), Some("Bearer x"));
+    assert_eq!(
+        header("accept"),
+        Some("application/json, text/event-stream")
+    );
+    assert_eq!(header("mcp-session-id"), None);
+    assert!(asked.body.contains(arguments), "{}", asked.body);
+    let meta = &asked.json()["params"]["_meta"];
+    assert_eq!(
+        meta["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    asked.result(RESULT).await;
+    let output = running.await.unwrap().unwrap();
+    assert_eq!(std::str::from_utf8(output.body()).unwrap(), RESULT);
+}
+
+#[tokio::test]
+async fn a_legacy_server_is_found_out_by_what_it_refuses() {
+    // the Python SDK refuses a request without a session before it reads the id
+    let python = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}"#;
+    for (status, code, words) in [
+        (400, None, "what?"),
+        (400, None, python),
+        (404, None, "what?"),
+        (405, None, "what?"),
+        (200, Some(-32601), ""),
+    ] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        let probe = server.asked("server/discover").await;
+        match code {
+            Some(code) => probe.refuse(status, code).await,
+            None => probe.answer(status, "", words).await,
+        }
+        let headers = server.initialize("s-1").await;
+        for modern in ["mcp-method", "mcp-protocol-version", "mcp-session-id"] {
+            assert!(!headers.contains_key(modern), "{modern}");
+        }
+        upstream.ready(LONG).await.unwrap();
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "s-1");
+        assert_eq!(asked.headers["mcp-protocol-version"], "2025-11-25");
+        assert!(!asked.headers.contains_key("mcp-name"));
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
+        let closing = upstream.clone();
+        let closing = tokio::spawn(async move { closing.shutdown().await });
+        let delete = server.next().await;
+        assert_eq!(delete.method, "DELETE");
+        assert_eq!(delete.headers["mcp-session-id"], "s-1");
+        delete.answer(200, "", "").await;
+        closing.await.unwrap();
+        assert_eq!(upstream.status(), UpstreamStatus::Closed);
+        let error = upstream.call(call("x", "{}")).await.unwrap_err();
+        assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
+    // the call may have run before the answer
+    let python = |code, words: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":"server-error","error":{{"code":{code},"message":"{words}"}}}}"#
+        )
+    };
+    for words in [
+        String::new(),
+        "<html>not found</html>".into(),
+        "session not found".into(),
+        python(-32600, "Session not found"),
+        python(-32001, "gone"),
+    ] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        server.greet_legacy("one").await;
+        upstream.ready(LONG).await.unwrap();
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        server
+            .asked("tools/call")
+            .await
+            .answer(404, "", &words)
+            .await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
+        // the next call has a new session
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        server.initialize("two").await;
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "two");
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    tokio::time::resume();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    server.asked("ping").await.answer(404, "", "").await;
+    server.initialize("two").await;
+    let asked = server.asked("tools/call").await;
+    assert_eq!(asked.headers["mcp-session-id"], "two");
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
+    // the session has just answered
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    server.asked("tools/call").await.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn calls_whose_session_is_lost_share_the_next_one() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    let calls = || -> Vec<_> {
+        (0..8)
+            .map(|_| tokio::spawn(upstream.call(call("x", "{}"))))
+            .collect()
+    };
+    let running = calls();
+    let mut asked = Vec::new();
+    for _ in 0..8 {
+        asked.push(server.asked("tools/call").await);
+    }
+    for asked in asked {
+        asked.answer(404, "", "").await;
+    }
+    for running in running {
+        running.await.unwrap().unwrap_err();
+    }
+    let running = calls();
+    // one session for all of them
+    let hello = server.asked("initialize").await;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{INITIALIZED}}}"#,
+        hello.id()
+    )
+    .replace(r#"{"listChanged":true}"#, "{}");
+    let headers = "content-type: application/json\r\nmcp-session-id: two\r\n";
+    hello.answer(200, headers, &body).await;
+    let ready = server.asked("notifications/initialized").await;
+    ready.answer(202, "", "").await;
+    for _ in 0..8 {
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "two");
+        asked.result(RESULT).await;
+    }
+    for running in running {
+        running.await.unwrap().unwrap();
+    }
+}
+
+struct Reports(Mutex<Vec<String>>);
+
+impl ProgressSink for Reports {
+    fn report(&self, params: &[u8]) {
+        self.0
+            .lock()
+            .push(String::from_utf8(params.to_vec()).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_come_as_events_with_others_before_it() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    let sink = Arc::new(Reports(Mutex::default()));
+    let running = tokio::spawn(upstream.call(call("x", "{}").with_progress(sink.clone())));
+    let mut asked = server.asked("tools/call").await;
+    let token = asked.json()["params"]["_meta"]["progressToken"].clone();
+    let report = format!(r#"{{"progressToken":{token},"progress":1.0}}"#);
+    asked.events().await;
+    asked
+        .write("id: 7\r\ndata: \r\n\r\n: comment\r\n\r\n")
+        .await;
+    asked
+        .event(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{report}}}"#
+        ))
+        .await;
+    asked
+        .event(r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}"#)
+        .await;
+    let reply = server.next().await;
+    assert_eq!(reply.json()["error"]["code"], -32601);
+    assert_eq!(reply.json()["id"], "q");
+    assert_eq!(reply.headers["mcp-session-id"], "s");
+    reply.answer(202, "", "").await;
+    let id = asked.id();
+    asked
+        .event(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#
+        ))
+        .await;
+    let output = running.await.unwrap().unwrap();
+    assert_eq!(std::str::from_utf8(output.body()).unwrap(), RESULT);
+    assert_eq!(*sink.0.lock(), [report]);
+}
+
+#[tokio::test]
+async fn dropping_a_modern_call_closes_its_stream() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let mut asked = server.asked("tools/call").await;
+    asked.events().await;
+    running.abort();
+    asked.closed().await;
+}
+
+#[tokio::test]
+async fn dropping_a_legacy_call_cancels_it() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = server.asked("tools/call").await;
+    running.abort();
+    let cancelled = server.asked("notifications/cancelled").await;
+    assert_eq!(
+        cancelled.json()["params"]["requestId"].to_string(),
+        asked.id()
+    );
+    assert_eq!(cancelled.headers["mcp-session-id"], "s");
+    cancelled.answer(202, "", "").await;
+}
+
+#[tokio::test]
+async fn sixty_four_calls_are_in_flight_at_once() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    let running: Vec<_> = (0..64)
+        .map(|n| tokio::spawn(upstream.call(call("x", &format!(r#"{{"n":{n}}}"#)))))
+        .collect();
+    let mut asked = Vec::new();
+    while asked.len() < 64 {
+        asked.push(server.asked("tools/call").await); // none is answered before all have come
+    }
+    for asked in asked {
+        let n = asked.json()["params"]["arguments"]["n"].clone();
+        asked.result(&format!(r#"{{"content":[],"n":{n}}}"#)).await;
+    }
+    for (n, output) in join_all(running).await.into_iter().enumerate() {
+        let body = output.unwrap().unwrap().body().to_vec();
+        assert_eq!(body, format!(r#"{{"content":[],"n":{n}}}"#).into_bytes());
+    }
+}
+
+#[tokio::test]
+async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    let running = tokio::spawn(upstream.call(call("x", r#"{"region":"eu"}"#)));
+    let asked = server.asked("tools/call").await;
+    assert!(!asked.headers.contains_key("mcp-param-region"));
+    asked.refuse(400, -32020).await;
+    let list = server.asked("tools/list").await;
+    assert_eq!(list.headers["mcp-method"], "tools/list");
+    list.result(
+        r#"{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{
+            "region":{"type":"string","x-mcp-header":"Region"}}}}]}"#,
+    )
+    .await;
+    // the server may have run it: only the retry layer knows whether to send it again
+    let error = running.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+    assert_eq!(error.code(), Some(-32020));
+    let running = tokio::spawn(upstream.call(call("x", r#"{"region":"eu"}"#)));
+    let asked = server.asked("tools/call").await;
+    assert_eq!(asked.headers["mcp-param-region"], "eu");
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn both_eras_announce_changes() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_modern_with(DISCOVERED_LISTENING).await;
+    let mut listen = server.asked("subscriptions/listen").await;
+    assert_eq!(
+        listen.json()["params"]["notifications"],
+        json!({"toolsListChanged": true})
+    );
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    listen.events().await;
+    listen.event(changed).await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    drop(listen); // the stream ends; events until the next one are lost
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    server.asked("subscriptions/listen").await;
+
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    let probe = server.asked("server/discover").await;
+    probe.refuse(200, -32601).await;
+    let hello = server.asked("initialize").await;
+    hello.result(INITIALIZED).await;
+    let ready = server.asked("notifications/initialized").await;
+    ready.answer(202, "", "").await;
+    let mut get = server.stream().await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    get.events().await;
+    get.event(changed).await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+}
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[tokio::test]
+async fn what_is_carried_of_a_trace_stands_in_headers_too() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
+    let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
+    let traced = call("x", "{}")
+        .with_trace(Arc::new(trace))
+        .with_baggage(baggage.unwrap());
+    let running = tokio::spawn(upstream.call(traced));
+    let asked = server.asked("tools/call").await;
+    let meta = asked.json()["params"]["_meta"].clone();
+    for (name, value) in [
+        ("traceparent", PARENT),
+        ("tracestate", "k=v"),
+        ("baggage", "tenant=acme"),
+    ] {
+        assert_eq!(
+            (&meta[name], &json!(asked.headers[name])),
+            (&json!(value), &json!(value))
+        );
+    }
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+/// Keeps what it gets.
+#[derive(Default)]
+struct Watching(Mutex<Vec<String>>);
+
+impl SendWatch for Watching {
+    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
+        let shown = format!(
+            "{} {:?} {:?} {:?} {:?}",
+            request.transport.as_str(),
+            request.protocol_version,
+            request.session,
+            request.address,
+            request.http_version,
+        );
+        assert!(request.port.is_some_and(|port| port > 0));
+        self.0.lock().push(shown);
+        None
+    }
+}
+
+#[tokio::test]
+async fn whoever_watches_is_told_where_a_call_goes() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    let watching = Arc::new(Watching::default());
+    let mut watched = call("x", "{}");
+    watched.attempt_mut().watch = Some(Watch::new(watching.clone()));
+    let running = tokio::spawn(upstream.call(watched));
+    server.asked("tools/call").await.result(RESULT).await;
+    running.await.unwrap().unwrap();
+    let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
+    assert_eq!(*watching.0.lock(), [reported]);
+}

@@ -1,0 +1,171 @@
+//! What legacy servers ask of us, and streams that are resumed.
+
+use std::time::Duration;
+
+use callward_core::ToolServer;
+use callward_mcp::client::Upstream;
+
+use crate::script::call;
+use crate::script_http::{Exchange, Server};
+
+const LONG: Duration = Duration::from_secs(60);
+const RESULT: &str = r#"{"content":[]}"#;
+/// At most eight notices are sent at once, for a second each, and none that has waited for five.
+const MOST_NOTICES: usize = 8 * 6;
+/// More than that, and fewer than wait in the queue.
+const FLOOD: usize = 200;
+
+/// A legacy server in session `s` that offers no stream of its own.
+async fn legacy() -> (Upstream, Server) {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    let get = server.stream().await;
+    get.answer(405, "", "").await;
+    (upstream, server)
+}
+
+/// Returns the messages that come before the next call, unanswered, and the call.
+async fn before_the_next_call(server: &mut Server) -> (Vec<Exchange>, Exchange) {
+    let mut unanswered = Vec::new();
+    loop {
+        let asked = server.next().await;
+        if asked.json()["method"] == "tools/call" {
+            return (unanswered, asked);
+        }
+        unanswered.push(asked);
+    }
+}
+
+fn request(id: &str, method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}"}}"#)
+}
+
+#[tokio::test]
+async fn a_flood_of_requests_gets_a_bounded_number_of_replies() {
+    let (upstream, mut server) = legacy().await;
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let mut asked = server.asked("tools/call").await;
+    asked.events().await;
+    asked
+        .event(&request(&"i".repeat(20_000), "roots/list"))
+        .await;
+    for number in 0..FLOOD {
+        asked
+            .event(&request(&number.to_string(), "roots/list"))
+            .await;
+    }
+    let id = asked.id();
+    let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#);
+    asked.event(&result).await;
+    running.await.unwrap().unwrap();
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let (replies, asked) = before_the_next_call(&mut server).await;
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
+    assert!(!replies.is_empty());
+    assert!(replies.len() <= MOST_NOTICES, "{}", replies.len());
+    for reply in &replies {
+        assert_eq!(reply.json()["error"]["code"], -32601, "{reply:?}");
+        assert!(reply.body.len() < 20_000, "an id that is too long");
+    }
+}
+
+#[tokio::test]
+async fn cancellations_that_are_not_taken_are_bounded_in_number() {
+    let (upstream, mut server) = legacy().await;
+    let mut cancelled = Vec::new();
+    for _ in 0..FLOOD {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let (unanswered, asked) = before_the_next_call(&mut server).await;
+        cancelled.extend(unanswered);
+        running.abort();
+        let _ = running.await;
+        drop(asked);
+    }
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let (unanswered, asked) = before_the_next_call(&mut server).await;
+    cancelled.extend(unanswered);
+    assert!(!cancelled.is_empty());
+    assert!(cancelled.len() <= MOST_NOTICES, "{}", cancelled.len());
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn requests_on_a_stream_of_the_server_s_own_are_answered() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    let mut get = server.stream().await;
+    assert_eq!(get.headers["mcp-session-id"], "s");
+    get.events().await;
+    for (method, member) in [("ping", "result"), ("sampling/createMessage", "error")] {
+        get.event(&request(method, method)).await;
+        let reply = server.next().await;
+        assert_eq!(reply.json()["id"], method);
+        assert!(reply.json().get(member).is_some(), "{reply:?}");
+        reply.answer(202, "", "").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_stream_is_reopened_after_an_event_that_is_too_long() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy("s").await;
+    upstream.ready(LONG).await.unwrap();
+    let endless = "x".repeat(256 << 10);
+    for start in ["data: ", ": "] {
+        let mut get = server.stream().await;
+        get.events().await;
+        get.write(&format!("{start}{endless}")).await;
+        get.closed().await;
+    }
+    server.stream().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_closed_before_the_answer_is_resumed() {
+    let (upstream, mut server) = legacy().await;
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let mut asked = server.asked("tools/call").await;
+    let id = asked.id();
+    asked.events().await;
+    asked.write("id: one\nretry: 300\ndata:\n\n").await;
+    drop(asked);
+    for (after, next) in [("one", "id: two\ndata:\n\n"), ("two", "")] {
+        let mut get = server.stream().await;
+        assert_eq!(get.headers["last-event-id"], after);
+        assert_eq!(get.headers["mcp-session-id"], "s");
+        get.events().await;
+        get.write(next).await;
+    }
+    let mut get = server.stream().await;
+    assert_eq!(get.headers["last-event-id"], "two");
+    get.events().await;
+    let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#);
+    get.event(&result).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_cannot_be_resumed_leaves_the_outcome_unknown() {
+    let (upstream, mut server) = legacy().await;
+    for (start, resumes) in [("data:\n\n", false), ("id: one\ndata:\n\n", true)] {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let mut asked = server.asked("tools/call").await;
+        asked.events().await;
+        asked.write(start).await;
+        drop(asked);
+        if resumes {
+            let get = server.stream().await;
+            assert_eq!(get.headers["last-event-id"], "one");
+            get.answer(405, "", "").await;
+        }
+        let error = running.await.unwrap().unwrap_err();
+        assert_eq!(error.delivery(), callward_core::Delivery::Unknown);
+    }
+}

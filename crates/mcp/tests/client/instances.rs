@@ -1,0 +1,306 @@
+//! Instances of a server over pipes: started for an owner's call, and ended with its session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::{
+    Caller, Delivery, ErrorKind, Instances, Principal, ServerEvent, SessionId, Tool, ToolCall,
+    ToolServer,
+};
+use callward_mcp::client::{Upstream, UpstreamStatus};
+use futures_util::{FutureExt, StreamExt};
+use serde_json::json;
+
+use crate::script::{Peer, Script, assert_fails, scripted, tool_of};
+use crate::script_http::Server;
+
+const LONG: Duration = Duration::from_secs(600);
+
+pub(crate) fn caller(principal: &str, session: &str) -> Arc<Caller> {
+    let caller = Caller::new(Principal::new(principal));
+    Arc::new(caller.with_session(SessionId::new(session)))
+}
+
+/// A call of a tool whose server keeps state for each session.
+pub(crate) fn call(caller: &Arc<Caller>, read_only: bool) -> ToolCall {
+    let definition = json!({"name": "x", "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": read_only}});
+    let tool = Tool::clone(&tool_of(&definition.to_string()));
+    let tool = Arc::new(tool.with_instances(Instances::Session));
+    ToolCall::new(tool, "{}").with_caller(caller.clone())
+}
+
+/// An upstream without spare instances, and what is connected first.
+async fn lead(idle: Duration) -> (Upstream, Peer, Script) {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.spare(0).idle(idle).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, peer, script)
+}
+
+async fn answer(peer: &mut Peer) {
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_call_of_a_new_owner_waits_for_its_instance() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "2"), false)));
+    let mut second = script.accept().await;
+    // the server takes its time to start
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    second.greet_legacy().await;
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+
+    upstream.shutdown().await;
+    assert!(first.message().await.is_none() && second.message().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_cannot_be_started_was_sent_nothing() {
+    let (upstream, mut first, script) = lead(LONG).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    drop(script);
+    let error = upstream.call(call(&caller("ada", "2"), false)).await;
+    let error = error.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("the script is over"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_ends_with_its_session() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let [ada, eve] = [caller("ada", "1"), caller("eve", "1")];
+    let running = tokio::spawn(upstream.call(call(&ada, false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    let running = tokio::spawn(upstream.call(call(&eve, false)));
+    let mut second = script.accept().await;
+    second.greet_legacy().await;
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+
+    // the same session id with another principal is another session
+    upstream.session_ended(&caller("bob", "1"));
+    let running = tokio::spawn(upstream.call(call(&eve, true)));
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+
+    upstream.session_ended(&eve);
+    assert!(second.message().await.is_none(), "its input is closed");
+    let running = tokio::spawn(upstream.call(call(&ada, true)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+}
+
+/// Answers the next call with a number.
+async fn count(peer: &mut Peer, number: u32) {
+    let asked = peer.asked("tools/call").await;
+    let result = format!(r#"{{"content":[{{"type":"text","text":"{number}"}}]}}"#);
+    peer.reply(&asked, &result).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_whose_equal_reads_differ_serves_no_other_session() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let [one, two] = [caller("ada", "1"), caller("ada", "2")];
+    for number in 1..=2 {
+        let running = tokio::spawn(upstream.call(call(&one, true)));
+        count(&mut first, number).await;
+        running.await.unwrap().unwrap();
+    }
+    upstream.session_ended(&one);
+    let running = tokio::spawn(upstream.call(call(&two, true)));
+    let mut second = script.accept().await;
+    // the one that lists the tools is started again, and its era is known
+    second.initialize().await;
+    count(&mut second, 1).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    let eve = caller("eve", "1");
+    let running = tokio::spawn(upstream.call(call(&eve, false)));
+    let mut second = script.accept().await;
+    second.greet_legacy().await;
+    second.asked("tools/call").await;
+    upstream.session_ended(&eve);
+    running.abort();
+    second.notified("notifications/cancelled").await;
+    assert!(second.message().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_instance_ends_and_the_next_call_starts_another() {
+    let idle = Duration::from_secs(60);
+    let (upstream, mut first, mut script) = lead(idle).await;
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
+    answer(&mut first).await;
+    running.await.unwrap().unwrap();
+    let eve = caller("eve", "1");
+    for run in 1..=2 {
+        let running = tokio::spawn(upstream.call(call(&eve, false)));
+        let mut peer = script.accept().await;
+        match run {
+            1 => peer.greet_legacy().await,
+            // the one that lists the tools was idle too: it is started first, and its era is known
+            _ => peer.initialize().await,
+        }
+        answer(&mut peer).await;
+        running.await.unwrap().unwrap();
+        let since = tokio::time::Instant::now();
+        assert!(peer.message().await.is_none());
+        assert!(since.elapsed() >= idle);
+    }
+}
+
+/// Makes one call that the server answers.
+async fn served(upstream: &Upstream, peer: &mut Peer, call: ToolCall) {
+    let running = tokio::spawn(upstream.call(call));
+    answer(peer).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_listing_instance_ends_with_a_session_that_wrote() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    upstream.session_ended(&caller("ada", "1"));
+    assert!(first.message().await.is_none(), "its input is closed");
+    drop(first);
+    // it is not down: there is no event, and a ping starts nothing
+    let idle = async {
+        while upstream.status() != UpstreamStatus::Idle {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(LONG, idle).await.unwrap();
+    upstream.ready(Duration::ZERO).await.unwrap();
+    upstream.ping().await.unwrap();
+    assert_eq!(events.next().now_or_never(), None);
+    assert!(upstream.instance_statuses().is_empty());
+
+    // the next session has a fresh one, whose tools may be others
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "2"), false)));
+    let mut second = script.accept().await;
+    second.initialize().await;
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    assert_eq!(events.next().now_or_never(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_listing_instance_is_started_to_list() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    upstream.session_ended(&caller("ada", "1"));
+    // asked before it has ended
+    let listing = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { upstream.list_tools().await }
+    });
+    assert!(first.message().await.is_none());
+    let mut second = script.accept().await;
+    second.initialize().await;
+    let asked = second.asked("tools/list").await;
+    second.reply(&asked, r#"{"tools":[]}"#).await;
+    assert_eq!(listing.await.unwrap().unwrap().len(), 0);
+    // and it serves the next session
+    served(&upstream, &mut second, call(&caller("eve", "1"), false)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_in_flight_is_answered_before_its_instance_ends() {
+    let (upstream, mut first, _script) = lead(LONG).await;
+    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    let listing = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { upstream.list_tools().await }
+    });
+    let asked = first.asked("tools/list").await;
+    upstream.session_ended(&caller("ada", "1"));
+    first.reply(&asked, r#"{"tools":[]}"#).await;
+    listing.await.unwrap().unwrap();
+    assert!(first.message().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spare_listing_instance_is_started_again_at_once() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut first = script.accept().await;
+    first.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    let mut spare = script.accept().await;
+    spare.greet_legacy().await;
+    upstream.session_ended(&caller("ada", "1"));
+    assert!(first.message().await.is_none());
+    drop(first);
+    let mut second = script.accept().await;
+    // a call that comes before it is connected waits for it
+    let running = tokio::spawn(upstream.call(call(&caller("eve", "1"), false)));
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    second.initialize().await;
+    answer(&mut second).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_a_listing_instance_that_is_started_again() {
+    let (upstream, mut first, mut script) = lead(LONG).await;
+    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    upstream.session_ended(&caller("ada", "1"));
+    assert!(first.message().await.is_none());
+    drop(first);
+    let running = tokio::spawn(upstream.call(call(&caller("ada", "2"), false)));
+    let mut second = script.accept().await;
+    second.asked("initialize").await;
+    upstream.shutdown().await;
+    assert!(second.message().await.is_none());
+    let error = running.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert_eq!(upstream.status(), UpstreamStatus::Closed);
+}
+
+#[tokio::test]
+async fn the_listing_session_of_an_http_server_ends_with_its_client() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().spare(0).start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    for (session, next) in [("one", "two"), ("two", "three")] {
+        let ada = caller("ada", session);
+        let running = tokio::spawn(upstream.call(call(&ada, false)));
+        if session != "one" {
+            server.greet_legacy(session).await;
+        }
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], session);
+        asked.result(r#"{"content":[]}"#).await;
+        running.await.unwrap().unwrap();
+        upstream.session_ended(&ada);
+        let delete = server.next().await;
+        assert_eq!(delete.method, "DELETE", "before {next}");
+        assert_eq!(delete.headers["mcp-session-id"], session);
+        delete.answer(200, "", "").await;
+    }
+}

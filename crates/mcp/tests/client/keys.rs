@@ -1,0 +1,172 @@
+//! Idempotency keys on their way to servers.
+
+use std::sync::Arc;
+
+use callward_core::{Caller, IdempotencyKey, Principal, ToolCall, ToolServer};
+use callward_mcp::client::{EraChoice, Upstream, UpstreamBuilder};
+use serde_json::{Value, json};
+
+use crate::script::{DISCOVERED, INITIALIZED, Peer, Script, call, scripted};
+use crate::script_http::Server;
+
+const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+const RESULT: &str = r#"{"content":[]}"#;
+const NAME: &str = "io.callward/idempotencyKey";
+
+fn declared(greeting: &str) -> String {
+    greeting.replace(
+        r#""capabilities":{"#,
+        r#""capabilities":{"experimental":{"io.callward/idempotency":{}},"#,
+    )
+}
+
+async fn greeted(
+    builder: UpstreamBuilder,
+    script: &mut Script,
+    greeting: &str,
+) -> (Upstream, Peer) {
+    let is_legacy = greeting.contains("protocolVersion");
+    let era = if is_legacy {
+        EraChoice::Legacy
+    } else {
+        EraChoice::Modern
+    };
+    let upstream = builder.era(era).start();
+    let mut peer = script.accept().await;
+    let hello = peer
+        .asked(if is_legacy {
+            "initialize"
+        } else {
+            "server/discover"
+        })
+        .await;
+    peer.reply(&hello, greeting).await;
+    if is_legacy {
+        peer.notified("notifications/initialized").await;
+    }
+    upstream.ready(LONG).await.unwrap();
+    (upstream, peer)
+}
+
+/// Makes a call, and returns the key the server saw.
+async fn key(upstream: &Upstream, peer: &mut Peer, call: &ToolCall) -> Value {
+    let running = tokio::spawn(upstream.call(call.clone()));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, RESULT).await;
+    running.await.unwrap().unwrap();
+    asked.value()["_meta"][NAME].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_gets_keys_if_it_says_so_or_the_operator_does() {
+    for greeting in [INITIALIZED, DISCOVERED] {
+        for (greeting, said, expected) in [
+            (greeting.to_owned(), None, false),
+            (greeting.to_owned(), Some(true), true),
+            (declared(greeting), None, true),
+            (declared(greeting), Some(false), false),
+        ] {
+            let (mut builder, mut script) = scripted(1 << 16);
+            if let Some(send) = said {
+                builder = builder.idempotency_keys(send);
+            }
+            let (upstream, mut peer) = greeted(builder, &mut script, &greeting).await;
+            let takes = upstream.server_info().unwrap().takes_idempotency_keys;
+            assert_eq!(takes, greeting.contains("io.callward"));
+            let key = key(&upstream, &mut peer, &call("x", "{}")).await;
+            assert_eq!(key.is_string(), expected, "{greeting} {said:?}: {key}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_has_one_key_over_its_attempts_and_another_call_has_another() {
+    let (builder, mut script) = scripted(1 << 16);
+    let (upstream, mut peer) = greeted(builder, &mut script, &declared(INITIALIZED)).await;
+    let mut one = call("x", "{}");
+    one.ensure_idempotency_key();
+    let first = key(&upstream, &mut peer, &one).await;
+    assert_eq!(key(&upstream, &mut peer, &one).await, first);
+    // the same arguments, and still another call
+    let other = call("x", "{}");
+    let others = key(&upstream, &mut peer, &other).await;
+    assert!(others.is_string() && others != first, "{others}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_of_a_caller_s_own_is_bound_to_the_caller() {
+    let (builder, mut script) = scripted(1 << 16);
+    let (upstream, mut peer) = greeted(builder, &mut script, &declared(INITIALIZED)).await;
+    let given = |principal: Option<&str>, key: &str| {
+        let call = call("x", "{}").with_idempotency_key(IdempotencyKey::new(key).unwrap());
+        match principal {
+            Some(name) => call.with_caller(Arc::new(Caller::new(Principal::new(name)))),
+            None => call,
+        }
+    };
+    let mut seen = Vec::new();
+    for (principal, text) in [
+        (None, "order-1"),
+        (Some("ada"), "order-1"),
+        (Some("eve"), "order-1"),
+        (Some("ada"), "order-2"),
+        (Some("adaorder"), "-1"),
+    ] {
+        let sent = key(&upstream, &mut peer, &given(principal, text)).await;
+        assert!(!seen.contains(&sent), "{principal:?} {text}: {sent}");
+        if principal.is_none() {
+            assert_eq!(sent, text, "ours alone");
+        } else {
+            let sent = sent.as_str().unwrap();
+            assert!(!sent.contains("ada") && sent.len() == 36, "{sent}");
+        }
+        let again = key(&upstream, &mut peer, &given(principal, text)).await;
+        assert_eq!(again, sent, "the same call, whenever it comes");
+        seen.push(sent);
+    }
+    // the same in every process and every version: a change of this sends calls twice
+    assert_eq!(seen[1], "e6544ca6-f620-5cb1-94e2-551b489cbef8");
+}
+
+#[tokio::test]
+async fn over_http_the_key_is_in_a_header_too_and_survives_a_lost_session() {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().idempotency_keys(true).start();
+    server.greet_legacy("one").await;
+    upstream.ready(LONG).await.unwrap();
+    let mut repeated = call("x", "{}");
+    repeated.ensure_idempotency_key();
+    let running = tokio::spawn(upstream.call(repeated.clone()));
+    let first = server.asked("tools/call").await;
+    let key = first.json()["params"]["_meta"][NAME].clone();
+    assert_eq!(json!(first.headers["idempotency-key"]), key);
+    first.answer(404, "", "").await;
+    running.await.unwrap().unwrap_err();
+    let running = tokio::spawn(upstream.call(repeated));
+    let hello = server.initialize("two").await;
+    assert!(
+        !hello.contains_key("idempotency-key"),
+        "only calls have one"
+    );
+    let second = server.asked("tools/call").await;
+    assert_eq!(second.json()["params"]["_meta"][NAME], key);
+    assert_eq!(json!(second.headers["idempotency-key"]), key);
+    second.result(RESULT).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_modern_server_over_http_is_asked_in_its_greeting() {
+    for (greeting, expected) in [(DISCOVERED.to_owned(), false), (declared(DISCOVERED), true)] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        server.greet_modern_with(&greeting).await;
+        upstream.ready(LONG).await.unwrap();
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers.contains_key("idempotency-key"), expected);
+        assert_eq!(asked.json()["params"]["_meta"][NAME].is_string(), expected);
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+//! Signs of life, in both eras and over both transports.
+
+use std::time::Duration;
+
+use callward_core::{Delivery, ErrorKind, ToolServer};
+use callward_mcp::client::Upstream;
+
+use crate::script::{DISCOVERED, Peer, Script, assert_fails, scripted};
+use crate::script_http::{Server, upstream_at};
+
+const LONG: Duration = Duration::from_secs(60);
+
+async fn over_pipe(modern: bool) -> (Upstream, Peer, Script) {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    if modern {
+        let probe = peer.asked("server/discover").await;
+        peer.reply(&probe, DISCOVERED).await;
+    } else {
+        peer.greet_legacy().await;
+    }
+    upstream.ready(LONG).await.unwrap();
+    (upstream, peer, script)
+}
+
+fn ping(upstream: &Upstream) -> tokio::task::JoinHandle<Result<(), callward_core::ToolError>> {
+    let upstream = upstream.clone();
+    tokio::spawn(async move { upstream.ping().await })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_server_is_sent_ping_and_a_modern_one_discover() {
+    for (modern, method, answer) in [(false, "ping", "{}"), (true, "server/discover", DISCOVERED)] {
+        let (upstream, mut peer, _script) = over_pipe(modern).await;
+        let pinging = ping(&upstream);
+        let asked = peer.asked(method).await;
+        peer.reply(&asked, answer).await;
+        pinging.await.unwrap().unwrap();
+        // a server that refuses the question is there to refuse it
+        for code in [-32601, -32603] {
+            let pinging = ping(&upstream);
+            let asked = peer.asked(method).await;
+            peer.refuse(&asked, code).await;
+            pinging.await.unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_gives_no_sign_of_life() {
+    for modern in [false, true] {
+        let (upstream, mut peer, script) = over_pipe(modern).await;
+        let pinging = ping(&upstream);
+        peer.message().await.unwrap(); // and dies of it
+        drop(peer);
+        let error = pinging.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+        // nor does one that is not even started again
+        drop(script);
+        tokio::time::sleep(LONG).await;
+        let error = upstream.ping().await.unwrap_err();
+        assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ping_nobody_waits_for_disturbs_no_other() {
+    let (upstream, mut peer, _script) = over_pipe(false).await;
+    let late = tokio::time::timeout(Duration::from_secs(5), upstream.ping()).await;
+    assert!(late.is_err());
+    peer.asked("ping").await;
+    let cancelled = peer.notified("notifications/cancelled").await;
+    assert!(cancelled["requestId"].is_number());
+    let pinging = ping(&upstream);
+    let asked = peer.asked("ping").await;
+    peer.reply(&asked, "{}").await;
+    pinging.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn over_http_too() {
+    for (modern, method) in [(true, "server/discover"), (false, "ping")] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        if modern {
+            server.greet_modern().await;
+        } else {
+            server.greet_legacy("s-1").await;
+        }
+        upstream.ready(LONG).await.unwrap();
+        let pinging = ping(&upstream);
+        server.asked(method).await.result(DISCOVERED).await;
+        pinging.await.unwrap().unwrap();
+
+        // what stands before a server that is gone answers, too
+        let pinging = ping(&upstream);
+        server.asked(method).await.answer(503, "", "none").await;
+        let error = pinging.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::ServerFault, Delivery::Answered);
+        assert!(error.kind().blames_server());
+
+        let address = server.stop().await;
+        let error = upstream.ping().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
+        let none = upstream_at(address).start();
+        let error = none.ping().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_modern_any_more_is_greeted_again() {
+    for status in [400, 404] {
+        let mut server = Server::start().await;
+        let upstream = server.upstream().start();
+        server.greet_modern().await;
+        upstream.ready(LONG).await.unwrap();
+        let pinging = ping(&upstream);
+        let asked = server.asked("server/discover").await;
+        asked.answer(status, "", "Bad Request: no session").await;
+        let _ = pinging.await.unwrap();
+        let calling = tokio::spawn(upstream.call(crate::script::call("x", "{}")));
+        server.greet_legacy("one").await;
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "one");
+        asked.result(r#"{"content":[]}"#).await;
+        calling.await.unwrap().unwrap();
+    }
+}

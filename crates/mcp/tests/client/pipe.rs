@@ -1,0 +1,368 @@
+//! Calls and listings over a pipe.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::{
+    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolServer,
+    TraceContext, Watch,
+};
+use callward_mcp::client::Upstream;
+use callward_mcp::wire::Message;
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::script::{DISCOVERED_LISTENING, Peer, Script, call, scripted};
+
+const LONG: Duration = Duration::from_secs(600);
+
+async fn legacy() -> (Upstream, Peer, Script) {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, peer, script)
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_and_results_go_through_byte_for_byte() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let arguments = r#"{ "z": 1e2, "a":"\u0041", "n":12345678901234567890 ,"a":1 }"#;
+    let result = r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "_meta":{"v":null},"vendor":[ ]}"#;
+    let running = tokio::spawn(upstream.call(call("é\"", arguments)));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(
+        asked.params,
+        format!(r#"{{"name":"é\"","arguments":{arguments}}}"#)
+    );
+    peer.reply(&asked, result).await;
+    let output = running.await.unwrap().unwrap();
+    assert_eq!(std::str::from_utf8(output.body()).unwrap(), result);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_over_several_lines_stay_one_message() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let running = tokio::spawn(upstream.call(call("x", "{\r\n  \"a\": \"\\n\"\n}")));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(asked.value()["arguments"], json!({"a": "\n"}));
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_are_no_object_never_reach_the_pipe() {
+    let (upstream, mut peer, _script) = legacy().await;
+    for arguments in [
+        "[]",
+        "1",
+        "{",
+        "{\"a\":1}}",
+        r#"{}},"x":{"#,
+        "{}}}\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"wipe\"}}",
+    ] {
+        let error = upstream.call(call("x", arguments)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidCall, "{arguments}");
+        assert_eq!(error.delivery(), Delivery::NotSent, "{arguments}");
+    }
+    // the first thing the server hears of is the call that is one
+    let running = tokio::spawn(upstream.call(call("good", "{}")));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(asked.value()["name"], "good");
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raw_list_leaves_nothing_out() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let listing = tokio::spawn(async move { upstream.list_raw().await });
+    let asked = peer.asked("tools/list").await;
+    peer.reply(&asked, r#"{"tools":[{ "name":"a"}],"nextCursor":"2"}"#)
+        .await;
+    let asked = peer.asked("tools/list").await;
+    peer.reply(&asked, r#"{"tools":[{"name":7},"b"]}"#).await;
+    let raw = listing.await.unwrap().unwrap();
+    assert_eq!(raw, [r#"{ "name":"a"}"#, r#"{"name":7}"#, r#""b""#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let first = r#"{ "name":"a","inputSchema":{},"execution":{"taskSupport":"optional"},"annotations":{"readOnlyHint":false,"vendor/x": 1e2} }"#;
+    let second = r#"{"name":"b","inputSchema":{},"x-unknown":[ {} ]}"#;
+    let listing = tokio::spawn(async move { upstream.list_tools().await });
+    let asked = peer.asked("tools/list").await;
+    assert_eq!(asked.params, "{}");
+    peer.reply(&asked, &format!(r#"{{"tools":[{first}],"nextCursor":""}}"#))
+        .await;
+    let asked = peer.asked("tools/list").await;
+    assert_eq!(asked.params, r#"{"cursor":""}"#);
+    peer.reply(
+        &asked,
+        &format!(r#"{{"tools":[{{"no":"name"}},{second}]}}"#),
+    )
+    .await;
+    let tools = listing.await.unwrap().unwrap();
+    let raw: Vec<_> = tools
+        .iter()
+        .map(|tool| (std::str::from_utf8(tool.raw()).unwrap(), tool.fault()))
+        .collect();
+    let nameless = (r#"{"no":"name"}"#, Some("missing field `name`"));
+    assert_eq!(raw, [(first, None), nameless, (second, None)]);
+    assert_eq!(
+        tools[0].annotations().read_only_hint,
+        Some(false),
+        "an explicit false is not an absent one"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixty_four_calls_are_in_flight_at_once() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let running: Vec<_> = (0..64)
+        .map(|n| tokio::spawn(upstream.call(call("x", &format!(r#"{{"n":{n}}}"#)))))
+        .collect();
+    let mut asked = Vec::new();
+    while asked.len() < 64 {
+        asked.push(peer.asked("tools/call").await); // none is answered before all have come
+    }
+    for asked in asked.iter().rev() {
+        let n = &asked.value()["arguments"]["n"];
+        peer.reply(asked, &format!(r#"{{"content":[],"n":{n}}}"#))
+            .await;
+    }
+    for (n, output) in join_all(running).await.into_iter().enumerate() {
+        let output = output.unwrap().unwrap();
+        let body = String::from_utf8(output.body().to_vec()).unwrap();
+        assert_eq!(body, format!(r#"{{"content":[],"n":{n}}}"#));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_call_is_cancelled_at_the_server() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    running.abort();
+    let params = peer.notified("notifications/cancelled").await;
+    assert_eq!(params["requestId"].to_string(), asked.id.to_raw());
+    // the answer that comes all the same does no harm
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    let running = tokio::spawn(upstream.call(call("y", "{}")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_dropped_before_it_was_written_never_is() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(4096));
+    let first = tokio::spawn(upstream.call(call("first", &long)));
+    tokio::task::yield_now().await; // the writer is now stuck in the middle of the first call
+    let second = tokio::spawn(upstream.call(call("second", "{}")));
+    tokio::task::yield_now().await;
+    second.abort();
+    assert!(second.await.unwrap_err().is_cancelled());
+    let third = tokio::spawn(upstream.call(call("third", "{}")));
+    for (running, name) in [(first, "first"), (third, "third")] {
+        let asked = peer.asked("tools/call").await;
+        assert_eq!(asked.value()["name"], name);
+        peer.reply(&asked, r#"{"content":[]}"#).await;
+        running.await.unwrap().unwrap();
+    }
+}
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_left_out_tells_its_server_so() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let trace = TraceContext::parse(PARENT, None).unwrap();
+    for trace in [Some(Arc::new(trace)), None] {
+        let mut left_out = call("x", "{}");
+        if let Some(trace) = &trace {
+            left_out = left_out.with_trace(trace.clone());
+        }
+        left_out.leave_out();
+        let running = tokio::spawn(upstream.call(left_out));
+        let asked = peer.asked("tools/call").await;
+        let parent = asked.value()["_meta"]["traceparent"].clone();
+        let reported = TraceContext::parse(parent.as_str().unwrap(), None).unwrap();
+        assert!(!reported.is_sampled());
+        // it goes on in the trace it came from, and begins one of its own otherwise
+        let is_same = trace.is_some_and(|trace| trace.trace_id() == reported.trace_id());
+        assert_eq!(is_same, parent == PARENT.replace("-01", "-00"));
+        peer.reply(&asked, r#"{"content":[]}"#).await;
+        running.await.unwrap().unwrap();
+    }
+    // without a watcher nothing is reported
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(
+        asked.value()["_meta"]["traceparent"],
+        serde_json::Value::Null
+    );
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+/// Keeps what it gets, and answers with a context of its own.
+#[derive(Default)]
+struct Watching(Mutex<Vec<String>>);
+
+impl SendWatch for Watching {
+    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
+        self.0.lock().push(format!(
+            "{} {:?}",
+            request.transport.as_str(),
+            request.protocol_version
+        ));
+        TraceContext::parse(PARENT, None).ok()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_watches_is_told_and_says_which_context_goes_out() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let watching = Arc::new(Watching::default());
+    let watch = Watch::new(watching.clone());
+    let listing = tokio::spawn({
+        let (upstream, watch) = (upstream.clone(), watch.clone());
+        async move { upstream.list_tools_watched(watch).await }
+    });
+    let asked = peer.asked("tools/list").await;
+    assert_eq!(asked.value()["_meta"]["traceparent"], PARENT);
+    peer.reply(&asked, r#"{"tools":[]}"#).await;
+    listing.await.unwrap().unwrap();
+
+    let mut watched = call("x", "{}");
+    watched.attempt_mut().watch = Some(watch);
+    let running = tokio::spawn(upstream.call(watched));
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(asked.value()["_meta"]["traceparent"], PARENT);
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+    let reported = "pipe Some(\"2025-11-25\")";
+    assert_eq!(*watching.0.lock(), [reported, reported]);
+}
+
+struct Reports(Mutex<Vec<String>>);
+
+impl ProgressSink for Reports {
+    fn report(&self, params: &[u8]) {
+        self.0
+            .lock()
+            .push(String::from_utf8(params.to_vec()).unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_and_trace_travel_with_the_call() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let sink = Arc::new(Reports(Mutex::default()));
+    let trace = TraceContext::parse(PARENT, Some("k=\"v\"")).unwrap();
+    let baggage = BaggageFilter::new(["tenant"])
+        .unwrap()
+        .pass("tenant=acme,user=ada");
+    let running = tokio::spawn(
+        upstream.call(
+            call("x", "{}")
+                .with_progress(sink.clone())
+                .with_trace(Arc::new(trace))
+                .with_baggage(baggage.unwrap()),
+        ),
+    );
+    let asked = peer.asked("tools/call").await;
+    let meta = asked.value()["_meta"].clone();
+    assert_eq!(meta["traceparent"], PARENT);
+    assert_eq!(meta["tracestate"], "k=\"v\"");
+    assert_eq!(meta["baggage"], "tenant=acme");
+    let report = format!(
+        r#"{{"progressToken":{},"progress": 0.50,"vendor":1}}"#,
+        meta["progressToken"]
+    );
+    let notification = |params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
+    };
+    peer.line(&notification(r#"{"progressToken":999,"progress":1}"#))
+        .await;
+    peer.line(&notification(&report)).await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+    assert_eq!(*sink.0.lock(), [report]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_server_announces_changes_by_notification() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+        .await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut events = upstream.events().unwrap();
+    let mut peer = script.accept().await;
+    let probe = peer.asked("server/discover").await;
+    peer.reply(&probe, DISCOVERED_LISTENING).await;
+    let listen = peer.asked("subscriptions/listen").await;
+    assert_eq!(
+        listen.value()["notifications"],
+        json!({"toolsListChanged": true})
+    );
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#)
+        .await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    peer.reply(&listen, r#"{"resultType":"complete","_meta":{}}"#)
+        .await;
+    assert_eq!(
+        events.next().await,
+        Some(ServerEvent::ToolsChanged),
+        "something may have changed in between"
+    );
+    peer.asked("subscriptions/listen").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_the_server_are_answered() {
+    let (_upstream, mut peer, _script) = legacy().await;
+    peer.line(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#)
+        .await;
+    let Some(Message::Response { id, outcome }) = peer.message().await else {
+        panic!("an answer");
+    };
+    assert_eq!(id.unwrap().to_raw(), r#""p""#);
+    assert_eq!(&outcome.unwrap()[..], b"{}");
+    peer.line(r#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#)
+        .await;
+    let Some(Message::Response { outcome, .. }) = peer.message().await else {
+        panic!("an answer");
+    };
+    assert_eq!(outcome.unwrap_err().code, -32601);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_handle_closes_the_pipe_and_a_running_call_is_one() {
+    let (upstream, mut peer, _script) = legacy().await;
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    drop(upstream);
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+    assert!(peer.message().await.is_none(), "the pipe is closed");
+}

@@ -1,0 +1,330 @@
+//! What goes wrong over a pipe, and what is said of the calls it happened to.
+
+use std::time::Duration;
+
+use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use callward_mcp::client::{Io, Target, Upstream, UpstreamStatus};
+use callward_mcp::wire::Message;
+use futures_util::StreamExt;
+use tokio::time::Instant;
+
+use crate::script::{Script, assert_fails, call, id, scripted};
+
+const LONG: Duration = Duration::from_secs(600);
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let mut events = upstream.events().unwrap();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+
+    let written = tokio::spawn(upstream.call(call("written", "{}")));
+    peer.asked("tools/call").await;
+    let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(4096));
+    let begun = tokio::spawn(upstream.call(call("begun", &long)));
+    tokio::task::yield_now().await; // the writer is stuck in the middle of it
+    let queued = tokio::spawn(upstream.call(call("queued", "{}")));
+    tokio::task::yield_now().await;
+    drop(peer);
+    let error = written.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+    let error = begun.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::NotSent);
+    let error = queued.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+
+    let mut peer = script.accept().await;
+    let error = upstream.call(call("down", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("is down"), "{error}");
+    peer.initialize().await;
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    let running = tokio::spawn(upstream.call(call("after", "{}")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+/// Has the server come up, and lost.
+async fn lose(upstream: &Upstream, script: &mut Script) {
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    drop(peer);
+    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let before = upstream.call(call("early", "{}")).await.unwrap_err();
+    assert!(before.reopening().is_none(), "there was nothing to lose");
+    lose(&upstream, &mut script).await;
+    let mut peer = script.accept().await;
+    let lost = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_fails(&lost, ErrorKind::ConnectFailed, Delivery::NotSent);
+    let back = tokio::spawn(lost.reopening().unwrap().reopened());
+    tokio::task::yield_now().await;
+    assert!(!back.is_finished());
+    let start = Instant::now();
+    peer.initialize().await;
+    back.await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let asked = peer.asked("tools/call").await;
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stays_away_is_expected_for_five_seconds() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    lose(&upstream, &mut script).await;
+    let lost = Instant::now();
+    // it is there again, and does not greet
+    let _silent = script.accept().await;
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    error.reopening().unwrap().reopened().await;
+    assert_eq!(lost.elapsed(), Duration::from_secs(5));
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.reopening().is_none(), "the time is unknown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_not_there_is_tried_for_ever() {
+    let attempts = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counter = attempts.clone();
+    let io = Io::new(move || {
+        counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async { Err(std::io::Error::other("not reachable")) }
+    });
+    let upstream = Upstream::builder(id(), Target::Io(io)).start();
+    let error = upstream
+        .ready(Duration::from_secs(3600))
+        .await
+        .expect_err("no connection");
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("not reachable"), "{error}");
+    // pauses of 2.5 to 5 s over an hour
+    let attempts = attempts.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((720..1500).contains(&attempts), "{attempts}");
+    let error = upstream.list_tools().await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    upstream.shutdown().await;
+    assert_eq!(upstream.status(), UpstreamStatus::Closed);
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert!(error.message().contains("shut down"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_keep_code_message_and_data() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    for (code, kind) in [
+        (-32602, ErrorKind::InvalidCall),
+        (-32603, ErrorKind::ServerFault),
+        (-32005, ErrorKind::ServerFault),
+    ] {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let asked = peer.asked("tools/call").await;
+        peer.refuse(&asked, code).await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, kind, Delivery::Answered);
+        assert_eq!((error.code(), error.message()), (Some(code), "no"));
+        assert_eq!(&error.data().unwrap()[..], b"[1 ]");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_none_fails_its_call_alone() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let other = tokio::spawn(upstream.call(call("other", "{}")));
+    let other_asked = peer.asked("tools/call").await;
+    let deep = format!(r#""result":{{"x":{}{}}}"#, "[".repeat(120), "]".repeat(120));
+    for (answer, word) in [
+        (r#""result":[1]"#, ""),
+        (r#""result":null"#, ""),
+        (r#""error":"no""#, ""),
+        (r#""x":1"#, ""),
+        (&*deep, "the server's result nests deeper than 120 levels"),
+        (
+            r#""result":{"x":[1e400]}"#,
+            "the server's result has a number beyond 1.8e308",
+        ),
+    ] {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let asked = peer.asked("tools/call").await;
+        peer.line("Listening on port 3000!").await;
+        peer.line(&format!(
+            r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#,
+            asked.id
+        ))
+        .await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+        assert!(error.message().contains(word), "{error}");
+    }
+    peer.reply(&other_asked, r#"{"content":[]}"#).await;
+    other.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.max_message(1024).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let other = tokio::spawn(upstream.call(call("other", "{}")));
+    let other_asked = peer.asked("tools/call").await;
+    let long = "x".repeat(2000);
+    for id_is_last in [false, true] {
+        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let id = peer.asked("tools/call").await.id;
+        let result = format!(r#""result":{{"content":"{long}","id":{}}}"#, other_asked.id);
+        peer.line(&match id_is_last {
+            true => format!(r#"{{"jsonrpc":"2.0",{result},"id":{id}}}"#),
+            false => format!(r#"{{"id":{id},{result},"jsonrpc":"2.0"}}"#),
+        })
+        .await;
+        let error = running.await.unwrap().unwrap_err();
+        assert_fails(&error, ErrorKind::TooLarge, Delivery::Answered);
+        for word in ["1024 bytes", "`max_message`"] {
+            assert!(error.message().contains(word), "{error}");
+        }
+    }
+    // neither a notification nor a request is an answer, whatever its id
+    let params = format!(r#""params":{{"x":"{long}"}}"#);
+    peer.line(&format!(r#"{{"jsonrpc":"2.0","method":"n",{params}}}"#))
+        .await;
+    let id = &other_asked.id;
+    peer.line(&format!(
+        r#"{{"jsonrpc":"2.0","id":{id},{params},"method":"m"}}"#
+    ))
+    .await;
+    match peer.message().await {
+        Some(Message::Response {
+            id: Some(of),
+            outcome: Err(error),
+        }) => assert!(of == *id && error.message.contains("1024"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    peer.reply(&other_asked, r#"{"content":[]}"#).await;
+    other.await.unwrap().unwrap();
+    assert_eq!(upstream.status(), UpstreamStatus::Up);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_gives_no_sign_of_life_is_given_up() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.keepalive(Duration::from_secs(60)).start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let asked = peer.asked("ping").await;
+    peer.reply(&asked, "{}").await;
+    peer.asked("ping").await; // not answered
+    script.accept().await.initialize().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_ends_is_an_error() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    let lists = upstream.clone();
+    let listing = tokio::spawn(async move { lists.list_tools().await });
+    for _ in 0..2 {
+        let asked = peer.asked("tools/list").await;
+        peer.reply(&asked, r#"{"tools":[],"nextCursor":"again"}"#)
+            .await;
+    }
+    let error = listing.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
+
+    let listing = tokio::spawn(async move { upstream.list_tools().await });
+    peer.asked("tools/list").await; // and silence
+    let error = listing.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::Timeout, Delivery::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
+    let (builder, mut script) = scripted(256);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(4 << 20));
+    let mut refused = None;
+    for _ in 0..20 {
+        // no call waits long, and queued calls stay in the queue
+        let call = upstream.call(call("x", &large));
+        if let Ok(answer) = tokio::time::timeout(Duration::from_secs(1), call).await {
+            refused = Some(answer.unwrap_err());
+            break;
+        }
+    }
+    let error = refused.expect("a call that found no space");
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert!(error.message().contains("does not read"), "{error}");
+
+    // it reads again: there is space again, and nothing was sent without a waiting call
+    let running = tokio::spawn(upstream.call(call("after", "{}")));
+    peer.asked("tools/call").await;
+    peer.notified("notifications/cancelled").await;
+    let asked = peer.asked("tools/call").await;
+    assert_eq!(asked.value()["name"], "after");
+    peer.reply(&asked, r#"{"content":[]}"#).await;
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_nobody_has_read_yet_are_told_once() {
+    let (builder, mut script) = scripted(1 << 16);
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    for _ in 0..100 {
+        peer.line(changed).await;
+    }
+    peer.line(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#)
+        .await;
+    assert!(peer.message().await.is_some(), "all of it was read");
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+    let second = tokio::time::timeout(LONG, events.next()).await;
+    assert!(second.is_err(), "{second:?}");
+    peer.line(changed).await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_a_connection_that_is_still_being_made() {
+    let io = Io::new(std::future::pending);
+    let upstream = Upstream::builder(id(), Target::Io(io)).start();
+    tokio::task::yield_now().await;
+    tokio::time::timeout(Duration::from_secs(1), upstream.shutdown())
+        .await
+        .expect("at once");
+}

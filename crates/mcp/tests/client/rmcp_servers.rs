@@ -1,0 +1,283 @@
+//! The same against servers we have not written: rmcp's, over both transports and in both eras.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use callward_core::{Delivery, ErrorKind, ProgressSink, ServerEvent, ToolServer};
+use callward_mcp::client::{EraChoice, HttpSpec, Io, Target, Upstream};
+use callward_mcp::wire::Era;
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities,
+    ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use tokio::sync::{Barrier, Notify};
+
+use crate::script::{assert_fails, call, id};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A server with a tool for each thing to be seen.
+#[derive(Clone)]
+struct Bench {
+    versions: &'static [ProtocolVersion],
+    seen: Arc<Seen>,
+}
+
+struct Seen {
+    started: Notify,
+    cancelled: Notify,
+    change: Notify,
+    barrier: Barrier,
+}
+
+const BOTH: &[ProtocolVersion] = &[ProtocolVersion::V_2026_07_28, ProtocolVersion::V_2025_11_25];
+const LEGACY: &[ProtocolVersion] = &[ProtocolVersion::V_2025_11_25];
+const CALLERS: usize = 64;
+
+impl Bench {
+    fn new(era: Era) -> Self {
+        Self {
+            versions: match era {
+                Era::Modern => BOTH,
+                Era::Legacy => LEGACY,
+            },
+            seen: Arc::new(Seen {
+                started: Notify::new(),
+                cancelled: Notify::new(),
+                change: Notify::new(),
+                barrier: Barrier::new(CALLERS),
+            }),
+        }
+    }
+}
+
+fn text(text: impl Into<String>) -> CallToolResponse {
+    CallToolResult::success(vec![ContentBlock::text(text)]).into()
+}
+
+impl ServerHandler for Bench {
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(self.versions)
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(
+            ServerCapabilities::builder()
+                .enable_tools()
+                .enable_tool_list_changed()
+                .build(),
+        )
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let page = match request.and_then(|request| request.cursor) {
+            None => 0,
+            Some(cursor) => cursor.parse::<usize>().unwrap(),
+        };
+        let names = ["echo", "wait", "meet"];
+        let schema = Arc::new(serde_json::Map::from_iter([(
+            "type".to_owned(),
+            "object".into(),
+        )]));
+        let mut result =
+            ListToolsResult::with_all_items(vec![Tool::new(names[page], "a tool", schema)]);
+        result.next_cursor = (page + 1 < names.len()).then(|| (page + 1).to_string());
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match request.name.as_ref() {
+            "echo" => {
+                let arguments = serde_json::to_string(&request.arguments).unwrap();
+                if let Some(token) = context.meta.get_progress_token() {
+                    let report = ProgressNotificationParam::new(token, 1.0);
+                    context.peer.notify_progress(report).await.unwrap();
+                }
+                Ok(text(arguments))
+            }
+            "meet" => {
+                self.seen.barrier.wait().await;
+                Ok(text("met"))
+            }
+            "wait" => {
+                self.seen.started.notify_one();
+                context.ct.cancelled().await;
+                self.seen.cancelled.notify_one();
+                Ok(text("cancelled"))
+            }
+            "change" => {
+                context.peer.notify_tool_list_changed().await.unwrap();
+                self.seen.change.notify_one();
+                Ok(text("changed"))
+            }
+            other => Err(ErrorData::invalid_params(format!("no tool {other}"), None)),
+        }
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.seen.change.notified().await;
+        context.sink().notify_tool_list_changed().await.unwrap();
+        context.cancelled().await;
+        Ok(())
+    }
+}
+
+fn over_pipe(bench: &Bench) -> Upstream {
+    let bench = bench.clone();
+    let io = Io::new(move || {
+        let bench = bench.clone();
+        async move {
+            let (ours, theirs) = tokio::io::duplex(1 << 16);
+            tokio::spawn(async move {
+                let running = bench.serve(theirs).await.unwrap();
+                let _ = running.waiting().await;
+            });
+            let (reader, writer) = tokio::io::split(ours);
+            Ok((Box::new(reader) as _, Box::new(writer) as _))
+        }
+    });
+    Upstream::builder(id(), Target::Io(io)).start()
+}
+
+async fn over_http(bench: &Bench, choice: EraChoice, json: bool) -> Upstream {
+    let handler = bench.clone();
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(true)
+        .with_json_response(json)
+        .with_sse_keep_alive(Some(Duration::from_millis(20)));
+    let service: StreamableHttpService<Bench, LocalSessionManager> =
+        StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config);
+    let router = axum::Router::new().nest_service("/mcp", service);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let spec = HttpSpec::new(&format!("http://{address}/mcp")).unwrap();
+    Upstream::builder(id(), Target::Http(spec))
+        .era(choice)
+        .start()
+}
+
+struct Reports(Mutex<usize>);
+
+impl ProgressSink for Reports {
+    fn report(&self, params: &[u8]) {
+        assert!(params.starts_with(b"{"));
+        *self.0.lock() += 1;
+    }
+}
+
+/// What has to work with any server.
+async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: bool) {
+    upstream.ready(LONG).await.unwrap();
+    assert_eq!(upstream.server_info().unwrap().era, era);
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
+
+    upstream.ping().await.unwrap();
+
+    let tools = upstream.list_tools().await.unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name().as_str()).collect();
+    assert_eq!(names, ["echo", "wait", "meet"]);
+
+    let sink = Arc::new(Reports(Mutex::new(0)));
+    let echo = call("echo", r#"{"n":12345678901234567}"#).with_progress(sink.clone());
+    let output = upstream.call(echo).await.unwrap();
+    assert_eq!(output.to_text(), r#"{"n":12345678901234567}"#);
+    if hears_progress {
+        assert_eq!(*sink.0.lock(), 1);
+    }
+
+    let error = upstream.call(call("nope", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::InvalidCall, Delivery::Answered);
+    assert_eq!(error.code(), Some(-32602));
+
+    // they can only meet if all of them are in flight at once
+    let meeting = (0..CALLERS).map(|_| upstream.call(call("meet", "{}")));
+    for met in futures_util::future::join_all(meeting).await {
+        assert_eq!(met.unwrap().to_text(), "met");
+    }
+
+    let waiting = tokio::spawn(upstream.call(call("wait", "{}")));
+    bench.seen.started.notified().await;
+    waiting.abort();
+    bench.seen.cancelled.notified().await;
+    upstream.shutdown().await;
+}
+
+#[tokio::test]
+async fn over_a_pipe_a_dual_server_is_spoken_to_in_the_modern_way() {
+    let bench = Bench::new(Era::Modern);
+    everything(over_pipe(&bench), bench, Era::Modern, true).await;
+}
+
+#[tokio::test]
+async fn over_a_pipe_a_legacy_server_works() {
+    let bench = Bench::new(Era::Legacy);
+    everything(over_pipe(&bench), bench, Era::Legacy, true).await;
+}
+
+#[tokio::test]
+async fn over_http_a_dual_server_works_with_events_and_with_json() {
+    for json in [false, true] {
+        let bench = Bench::new(Era::Modern);
+        let upstream = over_http(&bench, EraChoice::Auto, json).await;
+        everything(upstream, bench, Era::Modern, !json).await;
+    }
+}
+
+#[tokio::test]
+async fn over_http_a_session_of_the_legacy_kind_works() {
+    let bench = Bench::new(Era::Legacy);
+    let upstream = over_http(&bench, EraChoice::Auto, false).await;
+    everything(upstream, bench, Era::Legacy, true).await;
+    let bench = Bench::new(Era::Modern);
+    let upstream = over_http(&bench, EraChoice::Legacy, false).await;
+    everything(upstream, bench, Era::Legacy, true).await;
+}
+
+#[tokio::test]
+async fn changes_are_heard_in_both_eras_and_over_both_transports() {
+    for era in [Era::Modern, Era::Legacy] {
+        for http in [false, true] {
+            let bench = Bench::new(era);
+            let upstream = if http {
+                over_http(&bench, EraChoice::Auto, false).await
+            } else {
+                over_pipe(&bench)
+            };
+            upstream.ready(LONG).await.unwrap();
+            let mut events = upstream.events().unwrap();
+            assert_eq!(events.next().await, Some(ServerEvent::Up));
+            let _ = upstream.call(call("change", "{}")).await;
+            let event = tokio::time::timeout(LONG, events.next()).await;
+            assert_eq!(
+                event.unwrap(),
+                Some(ServerEvent::ToolsChanged),
+                "{era} http {http}"
+            );
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A server at the other end of a pipe, played by the test line by line.
+
+use std::sync::Arc;
+
+use callward_core::{
+    CallPlan, Delivery, ErrorKind, Profile, Resolved, ServerId, Source, Tool, ToolCall,
+    ToolDefinition, ToolError,
+};
+use callward_mcp::client::{Io, Target, Upstream, UpstreamBuilder};
+use callward_mcp::wire::{DEFAULT_MAX_LINE, LineReader, Message, RequestId, write};
+use serde_json::{Value, json};
+use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+pub(crate) fn id() -> ServerId {
+    ServerId::new("s").unwrap()
+}
+
+/// A tool with this definition.
+pub(crate) fn tool_of(definition: &str) -> Arc<Tool> {
+    let definition = ToolDefinition::from_json(definition.to_owned()).unwrap();
+    let resolved = Resolved::from_single(definition.annotations().clone(), Source::Declared);
+    let plan = CallPlan::derive(&resolved, &Profile::standard());
+    Arc::new(Tool::new(id().into(), definition, resolved, plan))
+}
+
+/// A call of a tool of this name, with raw arguments.
+pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
+    let definition = json!({"name": name, "inputSchema": {"type": "object"}});
+    ToolCall::new(tool_of(&definition.to_string()), arguments.to_owned())
+}
+
+pub(crate) fn assert_fails(error: &ToolError, kind: ErrorKind, delivery: Delivery) {
+    assert_eq!(
+        (error.kind(), error.delivery()),
+        (kind, delivery),
+        "{error}"
+    );
+    assert_eq!(error.server(), Some(&id()), "{error}");
+}
+
+/// What `initialize` and `server/discover` are answered with.
+pub(crate) const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"old","version":"1"}}"#;
+pub(crate) const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#;
+pub(crate) const DISCOVERED_LISTENING: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"}"#;
+
+/// Where the connections of an upstream arrive.
+pub(crate) struct Script(mpsc::UnboundedReceiver<DuplexStream>);
+
+/// Sets up an upstream over in-memory pipes that hold `buffer` bytes.
+pub(crate) fn scripted(buffer: usize) -> (UpstreamBuilder, Script) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let io = Io::new(move || {
+        let sender = sender.clone();
+        async move {
+            let (ours, theirs) = tokio::io::duplex(buffer);
+            sender
+                .send(theirs)
+                .map_err(|_| std::io::Error::other("the script is over"))?;
+            let (reader, writer) = tokio::io::split(ours);
+            Ok((Box::new(reader) as _, Box::new(writer) as _))
+        }
+    });
+    (Upstream::builder(id(), Target::Io(io)), Script(receiver))
+}
+
+impl Script {
+    pub(crate) async fn accept(&mut self) -> Peer {
+        let stream = self.0.recv().await.expect("a connection");
+        let (reader, writer) = tokio::io::split(stream);
+        Peer {
+            lines: LineReader::new(reader, DEFAULT_MAX_LINE),
+            writer,
+        }
+    }
+}
+
+/// One connection, seen from the server.
+pub(crate) struct Peer {
+    lines: LineReader<ReadHalf<DuplexStream>>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+/// A request as the server sees it. `params` is the raw text.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: RequestId,
+    pub(crate) params: String,
+}
+
+impl Asked {
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(&self.params).unwrap()
+    }
+}
+
+impl Peer {
+    /// Returns the next message; nothing if the client has closed the pipe.
+    pub(crate) async fn message(&mut self) -> Option<Message> {
+        let line = self.lines.next().await.unwrap()?;
+        Some(Message::parse(&line).unwrap())
+    }
+
+    /// Returns the next request, which has to be of this method.
+    pub(crate) async fn asked(&mut self, expected: &str) -> Asked {
+        match self.message().await {
+            Some(Message::Request { id, method, params }) if method == expected => Asked {
+                id,
+                params: String::from_utf8(params.unwrap_or_default().to_vec()).unwrap(),
+            },
+            other => panic!("expected {expected}, got {other:?}"),
+        }
+    }
+
+    /// Returns the params of the next notification, which has to be of this method.
+    pub(crate) async fn notified(&mut self, expected: &str) -> Value {
+        match self.message().await {
+            Some(Message::Notification { method, params }) if method == expected => {
+                params.map_or(Value::Null, |raw| serde_json::from_slice(&raw).unwrap())
+            }
+            other => panic!("expected {expected}, got {other:?}"),
+        }
+    }
+
+    pub(crate) async fn line(&mut self, text: &str) {
+        self.writer.write_all(text.as_bytes()).await.unwrap();
+        self.writer.write_all(b"\n").await.unwrap();
+    }
+
+    pub(crate) async fn reply(&mut self, to: &Asked, result: &str) {
+        let message = write::result(&to.id, result.as_bytes());
+        self.line(std::str::from_utf8(&message).unwrap()).await;
+    }
+
+    pub(crate) async fn refuse(&mut self, to: &Asked, code: i64) {
+        let id = &to.id;
+        self.line(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no","data":[1 ]}}}}"#
+        ))
+        .await;
+    }
+
+    pub(crate) async fn greet_legacy(&mut self) {
+        let probe = self.asked("server/discover").await;
+        self.refuse(&probe, -32601).await;
+        self.initialize().await;
+    }
+
+    pub(crate) async fn initialize(&mut self) {
+        let hello = self.asked("initialize").await;
+        self.reply(&hello, INITIALIZED).await;
+        self.notified("notifications/initialized").await;
+    }
+}

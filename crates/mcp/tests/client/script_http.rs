@@ -1,0 +1,232 @@
+//! An HTTP server played by the test, byte by byte: one request a connection, answered or not.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamBuilder};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::script::{DISCOVERED, INITIALIZED, id};
+
+/// A listening server. Dropped, it is gone, and its port free again.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    requests: mpsc::UnboundedReceiver<Exchange>,
+    /// What is asked for with GET: a legacy server may be asked for a stream at any time.
+    streams: mpsc::UnboundedReceiver<Exchange>,
+    accepting: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+/// One request, and the connection to answer it on. Dropped, it breaks the connection.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) method: String,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: String,
+    stream: BufReader<TcpStream>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap()).await
+    }
+
+    pub(crate) async fn start_at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, requests) = mpsc::unbounded_channel();
+        let (to_streams, streams) = mpsc::unbounded_channel();
+        let accepting = tokio::spawn(async move {
+            let mut open = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (sender, to_streams) = (sender.clone(), to_streams.clone());
+                open.spawn(async move {
+                    if let Some(exchange) = read_request(stream).await {
+                        let _ = match &exchange.method[..] {
+                            "GET" => to_streams.send(exchange),
+                            _ => sender.send(exchange),
+                        };
+                    }
+                });
+            }
+        });
+        Self {
+            address,
+            requests,
+            streams,
+            accepting,
+        }
+    }
+
+    /// Stops listening and waits until the port is free.
+    pub(crate) async fn stop(mut self) -> SocketAddr {
+        self.accepting.abort();
+        let _ = (&mut self.accepting).await;
+        self.address
+    }
+
+    pub(crate) fn upstream(&self) -> UpstreamBuilder {
+        upstream_at(self.address)
+    }
+
+    /// Returns the next request that is not for a stream.
+    pub(crate) async fn next(&mut self) -> Exchange {
+        self.requests.recv().await.expect("a request")
+    }
+
+    /// Returns the next request for a stream.
+    pub(crate) async fn stream(&mut self) -> Exchange {
+        self.streams.recv().await.expect("a request for a stream")
+    }
+
+    /// Returns the next request, which has to be a POST of this JSON-RPC method.
+    pub(crate) async fn asked(&mut self, method: &str) -> Exchange {
+        let exchange = self.next().await;
+        assert_eq!(exchange.json()["method"], method, "{exchange:?}");
+        exchange
+    }
+
+    pub(crate) async fn greet_modern(&mut self) {
+        self.greet_modern_with(DISCOVERED).await;
+    }
+
+    /// Greets with this discovery, and opens no sessions.
+    pub(crate) async fn greet_modern_with(&mut self, discovered: &str) {
+        self.asked("server/discover").await.result(discovered).await;
+        self.asked("initialize").await.refuse(400, -32601).await;
+    }
+
+    /// Greets with `initialize`; the session gets this id. Returns the greeting's headers.
+    pub(crate) async fn initialize(&mut self, session: &str) -> HashMap<String, String> {
+        let hello = self.asked("initialize").await;
+        let headers = hello.headers.clone();
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#,
+            hello.id(),
+            INITIALIZED.replace(r#"{"listChanged":true}"#, "{}")
+        );
+        hello
+            .answer(
+                200,
+                &format!("content-type: application/json\r\nmcp-session-id: {session}\r\n"),
+                &body,
+            )
+            .await;
+        let ready = self.asked("notifications/initialized").await;
+        assert_eq!(ready.headers["mcp-session-id"], session);
+        ready.answer(202, "", "").await;
+        headers
+    }
+
+    pub(crate) async fn greet_legacy(&mut self, session: &str) {
+        let probe = self.asked("server/discover").await;
+        probe.answer(400, "", "Bad Request: no session").await;
+        self.initialize(session).await;
+    }
+}
+
+pub(crate) fn upstream_at(address: SocketAddr) -> UpstreamBuilder {
+    let spec = HttpSpec::new(&format!("http://{address}/mcp")).unwrap();
+    Upstream::builder(id(), Target::Http(spec))
+}
+
+async fn read_request(stream: TcpStream) -> Option<Exchange> {
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    if stream.read_line(&mut line).await.ok()? == 0 {
+        return None;
+    }
+    let method = line.split(' ').next()?.to_owned();
+    let mut headers = HashMap::new();
+    loop {
+        line.clear();
+        stream.read_line(&mut line).await.ok()?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else {
+            break;
+        };
+        headers.insert(name.to_ascii_lowercase(), value.to_owned());
+    }
+    let length = headers
+        .get("content-length")
+        .map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Exchange {
+        method,
+        headers,
+        body: String::from_utf8(body).unwrap(),
+        stream,
+    })
+}
+
+impl Exchange {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// Returns the JSON-RPC id, raw.
+    pub(crate) fn id(&self) -> String {
+        self.json()["id"].to_string()
+    }
+
+    pub(crate) async fn result(self, result: &str) {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
+            self.id()
+        );
+        self.answer(200, "content-type: application/json\r\n", &body)
+            .await;
+    }
+
+    pub(crate) async fn refuse(self, status: u16, code: i64) {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{code},"message":"no"}}}}"#,
+            self.id()
+        );
+        self.answer(status, "content-type: application/json\r\n", &body)
+            .await;
+    }
+
+    pub(crate) async fn answer(mut self, status: u16, headers: &str, body: &str) {
+        self.write(&format!(
+            "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n{body}",
+            body.len()
+        ))
+        .await;
+    }
+
+    /// Begins an event stream.
+    pub(crate) async fn events(&mut self) {
+        self.write(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n",
+        )
+        .await;
+    }
+
+    /// Sends one event.
+    pub(crate) async fn event(&mut self, data: &str) {
+        self.write(&format!("event: message\r\ndata: {data}\r\n\r\n"))
+            .await;
+    }
+
+    pub(crate) async fn write(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// Waits until the client closes the connection.
+    pub(crate) async fn closed(mut self) {
+        let mut rest = Vec::new();
+        // a reset is as good as an end
+        let _ = self.stream.read_to_end(&mut rest).await;
+    }
+}

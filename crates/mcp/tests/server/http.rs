@@ -1,0 +1,154 @@
+//! A served router on a loopback socket, and a raw client for it.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::serve::ListenerExt;
+use callward_mcp::server::{HttpOptions, router};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::backend::Bench;
+
+/// What every modern request carries.
+pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+pub(crate) struct Server {
+    pub(crate) bench: Arc<Bench>,
+    pub(crate) url: String,
+    pub(crate) client: reqwest::Client,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::with(HttpOptions::default()).await
+    }
+
+    pub(crate) async fn with(options: HttpOptions) -> Self {
+        let bench = Bench::new();
+        let router = router(Arc::clone(&bench), options);
+        Self::serving(bench, router).await
+    }
+
+    pub(crate) async fn serving(bench: Arc<Bench>, router: Router) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let listener = listener.tap_io(|socket| socket.set_nodelay(true).unwrap());
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self {
+            bench,
+            url,
+            client: client(),
+            task,
+        }
+    }
+
+    /// A POST with the headers every client sends.
+    pub(crate) fn post(&self, body: impl Into<String>) -> reqwest::RequestBuilder {
+        self.client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(body.into())
+    }
+
+    /// A modern POST with its mirrored headers; `params` are members beside `_meta`.
+    pub(crate) fn modern(&self, method: &str, params: &str) -> reqwest::RequestBuilder {
+        let comma = if params.is_empty() { "" } else { "," };
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{comma}{META}}}}}"#
+        );
+        let request = self
+            .post(body)
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", method);
+        let members: Value = serde_json::from_str(&format!("{{{params}}}")).unwrap();
+        match members["name"].as_str() {
+            Some(name) => request.header("mcp-name", name),
+            None => request,
+        }
+    }
+
+    /// Opens a legacy session and returns its id.
+    pub(crate) async fn session(&self) -> String {
+        let answer = self.post(INITIALIZE).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let id = answer.headers()["mcp-session-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let noted = self
+            .post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .header("mcp-session-id", &id)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(noted.status(), 202);
+        id
+    }
+}
+
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"0"}}}"#;
+
+/// A client that talks plain HTTP; the provider is only there because the builder insists.
+pub(crate) fn client() -> reqwest::Client {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// The body of an answer, as JSON.
+pub(crate) async fn json(answer: reqwest::Response) -> Value {
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}
+
+/// Reads the events of a stream one by one, comments left out.
+pub(crate) struct Events {
+    response: reqwest::Response,
+    buffer: String,
+}
+
+impl Events {
+    pub(crate) fn of(response: reqwest::Response) -> Self {
+        assert_eq!(response.status(), 200);
+        let headers = response.headers();
+        assert_eq!(headers["content-type"], "text/event-stream");
+        assert_eq!(headers["x-accel-buffering"], "no");
+        Self {
+            response,
+            buffer: String::new(),
+        }
+    }
+
+    /// Returns the next message; nothing at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            let event = self.raw().await?;
+            if let Some(data) = event.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+
+    /// Returns the next event or comment as it came, without the empty line that ends it.
+    pub(crate) async fn raw(&mut self) -> Option<String> {
+        loop {
+            if let Some((event, rest)) = self.buffer.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.buffer = rest;
+                return Some(event);
+            }
+            let chunk = self.response.chunk().await.unwrap()?;
+            self.buffer.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+}

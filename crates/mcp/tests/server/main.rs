@@ -1,0 +1,18 @@
+//! The server side, as clients see it: rmcp over both transports, and raw messages.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test by panicking"
+)]
+
+mod backend;
+mod clients;
+mod http;
+mod http_calls;
+mod http_cors;
+mod http_refusals;
+mod http_sessions;
+mod http_status;
+mod http_streams;
+mod keys;
+mod stdio;

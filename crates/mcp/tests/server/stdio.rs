@@ -1,0 +1,398 @@
+//! Raw lines over a pair of pipes.
+
+use std::sync::Arc;
+
+use callward_mcp::server::serve_stdio;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::{Bench, ODD_RESULT};
+use crate::http::META;
+
+struct Pipe {
+    bench: Arc<Bench>,
+    input: WriteHalf<DuplexStream>,
+    output: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    shutdown: CancellationToken,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Pipe {
+    fn open() -> Self {
+        let bench = Bench::new();
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (reader, writer) = tokio::io::split(far);
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(serve_stdio(
+            Arc::clone(&bench),
+            reader,
+            writer,
+            shutdown.clone(),
+        ));
+        let (output, input) = tokio::io::split(near);
+        Self {
+            bench,
+            input,
+            output: BufReader::new(output).lines(),
+            shutdown,
+            served,
+        }
+    }
+
+    async fn send(&mut self, line: &str) {
+        self.input.write_all(line.as_bytes()).await.unwrap();
+        self.input.write_all(b"\n").await.unwrap();
+    }
+
+    async fn line(&mut self) -> String {
+        self.output.next_line().await.unwrap().unwrap()
+    }
+
+    async fn json(&mut self) -> Value {
+        serde_json::from_str(&self.line().await).unwrap()
+    }
+
+    /// Closes the input and returns what still comes.
+    async fn rest(mut self) -> Vec<String> {
+        self.input.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        while let Some(line) = self.output.next_line().await.unwrap() {
+            rest.push(line);
+        }
+        self.served.await.unwrap().unwrap();
+        rest
+    }
+}
+
+fn call(id: &str, tool: &str, more: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"{more}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn both_eras_are_served_on_one_pipe() {
+    let mut pipe = Pipe::open();
+    pipe.send(&call(r#""x\u0041""#, "odd", "")).await;
+    let expected = format!(r#"{{"jsonrpc":"2.0","id":"x\u0041","result":{ODD_RESULT}}}"#);
+    assert_eq!(pipe.line().await, expected);
+    pipe.send(&call("2", "odd", &format!(",{META}"))).await;
+    assert_eq!(pipe.json().await["result"]["resultType"], "complete");
+    pipe.send(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#)
+        .await;
+    assert_eq!(pipe.line().await, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
+    pipe.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{{META}}}}}"#
+    ))
+    .await;
+    assert_eq!(pipe.json().await["error"]["code"], -32601);
+    pipe.send(r#"{"jsonrpc":"2.0","id":5,"method":"server/discover"}"#)
+        .await;
+    assert_eq!(pipe.json().await["error"]["code"], -32602);
+    pipe.send(&call("6", "whoami", "")).await;
+    assert_eq!(
+        pipe.json().await["result"]["content"][0]["text"],
+        "local true"
+    );
+    pipe.send(&call("7", "asks", "")).await;
+    assert_eq!(pipe.json().await["error"]["code"], -32010);
+    assert!(pipe.rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_call_on_a_pipe_knows_its_client_and_empty_lists_are_answered() {
+    let mut pipe = Pipe::open();
+    pipe.send(crate::http::INITIALIZE).await;
+    pipe.json().await;
+    pipe.send(&call("1", "client", "")).await;
+    assert_eq!(pipe.json().await["result"]["content"][0]["text"], "raw 0");
+    pipe.send(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/list"}"#)
+        .await;
+    assert_eq!(pipe.json().await["result"], json!({"prompts": []}));
+}
+
+#[tokio::test]
+async fn a_conversation_is_one_session_and_the_next_is_another() {
+    let sessions = async || {
+        let mut pipe = Pipe::open();
+        let mut seen = Vec::new();
+        for id in ["1", "2"] {
+            pipe.send(&call(id, "session", "")).await;
+            let answer = pipe.json().await;
+            seen.push(answer["result"]["content"][0]["text"].to_string());
+        }
+        assert_eq!(seen[0], seen[1]);
+        seen.swap_remove(0)
+    };
+    assert_ne!(sessions().await, sessions().await);
+}
+
+#[tokio::test]
+async fn a_result_with_line_breaks_stays_one_line() {
+    let mut pipe = Pipe::open();
+    pipe.send(&call("1", "pretty", "")).await;
+    assert_eq!(pipe.json().await["result"], json!({"content": []}));
+    assert!(pipe.rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_slow_call_holds_nobody_up_and_can_be_cancelled() {
+    let mut pipe = Pipe::open();
+    pipe.send(&call("1", "hold", "")).await;
+    assert_eq!(pipe.bench.event().await, "started");
+    pipe.send(&call("2", "echo", "")).await;
+    assert_eq!(pipe.json().await["id"], 2);
+    let cancelled = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        )
+    };
+    pipe.send(&cancelled(r#""1""#)).await;
+    pipe.send(&cancelled("1")).await;
+    assert_eq!(pipe.bench.event().await, "dropped");
+    assert!(
+        pipe.rest().await.is_empty(),
+        "a cancelled call gets no answer"
+    );
+}
+
+#[tokio::test]
+async fn progress_comes_in_order_before_the_answer() {
+    let mut pipe = Pipe::open();
+    pipe.send(&call("1", "steps", r#","_meta":{"progressToken":8}"#))
+        .await;
+    for step in 1..=3 {
+        let report = pipe.json().await;
+        assert_eq!(
+            report["params"],
+            json!({"progressToken": 8, "progress": f64::from(step)})
+        );
+    }
+    assert_eq!(pipe.json().await["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test]
+async fn a_legacy_client_is_told_of_changes_once_it_is_initialized() {
+    let mut pipe = Pipe::open();
+    pipe.send(crate::http::INITIALIZE).await;
+    assert_eq!(pipe.json().await["result"]["protocolVersion"], "2025-06-18");
+    pipe.bench.change(&["a"]);
+    pipe.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        .await;
+    pipe.bench.listened(1).await;
+    pipe.bench.change(&["b"]);
+    assert_eq!(
+        pipe.line().await,
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#
+    );
+    assert!(pipe.rest().await.is_empty(), "one change, one notification");
+}
+
+#[tokio::test]
+async fn a_subscription_is_acknowledged_tagged_and_ended_by_its_client() {
+    let mut pipe = Pipe::open();
+    let listen = format!(
+        r#"{{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{META}}}}}"#
+    );
+    pipe.send(&listen).await;
+    let tag = json!({"io.modelcontextprotocol/subscriptionId": "s"});
+    let acknowledged = pipe.json().await;
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    assert_eq!(acknowledged["params"]["_meta"], tag);
+    pipe.bench.change(&["a"]);
+    assert_eq!(pipe.json().await["params"]["_meta"], tag);
+    pipe.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}"#)
+        .await;
+    pipe.send(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
+        .await;
+    assert_eq!(
+        pipe.json().await["id"],
+        1,
+        "the cancellation has been taken"
+    );
+    pipe.bench.change(&["b"]);
+    assert!(pipe.rest().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_answered_and_the_conversation_goes_on() {
+    let mut pipe = Pipe::open();
+    pipe.send("").await;
+    for (line, code) in [
+        ("nonsense", -32700),
+        ("{\"jsonrpc\":\"2.0\",", -32700),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+    ] {
+        pipe.send(line).await;
+        let answer = pipe.json().await;
+        assert_eq!(answer["error"]["code"], code, "{line}");
+        assert_eq!(answer["id"], Value::Null, "{line}");
+    }
+    pipe.send(&call("1", "panics", "")).await;
+    assert_eq!(pipe.json().await["error"]["data"]["kind"], "internal");
+    pipe.send(&call("2", "echo", "")).await;
+    assert_eq!(pipe.json().await["id"], 2);
+}
+
+#[tokio::test]
+async fn a_line_beyond_16_mib_is_refused_and_the_conversation_goes_on() {
+    let mut pipe = Pipe::open();
+    pipe.send(&" x".repeat(8 * 1024 * 1024 + 1)).await;
+    assert_eq!(pipe.json().await["error"]["code"], -32700);
+    pipe.send(&call("2", "echo", "")).await;
+    assert_eq!(pipe.json().await["id"], 2);
+}
+
+#[tokio::test]
+async fn calls_in_flight_are_answered_after_the_input_ends() {
+    let mut pipe = Pipe::open();
+    for id in 1..=3 {
+        pipe.send(&call(&id.to_string(), "steps", "")).await;
+    }
+    let mut ids: Vec<_> = pipe
+        .rest()
+        .await
+        .iter()
+        .map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["id"]
+                .as_u64()
+                .unwrap()
+        })
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_flood_of_calls_is_refused_beyond_a_bound() {
+    let mut pipe = Pipe::open();
+    for id in 0..1_024 {
+        pipe.send(&call(&id.to_string(), "hold", "")).await;
+        assert_eq!(pipe.bench.event().await, "started");
+    }
+    pipe.send(&call("\"over\"", "hold", "")).await;
+    let refused = pipe.json().await;
+    assert_eq!(refused["id"], "over");
+    assert_eq!(refused["error"]["data"]["kind"], "overloaded");
+    pipe.send(r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#)
+        .await;
+    assert_eq!(pipe.json().await["id"], "ping");
+}
+
+#[tokio::test]
+async fn shutdown_drops_the_calls_and_ends() {
+    let mut pipe = Pipe::open();
+    pipe.send(&call("1", "hold", "")).await;
+    assert_eq!(pipe.bench.event().await, "started");
+    pipe.shutdown.cancel();
+    pipe.served.await.unwrap().unwrap();
+    assert_eq!(pipe.bench.event().await, "dropped");
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_ends_the_conversation_and_its_calls() {
+    let mut pipe = Pipe::open();
+    pipe.send(&call("1", "hold", "")).await;
+    assert_eq!(pipe.bench.event().await, "started");
+    pipe.send(&call("2", "echo", "")).await;
+    let Pipe {
+        bench,
+        input,
+        output,
+        served,
+        ..
+    } = pipe;
+    drop((input, output));
+    served.await.unwrap().unwrap();
+    assert_eq!(bench.event().await, "dropped");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_bytes_end_the_conversation(
+        lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 0..8),
+        damage in any::<(prop::sample::Index, u8)>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut pipe = Pipe::open();
+            for line in &lines {
+                pipe.input.write_all(line).await.unwrap();
+                pipe.input.write_all(b"\n").await.unwrap();
+            }
+            let mut damaged = call("1", "echo", &format!(",{META}")).into_bytes();
+            let at = damage.0.index(damaged.len());
+            damaged[at] = damage.1;
+            pipe.input.write_all(&damaged).await.unwrap();
+            pipe.send("").await;
+            pipe.send(r#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await;
+            while pipe.json().await["id"] != "last" {}
+            pipe.rest().await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_the_start_can_be_cancelled_and_holds_nothing_else_up() {
+    let mut pipe = Pipe::open();
+    pipe.bench.start(false);
+    let list = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+    let cancel = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        )
+    };
+    let arguments = r#","arguments":{"x":1}"#;
+    for line in [
+        list("1"),
+        list("2"),
+        call("3", "echo", arguments),
+        call("4", "echo", arguments),
+        cancel("1"),
+        cancel("3"),
+        r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#.to_owned(),
+    ] {
+        pipe.send(&line).await;
+    }
+    assert_eq!(pipe.json().await["id"], 5);
+    pipe.bench.start(true);
+    // what is left is answered, also after the input has ended
+    let rest = pipe.rest().await;
+    let mut answered: Vec<Value> = rest
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    answered.sort_by_key(|answer| answer["id"].as_u64());
+    let ids: Vec<_> = answered.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [2, 4], "{rest:?}");
+    assert!(answered[0]["result"]["tools"].is_array(), "{rest:?}");
+    assert!(answered[1]["result"]["content"].is_array(), "{rest:?}");
+}
+
+#[tokio::test]
+async fn a_request_beyond_the_limit_is_refused_under_its_id() {
+    let mut pipe = Pipe::open();
+    let long = "x".repeat(17 << 20);
+    pipe.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"ping","params":{{"id":1,"x":"{long}"}},"id":7}}"#
+    ))
+    .await;
+    let refused = pipe.json().await;
+    assert_eq!(refused["id"], 7, "{refused}");
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    // an answer to nothing that was asked: its id is not one of the client's requests
+    pipe.send(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{long}"}}"#))
+        .await;
+    assert_eq!(pipe.json().await["id"], Value::Null);
+}
