@@ -112,7 +112,7 @@ async fn addresses_that_others_can_reach_need_a_word() {
             Some(_) => format!("{section}\ninsecure = true\n"),
             None => format!("{section}\n[http]\ninsecure = true\n"),
         };
-        let allowed = file(format!("{allowed}[servers.a]\ncommand = \"x\"\n"));
+        let allowed = file(format!("{allowed}[servers.a]\ncommand = \"sh\"\n"));
         let path = allowed.path().to_str().unwrap();
         let done = ends(&["serve", "--config", path, "--check"]).await;
         assert!(done.status.success(), "{}", text(&done.stderr));

@@ -199,7 +199,7 @@ async fn timed(time: &str, args: &[&str]) -> (Option<i32>, String, String) {
 #[tokio::test]
 async fn the_environments_tool_timeout_beats_the_file() {
     let config = file(
-        "[limits]\nattempt_timeout = \"2m\"\n[discovery]\ntimeout = \"30s\"\n[servers.a]\ncommand = \"x\"\n",
+        "[limits]\nattempt_timeout = \"2m\"\n[discovery]\ntimeout = \"30s\"\n[servers.a]\ncommand = \"sh\"\n",
     );
     let path = config.path().to_str().unwrap();
     // a listing has 5 s at least; an empty value states nothing

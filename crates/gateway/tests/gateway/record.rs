@@ -145,7 +145,14 @@ async fn a_wrapped_server_is_recorded_with_its_arguments_where_asked() {
 
 #[tokio::test]
 async fn what_cannot_be_recorded_to_is_said_at_the_start() {
-    let output = ends(&["serve", "--record", "/nowhere/calls.jsonl"]).await;
+    let args = [
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--record",
+        "/nowhere/calls.jsonl",
+    ];
+    let output = ends(&args).await;
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(
