@@ -65,11 +65,12 @@ fn tell(error: &Value, screen: &Screen) {
     }
     let outcome = &error["outcome"];
     if !outcome.is_null() {
+        let verifier = outcome["verify_with"].as_str();
         screen.note(format_args!(
-            "it may have run  sent {} ago  {} bytes of arguments  check with {}",
+            "it may have run  sent {} ago  {} bytes of arguments{}",
             millis(&outcome["sent_ms_ago"]),
             outcome["argument_bytes"],
-            text(&outcome["verify_with"]),
+            verifier.map_or_else(String::new, |tool| format!("  check with {tool}")),
         ));
     }
 }

@@ -38,6 +38,9 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
     } else {
         args.deny
     };
+    if tools.is_empty() && !readable && !args.json {
+        return Ok(ExitCode::from(UNREADABLE));
+    }
     let sum = Sum::of(&findings, tools.len(), least);
     screen.bulk(|out| {
         if args.json {

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
+/// The types of numbers, as the parser names them.
+const INTEGERS: [&str; 4] = ["u16", "u32", "u64", "usize"];
+
 /// A config that cannot be used: every problem that was found, in the order of the file.
 #[derive(Debug)]
 pub(crate) struct ConfigError {
@@ -124,7 +127,11 @@ impl<'i> Source<'i> {
         let message = match error.message().trim_end() {
             // the message for a choice that is a number or a flag: no table would do either
             "wanted string or table" => "expected one of the known words, as a string".into(),
-            message => message.replace('\n', "; "),
+            message => INTEGERS
+                .iter()
+                .fold(message.replace('\n', "; "), |message, of| {
+                    message.replace(&format!("expected {of}"), "expected a whole number")
+                }),
         };
         self.fault(span, key, message)
     }

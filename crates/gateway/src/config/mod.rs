@@ -198,18 +198,15 @@ impl Config {
             DeTable::parse(text).map_err(|error| failed(vec![source.syntax_fault(&error)]))?;
         let folder = file.parent().unwrap_or_else(|| Path::new(""));
         let outside = Outside { folder, env };
-        let references = References::resolve(&mut root, &outside, &source).map_err(failed)?;
-        let (mut config, mut faults) = read::read(root, &source);
+        let (references, mut faults) = References::resolve(&mut root, &outside, &source);
+        let (mut config, found) = read::read(root, &source);
+        add(&mut faults, found);
         if servers == Servers::Some && source.span(&["servers"]).is_none() {
             let expected =
                 "expected at least one server: a table [servers.NAME] with `command` or `url`";
             faults.push(source.key_fault(&["servers"], expected));
         }
-        let unread: Vec<_> = faults.iter().map(|fault| fault.key.clone()).collect();
-        // a key that could not be read may be the one that its table lacks
-        let follows = |fault: &Fault| unread.iter().any(|key| is_within(key, &fault.key));
-        let found = check::check(&mut config, &source);
-        faults.extend(found.into_iter().filter(|fault| !follows(fault)));
+        add(&mut faults, check::check(&mut config, &source));
         if !faults.is_empty() {
             let scrub = |fault| references.scrub_fault(fault);
             return Err(failed(faults.into_iter().map(scrub).collect()));
@@ -225,6 +222,13 @@ impl Config {
             ..Self::default()
         }
     }
+}
+
+/// Adds the faults that do not follow from one that is known: a key that could not be read may be
+/// the one that its table lacks.
+fn add(faults: &mut Vec<Fault>, mut found: Vec<Fault>) {
+    found.retain(|fault| !faults.iter().any(|known| is_within(&known.key, &fault.key)));
+    faults.append(&mut found);
 }
 
 /// Returns `true` if a key is another one or a key of its table.

@@ -47,12 +47,12 @@ struct Resolved {
 }
 
 impl References {
-    /// Replaces all references in a config. Problems are reported at their places.
+    /// Replaces all references in a config, and returns the faults of those it cannot resolve.
     pub(super) fn resolve(
         root: &mut Spanned<DeTable<'_>>,
         outside: &Outside<'_>,
         source: &Source<'_>,
-    ) -> Result<Self, Vec<Fault>> {
+    ) -> (Self, Vec<Fault>) {
         let mut walk = Walk {
             outside,
             source,
@@ -60,13 +60,10 @@ impl References {
             faults: Vec::new(),
         };
         walk.table(root.get_mut(), "");
-        if !walk.faults.is_empty() {
-            return Err(walk.faults);
-        }
         // what holds another value is looked for first
         walk.found
             .sort_by_key(|found| std::cmp::Reverse(found.value.len()));
-        Ok(Self(walk.found))
+        (Self(walk.found), walk.faults)
     }
 
     /// Puts references back in the place of what they came to.

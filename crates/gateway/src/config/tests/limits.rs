@@ -87,7 +87,12 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
 #[test]
 fn what_makes_no_sense_of_a_server_is_refused_at_its_line_and_key() {
     for (lines, line, key, expected) in [
-        ("max_waiting = -1", 3, "max_waiting", "expected usize"),
+        (
+            "max_waiting = -1",
+            3,
+            "max_waiting",
+            "expected a whole number",
+        ),
         ("shed = \"all\"", 3, "shed", "`newest` or `oldest`"),
         (
             "max_concurrent_per_tool = 0",

@@ -133,7 +133,7 @@ fn bad_files_are_refused_with_line_key_and_what_was_expected() {
             "[breaker]\nfailures = -1\n",
             2,
             "breaker.failures",
-            "expected u32",
+            "expected a whole number",
         ),
         (
             "[breaker]\nopen_for = \"0s\"\n",

@@ -89,8 +89,10 @@ fn a_reference_that_leads_nowhere_is_a_problem_with_its_place() {
         let place = "folder/t.toml:3:14: `servers.a.args.2`: ";
         assert!(error.starts_with(place) && error.contains(said), "{error}");
     }
-    let two = fault("[servers.a]\ncommand = '${A}'\nargs = ['${B}']");
-    assert_eq!(two.lines().count(), 2, "{two}");
+    // one for each, and none that follows from another
+    let all =
+        fault("[cach]\n[retry]\nmax_attempts = 'x'\n[servers.a]\nurl = '${A}'\nargs = ['${B}']");
+    assert_eq!(all.lines().count(), 4, "{all}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
             "[servers.b]\ncommand = \"x\"\nweight = \"all\"\n",
             3,
             "servers.b.weight",
-            "expected u32",
+            "expected a whole number",
         ),
         (
             "[servers.b]\ncommand = \"x\"\nset = \"a__b\"\n",
