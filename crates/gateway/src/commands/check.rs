@@ -107,25 +107,9 @@ fn server<'a>(server: &'a ServerConfig, config: &Config) -> CheckedServer<'a> {
         },
         changed: config.changed_of(server),
         missing: program
-            .filter(|program| !is_found(program))
+            .filter(|program| which::which(program).is_err())
             .map(|program| format!("`{}` is not in PATH", references.scrub(program))),
     }
-}
-
-/// Returns `true` if there is a file for a command: at its path, or else in a folder of `PATH`.
-fn is_found(program: &str) -> bool {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let suffixes: &[&str] = if cfg!(windows) {
-        &["", ".exe", ".cmd"]
-    } else {
-        &[""]
-    };
-    let is_file = |folder: &Path| {
-        let file = |suffix| folder.join(format!("{program}{suffix}")).is_file();
-        suffixes.iter().any(file)
-    };
-    is_file(Path::new("")) && (program.contains(std::path::is_separator) || !cfg!(unix))
-        || std::env::split_paths(&folders).any(|folder| is_file(&folder))
 }
 
 fn print(file: Option<&Path>, config: &Config, checked: &Checked<'_>, screen: &Screen) {
