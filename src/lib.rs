@@ -27,6 +27,7 @@ mod server;
 mod service;
 mod shutdown;
 mod stack;
+mod tower_error;
 
 pub use builder::{BuildError, StackBuilder};
 pub use callward_core::infer::RuleSet;
@@ -48,6 +49,7 @@ pub use roster::{Listings, ServerStatus};
 pub use server::Server;
 pub use service::{StackFuture, StackService};
 pub use stack::Stack;
+pub use tower_error::tool_error;
 
 pub use callward_audit as audit;
 pub use callward_breaker as breaker;

@@ -18,11 +18,7 @@ impl Stack {
     ///
     /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool.
     pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
-        let catalogue = self.catalogue();
-        let entry = catalogue.find(tool);
-        let entry = entry
-            .cloned()
-            .ok_or_else(|| self.unknown(tool, &catalogue))?;
+        let (catalogue, entry) = self.entry(tool)?;
         Ok(self.explanation(&catalogue, entry, None))
     }
 
@@ -39,11 +35,7 @@ impl Stack {
         tool: &str,
         arguments: impl Into<Bytes>,
     ) -> Result<Explanation, ToolError> {
-        let catalogue = self.catalogue();
-        let entry = catalogue.find(tool);
-        let entry = entry
-            .cloned()
-            .ok_or_else(|| self.unknown(tool, &catalogue))?;
+        let (catalogue, entry) = self.entry(tool)?;
         let call = ToolCall::new(entry.tool().clone(), arguments);
         Ok(self.explanation(&catalogue, entry, Some(call)))
     }
@@ -55,13 +47,17 @@ impl Stack {
     /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers the call's
     /// tool any more.
     pub fn explain_prepared(&self, call: &ToolCall) -> Result<Explanation, ToolError> {
-        let catalogue = self.catalogue();
         let name = format!("{}.{}", call.tool().set(), call.tool().name());
-        let entry = catalogue.find(&name);
-        let entry = entry
-            .cloned()
-            .ok_or_else(|| self.unknown(&name, &catalogue))?;
+        let (catalogue, entry) = self.entry(&name)?;
         Ok(self.explanation(&catalogue, entry, Some(call.clone())))
+    }
+
+    fn entry(&self, tool: &str) -> Result<(Arc<Catalogue>, Arc<Entry>), ToolError> {
+        let catalogue = self.catalogue();
+        match catalogue.find(tool).cloned() {
+            Some(entry) => Ok((catalogue, entry)),
+            None => Err(self.unknown(tool, &catalogue)),
+        }
     }
 
     fn explanation(
@@ -89,22 +85,28 @@ impl Stack {
             why_not: self.0.router.why_not(known.id(), &probe),
         };
         let roster = self.0.roster.load();
-        let candidates = roster
+        let mut candidates: Vec<_> = roster
             .of_set(entry.tool().set())
             .filter(|known| catalogue.offers(known.id(), name))
             .map(candidate)
             .collect();
+        let plan = match &call {
+            Some(call) => call.plan(),
+            None => entry.tool().plan(),
+        };
+        candidates.sort_by_key(|candidate| candidate.rank(plan));
         let mut settings = self.0.settings.clone();
         settings.cache.scopes = self.scope_rules();
-        // of a tool whose plan depends on the arguments, a call without any tells nothing
-        let is_told = call.is_some() || probe.applied() == Applied::Tool;
-        let decision = is_told.then(|| self.0.router.explain(&probe));
-        let foresight = call.as_ref().map(|call| self.cache().preview(call));
-        let evidence = {
-            let tool = entry.tool();
-            self.cache().evidence(tool.set(), tool.name())
-        };
-        Explanation::new(entry, call, candidates, decision, foresight, settings)
-            .with_evidence(evidence)
+        // the plan of the tool depends on the arguments: a call without any says nothing of others
+        let is_known = call.is_some() || probe.applied() == Applied::Tool;
+        Explanation {
+            candidates,
+            settings,
+            decision: is_known.then(|| self.0.router.explain(&probe)),
+            foresight: call.as_ref().map(|call| self.cache().preview(call)),
+            evidence: self.cache().evidence(entry.tool().set(), name),
+            entry,
+            call,
+        }
     }
 }

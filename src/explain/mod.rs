@@ -115,35 +115,6 @@ impl Candidate {
 }
 
 impl Explanation {
-    pub(crate) fn new(
-        entry: Arc<Entry>,
-        call: Option<ToolCall>,
-        candidates: Vec<Candidate>,
-        decision: Option<RouteDecision>,
-        foresight: Option<CachePreview>,
-        settings: Settings,
-    ) -> Self {
-        let mut explanation = Self {
-            entry,
-            call,
-            candidates: Vec::new(),
-            settings,
-            decision,
-            foresight,
-            evidence: None,
-        };
-        let plan = explanation.plan();
-        let mut candidates = candidates;
-        candidates.sort_by_key(|candidate| candidate.rank(plan));
-        explanation.candidates = candidates;
-        explanation
-    }
-
-    pub(crate) fn with_evidence(mut self, evidence: Option<EvidenceStatus>) -> Self {
-        self.evidence = evidence;
-        self
-    }
-
     /// Returns what repeated calls of the tool showed of how long its answers stay equal; `None` if
     /// its lifetime is not learned, or nothing is known.
     #[must_use]

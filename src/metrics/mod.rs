@@ -12,7 +12,6 @@ mod retry;
 mod servers;
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
 use callward_core::{ReplicaSetId, ServerId, ToolName};
@@ -145,10 +144,4 @@ fn of_server(server: &ServerId) -> KeyValue {
 /// Numbers of calls and of bytes are far below where a float would round them.
 fn to_gauge(number: impl TryInto<u32>) -> f64 {
     number.try_into().map_or(f64::INFINITY, f64::from)
-}
-
-impl fmt::Debug for Watched<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").finish_non_exhaustive()
-    }
 }

@@ -1,34 +1,18 @@
 //! What is refused before and in the legacy era, by table: status, code, id.
 
-use callward_mcp::server::{HttpOptions, RUNTIME_ERROR};
+use callward_mcp::server::HttpOptions;
 use serde_json::{Value, json};
 
 use crate::http::{Server, json};
 
 /// What one raw POST is answered with: status, code, and whether the id is echoed.
 pub(crate) struct Case {
-    what: &'static str,
-    headers: &'static [(&'static str, &'static str)],
+    what: String,
+    headers: Vec<(String, String)>,
     body: String,
     status: u16,
     code: i64,
     id: Value,
-}
-
-pub(crate) fn case(
-    what: &'static str,
-    headers: &'static [(&'static str, &'static str)],
-    body: impl Into<String>,
-    (status, code, id): (u16, i64, Value),
-) -> Case {
-    Case {
-        what,
-        headers,
-        body: body.into(),
-        status,
-        code,
-        id,
-    }
 }
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
@@ -37,169 +21,103 @@ pub(crate) fn request(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{{params}}}}}"#)
 }
 
+fn without_id(what: &str, header: (&str, &str), body: &str, status: u16, code: i64) -> Case {
+    Case {
+        what: what.to_owned(),
+        headers: vec![(header.0.to_owned(), header.1.to_owned())],
+        body: body.to_owned(),
+        status,
+        code,
+        id: Value::Null,
+    }
+}
+
+/// Reads rows of `what | status | code | method | params | headers`. The headers are separated by
+/// spaces and come after those given; an empty one is not sent.
+pub(crate) fn table(rows: &str, headers: fn(&str) -> Vec<(&str, &str)>) -> Vec<Case> {
+    let row = |row: &str| {
+        let columns: Vec<_> = row.split('|').map(str::trim).collect();
+        let [what, status, code, method, params, own] = columns[..] else {
+            panic!("{row}");
+        };
+        let own = own
+            .split_whitespace()
+            .map(|own| own.split_once('=').unwrap());
+        let mut headers = headers(method);
+        for (name, value) in own {
+            headers.retain(|(known, _)| *known != name);
+            headers.push((name, value));
+        }
+        headers.retain(|(_, value)| !value.is_empty());
+        let to_owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        Case {
+            what: what.to_owned(),
+            headers: headers.into_iter().map(to_owned).collect(),
+            body: request(method, params),
+            status: status.parse().unwrap(),
+            code: code.parse().unwrap(),
+            id: json!(7),
+        }
+    };
+    rows.trim().lines().map(row).collect()
+}
+
 fn refused_before_the_body() -> Vec<Case> {
+    let large = " ".repeat(2_001);
     vec![
-        case(
-            "host",
-            &[("host", "evil.example")],
-            PING,
-            (403, -32600, Value::Null),
-        ),
-        case(
+        without_id("host", ("host", "evil.example"), PING, 403, -32600),
+        without_id(
             "origin",
-            &[("origin", "https://evil.example")],
+            ("origin", "https://evil.example"),
             PING,
-            (403, -32600, Value::Null),
+            403,
+            -32600,
         ),
-        case(
-            "no origin",
-            &[("origin", "null")],
-            PING,
-            (403, -32600, Value::Null),
-        ),
-        case(
-            "type",
-            &[("content-type", "text/plain")],
-            PING,
-            (415, -32600, Value::Null),
-        ),
-        case(
-            "accept",
-            &[("accept", "text/html")],
-            PING,
-            (406, -32600, Value::Null),
-        ),
-        case("size", &[], " ".repeat(2_001), (413, -32600, Value::Null)),
+        without_id("no origin", ("origin", "null"), PING, 403, -32600),
+        without_id("type", ("content-type", "text/plain"), PING, 415, -32600),
+        without_id("accept", ("accept", "text/html"), PING, 406, -32600),
+        without_id("size", NO_HEADER, &large, 413, -32600),
     ]
 }
+
+const NO_HEADER: (&str, &str) = ("x-none", "");
 
 fn refused_for_the_message() -> Vec<Case> {
-    let batch = format!("[{PING}]");
-    vec![
-        case("syntax", &[], "{\"jsonrpc\"", (400, -32700, Value::Null)),
-        case("nothing", &[], "", (400, -32700, Value::Null)),
-        case("batch", &[], batch, (400, -32600, Value::Null)),
-        case(
-            "version",
-            &[],
-            r#"{"id":7,"method":"ping"}"#,
-            (400, -32600, json!(7)),
-        ),
-        case(
-            "null id",
-            &[],
-            PING.replace('7', "null"),
-            (400, -32600, Value::Null),
-        ),
-        case(
-            "twice",
-            &[],
-            request("tools/call", r#""name":"a","name":"b""#),
-            (400, -32602, json!(7)),
-        ),
-    ]
+    let (batch, null) = (format!("[{PING}]"), PING.replace('7', "null"));
+    let mut cases = vec![
+        without_id("syntax", NO_HEADER, "{\"jsonrpc\"", 400, -32700),
+        without_id("nothing", NO_HEADER, "", 400, -32700),
+        without_id("batch", NO_HEADER, &batch, 400, -32600),
+        without_id("null id", NO_HEADER, &null, 400, -32600),
+    ];
+    let unversioned = r#"{"id":7,"method":"ping"}"#;
+    cases.push(Case {
+        id: json!(7),
+        ..without_id("version", NO_HEADER, unversioned, 400, -32600)
+    });
+    let twice = r#"twice | 400 | -32602 | tools/call | "name":"a","name":"b" |"#;
+    cases.extend(table(twice, |_| Vec::new()));
+    cases
 }
 
-fn refused_in_the_legacy_era() -> Vec<Case> {
-    vec![
-        case(
-            "method",
-            &[],
-            request("prompts/get", ""),
-            (200, -32601, json!(7)),
-        ),
-        case(
-            "resources",
-            &[],
-            request("resources/read", ""),
-            (200, -32601, json!(7)),
-        ),
-        case(
-            "logging",
-            &[],
-            request("logging/setLevel", ""),
-            (200, -32601, json!(7)),
-        ),
-        case(
-            "completion",
-            &[],
-            request("completion/complete", ""),
-            (200, -32601, json!(7)),
-        ),
-        case(
-            "cursor",
-            &[],
-            request("tools/list", r#""cursor":"""#),
-            (200, -32602, json!(7)),
-        ),
-        case(
-            "name",
-            &[],
-            request("tools/call", r#""arguments":{}"#),
-            (200, -32602, json!(7)),
-        ),
-        case(
-            "arguments",
-            &[],
-            request("tools/call", r#""name":"echo","arguments":[]"#),
-            (200, -32602, json!(7)),
-        ),
-        case(
-            "tool",
-            &[],
-            request("tools/call", r#""name":"nope""#),
-            (200, -32602, json!(7)),
-        ),
-        case(
-            "initialize",
-            &[],
-            request("initialize", ""),
-            (200, -32602, json!(7)),
-        ),
-        case(
-            "session",
-            &[("mcp-session-id", "00000000-0000-4000-8000-000000000000")],
-            PING,
-            (404, -32600, json!(7)),
-        ),
-        case(
-            "no uuid",
-            &[("mcp-session-id", "x")],
-            PING,
-            (404, -32600, json!(7)),
-        ),
-        case(
-            "revision",
-            &[("mcp-protocol-version", "2031-01-01")],
-            PING,
-            (400, -32022, json!(7)),
-        ),
-        case(
-            "upstream",
-            &[],
-            request("tools/call", r#""name":"upstream""#),
-            (200, -32050, json!(7)),
-        ),
-        case(
-            "limited",
-            &[],
-            request("tools/call", r#""name":"limited""#),
-            (200, RUNTIME_ERROR, json!(7)),
-        ),
-        case(
-            "panics",
-            &[],
-            request("tools/call", r#""name":"panics""#),
-            (200, RUNTIME_ERROR, json!(7)),
-        ),
-        case(
-            "asks",
-            &[],
-            request("tools/call", r#""name":"asks""#),
-            (200, RUNTIME_ERROR, json!(7)),
-        ),
-    ]
-}
+const LEGACY: &str = r#"
+method     | 200 | -32601 | prompts/get         | |
+resources  | 200 | -32601 | resources/read      | |
+logging    | 200 | -32601 | logging/setLevel    | |
+completion | 200 | -32601 | completion/complete | |
+cursor     | 200 | -32602 | tools/list | "cursor":"" |
+name       | 200 | -32602 | tools/call | "arguments":{} |
+arguments  | 200 | -32602 | tools/call | "name":"echo","arguments":[] |
+tool       | 200 | -32602 | tools/call | "name":"nope" |
+initialize | 200 | -32602 | initialize | |
+session    | 404 | -32600 | ping | | mcp-session-id=00000000-0000-4000-8000-000000000000
+no uuid    | 404 | -32600 | ping | | mcp-session-id=x
+revision   | 400 | -32022 | ping | | mcp-protocol-version=2031-01-01
+upstream   | 200 | -32050 | tools/call | "name":"upstream" |
+limited    | 200 | -32010 | tools/call | "name":"limited"  |
+panics     | 200 | -32010 | tools/call | "name":"panics"   |
+asks       | 200 | -32010 | tools/call | "name":"asks"     |
+"#;
 
 /// Sends each case and compares status, code and id.
 pub(crate) async fn check(cases: Vec<Case>) {
@@ -210,11 +128,13 @@ pub(crate) async fn check(cases: Vec<Case>) {
             ("content-type", "application/json"),
             ("accept", "application/json, text/event-stream"),
         ];
-        for (name, value) in defaults.iter().chain(case.headers) {
-            let is_replaced = case.headers.iter().any(|(other, _)| other == name);
-            if !is_replaced || case.headers.contains(&(name, value)) {
-                request = request.header(*name, *value);
+        for (name, value) in defaults {
+            if case.headers.iter().all(|(other, _)| other != name) {
+                request = request.header(name, value);
             }
+        }
+        for (name, value) in &case.headers {
+            request = request.header(name, value);
         }
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), case.status, "{}", case.what);
@@ -241,5 +161,5 @@ async fn what_is_no_message_is_refused_with_its_status_and_code() {
 
 #[tokio::test]
 async fn a_legacy_refusal_is_a_matter_of_json_rpc() {
-    check(refused_in_the_legacy_era()).await;
+    check(table(LEGACY, |_| Vec::new())).await;
 }

@@ -3,161 +3,46 @@
 use std::time::Duration;
 
 use callward_mcp::server::HttpOptions;
+use reqwest::Method;
 use serde_json::json;
 
 use crate::http::{INITIALIZE, META, Server, json};
-use crate::http_refusals::{Case, case, check, request};
+use crate::http_refusals::{Case, check, request, table};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
-const MODERN: &[(&str, &str)] = &[("mcp-protocol-version", "2026-07-28")];
-const LISTING: &[(&str, &str)] = &[
-    ("mcp-protocol-version", "2026-07-28"),
-    ("mcp-method", "tools/list"),
-];
-const CALLING: &[(&str, &str)] = &[
-    ("mcp-protocol-version", "2026-07-28"),
-    ("mcp-method", "tools/call"),
-    ("mcp-name", "echo"),
-];
+const MODERN: &str = r#"
+method             | 404 | -32601 | resources/subscribe | META |
+initialize         | 404 | -32601 | initialize | "protocolVersion":"2025-11-25",META |
+ping               | 404 | -32601 | ping       | META |
+no version header  | 400 | -32020 | tools/list | META | mcp-protocol-version=
+other version      | 400 | -32020 | tools/list | META | mcp-protocol-version=2025-11-25
+no method header   | 400 | -32020 | tools/list | META | mcp-method=
+other method       | 400 | -32020 | tools/list | META | mcp-method=tools/call
+no name header     | 400 | -32020 | tools/call | "name":"echo",META |
+other name         | 400 | -32020 | tools/call | "name":"odd",META  | mcp-name=echo
+revision           | 400 | -32022 | tools/list | FUTURE | mcp-protocol-version=2031-01-01
+no metadata        | 400 | -32602 | tools/list |      |
+no capabilities    | 400 | -32602 | tools/list | BARE |
+discovery          | 400 | -32602 | server/discover |  | mcp-protocol-version= mcp-method=
+cursor             | 200 | -32602 | tools/list | "cursor":"x",META |
+listen to what     | 200 | -32602 | subscriptions/listen | META |
+listen, no events  | 406 | -32600 | subscriptions/listen | LISTEN | accept=application/json
+"#;
 
 fn refused_in_the_modern_era() -> Vec<Case> {
     let future = META.replace("2026-07-28", "2031-01-01");
-    let bare = META
-        .split_once(',')
-        .map(|(version, _)| format!("{version}}}"))
-        .unwrap();
-    vec![
-        case(
-            "method",
-            &[
-                ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "resources/subscribe"),
-            ],
-            request("resources/subscribe", META),
-            (404, -32601, json!(7)),
-        ),
-        case(
-            "initialize",
-            &[
-                ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "initialize"),
-            ],
-            request(
-                "initialize",
-                &format!(r#""protocolVersion":"2025-11-25",{META}"#),
-            ),
-            (404, -32601, json!(7)),
-        ),
-        case(
-            "ping",
-            &[
-                ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "ping"),
-            ],
-            request("ping", META),
-            (404, -32601, json!(7)),
-        ),
-        case(
-            "no version header",
-            &[("mcp-method", "tools/list")],
-            request("tools/list", META),
-            (400, -32020, json!(7)),
-        ),
-        case(
-            "other version",
-            &[
-                ("mcp-protocol-version", "2025-11-25"),
-                ("mcp-method", "tools/list"),
-            ],
-            request("tools/list", META),
-            (400, -32020, json!(7)),
-        ),
-        case(
-            "no method header",
-            MODERN,
-            request("tools/list", META),
-            (400, -32020, json!(7)),
-        ),
-        case(
-            "other method",
-            &[
-                ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "tools/call"),
-            ],
-            request("tools/list", META),
-            (400, -32020, json!(7)),
-        ),
-        case(
-            "no name header",
-            &[
-                ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "tools/call"),
-            ],
-            request("tools/call", &format!(r#""name":"echo",{META}"#)),
-            (400, -32020, json!(7)),
-        ),
-        case(
-            "other name",
-            CALLING,
-            request("tools/call", &format!(r#""name":"odd",{META}"#)),
-            (400, -32020, json!(7)),
-        ),
-        case(
-            "revision",
-            &[
-                ("mcp-protocol-version", "2031-01-01"),
-                ("mcp-method", "tools/list"),
-            ],
-            request("tools/list", &future),
-            (400, -32022, json!(7)),
-        ),
-        case(
-            "no metadata",
-            LISTING,
-            request("tools/list", ""),
-            (400, -32602, json!(7)),
-        ),
-        case(
-            "no capabilities",
-            LISTING,
-            request("tools/list", &bare),
-            (400, -32602, json!(7)),
-        ),
-        case(
-            "discover without metadata",
-            &[],
-            request("server/discover", ""),
-            (400, -32602, json!(7)),
-        ),
-        case(
-            "cursor",
-            LISTING,
-            request("tools/list", &format!(r#""cursor":"x",{META}"#)),
-            (200, -32602, json!(7)),
-        ),
-        case(
-            "listen to what",
-            &[
-                ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "subscriptions/listen"),
-            ],
-            request("subscriptions/listen", META),
-            (200, -32602, json!(7)),
-        ),
-        case(
-            "listen without events",
-            &[
-                ("accept", "application/json"),
-                ("mcp-protocol-version", "2026-07-28"),
-                ("mcp-method", "subscriptions/listen"),
-            ],
-            request(
-                "subscriptions/listen",
-                &format!(r#""notifications":{{}},{META}"#),
-            ),
-            (406, -32600, json!(7)),
-        ),
-    ]
+    let (version, _) = META.split_once(',').unwrap();
+    let rows = MODERN
+        .replace("LISTEN", r#""notifications":{},META"#)
+        .replace("FUTURE", &future)
+        .replace("BARE", &format!("{version}}}"))
+        .replace("META", META);
+    table(&rows, |method| {
+        vec![
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", method),
+        ]
+    })
 }
 
 #[tokio::test]
@@ -188,71 +73,18 @@ async fn get_and_delete_want_a_session_and_an_event_stream() {
     let server = Server::start().await;
     let session = server.session().await;
     let unknown = "00000000-0000-4000-8000-000000000000".to_owned();
+    let (known, events, any) = (Some(&session), "text/event-stream", "*/*");
+    let unknown = Some(&unknown);
+    let modern = Some("2026-07-28");
     let cases = [
-        (
-            "no session",
-            reqwest::Method::GET,
-            "text/event-stream",
-            None,
-            None,
-            400,
-        ),
-        (
-            "unknown",
-            reqwest::Method::GET,
-            "text/event-stream",
-            Some(&unknown),
-            None,
-            404,
-        ),
-        (
-            "accept",
-            reqwest::Method::GET,
-            "application/json",
-            Some(&session),
-            None,
-            406,
-        ),
-        (
-            "modern",
-            reqwest::Method::GET,
-            "text/event-stream",
-            Some(&session),
-            Some("2026-07-28"),
-            405,
-        ),
-        (
-            "no session",
-            reqwest::Method::DELETE,
-            "*/*",
-            None,
-            None,
-            400,
-        ),
-        (
-            "unknown",
-            reqwest::Method::DELETE,
-            "*/*",
-            Some(&unknown),
-            None,
-            404,
-        ),
-        (
-            "head",
-            reqwest::Method::HEAD,
-            "text/event-stream",
-            Some(&session),
-            None,
-            405,
-        ),
-        (
-            "put",
-            reqwest::Method::PUT,
-            "*/*",
-            Some(&session),
-            None,
-            405,
-        ),
+        ("no session", Method::GET, events, None, None, 400),
+        ("unknown", Method::GET, events, unknown, None, 404),
+        ("accept", Method::GET, "application/json", known, None, 406),
+        ("modern", Method::GET, events, known, modern, 405),
+        ("no session", Method::DELETE, any, None, None, 400),
+        ("unknown", Method::DELETE, any, unknown, None, 404),
+        ("head", Method::HEAD, events, known, None, 405),
+        ("put", Method::PUT, any, known, None, 405),
     ];
     for (what, method, accept, session, version, status) in cases {
         let mut request = server.client.request(method.clone(), &server.url);
@@ -270,7 +102,7 @@ async fn get_and_delete_want_a_session_and_an_event_stream() {
         }
     }
     // whatever the method, a host that is not allowed is refused first
-    for method in [reqwest::Method::HEAD, reqwest::Method::PUT] {
+    for method in [Method::HEAD, Method::PUT] {
         let request = server.client.request(method, &server.url);
         let answer = request.header("host", "evil.example").send().await;
         assert_eq!(answer.unwrap().status(), 403);
