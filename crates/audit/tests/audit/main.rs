@@ -7,6 +7,7 @@
 )]
 
 mod bed;
+mod contract;
 mod crash;
 mod records;
 mod rotation;

@@ -2,6 +2,7 @@
 
 mod changes;
 mod common;
+mod contract;
 mod counts;
 mod flight;
 mod fresh;

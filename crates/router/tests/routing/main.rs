@@ -4,6 +4,7 @@ mod bed;
 mod beside;
 mod changes;
 mod choice;
+mod contract;
 mod decision;
 mod events;
 mod fallback;

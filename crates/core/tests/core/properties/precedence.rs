@@ -6,7 +6,7 @@ use callward_core::{Annotations, Field, Inferred, Resolved, Source, Trust};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::any;
+use crate::properties::any;
 
 /// Each field but `tags`, which are united, with two values it may have.
 fn fields() -> [(Field, Value, Value); 12] {

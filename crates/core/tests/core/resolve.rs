@@ -1,4 +1,4 @@
-//! Precedence and trust, case by case. `tests/properties` has what holds for any hints.
+//! Precedence and trust, case by case. `properties` has what holds for any hints.
 
 use callward_core::infer::{RuleSet, Subject};
 use callward_core::resolve::{Hints, resolve};

@@ -4,7 +4,7 @@ use callward_core::Annotations;
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::any;
+use crate::properties::any;
 
 /// The hints as JSON has them: a map, in which what is absent is not there.
 fn map(hints: &Annotations) -> Map<String, Value> {

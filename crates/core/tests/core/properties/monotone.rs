@@ -8,7 +8,7 @@ use callward_core::{
 };
 use proptest::prelude::*;
 
-use crate::any;
+use crate::properties::any;
 
 /// How lax a plan is, dimension by dimension: more is laxer.
 fn laxity(plan: &CallPlan) -> [f64; 9] {

@@ -9,7 +9,7 @@ use callward::retry::hedge::HedgeConfig;
 use callward::{Delivery, ErrorKind, Stack, ToolOutput};
 use callward_testkit::MockService;
 
-use crate::bed::{failing, run, stack, steps, why};
+use crate::trail::bed::{failing, run, stack, steps, why};
 
 /// Two servers, of which the one that is asked first fails so.
 async fn two(kind: ErrorKind, delivery: Delivery) -> Stack {
@@ -20,7 +20,7 @@ async fn two(kind: ErrorKind, delivery: Delivery) -> Stack {
             let first = asked.fetch_add(1, Ordering::SeqCst) == 0;
             async move {
                 match first {
-                    true => Err(crate::bed::failure(kind, delivery)),
+                    true => Err(crate::trail::bed::failure(kind, delivery)),
                     false => Ok(ToolOutput::text("done")),
                 }
             }

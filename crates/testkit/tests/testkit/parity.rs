@@ -9,7 +9,7 @@ use callward_testkit::parity::{Deviation, Parity};
 
 #[test]
 fn our_own_cases_agree() {
-    let parity = Parity::run(include_str!("../data/neurolink-cases.jsonl"));
+    let parity = Parity::run(include_str!("../../data/neurolink-cases.jsonl"));
     assert!(parity.failed.is_empty(), "{parity}");
     assert_eq!(parity.count_passed(), 52);
     assert_eq!(parity.passed.len(), 11, "a function has no case: {parity}");

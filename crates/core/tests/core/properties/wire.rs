@@ -4,7 +4,7 @@ use callward_core::{Annotations, ToolDefinition};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::any;
+use crate::properties::any;
 
 /// The four short forms, and what they stand for.
 const ALIASES: [(&str, &str); 4] = [

@@ -12,7 +12,7 @@ use callward::{CallRecord, Delivery, ErrorKind, LimitsConfig, Server, Stack, Too
 use callward_testkit::{MockServer, MockService};
 use futures_util::FutureExt;
 
-use crate::bed::{build, failing, failure, prepare, run, stack, steps, tools, why};
+use crate::trail::bed::{build, failing, failure, prepare, run, stack, steps, tools, why};
 
 #[tokio::test(start_paused = true)]
 async fn a_read_is_looked_up_and_the_next_one_found() {

@@ -6,7 +6,7 @@ use callward::core::trail::Stage;
 
 #[test]
 fn the_page_has_the_words_of_each_stage() {
-    let page = include_str!("../../docs/trail.md");
+    let page = include_str!("../../../docs/trail.md");
     let table = page
         .split("| stage | expected | observed |")
         .nth(1)

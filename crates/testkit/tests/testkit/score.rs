@@ -12,7 +12,7 @@ const EASY: [&str; 8] = [
 
 /// The corpus, as its easy and its hard half.
 fn corpus() -> (Vec<Case>, Vec<Case>) {
-    read(include_str!("../data/corpus.jsonl"))
+    read(include_str!("../../data/corpus.jsonl"))
         .unwrap_or_default()
         .into_iter()
         .partition(|case| EASY.contains(&case.server.as_str()))

@@ -7,7 +7,7 @@ use callward_testkit::MockServer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bed::{build, failing, prepare, run};
+use crate::trail::bed::{build, failing, prepare, run};
 
 /// A tool as its server lists it.
 fn listed() -> impl Strategy<Value = Value> {

@@ -1,0 +1,6 @@
+//! The test support itself, and what it measures.
+
+mod contract;
+mod parity;
+mod score;
+mod sockets;
