@@ -72,10 +72,11 @@ impl ServerStatus {
     /// Returns the state in a word: `draining`, `healthy`, `unreachable`, or that of its breaker.
     #[must_use]
     pub const fn state(&self) -> &'static str {
-        if self.is_draining {
-            "draining"
-        } else {
-            state_word(self.breaker)
+        match self.breaker {
+            _ if self.is_draining => "draining",
+            // it has not answered yet, or its connection is lost
+            BreakerState::Closed if !self.up => "unreachable",
+            breaker => state_word(breaker),
         }
     }
 }

@@ -5,16 +5,14 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use callward::Stack;
 use callward::core::{ReplicaSetId, ToolName};
 use callward::registry::KeptName;
+use futures_util::StreamExt;
 
 use crate::state_dir::{StateDir, create_private_file};
 
-/// How often new names are written. After a crash those of this long are handed out anew.
-const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// A file beyond this is not read, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -67,20 +65,31 @@ impl NameFile {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// Writes the names again and again; never ends.
-    pub(crate) async fn keep(mut self, stack: Stack) -> std::convert::Infallible {
+    /// Writes the names whenever the tools change; never ends.
+    pub(crate) async fn keep(&mut self, stack: &Stack) -> std::convert::Infallible {
+        let mut changes = stack.changes();
         loop {
-            tokio::time::sleep(SAVE_EVERY).await;
-            let generation = stack.catalogue().generation();
-            if generation == self.saved {
-                continue;
+            self.save(stack).await;
+            if changes.next().await.is_none() {
+                std::future::pending::<()>().await;
             }
-            self.saved = generation;
-            let (path, names) = (self.path.clone(), stack.kept_names());
-            let written = tokio::task::spawn_blocking(move || write(&path, names)).await;
-            if let Ok(Err(error)) = written {
+        }
+    }
+
+    /// Writes the names that are not written yet.
+    pub(crate) async fn save(&mut self, stack: &Stack) {
+        let generation = stack.catalogue().generation();
+        if generation == self.saved {
+            return;
+        }
+        let (path, names) = (self.path.clone(), stack.kept_names());
+        match tokio::task::spawn_blocking(move || write(&path, names)).await {
+            Ok(Ok(())) => self.saved = generation,
+            Ok(Err(error)) => {
                 tracing::warn!(file = %self.path.display(), %error, "the names of tools cannot be written");
             }
+            // the runtime ends
+            Err(_) => {}
         }
     }
 }

@@ -34,8 +34,8 @@ Output, a line for each tool in the order of the input:
 refuses such a tool if a problem is an error). --explain adds \"evidence\", with source, reason and,
 where it was inferred, strength of each hint, and \"warnings\".
 What is not a tool becomes {\"name\", \"error\"} in its place, and a message on standard error.
-With --config the plan is the tool's own; `callward explain` shows what its rules over arguments
-make of a call.
+The plan follows from the hints alone: a gateway may learn how long results are served, and
+`callward explain` shows what rules over arguments make of a call.
 
 Exit code: 0; 1 if a line was not a tool or a server did not answer; 2 for a wrong command line.
 

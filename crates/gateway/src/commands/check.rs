@@ -182,5 +182,6 @@ fn recorded(config: &Config) -> String {
         _ => "every call that is not read-only, and those whose hints ask for it",
     };
     let path = path.display().to_string();
-    format!("{calls}, in {}", config.references.scrub(&path))
+    let path = config.references.scrub(&path);
+    format!("{calls}, in {path}; those of open-world tools in `audit.open_world_path`")
 }

@@ -203,7 +203,7 @@ impl Served {
             telemetry,
             recorder,
             listeners: Listeners { public, admin },
-            names,
+            mut names,
             needs_start,
         } = self;
         let Running {
@@ -257,21 +257,23 @@ impl Served {
                 screen.table(&table(&ToolView::all(&stack)));
             }
             screen.note(format_args!("try:  {}", announce.next(&stack.catalogue())));
-            let names = async {
-                match names {
-                    Some(names) => names.keep(stack.clone()).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                never = names => match never {},
-                never = evidence::keep(stack.clone()) => match never {},
+            match evidence::keep(stack.clone()).await {}
+        };
+        // at once: a name that is not written may be another tool's after the next start
+        let naming = async {
+            match &mut names {
+                Some(names) => names.keep(&audited).await,
+                None => std::future::pending().await,
             }
         };
         let served = tokio::select! {
             served = http::serve(serving, &calls, &servers, ending, stop, screen) => served,
             error = starting => Err(error),
+            never = naming => match never {},
         };
+        if let Some(names) = &mut names {
+            names.save(&audited).await;
+        }
         drop(registration);
         evidence::save(&audited).await;
         audited.stop_discovery();

@@ -7,8 +7,15 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// The types of numbers, as the parser names them.
-const INTEGERS: [&str; 4] = ["u16", "u32", "u64", "usize"];
+/// Types as the parser names them, and in TOML's words.
+const TYPES: [(&str, &str); 6] = [
+    ("u16", "a whole number"),
+    ("u32", "a whole number"),
+    ("u64", "a whole number"),
+    ("usize", "a whole number"),
+    ("a sequence", "an array"),
+    ("a map", "a table"),
+];
 
 /// A config that cannot be used: every problem that was found, in the order of the file.
 #[derive(Debug)]
@@ -127,10 +134,10 @@ impl<'i> Source<'i> {
         let message = match error.message().trim_end() {
             // the message for a choice that is a number or a flag: no table would do either
             "wanted string or table" => "expected one of the known words, as a string".into(),
-            message => INTEGERS
+            message => TYPES
                 .iter()
-                .fold(message.replace('\n', "; "), |message, of| {
-                    message.replace(&format!("expected {of}"), "expected a whole number")
+                .fold(message.replace('\n', "; "), |message, (own, plain)| {
+                    message.replace(&format!("expected {own}"), &format!("expected {plain}"))
                 }),
         };
         self.fault(span, key, message)

@@ -25,7 +25,10 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
         .ok()
         .or_else(|| loopback(text.strip_prefix("localhost:").unwrap_or(text)))
         .ok_or_else(|| {
-            format!("expected an address with a port, such as \"127.0.0.1:7420\", found {text:?}")
+            format!(
+                "expected an address with a port, such as \"127.0.0.1:7420\", or a port such as \
+                 \"7420\", found {text:?}"
+            )
         })
 }
 

@@ -72,7 +72,7 @@ async fn a_wrong_word_or_kind_is_refused_with_line_and_key() {
             "lexicon.read.2",
             "\"two words\" is not a single word",
         ),
-        ("read = \"x\"", 2, "lexicon.read", "expected a sequence"),
+        ("read = \"x\"", 2, "lexicon.read", "expected an array"),
         ("read = [1]", 2, "lexicon.read", "expected a string"),
         (
             "read = [\"x\"]\ndelete = [\n\"y\",\n\"X\"]",

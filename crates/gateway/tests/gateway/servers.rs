@@ -260,12 +260,14 @@ async fn a_name_stays_with_its_tool_after_a_restart() {
     let bare = |script: &Script<'_>, name: &str| format!("{}prefix = false\n", script.server(name));
     let first = Gateway::configured(&bare(&one, "one")).await;
     let path = first.config().to_owned();
-    until("the name is kept", || async {
-        let kept = std::fs::read_dir(first.state.path().join("names")).ok()?;
-        kept.flatten()
-            .find(|file| file.path().extension().is_some_and(|kind| kind == "json"))
+    let state = Some(first.state.clone());
+    // as soon as it is listed: the name is written before the end
+    until("the tool is listed", || async {
+        let (_, body) = first.get("/api/tools").await;
+        body.contains("\"add\"").then_some(())
     })
     .await;
+    first.stopped().await;
     // the newcomer stands first, and its name sorts first
     std::fs::write(&path, format!("{}{}", bare(&two, "a"), bare(&one, "one"))).unwrap();
     let command = callward(&[
@@ -276,7 +278,6 @@ async fn a_name_stays_with_its_tool_after_a_restart() {
         "--config",
         &path,
     ]);
-    let state = Some(first.state.clone());
     let second = Gateway::starting(command, None, state).await;
     let listed = until("both list their tools", || async {
         let (_, body) = second.get("/api/tools").await;

@@ -8,13 +8,13 @@ use callward_core::{PeerObserver, ServerId};
 use serde::{Deserialize, Serialize};
 
 use super::handle::Upstream;
-use super::http::{Connections, LongAnswers};
+use super::http::Connections;
 use super::info::ServerInfo;
 use super::instances::Limits;
 use super::pipe::Supervisor;
 use super::shared::Shared;
 use super::target::Target;
-use crate::wire::{DEFAULT_MAX_LINE, write};
+use crate::wire::{DEFAULT_MAX_LINE, LongAnswers, write};
 
 /// Which era to speak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

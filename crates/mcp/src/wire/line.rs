@@ -2,17 +2,24 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
 
 use super::skim::{Skim, Skipped};
+use super::{LONG_SIZE, LongAnswers, SHORT};
 
 /// The longest line accepted by default: 16 MiB.
 pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
 
 /// How much space is made before each read.
 const READ_SIZE: usize = 16 * 1024;
+
+/// How long a long line may take once it is read: others of the server wait for it.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// Reads lines, none of them longer than a limit.
 ///
@@ -27,6 +34,11 @@ pub struct LineReader<R> {
     max_line: usize,
     /// An overlong line is being passed over.
     skipping: Option<Skim>,
+    /// Bounds how many long lines are in memory, those of other readers included.
+    long: LongAnswers,
+    /// The permit of a long line, and when it has to be complete.
+    place: Option<OwnedSemaphorePermit>,
+    due: Option<Instant>,
 }
 
 /// Why there is no next line.
@@ -70,7 +82,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             searched: 0,
             max_line,
             skipping: None,
+            long: LongAnswers::default(),
+            place: None,
+            due: None,
         }
+    }
+
+    /// Shares the bound on long lines with other readers.
+    pub(crate) fn with_long(self, long: LongAnswers) -> Self {
+        Self { long, ..self }
     }
 
     /// Returns the next line, without its line break; nothing at the end of the input.
@@ -86,8 +106,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if let Some(line) = self.take_line()? {
                 return Ok(Some(line));
             }
-            self.buffer.reserve(READ_SIZE);
-            if self.inner.read_buf(&mut self.buffer).await? == 0 {
+            if self.read().await? == 0 {
                 let rest = std::mem::take(&mut self.buffer);
                 self.searched = 0;
                 return match self.skipping.take() {
@@ -96,6 +115,31 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 };
             }
         }
+    }
+
+    /// Reads more of a line. A long one needs a permit, and has to be complete in time.
+    async fn read(&mut self) -> io::Result<usize> {
+        self.long.admit(self.buffer.len(), &mut self.place).await;
+        if self.place.is_none() {
+            self.buffer.reserve(READ_SIZE);
+            return self.inner.read_buf(&mut self.buffer).await;
+        }
+        let due = *self.due.get_or_insert_with(|| Instant::now() + LONGEST);
+        // not doubled: a copy of a long line would double what it takes
+        let usual = LONG_SIZE.min(self.max_line) + READ_SIZE;
+        let more = usual.saturating_sub(self.buffer.len()).max(READ_SIZE);
+        self.buffer.reserve(more);
+        let read = self.inner.read_buf(&mut self.buffer);
+        timeout_at(due, read).await.unwrap_or_else(|_| {
+            let text = format!("a message of over {SHORT} bytes did not end within {LONGEST:?}");
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        })
+    }
+
+    /// Lets others read a long line.
+    fn release(&mut self) {
+        self.place = None;
+        self.due = None;
     }
 
     fn take_line(&mut self) -> Result<Option<Bytes>, LineError> {
@@ -119,6 +163,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         if self.skipping.is_some() || self.buffer.len() > self.max_line {
             // what is skipped needs no buffer of the limit's size
             let passed = std::mem::take(&mut self.buffer);
+            self.release();
             self.skipping.get_or_insert_with(Skim::new).feed(&passed);
         }
         self.searched = self.buffer.len();
@@ -128,6 +173,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Drops the beginning of the buffer, and the space that a long line took.
     fn pass(&mut self, bytes: usize) {
         self.buffer.advance(bytes);
+        self.release();
         if self.buffer.is_empty() && bytes > READ_SIZE {
             self.buffer = BytesMut::new();
         }
@@ -236,6 +282,36 @@ mod tests {
         assert!(reader.buffer.capacity() < 100_000);
         assert_eq!(reader.next().await.unwrap().unwrap(), "next");
         writing.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_long_lines_are_read_at_a_time_and_one_that_does_not_end_is_given_up() {
+        let long = LongAnswers::default();
+        let mut readers: Vec<_> = (0..4)
+            .map(|_| {
+                let never = tokio::io::join(&[b'x'; 4 * SHORT][..], tokio::io::empty());
+                let (stalled, ours) = tokio::io::duplex(1);
+                let never = never.chain(ours);
+                (
+                    stalled,
+                    LineReader::new(never, 8 * SHORT).with_long(long.clone()),
+                )
+            })
+            .collect();
+        let mut reading: Vec<_> = readers
+            .iter_mut()
+            .map(|(_, reader)| Box::pin(reader.next()))
+            .collect();
+        for reader in &mut reading {
+            assert!(futures_util::poll!(reader).is_pending());
+        }
+        drop(reading);
+        let held = |(_, reader): &(_, LineReader<_>)| reader.buffer.len();
+        let held: Vec<_> = readers.iter().map(held).collect();
+        assert_eq!(held[..2], [4 * SHORT; 2]);
+        assert!(held[2..].iter().all(|held| *held <= 2 * SHORT), "{held:?}");
+        let error = readers[0].1.next().await.unwrap_err().to_string();
+        assert!(error.contains("did not end within 60s"), "{error}");
     }
 
     #[test]

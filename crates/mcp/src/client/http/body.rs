@@ -1,47 +1,19 @@
 //! Reads the bodies of answers, none of them longer than a limit, and few long ones at a time.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::client::answer::RequestError;
-use crate::wire::DEFAULT_MAX_LINE;
+use crate::wire::{LONG_SIZE, LongAnswers, SHORT};
 
 /// How much of a body is read that only explains a refusal.
 const MAX_REFUSAL: usize = 64 * 1024;
 /// How long the body of a refusal may take: its status is known already.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
-/// An answer that has more bytes is long.
-pub(super) const SHORT: usize = 256 * 1024;
-/// The capacity that a long answer gets at once, in bytes.
-const LONG_SIZE: usize = DEFAULT_MAX_LINE;
-/// How many long answers of one server are read at the same time.
-const LONG_AT_ONCE: usize = 2;
-
-/// Bounds how many long answers of one server are in memory before they are complete.
-#[derive(Debug, Clone)]
-pub(in crate::client) struct LongAnswers(Arc<Semaphore>);
-
-impl Default for LongAnswers {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(LONG_AT_ONCE)))
-    }
-}
-
-impl LongAnswers {
-    /// Waits until more may be read of an answer that has this many bytes so far. `place` is to be
-    /// kept until the answer is handed over.
-    pub(super) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {
-        if bytes > SHORT && place.is_none() {
-            // the semaphore is never closed
-            *place = self.0.clone().acquire_owned().await.ok();
-        }
-    }
-}
 
 /// Appends to a buffer whose capacity never exceeds `limit`, as long as its bytes fit.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
@@ -143,6 +115,7 @@ pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::{StreamExt, stream};

@@ -8,9 +8,10 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::body::{LongAnswers, append, broken};
+use super::body::{append, broken};
 use super::connect::BoxError;
 use crate::client::answer::RequestError;
+use crate::wire::LongAnswers;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 

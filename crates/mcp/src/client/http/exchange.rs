@@ -9,7 +9,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use super::answer::AnswerBody;
-use super::body::{self, SHORT, innermost};
+use super::body::{self, innermost};
 use super::client::SendError;
 use super::connect::ConnectError;
 use super::events::{EventReader, Resume};
@@ -18,7 +18,7 @@ use super::session::Session;
 use crate::client::answer::{self, RequestError};
 use crate::client::ask::{self, Ask, Style};
 use crate::client::peer::reply;
-use crate::wire::{Era, Message, ParamHeaders, RequestId, header, known_version};
+use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header, known_version};
 
 /// How long to wait before a stream is resumed, if its server does not say.
 const RESUME_WAIT: Duration = Duration::from_secs(1);

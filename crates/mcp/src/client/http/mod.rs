@@ -19,7 +19,6 @@ mod reports;
 mod session;
 mod sessions;
 
-pub(super) use body::LongAnswers;
 pub(super) use connect::Connections;
 #[cfg(fuzzing)]
 pub(crate) use events::events;

@@ -87,7 +87,9 @@ impl Connection {
         });
         tokio::spawn({
             let connection = connection.clone();
-            let lines = LineReader::new(reader, shared.options.max_message);
+            let options = &shared.options;
+            let lines = LineReader::new(reader, options.max_message)
+                .with_long(options.long_answers.clone());
             let shared = shared.clone();
             async move {
                 let closed = connection.closed.clone();

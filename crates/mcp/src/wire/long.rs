@@ -1,0 +1,35 @@
+//! Bounds how many long messages of one server are in memory before they are complete.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::DEFAULT_MAX_LINE;
+
+/// A message that has more bytes is long.
+pub(crate) const SHORT: usize = 256 * 1024;
+/// The capacity that a long message gets at once, in bytes.
+pub(crate) const LONG_SIZE: usize = DEFAULT_MAX_LINE;
+/// How many long messages of one server are read at the same time.
+const LONG_AT_ONCE: usize = 2;
+
+/// The permits to read long messages of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct LongAnswers(Arc<Semaphore>);
+
+impl Default for LongAnswers {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LONG_AT_ONCE)))
+    }
+}
+
+impl LongAnswers {
+    /// Waits until more may be read of a message that has this many bytes so far. `place` is to be
+    /// kept until the message is complete.
+    pub(crate) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {
+        if bytes > SHORT && place.is_none() {
+            // the semaphore is never closed
+            *place = self.0.clone().acquire_owned().await.ok();
+        }
+    }
+}
