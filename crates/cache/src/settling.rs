@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, OutputStatus, ToolError, ToolOutput};
+use callward_core::{OutputStatus, ToolError, ToolOutput};
 
 /// A write whose outcome is not certain is unsettled for at least this long.
 const FLOOR: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ impl Settling {
                     false => Self::DONE,
                 }
             }
-            Some(Err(error)) if !ended.retried && !may_have_run(error) => Self::DONE,
+            Some(Err(error)) if !ended.retried && !error.may_have_run() => Self::DONE,
             _ => {
                 let likely = ended.p99.map(|p99| p99.saturating_mul(P99_MULTIPLE));
                 Self {
@@ -76,27 +76,10 @@ impl Settling {
     }
 }
 
-/// Returns `true` if a call that failed may have had an effect, or may still have it.
-///
-/// A server that answers with a fault may have run the call, whatever the fault is: only the codes
-/// that are given before a call is looked at say that it did not.
-fn may_have_run(error: &ToolError) -> bool {
-    match error.delivery() {
-        Delivery::NotSent => false,
-        Delivery::Unknown => true,
-        Delivery::Answered => !matches!(
-            (error.http_status(), error.code(), error.peer_delivery()),
-            (Some(401 | 403 | 429), _, _)
-                | (None, Some(-32600 | -32601), _)
-                | (None, _, Some(Delivery::NotSent))
-        ),
-    }
-}
-
 #[cfg(test)]
 #[cfg(not(shuttle))]
 mod tests {
-    use callward_core::ErrorKind;
+    use callward_core::{Delivery, ErrorKind};
 
     use super::*;
 

@@ -260,6 +260,24 @@ impl ToolError {
         Delivery::told_by_peer(self.code()?, self.data()?)
     }
 
+    /// Returns `true` if a call that is not read-only may have had an effect, or may still have it.
+    ///
+    /// A server that answers with a fault may have run the call, whatever the fault is: only the
+    /// codes that are given before a call is looked at say that it did not.
+    #[must_use]
+    pub fn may_have_run(&self) -> bool {
+        match self.delivery() {
+            Delivery::NotSent => false,
+            Delivery::Unknown => true,
+            Delivery::Answered => !matches!(
+                (self.http_status(), self.code(), self.peer_delivery()),
+                (Some(401 | 403 | 429), _, _)
+                    | (None, Some(-32600 | -32601), _)
+                    | (None, _, Some(Delivery::NotSent))
+            ),
+        }
+    }
+
     /// The code that a client of ours sees where a failure has no JSON-RPC code of its own.
     pub const RUNTIME_CODE: i64 = -32010;
 

@@ -157,7 +157,9 @@ pub(crate) fn upstream_of(
     let table = &config.table;
     let target = match (&table.command, &table.url) {
         (Some(program), _) => {
-            let mut command = CommandSpec::new(program).with_args(&table.args);
+            let mut command = CommandSpec::new(program)
+                .with_args(&table.args)
+                .with_secrets(table.secret_args.clone());
             for (name, value) in &table.env {
                 command = command.with_env(name, value);
             }

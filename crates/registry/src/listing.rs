@@ -22,6 +22,9 @@ pub(crate) struct Listing {
     pub(crate) instances: Instances,
 }
 
+/// How many refusals of a list are logged one by one.
+const LOGGED: usize = 10;
+
 /// One tool of a list.
 #[derive(Debug)]
 enum Listed {
@@ -46,7 +49,6 @@ impl Listing {
         if let Some(first) = definitions.get(MOST) {
             let reason =
                 format!("the server lists more than {MOST} tools: this one and all after it");
-            tracing::warn!(%server, tool = %first.name(), reason, "tools refused");
             listing.refused.push(Refusal {
                 server: server.clone(),
                 tool: first.name().clone(),
@@ -58,13 +60,10 @@ impl Listing {
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.into_iter().zip(inferred) {
             let name = definition.name().clone();
-            let refuse = |reason: String| {
-                tracing::warn!(%server, tool = %name, reason, "tool refused");
-                Refusal {
-                    server: server.clone(),
-                    tool: name.clone(),
-                    reason,
-                }
+            let refuse = |reason: String| Refusal {
+                server: server.clone(),
+                tool: name.clone(),
+                reason,
             };
             let bound = if names.contains(&name) {
                 Err("listed twice".to_owned())
@@ -84,6 +83,12 @@ impl Listing {
             });
         }
         listing.names = Arc::new(names);
+        for Refusal { tool, reason, .. } in listing.refused.iter().take(LOGGED) {
+            tracing::warn!(%server, %tool, reason, "tool refused");
+        }
+        if let Some(more) = listing.refused.len().checked_sub(LOGGED + 1) {
+            tracing::warn!(%server, "{} more tools refused", more + 1);
+        }
         listing
     }
 

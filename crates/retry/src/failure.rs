@@ -79,8 +79,8 @@ impl Stop {
             }
             error = error.with_outcome(outcome);
         }
-        let is_fault = error.delivery() == Delivery::Answered && error.kind().blames_server();
-        if is_fault && may_have_an_effect(call) && error.peer_delivery().is_none() {
+        let is_answer = error.delivery() == Delivery::Answered && error.peer_delivery().is_none();
+        if is_answer && error.may_have_run() && may_have_an_effect(call) {
             notes.push_str("; the call may have run");
             if let Some(verifier) = call.tool().verifier() {
                 notes.push_str(&format!(": check with `{}`", verifier.client_name()));

@@ -211,6 +211,10 @@ impl Config {
             let scrub = |fault| references.scrub_fault(fault);
             return Err(failed(faults.into_iter().map(scrub).collect()));
         }
+        for server in &mut config.servers {
+            let args = format!("servers.{}.args", server.id);
+            server.table.secret_args = references.values_in(&args);
+        }
         config.references = references;
         Ok(config)
     }

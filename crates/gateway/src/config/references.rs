@@ -80,6 +80,13 @@ impl References {
         text
     }
 
+    /// Returns what the references in a key came to, or in one of its table.
+    pub(super) fn values_in(&self, key: &str) -> Vec<String> {
+        let within = |found: &&Resolved| super::is_within(&found.key, key);
+        let found = self.0.iter().filter(within);
+        found.map(|found| found.value.clone()).collect()
+    }
+
     /// Does the same for the values of keys.
     pub(crate) fn scrub_keys(&self, keys: Keys) -> Keys {
         let scrubbed = |(key, value)| (key, self.scrub_json(value));

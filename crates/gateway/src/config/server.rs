@@ -28,6 +28,9 @@ pub(crate) struct Server {
     pub(crate) args: Vec<String>,
     #[serde(serialize_with = "names")]
     pub(crate) env: BTreeMap<String, String>,
+    /// What references in `args` came to.
+    #[serde(skip)]
+    pub(crate) secret_args: Vec<String>,
     #[serde(serialize_with = "optional_url")]
     pub(crate) url: Option<String>,
     #[serde(serialize_with = "names")]
@@ -77,6 +80,7 @@ impl Default for Server {
             command: None,
             args: Vec::new(),
             env: BTreeMap::new(),
+            secret_args: Vec::new(),
             url: None,
             headers: BTreeMap::new(),
             set: None,

@@ -295,3 +295,18 @@ async fn a_name_stays_with_its_tool_after_a_restart() {
     };
     assert_eq!(owner("add").as_deref(), Some("one"), "{listed}");
 }
+
+#[tokio::test]
+async fn of_many_refused_tools_ten_are_logged() {
+    let tool = json!({"name": "add", "inputSchema": {"type": "object"}});
+    let tools = Value::from(vec![tool; 31]);
+    let gateway = Gateway::configured(&Script::counting(&tools).server("one")).await;
+    until("the tools are listed", || async {
+        let (_, body) = gateway.get("/api/missing").await;
+        body.contains("listed twice").then_some(())
+    })
+    .await;
+    let said = gateway.stopped().await;
+    assert_eq!(said.matches("tool refused").count(), 10, "{said}");
+    assert!(said.contains("20 more tools refused"), "{said}");
+}

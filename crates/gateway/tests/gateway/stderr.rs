@@ -17,7 +17,7 @@ while read -r line; do
   esac
 done"#;
 
-const SECRETS: [&str; 4] = ["hunter2", "pa55", "t0k3n", "ada"];
+const SECRETS: [&str; 5] = ["hunter2", "pa55", "t0k3n", "ada", "p0sitional"];
 
 #[tokio::test]
 async fn last_words_are_for_operators_only_and_without_secrets() {
@@ -26,7 +26,7 @@ async fn last_words_are_for_operators_only_and_without_secrets() {
          [servers.shop]\ncommand = \"sh\"\nera = \"legacy\"\nargs = ['-c', '''{DIES_OF_A_CALL}''']\n\
          instances = \"shared\"\n\
          [servers.shop.env]\nPLAIN = \"hunter2\"\nSHOP_URL = \"postgres://ada:pa55@db/shop\"\n\
-         [servers.dead]\ncommand = \"sh\"\nargs = ['-c', 'echo \"famous $PLAIN\" >&2; exit 5']\n\
+         [servers.dead]\ncommand = \"sh\"\nargs = ['-c', 'echo \"famous $PLAIN $0\" >&2; exit 5', '${{env:KEY}}']\n\
          [servers.dead.env]\nPLAIN = \"hunter2\"\n"
     );
     let config = file(config);
@@ -41,7 +41,9 @@ async fn last_words_are_for_operators_only_and_without_secrets() {
         "--config",
         path,
     ];
-    let gateway = Gateway::starting(callward(&serve), None, None).await;
+    let mut command = callward(&serve);
+    command.env("KEY", "p0sitional");
+    let gateway = Gateway::starting(command, None, None).await;
     let failed = until("the loss of the call", || async {
         let answer = gateway.mcp("shop__pay", json!({})).await.to_string();
         answer.contains("exit status: 7").then_some(answer)

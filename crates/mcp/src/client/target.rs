@@ -59,6 +59,9 @@ pub struct CommandSpec {
     pub args: Vec<OsString>,
     /// Variables added to its environment.
     pub env: BTreeMap<OsString, OsString>,
+    /// Values that are left out of what it writes to standard error, beside those of `env` and
+    /// those that look like secrets.
+    pub secrets: Vec<String>,
     /// Whether it inherits the whole environment. Default: no.
     pub whole_environment: bool,
 }
@@ -71,6 +74,7 @@ impl CommandSpec {
             program: program.into(),
             args: Vec::new(),
             env: BTreeMap::new(),
+            secrets: Vec::new(),
             whole_environment: false,
         }
     }
@@ -86,6 +90,13 @@ impl CommandSpec {
     #[must_use]
     pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets values that are left out of what the child writes to standard error.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Vec<String>) -> Self {
+        self.secrets = secrets;
         self
     }
 

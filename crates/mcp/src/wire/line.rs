@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_long_lines_are_read_at_a_time_and_one_that_does_not_end_is_given_up() {
+    async fn two_long_lines_are_read_at_a_time_and_endless_ones_are_given_up() {
         let long = LongAnswers::default();
         let mut readers: Vec<_> = (0..4)
             .map(|_| {

@@ -206,22 +206,31 @@ async fn a_fault_that_a_server_reports_of_a_write_says_that_it_may_have_run() {
     use ErrorKind::{InvalidCall, Protocol, ServerFault, Timeout, Unauthorized};
     let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
     let write = Tool::clone(&tool("create_payment").build()).with_verifier(Some(verifier));
-    for (tool, kind, said) in [
-        (Arc::new(write.clone()), ServerFault, true),
-        (Arc::new(write.clone()), Protocol, true),
-        (Arc::new(write.clone()), Timeout, true),
-        (Arc::new(write.clone()), InvalidCall, false),
-        (Arc::new(write), Unauthorized, false),
-        (read(), ServerFault, false),
+    let write = Arc::new(write);
+    for (tool, kind, code, said) in [
+        (&write, ServerFault, -32000, true),
+        (&write, Protocol, -32000, true),
+        (&write, Timeout, -32000, true),
+        (&write, InvalidCall, -32602, true),
+        (&write, InvalidCall, -32600, false),
+        (&write, Unauthorized, 401, false),
+        (&read(), ServerFault, -32000, false),
     ] {
-        let failed = ToolError::new(kind, Delivery::Answered, "HTTP 500");
+        let failed = ToolError::new(kind, Delivery::Answered, "HTTP 500").with_code(code);
+        let failed = match u16::try_from(code) {
+            Ok(status) => failed.with_http_status(status),
+            Err(_) => failed,
+        };
         let mock = MockService::new(move |_, _| std::future::ready(Err(failed.clone())));
-        let error = retry(mock).oneshot(call(&tool, json!({}))).await;
+        let error = retry(mock).oneshot(call(tool, json!({}))).await;
         let error = error.unwrap_err();
         let text = "HTTP 500; the call may have run: check with `shop__get_payment`";
         assert_eq!(error.message() == text, said, "{error}");
         assert_eq!(error.history().len() == 1, said, "{error:?}");
         assert_eq!((error.kind(), error.outcome()), (kind, None));
-        assert!(!said || error.to_string().ends_with("answered)"), "{error}");
+        assert!(
+            !said || error.to_string().contains("delivery answered"),
+            "{error}"
+        );
     }
 }

@@ -69,7 +69,8 @@ fn known_secrets(spec: &CommandSpec) -> Lines {
     let inherited = inherited.filter(|(name, _)| redact::is_secret_name(&name.to_string_lossy()));
     let values = given.chain(inherited.map(|(_, value)| value));
     let values = values.map(|value| value.to_string_lossy().into_owned());
-    Lines::new(values.chain(redact::secrets_of_command(args)))
+    let known = values.chain(spec.secrets.iter().cloned());
+    Lines::new(known.chain(redact::secrets_of_command(args)))
 }
 
 async fn forward(

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use callward_core::{Delivery, ErrorKind, ToolError};
 use futures_util::poll;
 use http::StatusCode;
@@ -71,7 +71,7 @@ impl Bodies {
         body.map_err(|_| too_slow(self.timeout))?
     }
 
-    /// Counts a body that is this long by now.
+    /// Counts a body that takes this many bytes by now.
     fn hold(&self, length: usize, held: &mut Held) -> Result<(), Fault> {
         let counted = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = length.saturating_sub(FREE).saturating_sub(counted);
@@ -86,7 +86,7 @@ impl Bodies {
     }
 }
 
-/// Reads a whole body; `hold` receives its length so far.
+/// Reads a whole body; `hold` receives how much memory it takes so far.
 ///
 /// What is too long is read on, up to as much again, and thrown away: a server that answers and
 /// closes while its client still writes makes the client see a broken connection, not the answer.
@@ -96,7 +96,7 @@ async fn read(
     mut hold: impl FnMut(usize) -> Result<(), Fault>,
 ) -> Result<Bytes, Fault> {
     let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
+    let mut rest = Vec::new();
     let mut length = 0_usize;
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX).saturating_mul(2) {
         return Err(too_long(limit));
@@ -118,27 +118,35 @@ async fn read(
             }
             continue;
         }
-        if length > FREE {
-            hold(length)?;
-        }
         // nearly every body is one piece, which is then not copied
-        if first.is_empty() {
+        if first.is_empty() && rest.is_empty() {
             first = data;
         } else {
-            if rest.is_empty() {
-                rest.extend_from_slice(&first);
+            // the pieces are slices of larger buffers, which end with them
+            for piece in [std::mem::take(&mut first), data] {
+                grow(&mut rest, piece.len(), limit);
+                rest.extend_from_slice(&piece);
             }
-            rest.extend_from_slice(&data);
+        }
+        let taken = rest.capacity().max(length);
+        if taken > FREE {
+            hold(taken)?;
         }
     }
     if length > limit {
         return Err(too_long(limit));
     }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    })
+    Ok(if rest.is_empty() { first } else { rest.into() })
+}
+
+/// Makes space for more, a quarter of what is there at least: bodies that come slowly take little
+/// more than their bytes.
+fn grow(buffer: &mut Vec<u8>, more: usize, limit: usize) {
+    let needed = buffer.len() + more;
+    if needed > buffer.capacity() {
+        let usual = (buffer.capacity() + buffer.capacity() / 4).min(limit);
+        buffer.reserve_exact(usual.max(needed) - buffer.len());
+    }
 }
 
 fn too_slow(timeout: Duration) -> Fault {
