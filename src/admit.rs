@@ -109,8 +109,12 @@ impl Terms {
     }
 }
 
-/// Waits until each server has listed its tools or failed to, 30 s if nothing else is said.
-pub(crate) async fn wait_for_lists(listed: Vec<oneshot::Receiver<()>>, limit: Option<Duration>) {
+/// Waits until each server has listed its tools or failed to, 30 s if nothing else is said. Returns
+/// `false` if the time was not enough.
+pub(crate) async fn wait_for_lists(
+    listed: Vec<oneshot::Receiver<()>>,
+    limit: Option<Duration>,
+) -> bool {
     let wait = limit.unwrap_or(Duration::from_secs(30));
     let all = async {
         for outcome in listed {
@@ -118,12 +122,7 @@ pub(crate) async fn wait_for_lists(listed: Vec<oneshot::Receiver<()>>, limit: Op
             let _ = outcome.await;
         }
     };
-    if tokio::time::timeout(wait, all).await.is_err() {
-        tracing::warn!(
-            ?wait,
-            "some servers have not listed their tools yet; going on without"
-        );
-    }
+    tokio::time::timeout(wait, all).await.is_ok()
 }
 
 /// Puts the guards around one server. It may get a call if it lists the tool, and its own breaker

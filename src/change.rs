@@ -29,7 +29,11 @@ impl Startup {
     /// Waits until each server has listed its tools or failed to, at most for the
     /// [startup timeout](crate::StackBuilder::startup_timeout).
     pub async fn finished(self) {
-        wait_for_lists(self.listed, self.stack.0.terms.startup_timeout).await;
+        if !wait_for_lists(self.listed, self.stack.0.terms.startup_timeout).await {
+            for server in self.stack.servers().iter().filter(|server| !server.up) {
+                tracing::warn!(server = %server.id, "no tools listed yet; going on without them");
+            }
+        }
         scopes::warn_of_idle(&self.stack, &self.sets);
     }
 }

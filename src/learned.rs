@@ -97,10 +97,10 @@ fn lacks(seen: &EvidenceStatus) -> String {
     let (equal, different) = (bucket.equal_weight.floor(), bucket.different_weight.ceil());
     match different > 0.0 {
         false => format!(
-            "repeats within {up_to} s need about {needed} equal observations, {equal} are counted"
+            "repeats within {up_to} s need about {needed} independent equal observations, {equal} are counted"
         ),
         true => format!(
-            "repeats within {up_to} s need about {needed} equal observations, and more for each \
+            "repeats within {up_to} s need about {needed} independent equal observations, and more for each \
              different one; {equal} equal and {different} different are counted"
         ),
     }

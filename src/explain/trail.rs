@@ -191,7 +191,7 @@ fn opens(of: &Explanation) -> String {
     let (causes, time) = (causes.join(" or "), seconds(config.open_time));
     let probe = match of.probes_freely() {
         true => "",
-        false => ", this call is a probe only if no safe one comes",
+        false => "; this call probes it only if no safe call comes",
     };
     format!("opens after {causes}, for {time}{probe}")
 }

@@ -87,7 +87,7 @@ async fn a_write_is_told_its_verifier_and_that_it_runs_once() {
     for part in [
         "however it fails, check its outcome with `shop__get_order`",
         "it is not a read",
-        "this call is a probe only if no safe one comes",
+        "this call probes it only if no safe call comes",
         "after 5 failures in a row for one session, it answers in the server's place for 2 s",
     ] {
         has(&text, part);
@@ -153,8 +153,8 @@ async fn a_learned_lifetime_is_explained_with_the_missing_evidence() {
     says("not cached beyond the burst window (500 ms): no repeated call is counted");
     repeat(&stack, 0..14).await;
     says(
-        "not cached beyond the burst window (500 ms): repeats within 1 s need about 332 equal \
-         observations, 14 are counted",
+        "not cached beyond the burst window (500 ms): repeats within 1 s need about 332 independent \
+         equal observations, 14 are counted",
     );
     let learned = stack.learned_lifetimes();
     assert_eq!(learned.len(), 1, "writes learn none: {learned:?}");

@@ -209,7 +209,7 @@ async fn a_call_is_explained_as_what_it_is() {
         "effect   destructive (dangerous): operator, set for this tool",
         r#"the call only reads  (action = "list": does not hold here)"#,
         "route    only healthy servers of weight 50 or more",
-        "drops what depends on everything",
+        "drops what depends on the",
         "however it fails",
         "a person is to agree",
         "destroy or overwrite something  <- this call",

@@ -389,6 +389,10 @@ fn judge(reported: &[Reply], seen: &[Seen]) -> (usize, usize) {
 }
 
 /// Removed servers are dropped, and nothing is in flight.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a bound for threads, which no test clock stops"
+)]
 async fn leave_nothing(mut changes: Changes) {
     for server in changes.stack.servers() {
         assert_eq!(server.in_flight, 0, "{server:?}");
@@ -401,8 +405,10 @@ async fn leave_nothing(mut changes: Changes) {
     }
     assert!(changes.stack.breakers().is_empty());
     assert!(changes.stack.catalogue().entries().is_empty());
-    // what follows a server ends when it gets its turn
-    for _ in 0..10_000 {
+    // what follows a server ends when it gets its turn, on a loaded machine late; the bound is for
+    // a mistake
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
         if changes
             .gone
             .iter()

@@ -65,7 +65,7 @@ impl AllUnsettled {
                 tool = %record.tool,
                 reason,
                 seconds = unsettled.as_secs_f64(),
-                "a write may still land: the cache serves nothing of {state}",
+                "a write may still take effect; until it settles, nothing that reads {state} is cached",
             );
         }
         let (since, until) =

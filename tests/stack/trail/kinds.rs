@@ -27,10 +27,7 @@ async fn a_read_is_looked_up_and_the_next_one_found() {
             "answer:answered"
         ]
     );
-    assert_eq!(
-        why(&first, Stage::Cache),
-        "reads everything of the shared state"
-    );
+    assert_eq!(why(&first, Stage::Cache), "reads the shared state");
     let hints = "readOnlyHint=true (declared), idempotentHint=true (inferred)";
     assert!(first.annotations.starts_with(hints), "{first}");
     assert_eq!(first.first(Stage::Plan).unwrap().verdict, Verdict::ReadOnly);
@@ -105,10 +102,7 @@ async fn a_write_drops_what_depends_on_its_set() {
         ]
     );
     let reason = why(&trail, Stage::Cache);
-    assert_eq!(
-        reason,
-        "drops what depends on everything of the shared state"
-    );
+    assert_eq!(reason, "drops what depends on the shared state");
 }
 
 #[tokio::test(start_paused = true)]

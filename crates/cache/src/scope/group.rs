@@ -79,9 +79,9 @@ impl Group {
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.state, &self.own) {
-            (StateGroup::Named(name), _) => write!(f, "everything of the state `{name}`"),
-            (_, Some(set)) => write!(f, "everything of `{set}`"),
-            _ => f.write_str("everything of the shared state"),
+            (StateGroup::Named(name), _) => write!(f, "the state `{name}`"),
+            (_, Some(set)) => write!(f, "the state of `{set}`"),
+            _ => f.write_str("the shared state"),
         }
     }
 }

@@ -103,7 +103,7 @@ impl Place {
             () = tokio::time::sleep(SILENCE) => {
                 let waits = stack.servers().into_iter().filter(|server| !server.up);
                 let names: Vec<_> = waits.map(|server| format!("`{}`", server.id)).collect();
-                screen.note(format_args!("waiting for {} to list its tools", names.join(", ")));
+                screen.note(format_args!("waiting for {} to list tools", names.join(", ")));
                 started.await;
             }
         }

@@ -124,7 +124,7 @@ async fn evidence_is_shown_in_metrics_in_tools_and_in_explain() {
         }
     };
     twice(json!({"name": "steady", "n": 0})).await;
-    let missing = "repeats within 1 s need about 7 equal observations, 0 are counted";
+    let missing = "repeats within 1 s need about 7 independent equal observations, 0 are counted";
     let said = shown(&["explain", tool]).await;
     assert!(said.contains(missing), "{said}");
     let lines = shown(&["tools"]).await;

@@ -154,7 +154,7 @@ async fn limits_and_guards_are_explained() {
         "60 s, and 600 s with progress",
         "1 calls a minute for its tool, a call waits up to 30 s for its turn",
         "after 5 failures in a row for one session, it answers in the server's place",
-        "opens after 3 failures in a row, for 30 s, this call is a probe only if no safe one comes",
+        "opens after 3 failures in a row, for 30 s; this call probes it only if no safe call comes",
     ] {
         assert!(prose.contains(part), "{part} in\n{prose}");
     }

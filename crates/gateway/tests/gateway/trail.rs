@@ -124,7 +124,7 @@ async fn a_call_can_be_explained_after_it_was_made() {
     let has = |cells: &[&str]| rows.iter().any(|row| row.starts_with(cells));
     assert!(has(&["stage", "attempt", "verdict", "server"]), "{table}");
     assert!(has(&["plan", "read_only"]), "{table}");
-    assert!(has(&["cache", "miss", "reads", "everything"]), "{table}");
+    assert!(has(&["cache", "miss", "reads", "the", "shared"]), "{table}");
     assert!(has(&["attempt", "1", "answered"]), "{table}");
     let quiet = ends(&["call", "orders__get_order", order, "--url", &gateway.admin]).await;
     assert!(!text(&quiet.stderr).contains("verdict"));

@@ -76,10 +76,7 @@ async fn state_is_told_that_a_write_may_still_change() {
     assert_eq!(changed["error"]["kind"], "outcome_unknown", "{changed}");
 
     let reported = &cache(&gateway).await["unsettled"][0];
-    assert_eq!(
-        reported["state"], "everything of the shared state",
-        "{reported}"
-    );
+    assert_eq!(reported["state"], "the shared state", "{reported}");
     assert_eq!(reported["tool"], "change", "{reported}");
     assert_eq!(reported["reason"], "outcome_unknown", "{reported}");
     assert_eq!(look(&gateway).await, "bypass");
@@ -92,7 +89,7 @@ async fn state_is_told_that_a_write_may_still_change() {
     let url = gateway.at("");
     let shown = ends(&["cache", "--url", &url]).await;
     let shown = text(&shown.stdout);
-    let line = "more: everything of the shared state; a call of shop.change may still land (outcome_unknown)";
+    let line = "more: the shared state; a call of shop.change may still land (outcome_unknown)";
     assert!(shown.contains(line), "{shown}");
-    gateway.says("a write may still land").await;
+    gateway.says("a write may still take effect").await;
 }

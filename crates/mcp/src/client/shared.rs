@@ -247,7 +247,7 @@ impl Shared {
         let is_news = **self.detail.lock() != *loss.detail;
         *self.detail.lock() = loss.detail.as_str().into();
         if changed && !was_down {
-            tracing::warn!(server = %self.id, reason = loss.detail, "not connected; attempts go on");
+            tracing::warn!(server = %self.id, reason = loss.detail, "not connected; connecting again");
         }
         if !was_down || is_news && announces_news {
             let event = ServerEvent::Down(loss.detail.clone());
