@@ -163,3 +163,21 @@ async fn what_is_no_message_is_refused_with_its_status_and_code() {
 async fn a_legacy_refusal_is_a_matter_of_json_rpc() {
     check(table(LEGACY, |_| Vec::new())).await;
 }
+
+#[tokio::test]
+async fn a_large_message_is_read_as_a_small_one() {
+    let server = Server::start().await;
+    let filler = format!(r#""x":"{}""#, "y".repeat(300_000));
+    let answer = json(
+        server
+            .post(request("tools/list", &filler))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert!(answer["result"]["tools"].is_array(), "{answer}");
+    let broken = request("tools/list", &filler).replace("}}", "}");
+    let answer = json(server.post(broken).send().await.unwrap()).await;
+    assert_eq!(answer["error"]["code"], -32700, "{answer}");
+}

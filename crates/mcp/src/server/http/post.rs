@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use bytes::Bytes;
+use callward_core::BoxFuture;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
@@ -57,8 +58,24 @@ async fn take<B: Backend>(
     }
     // held until the request is answered, as the message is made of its bytes
     let (body, _held) = endpoint.bodies.read(body).await.map_err(nameless)?;
-    match parse(&body).await? {
-        Incoming::Request(mut request) => {
+    let is_large = body.len() > LARGE;
+    let message = if is_large {
+        let body = body.clone();
+        beside(move || Message::parse(&body))
+            .await
+            .map_err(nameless)?
+    } else {
+        Message::parse(&body)
+    };
+    match message {
+        Ok(Message::Request { id, method, params }) => {
+            let request = if is_large {
+                let read = beside(move || Request::new(id, method, params.as_ref()));
+                read.await.map_err(nameless)?
+            } else {
+                Request::new(id, method, params.as_ref())
+            };
+            let mut request = request.map_err(|(id, fault)| (Some(id), fault))?;
             if let Err(fault) = mirrored::take_key(&parts.headers, &mut request) {
                 return Err((Some(request.id), fault));
             }
@@ -66,21 +83,19 @@ async fn take<B: Backend>(
                 .await
                 .map_err(|fault| (Some(request.id), fault))
         }
-        Incoming::Other(Message::Notification { method, params }) => {
+        Ok(Message::Notification { method, params }) => {
             note(endpoint, &parts, &method, params.as_ref()).map_err(nameless)
         }
         // nothing is ever asked of the client, so this answers nothing
-        Incoming::Other(_) => match mirrored::stated_version(&parts.headers) {
+        Ok(Message::Response { .. }) => match mirrored::stated_version(&parts.headers) {
             Ok(_) => Ok(status(StatusCode::ACCEPTED)),
             Err(fault) => Err(nameless(fault)),
         },
+        Err(invalid) => {
+            let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
+            Err((invalid.id().cloned(), fault))
+        }
     }
-}
-
-#[expect(clippy::large_enum_variant, reason = "most messages are requests")]
-enum Incoming {
-    Request(Request),
-    Other(Message),
 }
 
 /// A message of more bytes is parsed on another thread: requests that are small do not wait for it.
@@ -89,36 +104,18 @@ const LARGE: usize = 128 * 1024;
 /// Large messages are parsed one at a time.
 static PARSING: Semaphore = Semaphore::const_new(1);
 
-async fn parse(body: &Bytes) -> Result<Incoming, Refusal> {
-    if body.len() <= LARGE {
-        return parse_now(body);
-    }
-    // the semaphore is never closed
-    let _one = PARSING.acquire().await;
-    let body = body.clone();
-    let parsed = tokio::task::spawn_blocking(move || parse_now(&body)).await;
-    parsed.unwrap_or_else(|_| {
-        let text = "the message was not parsed: the server is stopping";
-        Err((
-            None,
-            Fault::transport(StatusCode::SERVICE_UNAVAILABLE, text),
-        ))
+/// Parses on another thread. Boxed: the future of a small message need not have space for it.
+fn beside<T: Send + 'static>(
+    parse: impl FnOnce() -> T + Send + 'static,
+) -> BoxFuture<'static, Result<T, Fault>> {
+    Box::pin(async {
+        // the semaphore is never closed
+        let _one = PARSING.acquire().await;
+        tokio::task::spawn_blocking(parse).await.map_err(|_| {
+            let text = "the message was not parsed: the server is stopping";
+            Fault::transport(StatusCode::SERVICE_UNAVAILABLE, text)
+        })
     })
-}
-
-fn parse_now(body: &Bytes) -> Result<Incoming, Refusal> {
-    match Message::parse(body) {
-        Ok(Message::Request { id, method, params }) => {
-            let request = Request::new(id, method, params.as_ref());
-            let request = request.map_err(|(id, fault)| (Some(id), fault));
-            request.map(Incoming::Request)
-        }
-        Ok(other) => Ok(Incoming::Other(other)),
-        Err(invalid) => {
-            let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
-            Err((invalid.id().cloned(), fault))
-        }
-    }
 }
 
 fn note<B: Backend>(
