@@ -17,7 +17,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("gateway", 12270),
     ("limit", 1480),
     ("loopguard", 530),
-    ("mcp", 11320),
+    ("mcp", 11270),
     ("registry", 1000),
     ("replay", 2680),
     ("retry", 1790),

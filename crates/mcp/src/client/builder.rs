@@ -42,7 +42,6 @@ pub(super) struct Options {
     pub(super) list_timeout: Duration,
     pub(super) probe_timeout: Duration,
     pub(super) reconnect_cap: Duration,
-    pub(super) keepalive: Option<Duration>,
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
     pub(super) connections: Connections,
@@ -96,7 +95,6 @@ impl UpstreamBuilder {
                 list_timeout: Duration::from_secs(60),
                 probe_timeout: Duration::from_secs(10),
                 reconnect_cap: Duration::from_secs(5),
-                keepalive: None,
                 shutdown_grace: Duration::from_secs(2),
                 max_message: DEFAULT_MAX_LINE,
                 connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
@@ -145,7 +143,7 @@ impl UpstreamBuilder {
     }
 
     /// Sets how long a server may keep silent at `server/discover` before it is greeted as a legacy
-    /// one; also, how long it may keep silent at a keepalive. Default: 10 s.
+    /// one; also, how long it may take to answer a ping. Default: 10 s.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.options.probe_timeout = timeout;
         self
@@ -155,13 +153,6 @@ impl UpstreamBuilder {
     /// the second after 100 ms; then the pause doubles. Default: 5 s.
     pub fn reconnect_cap(mut self, cap: Duration) -> Self {
         self.options.reconnect_cap = cap;
-        self
-    }
-
-    /// Asks for a sign of life when nothing was heard for this long; no answer counts as a loss.
-    /// Default: never.
-    pub fn keepalive(mut self, period: Duration) -> Self {
-        self.options.keepalive = Some(period);
         self
     }
 

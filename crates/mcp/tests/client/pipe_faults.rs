@@ -231,19 +231,6 @@ async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_gives_no_sign_of_life_is_given_up() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.keepalive(Duration::from_secs(60)).start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    let asked = peer.asked("ping").await;
-    peer.reply(&asked, "{}").await;
-    peer.asked("ping").await; // not answered
-    script.accept().await.initialize().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_list_that_never_ends_is_an_error() {
     let (builder, mut script) = scripted(1 << 16);
     let upstream = builder.start();

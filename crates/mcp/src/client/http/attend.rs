@@ -61,7 +61,6 @@ async fn watch(link: &Arc<HttpLink>) {
         tokio::select! {
             () = gone => link.forget_modern(),
             () = attend(link) => {}
-            () = keep_alive(link) => {}
         }
         if since.elapsed() >= backoff.cap() {
             backoff.reset();
@@ -102,19 +101,6 @@ async fn live(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Reques
             Ok(())
         }
         Err(error) => Err(error),
-    }
-}
-
-/// Asks for a sign of life from time to time, if so set; notes a loss and never returns.
-async fn keep_alive(link: &Arc<HttpLink>) {
-    let Some(period) = link.endpoint.shared.options.keepalive else {
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::time::sleep(period).await;
-        if let Err(reason) = revive(link).await {
-            link.endpoint.shared.down(&reason);
-        }
     }
 }
 

@@ -39,8 +39,6 @@ pub(super) struct Connection {
     /// How many bytes are in `outgoing`.
     waiting: AtomicUsize,
     next_id: AtomicU64,
-    /// Whether anything was read since the flag was last lowered.
-    heard: AtomicBool,
     /// Whether a line was read that is not a message.
     saw_other_line: AtomicBool,
     closed: CancellationToken,
@@ -62,7 +60,6 @@ impl Connection {
             outgoing,
             waiting: AtomicUsize::new(0),
             next_id: AtomicU64::new(1),
-            heard: AtomicBool::new(false),
             saw_other_line: AtomicBool::new(false),
             closed: CancellationToken::new(),
             written: CancellationToken::new(),
@@ -160,11 +157,6 @@ impl Connection {
         self.waiters.lock().fail_all(reason);
     }
 
-    /// Returns `true` if anything was read since the last time it was asked.
-    pub(super) fn was_heard(&self) -> bool {
-        self.heard.swap(false, Ordering::Relaxed)
-    }
-
     /// Returns `true` if this much may wait too. A single message always may.
     fn has_space(&self, more: usize, most: usize) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
@@ -224,12 +216,10 @@ impl Connection {
             tokio::task::coop::consume_budget().await;
             match lines.next().await {
                 Ok(Some(line)) => {
-                    self.heard.store(true, Ordering::Relaxed);
                     self.receive(shared, &line);
                 }
                 Ok(None) => break "the server closed its output".to_owned(),
                 Err(LineError::TooLong { limit, skipped }) => {
-                    self.heard.store(true, Ordering::Relaxed);
                     self.skip(shared, limit, skipped);
                 }
                 Err(error @ LineError::Io(_)) => break error.to_string(),

@@ -198,7 +198,6 @@ async fn attend(
         () = stop.cancelled() => connection.close("shutting down"),
         () = connection.closed().cancelled() => {}
         () = listen(shared, &live), if listens => {}
-        () = keep_alive(shared, &live, info.era) => {}
     }
     link.set(LinkState::Lost(tokio::time::Instant::now()));
     connection.reason()
@@ -219,29 +218,6 @@ async fn listen(shared: &Shared, live: &Live) {
         }
         // changes between the two subscriptions were not announced
         shared.tools_changed();
-    }
-}
-
-/// Closes the connection if the server keeps silent; never returns otherwise.
-async fn keep_alive(shared: &Shared, live: &Live, era: Era) {
-    let Some(period) = shared.options.keepalive else {
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::time::sleep(period).await;
-        if live.connection.was_heard() {
-            continue;
-        }
-        let ask = peer::sign_of_life(era);
-        let answer = live.request(&ask);
-        // any answer is one, a refusal too
-        if tokio::time::timeout(shared.options.probe_timeout, answer)
-            .await
-            .is_err()
-        {
-            live.connection.close("the server gave no sign of life");
-            return;
-        }
     }
 }
 
