@@ -99,8 +99,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     ///
     /// # Errors
     ///
-    /// [`LineError::Io`] if reading fails, [`LineError::TooLong`] if the line breaks the limit: at
-    /// its end, since what it was about may stand there. It takes no more memory than the limit.
+    /// [`LineError::Io`] if reading fails or a long line does not end within a minute,
+    /// [`LineError::TooLong`] if the line breaks the limit: at its end, since what it was about may
+    /// stand there. It takes no more memory than the limit.
     pub async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
             if let Some(line) = self.take_line()? {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolCall,
-    ToolServer, TraceContext, Watch,
+    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolCall, ToolServer,
+    TraceContext, Watch,
 };
 use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamStatus};
 use callward_mcp::wire::Era;
@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::script::{DISCOVERED_LISTENING, INITIALIZED, assert_fails, call, id, tool_of};
+use crate::script::{DISCOVERED_LISTENING, INITIALIZED, Reports, assert_fails, call, id, tool_of};
 use crate::script_http::Server;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -206,23 +206,13 @@ async fn calls_whose_session_is_lost_share_the_next_one() {
     }
 }
 
-struct Reports(Mutex<Vec<String>>);
-
-impl ProgressSink for Reports {
-    fn report(&self, params: &[u8]) {
-        self.0
-            .lock()
-            .push(String::from_utf8(params.to_vec()).unwrap());
-    }
-}
-
 #[tokio::test]
 async fn an_answer_may_come_as_events_with_others_before_it() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_legacy("s").await;
     upstream.ready(LONG).await.unwrap();
-    let sink = Arc::new(Reports(Mutex::default()));
+    let sink = Arc::new(Reports::default());
     let running = tokio::spawn(upstream.call(call("x", "{}").with_progress(sink.clone())));
     let mut asked = server.asked("tools/call").await;
     let token = asked.json()["params"]["_meta"]["progressToken"].clone();

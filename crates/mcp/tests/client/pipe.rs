@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, ProgressSink, SendWatch, ServerEvent, ToolServer,
-    TraceContext, Watch,
+    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolServer, TraceContext,
+    Watch,
 };
 use callward_mcp::client::Upstream;
 use callward_mcp::wire::Message;
@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::script::{DISCOVERED_LISTENING, Peer, Script, call, scripted};
+use crate::script::{DISCOVERED_LISTENING, Peer, Reports, Script, call, scripted};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -255,20 +255,10 @@ async fn whoever_watches_is_told_and_says_which_context_goes_out() {
     assert_eq!(*watching.0.lock(), [reported, reported]);
 }
 
-struct Reports(Mutex<Vec<String>>);
-
-impl ProgressSink for Reports {
-    fn report(&self, params: &[u8]) {
-        self.0
-            .lock()
-            .push(String::from_utf8(params.to_vec()).unwrap());
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn progress_and_trace_travel_with_the_call() {
     let (upstream, mut peer, _script) = legacy().await;
-    let sink = Arc::new(Reports(Mutex::default()));
+    let sink = Arc::new(Reports::default());
     let trace = TraceContext::parse(PARENT, Some("k=\"v\"")).unwrap();
     let baggage = BaggageFilter::new(["tenant"])
         .unwrap()

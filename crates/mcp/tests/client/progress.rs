@@ -2,23 +2,11 @@
 
 use std::sync::Arc;
 
-use callward_core::{ProgressSink, ToolServer};
+use callward_core::ToolServer;
 use callward_mcp::client::EraChoice;
-use parking_lot::Mutex;
 
-use crate::script::{INITIALIZED, call};
+use crate::script::{INITIALIZED, Reports, call};
 use crate::script_http::Server;
-
-#[derive(Default)]
-struct Reports(Mutex<Vec<String>>);
-
-impl ProgressSink for Reports {
-    fn report(&self, params: &[u8]) {
-        self.0
-            .lock()
-            .push(String::from_utf8(params.to_vec()).unwrap());
-    }
-}
 
 #[tokio::test]
 async fn progress_on_the_stream_of_the_session_reaches_its_call() {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use callward_core::{
-    CallPlan, Delivery, ErrorKind, Profile, Resolved, ServerId, Source, Tool, ToolCall,
-    ToolDefinition, ToolError,
+    CallPlan, Delivery, ErrorKind, Profile, ProgressSink, Resolved, ServerId, Source, Tool,
+    ToolCall, ToolDefinition, ToolError,
 };
 use callward_mcp::client::{Io, Target, Upstream, UpstreamBuilder};
 use callward_mcp::wire::{DEFAULT_MAX_LINE, LineReader, Message, RequestId, write};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
@@ -150,5 +151,16 @@ impl Peer {
         let hello = self.asked("initialize").await;
         self.reply(&hello, INITIALIZED).await;
         self.notified("notifications/initialized").await;
+    }
+}
+
+/// Keeps what is reported of a call's progress.
+#[derive(Default)]
+pub(crate) struct Reports(pub(crate) Mutex<Vec<String>>);
+
+impl ProgressSink for Reports {
+    fn report(&self, params: &[u8]) {
+        let report = String::from_utf8(params.to_vec()).unwrap();
+        self.0.lock().push(report);
     }
 }
