@@ -28,30 +28,22 @@ pub(super) enum RequestError {
 }
 
 impl RequestError {
+    fn of(kind: ErrorKind, delivery: Delivery, message: impl Into<String>) -> Self {
+        Self::Failed(ToolError::new(kind, delivery, message.into()))
+    }
+
     pub(super) fn not_sent(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::ConnectFailed,
-            Delivery::NotSent,
-            message.into(),
-        ))
+        Self::of(ErrorKind::ConnectFailed, Delivery::NotSent, message)
     }
 
     pub(super) fn lost(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::ConnectionLost,
-            Delivery::Unknown,
-            message.into(),
-        ))
+        Self::of(ErrorKind::ConnectionLost, Delivery::Unknown, message)
     }
 
     /// The connection broke while the request was written, and the server lacks the end of it: what
     /// it has is not JSON, so it cannot have run.
     pub(super) fn cut_short(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::ConnectionLost,
-            Delivery::NotSent,
-            message.into(),
-        ))
+        Self::of(ErrorKind::ConnectionLost, Delivery::NotSent, message)
     }
 
     /// The reply is not an answer. One that only breaks off is a lost connection.
@@ -64,52 +56,36 @@ impl RequestError {
     }
 
     pub(super) fn protocol(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::Protocol,
-            Delivery::Answered,
-            message.into(),
-        ))
+        Self::of(ErrorKind::Protocol, Delivery::Answered, message)
     }
 
     /// An answer came that belongs to another request, such as a late second one on a connection
     /// that was kept. It is not about this request.
     pub(super) fn misdirected() -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::Protocol,
-            Delivery::Unknown,
-            "the server answered with a message that is not for this request",
-        ))
+        let text = "the server answered with a message that is not for this request";
+        Self::of(ErrorKind::Protocol, Delivery::Unknown, text)
     }
 
     /// No connection is free, and the server has as many as it may.
     pub(super) fn no_connection_free(limit: usize) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::Overloaded,
-            Delivery::NotSent,
-            format!("all {limit} connections to the server are in use; try again later"),
-        ))
+        let text = format!("all {limit} connections to the server are in use; try again later");
+        Self::of(ErrorKind::Overloaded, Delivery::NotSent, text)
     }
 
     /// The server has answered, and the answer is longer than the limit: it was not kept.
     pub(super) fn too_large(limit: usize) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::TooLarge,
-            Delivery::Answered,
-            format!(
-                "the server's answer is longer than {limit} bytes, the limit for one message: ask for \
-                 less, or raise the server's `max_message`"
-            ),
-        ))
+        let text = format!(
+            "the server's answer is longer than {limit} bytes, the limit for one message: ask for \
+             less, or raise the server's `max_message`"
+        );
+        Self::of(ErrorKind::TooLarge, Delivery::Answered, text)
     }
 
     /// The stream of the answer has brought this many bytes and no answer: nothing is known of the
     /// call.
     pub(super) fn no_answer_within(limit: usize) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::TooLarge,
-            Delivery::Unknown,
-            format!("the server's stream has more than {limit} bytes and no answer in them"),
-        ))
+        let text = format!("the server's stream has more than {limit} bytes and no answer in them");
+        Self::of(ErrorKind::TooLarge, Delivery::Unknown, text)
     }
 
     /// Reports it to observers of requests.

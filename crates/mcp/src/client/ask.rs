@@ -63,7 +63,7 @@ impl<'a> Ask<'a> {
         })?;
         Ok(Self {
             method: "tools/call",
-            params: meta::call_params(call.tool().name().as_str(), arguments, None),
+            params: call_params(call.tool().name().as_str(), arguments),
             call: Some(call),
             watch: call.attempt().watch.clone(),
         })
@@ -162,6 +162,17 @@ fn qualified(principal: &Principal, key: &str) -> String {
         .to_string()
 }
 
+/// Writes the `params` of `tools/call`.
+fn call_params(name: &str, arguments: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(name.len() + arguments.len() + 48);
+    out.push(b'{');
+    text_member(&mut out, "name", name);
+    write::member(&mut out, "arguments", arguments);
+    out.push(b'}');
+    out
+}
+
+/// Appends a member that is a text.
 pub(super) fn text_member(out: &mut Vec<u8>, name: &str, text: &str) {
     let mut value = Vec::with_capacity(text.len() + 2);
     write::string(&mut value, text);
@@ -192,6 +203,14 @@ pub(super) fn cancelled(id: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_go_through_untouched() {
+        assert_eq!(
+            call_params("a\"b", b"{ \"n\" : 1e2 }"),
+            br#"{"name":"a\"b","arguments":{ "n" : 1e2 }}"#
+        );
+    }
 
     #[test]
     fn meta_is_added_only_where_there_is_something_to_say() {

@@ -14,7 +14,7 @@ use super::instances::Limits;
 use super::pipe::Supervisor;
 use super::shared::Shared;
 use super::target::Target;
-use crate::wire::{DEFAULT_MAX_LINE, LongAnswers, write};
+use crate::wire::{DEFAULT_MAX_LINE, LongMessages, write};
 
 /// Which era to speak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub(super) struct Options {
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
     pub(super) connections: Connections,
-    pub(super) long_answers: LongAnswers,
+    pub(super) long_messages: LongMessages,
     pub(super) supervisor: Option<Arc<[OsString]>>,
     /// Whether calls carry their idempotency key; nothing: if the server says it takes them.
     pub(super) idempotency_keys: Option<bool>,
@@ -98,7 +98,7 @@ impl UpstreamBuilder {
                 shutdown_grace: Duration::from_secs(2),
                 max_message: DEFAULT_MAX_LINE,
                 connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
-                long_answers: LongAnswers::default(),
+                long_messages: LongMessages::default(),
                 supervisor: None,
                 idempotency_keys: None,
                 client_info: client_info("callward", env!("CARGO_PKG_VERSION")),
@@ -133,19 +133,6 @@ impl UpstreamBuilder {
     /// One that has greeted before has at most the [`connect_timeout`](Self::connect_timeout).
     pub fn greeting_timeout(mut self, timeout: Duration) -> Self {
         self.options.greeting_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a listing may take, all pages of it. Default: 60 s.
-    pub fn list_timeout(mut self, timeout: Duration) -> Self {
-        self.options.list_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a server may keep silent at `server/discover` before it is greeted as a legacy
-    /// one; also, how long it may take to answer a ping. Default: 10 s.
-    pub fn probe_timeout(mut self, timeout: Duration) -> Self {
-        self.options.probe_timeout = timeout;
         self
     }
 
@@ -221,13 +208,6 @@ impl UpstreamBuilder {
     /// counts as 1.
     pub fn max_instances(mut self, instances: usize) -> Self {
         self.options.instances.max = instances.max(1);
-        self
-    }
-
-    /// Sets whether the next session of the same principal may get an instance that has run writes,
-    /// and so sees what they left behind. Default: no, only one that has run nothing but reads.
-    pub fn reuse(mut self, reuse: bool) -> Self {
-        self.options.instances.reuse = reuse;
         self
     }
 

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, Version};
 
 use super::request::Request;
-use crate::wire::{RequestId, header, known_version};
+use crate::wire::{RequestId, header, known_version, meta};
 
 /// How long the id of a request may be where it is shown, in characters.
 const SHOWN_ID: usize = 128;
@@ -64,7 +64,9 @@ impl Arrival {
         let state = joined(headers, header::TRACESTATE);
         Self {
             inbound,
-            trace: only(headers, header::TRACEPARENT)
+            trace: header::single(headers, header::TRACEPARENT)
+                .ok()
+                .flatten()
                 .and_then(|parent| TraceContext::parse(parent, state.as_deref()).ok()),
             baggage: joined(headers, header::BAGGAGE),
         }
@@ -73,18 +75,17 @@ impl Arrival {
     /// Puts it together with what the message says itself, which comes first: HTTP may have been
     /// forwarded by a hop that does not read the message.
     pub(super) fn of(mut self, request: &Request) -> Received {
-        let meta = &request.meta;
-        if let Some(version) = &meta.protocol_version {
+        if let Some(version) = &request.version {
             self.inbound.protocol_version = known_version(version);
         }
         if let Some(client) = request.client() {
             self.inbound.client_info = Some(client);
         }
         self.inbound.request = Some(name(&request.id));
-        let state = meta.tracestate.as_deref();
-        let parent = meta.traceparent.as_deref();
+        let state = request.meta.text(meta::TRACESTATE);
+        let parent = request.meta.text(meta::TRACEPARENT);
         // one that cannot be read is ignored
-        let own = parent.and_then(|parent| TraceContext::parse(parent, state).ok());
+        let own = parent.and_then(|parent| TraceContext::parse(&parent, state.as_deref()).ok());
         let trace = match own {
             Some(own) => {
                 self.inbound.beside = self.trace.filter(|beside| *beside != own);
@@ -95,7 +96,7 @@ impl Arrival {
         Received {
             inbound: self.inbound,
             trace,
-            baggage: meta.baggage.clone().or(self.baggage),
+            baggage: request.meta.text(meta::BAGGAGE).or(self.baggage),
         }
     }
 }
@@ -123,13 +124,6 @@ fn http_version(version: Version) -> Option<&'static str> {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
-}
-
-/// Returns a header that is there once: two parents are none.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next()?;
-    values.next().is_none().then(|| first.to_str().ok())?
 }
 
 /// Returns a header that is a list, which may be spread over several lines.

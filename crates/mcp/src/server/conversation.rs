@@ -32,13 +32,6 @@ const MAX_CALLS: usize = 1_024;
 /// How many subscriptions one client may have open.
 const MAX_SUBSCRIPTIONS: usize = 64;
 
-/// What a request leads to at once.
-enum Begun {
-    Answer(Answer),
-    /// It is served once this is over.
-    Starting(BoxFuture<'static, ()>),
-}
-
 /// What one client has going.
 pub(super) struct Conversation<B> {
     dispatcher: Arc<Dispatcher<B>>,
@@ -131,19 +124,10 @@ impl<B: Backend> Conversation<B> {
     async fn take(&mut self, line: &Bytes, out: &mpsc::Sender<Answer>) {
         match Message::parse(line) {
             Ok(Message::Request { id, method, params }) => {
-                let answer = match Request::new(id, method, params.as_ref()) {
-                    Ok(request) => match self.begin(&request, out) {
-                        Ok(Some(Begun::Answer(answer))) => Some(answer),
-                        Ok(Some(Begun::Starting(started))) => {
-                            self.defer(request, started, out.clone());
-                            None
-                        }
-                        Ok(None) => None,
-                        Err(fault) => Some(Answer::error(Some(&request.id), &fault.error)),
-                    },
-                    Err((id, fault)) => Some(Answer::error(Some(&id), &fault.error)),
-                };
-                if let Some(answer) = answer {
+                let request = Request::new(id.clone(), method, params.as_ref());
+                let begun = request.and_then(|request| self.begin(request, out));
+                let refused = |fault: Fault| Some(Answer::error(Some(&id), &fault.error));
+                if let Some(answer) = begun.unwrap_or_else(refused) {
                     say(out, answer).await;
                 }
             }
@@ -158,46 +142,43 @@ impl<B: Backend> Conversation<B> {
         }
     }
 
-    /// Serves a request; returns what there is to say at once, or what has to start before.
+    /// Serves a request; returns what there is to say at once.
     fn begin(
         &mut self,
-        request: &Request,
+        request: Request,
         out: &mpsc::Sender<Answer>,
-    ) -> Result<Option<Begun>, Fault> {
+    ) -> Result<Option<Answer>, Fault> {
         let era = request.era();
         if era == Era::Modern {
             request.check_modern()?;
         }
         let is_call = request.method == method::CALL_TOOL;
-        let started = self.dispatcher.starting(request).filter(|_| !is_call);
+        let started = self.dispatcher.starting(&request).filter(|_| !is_call);
         if (is_call || started.is_some()) && self.tasks.len() >= MAX_CALLS {
             return Err(too_many("calls are running", MAX_CALLS));
         }
-        if let Some(started) = started {
-            return Ok(Some(Begun::Starting(started)));
+        if era == Era::Legacy && request.method == method::INITIALIZE {
+            self.agreed = request.agreed_version();
+            self.client = request.client_of_session();
         }
-        let reports = Some(out.clone());
-        let agreed = self.agreed;
-        let caller = Arc::clone(&self.caller);
-        let client = self.client.clone();
+        if let Some(started) = started {
+            self.defer(request, started, out.clone());
+            return Ok(None);
+        }
+        let (agreed, client) = (self.agreed, self.client.clone());
         let arrival = || Arrival::by_pipe(agreed, client);
+        let caller = Arc::clone(&self.caller);
+        let reports = Some(out.clone());
         let step = self
             .dispatcher
-            .serve(request, era, caller, reports, arrival)?;
-        if era == Era::Legacy && request.method == method::INITIALIZE {
-            self.agreed = request.params.agreed_version();
-            self.client = request.params.client();
-        }
+            .serve(&request, era, caller, reports, arrival)?;
         match step {
-            Step::Done(answer) => Ok(Some(Begun::Answer(answer))),
+            Step::Done(answer) => Ok(Some(answer)),
             Step::Call(call) => {
                 self.spawn(&request.id, call, out.clone());
                 Ok(None)
             }
-            Step::Listen(subscription) => {
-                let acknowledged = self.listen(subscription)?;
-                Ok(Some(Begun::Answer(acknowledged)))
-            }
+            Step::Listen(subscription) => self.listen(subscription).map(Some),
         }
     }
 
@@ -208,15 +189,9 @@ impl<B: Backend> Conversation<B> {
         started: BoxFuture<'static, ()>,
         out: mpsc::Sender<Answer>,
     ) {
-        let era = request.era();
-        if era == Era::Legacy && request.method == method::INITIALIZE {
-            self.agreed = request.params.agreed_version();
-            self.client = request.params.client();
-        }
-        let agreed = self.agreed;
         let (dispatcher, caller) = (Arc::clone(&self.dispatcher), Arc::clone(&self.caller));
-        let client = self.client.clone();
-        let mut entered = self.calls.enter(&request.id);
+        let (agreed, client) = (self.agreed, self.client.clone());
+        let entered = self.calls.enter(&request.id);
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
@@ -224,7 +199,7 @@ impl<B: Backend> Conversation<B> {
                 () = started => {}
             }
             let arrival = || Arrival::by_pipe(agreed, client);
-            match dispatcher.serve(&request, era, caller, None, arrival) {
+            match dispatcher.serve(&request, request.era(), caller, None, arrival) {
                 Ok(Step::Done(answer)) => say(&out, answer).await,
                 Err(fault) => say(&out, Answer::error(Some(&request.id), &fault.error)).await,
                 // not reached: neither calls nor subscriptions are deferred
@@ -234,7 +209,7 @@ impl<B: Backend> Conversation<B> {
     }
 
     fn spawn(&mut self, id: &RequestId, mut call: RunningCall, out: mpsc::Sender<Answer>) {
-        let mut entered = self.calls.enter(id);
+        let entered = self.calls.enter(id);
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;

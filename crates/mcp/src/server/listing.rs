@@ -8,7 +8,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::answer::one_line;
-use super::intro::{self, Implementation};
+use super::intro;
 use super::{Backend, Introduction, ToolListing};
 use crate::wire::{Era, ParamHeaders, meta, object, write};
 
@@ -116,15 +116,18 @@ fn legacy(tools: &[u8], listed: &[object::Member<'_>]) -> Bytes {
 
 /// What a client may see depends on who it is, so the list is never called public.
 fn modern(tools: &[u8], listed: &[object::Member<'_>], info: &Introduction) -> Bytes {
-    let server = intro::json(&Implementation::of(info));
-    let ttl = u64::try_from(info.list_ttl.as_millis()).unwrap_or(u64::MAX);
+    let server = intro::implementation(info).to_string();
     let mut out = Vec::with_capacity(tools.len() + server.len() + 192);
     out.extend_from_slice(b"{\"resultType\":\"complete\",\"tools\":[");
     out.extend_from_slice(tools);
     out.push(b']');
-    write::member(&mut out, "ttlMs", ttl.to_string().as_bytes());
+    write::member(&mut out, "ttlMs", b"0");
     write::member(&mut out, "cacheScope", b"\"private\"");
-    write::member(&mut out, "_meta", &meta_object(Some(&server), listed));
+    write::member(
+        &mut out,
+        "_meta",
+        &meta_object(Some(server.as_bytes()), listed),
+    );
     out.push(b'}');
     one_line(out.into())
 }
@@ -161,8 +164,6 @@ fn mirrored_of(members: &[object::Member<'_>]) -> Option<(String, ParamHeaders)>
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn text(bytes: &[u8]) -> &str {
@@ -179,7 +180,7 @@ mod tests {
                 Bytes::from_static(b"{\"name\":\"b\"}"),
             ],
         );
-        let info = Introduction::new("gate", "1").with_list_ttl(Duration::from_secs(2));
+        let info = Introduction::new("gate", "1");
         let written = Written::new(Arc::new(listing), info);
         assert!(written.mirrored("a").is_none());
         // a call looks up its headers, and a long list is not written for that
@@ -192,7 +193,7 @@ mod tests {
             text(&written.result(Era::Modern, None)),
             concat!(
                 r#"{"resultType":"complete","tools":[{ "name" : "a", "x": 1e2 },{"name":"b"}],"#,
-                r#""ttlMs":2000,"cacheScope":"private","#,
+                r#""ttlMs":0,"cacheScope":"private","#,
                 r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gate","version":"1"}}}"#
             )
         );

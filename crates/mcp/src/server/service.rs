@@ -20,7 +20,7 @@ use super::running::RunningCall;
 use super::subscription::Subscription;
 use super::{Asked, Backend, CallRequest, intro};
 use crate::observed::SessionTimer;
-use crate::wire::Era;
+use crate::wire::{Era, meta};
 
 /// One backend and the lists written for it; shared by all conversations of a transport.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl<B: Backend> Dispatcher<B> {
             method::INITIALIZE | method::DISCOVER => self.backend.starting(Asked::Info),
             method::LIST_TOOLS => Some(listed),
             method::CALL_TOOL => {
-                let name = request.params.tool_name()?;
+                let name = request.tool.as_deref()?;
                 self.backend.starting(Asked::Call(name))
             }
             _ => None,
@@ -120,11 +120,11 @@ impl<B: Backend> Dispatcher<B> {
             (Era::Legacy, method::PING) => done(&Bytes::from_static(b"{}")),
             (Era::Modern, method::DISCOVER) => done(&intro::discover(&self.backend.info())),
             (Era::Modern, method::LISTEN) => Subscription::of(request).map(Step::Listen),
-            (_, method::LIST_TOOLS) if request.params.cursor.is_some() => Err(
+            (_, method::LIST_TOOLS) if request.params.get("cursor").is_some() => Err(
                 Fault::invalid_params("unknown cursor: the whole list is one page"),
             ),
             (_, method::LIST_TOOLS) => {
-                let asked = request.params.meta.as_ref();
+                let asked = request.params.get("_meta");
                 let meta = asked.and_then(|asked| self.backend.list_meta(asked));
                 done(&self.listing().result(era, meta.as_ref()))
             }
@@ -167,8 +167,7 @@ impl<B: Backend> Dispatcher<B> {
     }
 
     fn initialize(&self, request: &Request) -> Result<Bytes, Fault> {
-        let asked = request.params.protocol_version.as_ref();
-        match asked.and_then(|raw| serde_json::from_slice::<String>(raw).ok()) {
+        match request.params.text("protocolVersion") {
             Some(asked) => Ok(intro::initialize(&self.backend.info(), &asked)),
             None => Err(Fault::invalid_params("`protocolVersion` must be a string")),
         }
@@ -182,11 +181,12 @@ impl<B: Backend> Dispatcher<B> {
         reports: Option<mpsc::Sender<Answer>>,
         received: Received,
     ) -> Result<RunningCall, Fault> {
-        let Some(name) = request.params.tool_name() else {
+        let Some(name) = request.tool.as_deref() else {
             return Err(Fault::invalid_params("`name` must be a string"));
         };
         let inbound = Arc::new(received.inbound);
-        let arguments = match &request.params.arguments {
+        let params = &request.params;
+        let arguments = match params.get("arguments") {
             None => Bytes::from_static(b"{}"),
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
             Some(_) => {
@@ -196,9 +196,8 @@ impl<B: Backend> Dispatcher<B> {
             }
         };
         let relay = reports
-            .zip(request.meta.progress_token.clone())
+            .zip(request.progress_token().cloned())
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
-        let meta = &request.meta;
         let call = CallRequest {
             name: name.to_owned(),
             arguments,
@@ -210,11 +209,11 @@ impl<B: Backend> Dispatcher<B> {
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
             client_capabilities: match era {
                 Era::Legacy => None,
-                Era::Modern => meta.client_capabilities.clone(),
+                Era::Modern => request.meta.get(meta::CLIENT_CAPABILITIES).cloned(),
             },
-            input_responses: request.params.input_responses.clone(),
-            request_state: request.params.request_state.clone(),
-            meta: request.params.meta.clone(),
+            input_responses: params.get("inputResponses").cloned(),
+            request_state: params.get("requestState").cloned(),
+            meta: params.get("_meta").cloned(),
         };
         let future: BoxFuture<'static, _> = match self.starting(request) {
             None => self.backend.call(call),

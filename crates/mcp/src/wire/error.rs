@@ -1,13 +1,12 @@
 //! The JSON-RPC error object.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::message::slice_of;
+use super::object::slice_of;
 
 /// The error codes the protocol gives a meaning to.
 pub mod code {
@@ -30,7 +29,8 @@ pub mod code {
 }
 
 /// A JSON-RPC error: `code`, `message`, and `data` as raw JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (code {code})")]
 #[non_exhaustive]
 pub struct RpcError {
     /// See [`code`].
@@ -83,7 +83,7 @@ impl RpcError {
             message: wire.message.map_or(Cow::Borrowed(""), |message| {
                 Cow::Owned(message.into_owned())
             }),
-            data: wire.data.map(|data| slice_of(raw, data)),
+            data: wire.data.map(|data| slice_of(raw, data.get().as_bytes())),
             status: None,
         })
     }
@@ -95,17 +95,8 @@ impl RpcError {
         out.extend_from_slice(b",\"message\":");
         super::write::string(out, &self.message);
         if let Some(data) = &self.data {
-            out.extend_from_slice(b",\"data\":");
-            out.extend_from_slice(data);
+            super::write::member(out, "data", data);
         }
         out.push(b'}');
     }
 }
-
-impl fmt::Display for RpcError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (code {})", self.message, self.code)
-    }
-}
-
-impl std::error::Error for RpcError {}

@@ -2,6 +2,8 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use http::HeaderMap;
+use http::header::{AsHeaderName, CONTENT_TYPE};
 
 /// The revision of the request; equal to the one in `_meta` where there is one.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -24,6 +26,35 @@ pub const PARAM_PREFIX: &str = "mcp-param-";
 
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
+
+/// Returns a header that may be there once, as text.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn single(
+    headers: &HeaderMap,
+    name: impl AsHeaderName,
+) -> Result<Option<&str>, &'static str> {
+    let mut values = headers.get_all(name).iter();
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err("is there twice");
+    }
+    let text = first.to_str().map(Some);
+    text.map_err(|_| "has characters no header may have")
+}
+
+/// Returns `true` if the content type is this one, whatever its parameters.
+pub(crate) fn is_of(headers: &HeaderMap, media: &str) -> bool {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media))
+}
 
 /// Writes a text as a header value: as it is, or base64 in `=?base64?…?=` where it could not
 /// otherwise travel (not ASCII, control characters, spaces at an end) or would look like that form.
@@ -58,6 +89,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_content_type_is_compared_whole_and_without_parameters() {
+        for (content_type, expected) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/json ;charset=utf-8", true),
+            ("application/json-evil", false),
+            ("application/jsonl", false),
+            ("text/html", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type.parse().unwrap())]);
+            let is_json = is_of(&headers, "application/json");
+            assert_eq!(is_json, expected, "{content_type}");
+        }
+    }
 
     #[test]
     fn plain_text_stays_plain() {

@@ -1,6 +1,5 @@
 //! One message a line: the framing of pipes.
 
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use super::skim::{Skim, Skipped};
-use super::{LONG_SIZE, LongAnswers, SHORT};
+use super::{LONG_SIZE, LongMessages, SHORT};
 
 /// The longest line accepted by default: 16 MiB.
 pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
@@ -35,42 +34,27 @@ pub struct LineReader<R> {
     /// An overlong line is being passed over.
     skipping: Option<Skim>,
     /// Bounds how many long lines are in memory, those of other readers included.
-    long: LongAnswers,
+    long: LongMessages,
     /// The permit of a long line, and when it has to be complete.
     place: Option<OwnedSemaphorePermit>,
     due: Option<Instant>,
 }
 
 /// Why there is no next line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
     /// Reading failed.
-    Io(io::Error),
+    #[error("reading failed: {0}")]
+    Io(#[from] io::Error),
     /// A line was longer than the limit. It was skipped, and the next call goes on behind it.
+    #[error("a message is longer than {limit} bytes")]
     TooLong {
         /// The limit, in bytes.
         limit: usize,
         /// What the line was about, if it was a message.
         skipped: Skipped,
     },
-}
-
-impl fmt::Display for LineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "reading failed: {error}"),
-            Self::TooLong { limit, .. } => write!(f, "a message is longer than {limit} bytes"),
-        }
-    }
-}
-
-impl std::error::Error for LineError {}
-
-impl From<io::Error> for LineError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
@@ -82,14 +66,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             searched: 0,
             max_line,
             skipping: None,
-            long: LongAnswers::default(),
+            long: LongMessages::default(),
             place: None,
             due: None,
         }
     }
 
     /// Shares the bound on long lines with other readers.
-    pub(crate) fn with_long(self, long: LongAnswers) -> Self {
+    pub(crate) fn with_long(self, long: LongMessages) -> Self {
         Self { long, ..self }
     }
 
@@ -287,7 +271,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn two_long_lines_are_read_at_a_time_and_endless_ones_are_given_up() {
-        let long = LongAnswers::default();
+        let long = LongMessages::default();
         let mut readers: Vec<_> = (0..4)
             .map(|_| {
                 let never = tokio::io::join(&[b'x'; 4 * SHORT][..], tokio::io::empty());

@@ -27,7 +27,7 @@ use serde::Deserialize;
 pub use error::{RpcError, code};
 pub use id::RequestId;
 pub use line::{DEFAULT_MAX_LINE, LineError, LineReader, flatten};
-pub(crate) use long::{LONG_SIZE, LongAnswers, SHORT};
+pub(crate) use long::{LONG_SIZE, LongMessages, SHORT};
 pub use message::{InvalidMessage, Message};
 pub use param_header::{InvalidParamHeader, ParamHeaders};
 pub use skim::Skipped;

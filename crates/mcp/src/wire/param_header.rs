@@ -1,7 +1,5 @@
 //! `x-mcp-header`: arguments that a tool wants mirrored into HTTP headers (2026-07-28).
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::header;
@@ -21,16 +19,9 @@ struct ParamHeader {
 }
 
 /// An `x-mcp-header` the protocol does not allow. The tool may not be offered over HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("x-mcp-header {0}")]
 pub struct InvalidParamHeader(String);
-
-impl fmt::Display for InvalidParamHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "x-mcp-header {}", self.0)
-    }
-}
-
-impl std::error::Error for InvalidParamHeader {}
 
 impl ParamHeaders {
     /// Reads the annotations of a raw input schema.

@@ -29,8 +29,7 @@ pub fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
 pub fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
     let mut out = head(result.len());
     id_member(&mut out, id);
-    out.extend_from_slice(b",\"result\":");
-    out.extend_from_slice(result);
+    member(&mut out, "result", result);
     out.push(b'}');
     out
 }
@@ -82,6 +81,10 @@ pub fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }
+    named(out, name, value);
+}
+
+pub(super) fn named(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     string(out, name);
     out.push(b':');
     out.extend_from_slice(value);
@@ -94,16 +97,14 @@ fn head(payload: usize) -> Vec<u8> {
 }
 
 fn id_member(out: &mut Vec<u8>, id: &RequestId) {
-    out.extend_from_slice(b",\"id\":");
-    out.extend_from_slice(id.to_raw().as_bytes());
+    member(out, "id", id.to_raw().as_bytes());
 }
 
 fn call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
     out.extend_from_slice(b",\"method\":");
     string(out, method);
     if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
-        out.extend_from_slice(params);
+        member(out, "params", params);
     }
     out.push(b'}');
 }

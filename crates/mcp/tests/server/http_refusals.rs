@@ -121,7 +121,9 @@ asks       | 200 | -32010 | tools/call | "name":"asks"     |
 
 /// Sends each case and compares status, code and id.
 pub(crate) async fn check(cases: Vec<Case>) {
-    let server = Server::with(HttpOptions::default().with_max_body(2_000)).await;
+    let mut options = HttpOptions::default();
+    options.max_body = 2_000;
+    let server = Server::with(options).await;
     for case in cases {
         let mut request = server.client.post(&server.url).body(case.body);
         let defaults = [

@@ -143,7 +143,8 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn room_for_one() -> Router {
-    let options = HttpOptions::default().with_sessions(1, MINUTE * 30);
+    let mut options = HttpOptions::default();
+    options.max_sessions = 1;
     router(Bench::new(), options)
 }
 

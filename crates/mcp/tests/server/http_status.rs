@@ -111,9 +111,9 @@ async fn get_and_delete_want_a_session_and_an_event_stream() {
 
 #[tokio::test]
 async fn origins_and_hosts_that_are_listed_pass() {
-    let options = HttpOptions::default()
-        .with_allowed_hosts(["gate.example".parse().unwrap()])
-        .with_allowed_origins(["https://app.example".parse().unwrap()]);
+    let mut options = HttpOptions::default();
+    options.allowed_hosts = vec!["gate.example".parse().unwrap()];
+    options.allowed_origins = vec!["https://app.example".parse().unwrap()];
     let server = Server::with(options).await;
     for (host, origin, status) in [
         ("gate.example", "https://app.example", 200),
@@ -190,7 +190,8 @@ async fn an_unknown_revision_is_refused_with_every_method_and_message() {
 
 #[tokio::test]
 async fn there_are_no_more_sessions_than_allowed() {
-    let options = HttpOptions::default().with_sessions(2, Duration::from_secs(60));
+    let mut options = HttpOptions::default();
+    (options.max_sessions, options.session_idle) = (2, Duration::from_secs(60));
     let server = Server::with(options).await;
     let first = server.session().await;
     for session in [&first, &server.session().await] {

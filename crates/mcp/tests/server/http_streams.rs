@@ -137,7 +137,8 @@ async fn a_session_is_told_when_the_tools_change() {
 #[tokio::test]
 async fn a_subscription_is_acknowledged_tagged_and_answered_at_the_end() {
     let shutdown = CancellationToken::new();
-    let options = HttpOptions::default().with_shutdown(shutdown.clone());
+    let mut options = HttpOptions::default();
+    options.shutdown = shutdown.clone();
     let server = Server::with(options).await;
     let listen = server.modern(
         "subscriptions/listen",
@@ -167,7 +168,8 @@ async fn a_subscription_is_acknowledged_tagged_and_answered_at_the_end() {
 #[tokio::test]
 async fn who_did_not_ask_for_tools_is_not_told_of_them() {
     let shutdown = CancellationToken::new();
-    let options = HttpOptions::default().with_shutdown(shutdown.clone());
+    let mut options = HttpOptions::default();
+    options.shutdown = shutdown.clone();
     let server = Server::with(options).await;
     let listen = server.modern("subscriptions/listen", r#""notifications":{}"#);
     let mut events = Events::of(listen.send().await.unwrap());
@@ -185,7 +187,8 @@ async fn who_did_not_ask_for_tools_is_not_told_of_them() {
 
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive_by_comments() {
-    let options = HttpOptions::default().with_keep_alive(Duration::from_millis(5));
+    let mut options = HttpOptions::default();
+    options.keep_alive = Duration::from_millis(5);
     let server = Server::with(options).await;
     let session = server.session().await;
     let request = server

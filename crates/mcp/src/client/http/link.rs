@@ -25,7 +25,7 @@ use super::sessions;
 use crate::client::answer::RequestError;
 use crate::client::ask::Ask;
 use crate::client::builder::EraChoice;
-use crate::client::handshake::{self, Probe};
+use crate::client::handshake;
 use crate::client::info::ServerInfo;
 use crate::client::list;
 use crate::client::peer;
@@ -416,22 +416,19 @@ impl HttpLink {
         let ask = handshake::discover();
         let answer = exchange(&self.endpoint, &probe, &ask, None);
         let answer = tokio::time::timeout(options.probe_timeout, answer).await;
-        let verdict = match answer {
-            Ok(answer) => handshake::judge(answer.map(|answered| answered.result)),
-            Err(_) => Probe::Legacy,
+        let modern = match answer {
+            Ok(answer) => handshake::judge(answer.map(|answered| answered.result), options.era)?,
+            // silence means legacy
+            Err(_) => handshake::judge(Ok(Bytes::new()), options.era)?,
         };
-        match verdict {
-            Probe::Modern(info) => Ok(Session::new(
+        match modern {
+            Some(info) => Ok(Session::new(
                 info,
                 None,
                 self.endpoint.headers(),
                 &options.client_info,
             )),
-            Probe::Legacy if options.era == EraChoice::Auto => sessions::open(&self.endpoint).await,
-            Probe::Legacy => Err(RequestError::protocol(
-                "the server speaks only legacy revisions, and the era is set to modern",
-            )),
-            Probe::Failed(error) => Err(error),
+            None => sessions::open(&self.endpoint).await,
         }
     }
 

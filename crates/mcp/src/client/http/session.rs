@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::client::ask::modern_context;
 use crate::client::info::ServerInfo;
 use crate::observed::SessionTimer;
-use crate::wire::{Era, header};
+use crate::wire::{Era, LATEST, header};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -48,7 +48,7 @@ impl Session {
     ) -> Self {
         // a revision that was agreed on is one of the known ones, so it can travel in a header
         let version = HeaderValue::from_str(&info.version)
-            .unwrap_or_else(|_| HeaderValue::from_static(crate::wire::LATEST));
+            .unwrap_or_else(|_| HeaderValue::from_static(LATEST));
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON_OR_EVENTS);
         headers.insert(header::PROTOCOL_VERSION, version);
@@ -94,20 +94,8 @@ impl Session {
         headers
     }
 
-    /// Returns what a probe is sent under: modern, and nothing known yet.
     pub(super) fn probe(headers: HeaderMap, client_info: &[u8]) -> Self {
-        let info = ServerInfo {
-            era: Era::Modern,
-            version: crate::wire::LATEST.to_owned(),
-            implementation: None,
-            capabilities: bytes::Bytes::from_static(b"{}"),
-            instructions: None,
-            tools_list_changed: false,
-            takes_idempotency_keys: false,
-            opens_sessions: false,
-            names_legacy: false,
-        };
-        Self::new(info, None, headers, client_info)
+        Self::new(ServerInfo::new(LATEST), None, headers, client_info)
     }
 
     /// Takes note that the server does not know it any more.

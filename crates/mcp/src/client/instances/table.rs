@@ -17,8 +17,6 @@ pub(in crate::client) struct Limits {
     pub(in crate::client) idle: Duration,
     /// How many there are at most, those included that are ending.
     pub(in crate::client) max: usize,
-    /// Whether one that is not clean may serve the next session of its principal.
-    pub(in crate::client) reuse: bool,
 }
 
 impl Default for Limits {
@@ -27,7 +25,6 @@ impl Default for Limits {
             spare: 1,
             idle: Duration::from_secs(5 * 60),
             max: 32,
-            reuse: false,
         }
     }
 }
@@ -331,9 +328,7 @@ impl<H: Clone> Table<H> {
                 && !(entry.is_lead && (lead_is_down || self.lead_is_shared))
                 && match &entry.principal {
                     None => true,
-                    Some(principal) => {
-                        *principal == key.principal && (entry.is_clean() || self.limits.reuse)
-                    }
+                    Some(principal) => *principal == key.principal && entry.is_clean(),
                 }
         };
         // one that served the principal before comes before one that has served no owner
@@ -421,7 +416,7 @@ impl<H: Clone> Table<H> {
         };
         entry.abandoned = false;
         let is_shared = entry.is_lead && self.lead_is_shared;
-        if entry.is_idle() && !(entry.is_clean() || self.limits.reuse || is_shared) {
+        if entry.is_idle() && !(entry.is_clean() || is_shared) {
             entry.place = Place::Ending;
         }
     }

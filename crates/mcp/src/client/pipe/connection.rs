@@ -86,7 +86,7 @@ impl Connection {
             let connection = connection.clone();
             let options = &shared.options;
             let lines = LineReader::new(reader, options.max_message)
-                .with_long(options.long_answers.clone());
+                .with_long(options.long_messages.clone());
             let shared = shared.clone();
             async move {
                 let closed = connection.closed.clone();

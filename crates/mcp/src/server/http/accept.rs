@@ -1,7 +1,9 @@
 //! Media types: what the client sends and what it takes.
 
 use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::ACCEPT;
+
+use crate::wire::header::is_of;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -53,13 +55,9 @@ impl Accepts {
     }
 }
 
-/// Returns `true` if the body is declared to be JSON.
+/// Returns `true` if the body is JSON, as its content type states.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .is_some_and(|media| media.trim().eq_ignore_ascii_case(JSON))
+    is_of(headers, JSON)
 }
 
 /// Returns `true` if a parameter is a weight of zero: "anything but this".

@@ -10,9 +10,8 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::endpoint::status;
-use super::guard;
 use super::origin::OriginPattern;
-use crate::wire::header::PARAM_PREFIX;
+use crate::wire::header::{PARAM_PREFIX, single};
 
 /// The methods of the endpoint.
 const METHODS: &str = "GET, POST, DELETE";
@@ -35,7 +34,7 @@ const MOST_PARAM_HEADERS: usize = 64;
 /// Returns the origin of a request if it has one and that is allowed.
 pub(super) fn allowed(origins: &[OriginPattern], headers: &HeaderMap) -> Option<HeaderValue> {
     let value = headers.get(ORIGIN)?;
-    let origin = guard::single(headers, &ORIGIN).ok()??;
+    let origin = single(headers, ORIGIN).ok()??;
     let is_allowed = origins.iter().any(|pattern| pattern.allows(origin));
     is_allowed.then(|| value.clone())
 }

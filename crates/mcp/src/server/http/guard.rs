@@ -3,8 +3,6 @@
 //! A web page can make a browser resolve its own name to 127.0.0.1 and then talk to a server there.
 //! What it cannot do is change the `Host` and `Origin` the browser sends along.
 
-use std::fmt;
-
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, StatusCode, Uri};
@@ -13,6 +11,7 @@ use super::host::{HostPattern, split_authority};
 use super::origin::OriginPattern;
 use crate::server::error::Fault;
 use crate::sparse::Sparse;
+use crate::wire::header::single;
 
 static HOSTS_REFUSED: Sparse = Sparse::new();
 static ORIGINS_REFUSED: Sparse = Sparse::new();
@@ -28,10 +27,10 @@ pub(super) fn check(
         let message = format!("{refused}: add it to `http.allowed_hosts` of the config");
         return Err(Fault::transport(StatusCode::FORBIDDEN, message));
     }
-    let allowed = match single(headers, &ORIGIN) {
+    let allowed = match single(headers, ORIGIN) {
         Ok(None) => true,
         Ok(Some(origin)) => origins.iter().any(|pattern| pattern.allows(origin)),
-        Err(()) => false,
+        Err(_) => false,
     };
     if !allowed {
         let origin = shown(headers, &ORIGIN);
@@ -67,8 +66,8 @@ pub fn check_host(
             .is_some_and(|(host, port)| allowed.iter().any(|pattern| pattern.allows(host, port)))
     };
     let target = uri.authority().map(Authority::as_str);
-    let host = match (single(headers, &HOST), target) {
-        (Err(()), _) => shown(headers, &HOST),
+    let host = match (single(headers, HOST), target) {
+        (Err(_), _) => shown(headers, &HOST),
         (Ok(Some(host)), _) if !is_allowed(host) => quoted(host),
         (Ok(_), Some(target)) if !is_allowed(target) => quoted(target),
         (Ok(None), None) if !allowed.contains(&HostPattern::any()) => shown(headers, &HOST),
@@ -81,18 +80,11 @@ pub fn check_host(
 }
 
 /// A request names a host that is not allowed, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the Host {host} is not allowed")]
 pub struct HostRefused {
     host: String,
 }
-
-impl fmt::Display for HostRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the Host {} is not allowed", self.host)
-    }
-}
-
-impl std::error::Error for HostRefused {}
 
 /// The longest host or origin that is shown, in characters.
 const LONGEST_SHOWN: usize = 200;
@@ -111,18 +103,6 @@ fn shown(headers: &HeaderMap, name: &HeaderName) -> String {
 fn quoted(text: &str) -> String {
     let cut: String = text.chars().take(LONGEST_SHOWN).collect();
     format!("{cut:?}")
-}
-
-/// Returns a header that may be there once only, as text.
-pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next();
-    if values.next().is_some() {
-        return Err(());
-    }
-    first
-        .map(|value| value.to_str().map_err(|_| ()))
-        .transpose()
 }
 
 #[cfg(test)]

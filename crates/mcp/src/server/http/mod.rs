@@ -32,6 +32,9 @@ pub use self::host::HostPattern;
 pub use self::options::{HttpOptions, InvalidOption};
 pub use self::origin::OriginPattern;
 
+/// The path at which [`router`] serves.
+pub const PATH: &str = "/mcp";
+
 /// Serves a backend over HTTP. Cloning copies a pointer.
 ///
 /// The caller is taken from the request's extensions, where an outer layer may have put an
@@ -60,12 +63,6 @@ impl<B: Backend> HttpEndpoint<B> {
         Self(Arc::new(Endpoint::new(backend, options)))
     }
 
-    /// Returns the path of the options.
-    #[must_use]
-    pub fn path(&self) -> &str {
-        self.0.options.path()
-    }
-
     /// Answers a request, whatever its path.
     pub async fn serve(self, request: Request) -> Response {
         let Self(endpoint) = self;
@@ -83,10 +80,9 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 }
 
-/// Returns a router that serves the backend at the path of the options; see [`HttpEndpoint`].
+/// Returns a router that serves the backend at [`PATH`]; see [`HttpEndpoint`].
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
     let endpoint = HttpEndpoint::new(backend, options);
-    let path = endpoint.path().to_owned();
     let serve = move |request| endpoint.clone().serve(request);
-    Router::new().route(&path, any(serve))
+    Router::new().route(PATH, any(serve))
 }

@@ -243,8 +243,7 @@ impl SessionTable {
 impl Drop for Entry {
     fn drop(&mut self) {
         // calls first: the instance that runs them is released after them
-        self.session.ended.cancel();
-        self.session.calls.end();
+        self.session.calls.ended.cancel();
         (self.ends)(&self.session.caller);
     }
 }
@@ -458,6 +457,6 @@ mod tests {
         let newer = session.open_stream();
         assert!(older.is_cancelled() && !newer.is_cancelled());
         table.close(session.id);
-        assert!(session.ended.is_cancelled() && newer.is_cancelled());
+        assert!(session.calls.ended.is_cancelled() && newer.is_cancelled());
     }
 }

@@ -155,16 +155,6 @@ fn only_a_clean_instance_goes_to_the_next_session_of_its_principal() {
 }
 
 #[test]
-fn reuse_gives_the_next_session_what_a_write_left_behind() {
-    let mut world = World::new(|limits| (limits.reuse, limits.spare) = (true, 0));
-    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
-    world.end(&session("ada", "1"));
-    assert_eq!(world.call(&session("ada", "2"), READ), Ok(LEAD));
-    world.end(&session("ada", "2"));
-    assert_ne!(world.call(&session("eve", "1"), READ), Ok(LEAD));
-}
-
-#[test]
 fn a_lead_that_ran_a_write_ends_with_its_session() {
     let mut world = World::new(|limits| limits.spare = 0);
     assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
