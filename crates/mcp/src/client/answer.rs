@@ -28,7 +28,7 @@ pub(super) enum RequestError {
 }
 
 impl RequestError {
-    fn of(kind: ErrorKind, delivery: Delivery, message: impl Into<String>) -> Self {
+    pub(super) fn of(kind: ErrorKind, delivery: Delivery, message: impl Into<String>) -> Self {
         Self::Failed(ToolError::new(kind, delivery, message.into()))
     }
 
@@ -101,12 +101,10 @@ impl RequestError {
     pub(super) fn into_tool_error(self) -> ToolError {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => refused(error),
-            Self::SessionGone => ToolError::new(
-                ErrorKind::SessionLost,
-                Delivery::Unknown,
-                "the server answered that it does not know the session of the call",
-            )
-            .with_code(404),
+            Self::SessionGone => {
+                let text = "the server answered that it does not know the session of the call";
+                ToolError::new(ErrorKind::SessionLost, Delivery::Unknown, text).with_code(404)
+            }
             Self::Failed(error) => error,
         }
     }
@@ -121,11 +119,8 @@ impl RequestError {
             kind @ (ErrorKind::Unauthorized | ErrorKind::RateLimited) => kind,
             _ => ErrorKind::ConnectFailed,
         };
-        let mut before = ToolError::new(
-            kind,
-            Delivery::NotSent,
-            format!("no connection could be made: {}", error.message()),
-        );
+        let text = format!("no connection could be made: {}", error.message());
+        let mut before = ToolError::new(kind, Delivery::NotSent, text);
         if let Some(code) = error.code() {
             before = before.with_code(code);
         }
@@ -160,21 +155,16 @@ fn refused(error: RpcError) -> ToolError {
         None => message,
     };
     let refusal = reported.and_then(|_| refusal_of_peer(data));
-    let mut failed = match (reported, refusal) {
+    let (kind, delivery, wait) = match (reported, refusal) {
         // another gateway that lost the call answers for itself, not for the server behind it
-        (Some(Delivery::Unknown), _) => {
-            ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message)
-        }
-        (_, Some((kind, wait))) => {
-            let refused = ToolError::new(kind, Delivery::Answered, message);
-            match wait {
-                Some(wait) => refused.with_retry_after(wait),
-                None => refused,
-            }
-        }
-        _ => ToolError::new(kind, Delivery::Answered, message),
+        (Some(Delivery::Unknown), _) => (ErrorKind::ServerFault, Delivery::Unknown, None),
+        (_, Some((kind, wait))) => (kind, Delivery::Answered, wait),
+        _ => (kind, Delivery::Answered, None),
     };
-    failed = failed.with_code(error.code);
+    let mut failed = ToolError::new(kind, delivery, message).with_code(error.code);
+    if let Some(wait) = wait {
+        failed = failed.with_retry_after(wait);
+    }
     if let Some(status) = error.status {
         failed = failed.with_http_status(status);
     }
@@ -253,11 +243,10 @@ pub(super) fn status(
             message.push_str(&format!("; the address to configure may be {to}"));
         }
     }
-    let error = ToolError::new(kind, Delivery::Answered, message).with_http_status(status.as_u16());
-    let mut error = error.with_code(
-        rpc.as_ref()
-            .map_or_else(|| i64::from(status.as_u16()), |rpc| rpc.code),
-    );
+    let code = rpc.as_ref().map(|rpc| rpc.code);
+    let mut error = ToolError::new(kind, Delivery::Answered, message)
+        .with_http_status(status.as_u16())
+        .with_code(code.unwrap_or(i64::from(status.as_u16())));
     if let Some(data) = rpc.and_then(|rpc| rpc.data).and_then(readable) {
         error = error.with_data(data);
     }

@@ -106,12 +106,9 @@ impl Upstream {
         if is_up {
             return Ok(());
         }
-        let message = format!("not connected within {timeout:?}: {}", self.status());
-        Err(self.attach(ToolError::new(
-            ErrorKind::ConnectFailed,
-            Delivery::NotSent,
-            message,
-        )))
+        let text = format!("not connected within {timeout:?}: {}", self.status());
+        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, text);
+        Err(self.attach(error))
     }
 
     /// Returns how the connection stands.
@@ -224,11 +221,7 @@ impl Upstream {
         let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
         if output.as_ref().is_ok_and(says_nothing) {
             let text = "the server's answer is not a tool result: it has no `content`";
-            return Err(ToolError::new(
-                ErrorKind::Protocol,
-                Delivery::Answered,
-                text,
-            ));
+            return Err(RequestError::protocol(text).into_tool_error());
         }
         output.map_err(|error| {
             let message = match error.unreadable() {
@@ -285,16 +278,12 @@ impl Upstream {
             Some(pool) => Some(pool.open_lead().await?),
             None => None,
         };
-        tokio::time::timeout(timeout, self.all_pages(watch))
-            .await
-            .map_err(|_| {
-                ToolError::new(
-                    ErrorKind::Timeout,
-                    Delivery::Unknown,
-                    format!("no complete list of tools within {timeout:?}"),
-                )
-            })?
-            .map_err(RequestError::into_tool_error)
+        let pages = tokio::time::timeout(timeout, self.all_pages(watch)).await;
+        let pages = pages.map_err(|_| {
+            let text = format!("no complete list of tools within {timeout:?}");
+            ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text)
+        })?;
+        pages.map_err(RequestError::into_tool_error)
     }
 
     async fn all_pages(&self, watch: Option<Watch>) -> Result<Pages, RequestError> {
@@ -404,10 +393,8 @@ impl ToolServer for Upstream {
     }
 
     fn instance_statuses(&self) -> Vec<InstanceStatus> {
-        self.0
-            .pool
-            .as_ref()
-            .map_or_else(Vec::new, |pool| pool.statuses())
+        let pool = self.0.pool.as_ref();
+        pool.map_or_else(Vec::new, |pool| pool.statuses())
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
-use crate::wire::{Era, ParamHeaders, write};
+use crate::wire::{ParamHeaders, write};
 
 /// More pages than this are taken for a loop.
 const MAX_PAGES: usize = 1000;
@@ -123,11 +123,6 @@ pub(super) struct Listing {
     pub(super) tools: Vec<ToolDefinition>,
     /// Which arguments to mirror, by tool.
     pub(super) headers: HashMap<String, Arc<ParamHeaders>>,
-}
-
-/// Returns `true` if requests of this era mirror arguments. Only HTTP asks.
-pub(super) fn mirrors(era: Era) -> bool {
-    era == Era::Modern
 }
 
 #[cfg(test)]

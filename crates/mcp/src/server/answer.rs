@@ -127,14 +127,11 @@ pub(super) fn of_call(
             Answer::output(id, era, &output)
         }
         Ok(_) => {
-            let error = ToolError::new(
-                ErrorKind::Protocol,
-                Delivery::Answered,
-                format!(
-                    "{tool} wants input before it goes on, which needs a client of protocol \
-                     revision 2026-07-28 or later"
-                ),
+            let text = format!(
+                "{tool} wants input before it goes on, which needs a client of protocol revision \
+                 2026-07-28 or later"
             );
+            let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, text);
             Answer::error(Some(id), &error::of_call(&error))
         }
         Err(error) => {
@@ -183,7 +180,7 @@ mod tests {
     fn modern(raw: &str) -> String {
         let output = ToolOutput::from_json(raw.to_owned()).unwrap();
         text(Answer::output(
-            &RequestId::string("a"),
+            &RequestId::from_raw(r#""a""#).unwrap(),
             Era::Modern,
             &output,
         ))

@@ -17,15 +17,8 @@ const SHOWN_ID: usize = 128;
 /// How a request came.
 #[derive(Debug)]
 pub(super) struct Arrival {
-    inbound: Inbound,
-    trace: Option<TraceContext>,
-    baggage: Option<String>,
-}
-
-/// The trace context of a call.
-#[derive(Debug)]
-pub(super) struct Received {
     pub(super) inbound: Inbound,
+    /// The trace context of a call.
     pub(super) trace: Option<TraceContext>,
     /// As it came: nothing of it may be passed on unless it is listed.
     pub(super) baggage: Option<String>,
@@ -74,7 +67,7 @@ impl Arrival {
 
     /// Puts it together with what the message says itself, which comes first: HTTP may have been
     /// forwarded by a hop that does not read the message.
-    pub(super) fn of(mut self, request: &Request) -> Received {
+    pub(super) fn of(mut self, request: &Request) -> Self {
         if let Some(version) = &request.version {
             self.inbound.protocol_version = known_version(version);
         }
@@ -86,18 +79,12 @@ impl Arrival {
         let parent = request.meta.text(meta::TRACEPARENT);
         // one that cannot be read is ignored
         let own = parent.and_then(|parent| TraceContext::parse(&parent, state.as_deref()).ok());
-        let trace = match own {
-            Some(own) => {
-                self.inbound.beside = self.trace.filter(|beside| *beside != own);
-                Some(own)
-            }
-            None => self.trace,
-        };
-        Received {
-            inbound: self.inbound,
-            trace,
-            baggage: request.meta.text(meta::BAGGAGE).or(self.baggage),
+        if let Some(own) = own {
+            self.inbound.beside = self.trace.filter(|beside| *beside != own);
+            self.trace = Some(own);
         }
+        self.baggage = request.meta.text(meta::BAGGAGE).or(self.baggage);
+        self
     }
 }
 
@@ -157,7 +144,7 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    fn parent(reported: &Received) -> Option<String> {
+    fn parent(reported: &Arrival) -> Option<String> {
         reported.trace.as_ref().map(ToString::to_string)
     }
 
@@ -217,7 +204,7 @@ mod tests {
         let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
         let session = SessionId::new("s");
         let reported = Arrival::by_http(&http, Some(&session), None)
-            .of(&request(RequestId::string("a\"b"), "{}"));
+            .of(&request(RequestId::from_raw(r#""a\"b""#).unwrap(), "{}"));
         let inbound = reported.inbound;
         assert_eq!(inbound.transport, Transport::Tcp);
         assert_eq!(inbound.protocol_version, Some("2025-06-18"));
@@ -234,7 +221,10 @@ mod tests {
         assert_eq!(reported.inbound.protocol_version, Some("2026-07-28"));
         assert_eq!(reported.inbound.request, Some(RequestName::Number(1)));
         assert_eq!(reported.inbound.transport, Transport::Pipe);
-        let long = request(RequestId::string(&"x".repeat(10_000)), "{}");
+        let long = request(
+            RequestId::from_raw(&format!("\"{}\"", "x".repeat(10_000))).unwrap(),
+            "{}",
+        );
         let reported = Arrival::by_pipe(None, None).of(&long);
         assert_eq!(
             reported.inbound.request.unwrap().to_string().len(),

@@ -21,7 +21,7 @@ use super::error::Fault;
 use super::inflight::InFlight;
 use super::request::{Request, cancelled_id, method};
 use super::running::RunningCall;
-use super::service::{Dispatcher, Step};
+use super::service::{Dispatcher, From, Step};
 use super::subscription::{self, Subscription};
 use crate::observed::SessionTimer;
 use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
@@ -165,20 +165,23 @@ impl<B: Backend> Conversation<B> {
             self.defer(request, started, out.clone());
             return Ok(None);
         }
-        let (agreed, client) = (self.agreed, self.client.clone());
-        let arrival = || Arrival::by_pipe(agreed, client);
-        let caller = Arc::clone(&self.caller);
-        let reports = Some(out.clone());
-        let step = self
-            .dispatcher
-            .serve(&request, era, caller, reports, arrival)?;
-        match step {
+        let from = self.from(era, Some(out.clone()));
+        match self.dispatcher.serve(&request, from)? {
             Step::Done(answer) => Ok(Some(answer)),
             Step::Call(call) => {
                 self.spawn(&request.id, call, out.clone());
                 Ok(None)
             }
             Step::Listen(subscription) => self.listen(subscription).map(Some),
+        }
+    }
+
+    fn from(&self, era: Era, reports: Option<mpsc::Sender<Answer>>) -> From {
+        From {
+            era,
+            caller: Arc::clone(&self.caller),
+            reports,
+            arrival: Arrival::by_pipe(self.agreed, self.client.clone()),
         }
     }
 
@@ -189,8 +192,8 @@ impl<B: Backend> Conversation<B> {
         started: BoxFuture<'static, ()>,
         out: mpsc::Sender<Answer>,
     ) {
-        let (dispatcher, caller) = (Arc::clone(&self.dispatcher), Arc::clone(&self.caller));
-        let (agreed, client) = (self.agreed, self.client.clone());
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let from = self.from(request.era(), None);
         let entered = self.calls.enter(&request.id);
         self.tasks.spawn(async move {
             tokio::select! {
@@ -198,8 +201,7 @@ impl<B: Backend> Conversation<B> {
                 () = entered.cancelled() => return,
                 () = started => {}
             }
-            let arrival = || Arrival::by_pipe(agreed, client);
-            match dispatcher.serve(&request, request.era(), caller, None, arrival) {
+            match dispatcher.serve(&request, from) {
                 Ok(Step::Done(answer)) => say(&out, answer).await,
                 Err(fault) => say(&out, Answer::error(Some(&request.id), &fault.error)).await,
                 // not reached: neither calls nor subscriptions are deferred
@@ -293,10 +295,7 @@ fn local_session() -> Caller {
 }
 
 fn too_many(what: &str, limit: usize) -> Fault {
-    let error = ToolError::new(
-        ErrorKind::Overloaded,
-        Delivery::NotSent,
-        format!("{limit} {what} in this conversation"),
-    );
+    let text = format!("{limit} {what} in this conversation");
+    let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
     Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
 }

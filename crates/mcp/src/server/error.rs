@@ -8,6 +8,7 @@ use callward_core::{
 };
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 
@@ -115,17 +116,9 @@ impl Fault {
     }
 
     pub(super) fn unsupported_version(requested: &str) -> Self {
-        #[derive(Serialize)]
-        struct Data<'a> {
-            requested: &'a str,
-            supported: [&'static str; KNOWN_VERSIONS.len()],
-        }
-        let data = Data {
-            requested,
-            supported: KNOWN_VERSIONS,
-        };
+        let data = json!({"requested": requested, "supported": KNOWN_VERSIONS});
         let error = RpcError::new(code::UNSUPPORTED_VERSION, "unsupported protocol version");
-        Self::new(StatusCode::BAD_REQUEST, with(error, &data))
+        Self::new(StatusCode::BAD_REQUEST, error.with_data(data.to_string()))
     }
 
     /// A fault of our own that no call is behind.

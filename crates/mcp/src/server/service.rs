@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::arrival::{Arrival, Received};
+use super::arrival::Arrival;
 use super::error::Fault;
 use super::listing::{Listings, Written};
 use super::progress::Relay;
@@ -43,6 +43,15 @@ pub(super) enum Step {
     Listen(Subscription),
 }
 
+/// Where a request comes from, and how it is served.
+pub(super) struct From {
+    pub(super) era: Era,
+    pub(super) caller: Arc<Caller>,
+    /// Where progress goes, if the transport can carry it.
+    pub(super) reports: Option<mpsc::Sender<Answer>>,
+    pub(super) arrival: Arrival,
+}
+
 impl<B: Backend> Dispatcher<B> {
     pub(super) fn new(backend: Arc<B>) -> Self {
         Self {
@@ -68,25 +77,17 @@ impl<B: Backend> Dispatcher<B> {
         }
     }
 
-    /// Serves a request whose era is known and whose metadata has been checked. `reports` is where
-    /// progress goes, if the transport can carry it; `arrival` is asked for calls only.
+    /// Serves a request whose metadata has been checked.
     ///
     /// # Errors
     ///
     /// The fault to answer with.
-    pub(super) fn serve(
-        &self,
-        request: &Request,
-        era: Era,
-        caller: Arc<Caller>,
-        reports: Option<mpsc::Sender<Answer>>,
-        arrival: impl FnOnce() -> Arrival,
-    ) -> Result<Step, Fault> {
+    pub(super) fn serve(&self, request: &Request, from: From) -> Result<Step, Fault> {
         let Some(observer) = &self.observer else {
-            return self.step(request, era, caller, reports, arrival);
+            return self.step(request, from);
         };
         let began = Instant::now();
-        let step = self.step(request, era, caller, reports, arrival);
+        let step = self.step(request, from);
         let outcome = match &step {
             // the task that runs the call knows how it ends
             Ok(Step::Call(_)) => return step,
@@ -106,14 +107,8 @@ impl<B: Backend> Dispatcher<B> {
         Some(SessionTimer::begin(observer, session))
     }
 
-    fn step(
-        &self,
-        request: &Request,
-        era: Era,
-        caller: Arc<Caller>,
-        reports: Option<mpsc::Sender<Answer>>,
-        arrival: impl FnOnce() -> Arrival,
-    ) -> Result<Step, Fault> {
+    fn step(&self, request: &Request, from: From) -> Result<Step, Fault> {
+        let era = from.era;
         let done = |result: &Bytes| Ok(Step::Done(Answer::result(&request.id, result)));
         match (era, request.method.as_str()) {
             (Era::Legacy, method::INITIALIZE) => done(&self.initialize(request)?),
@@ -131,9 +126,7 @@ impl<B: Backend> Dispatcher<B> {
             (_, method::LIST_PROMPTS) => done(&self.nothing(era, "prompts")),
             (_, method::LIST_RESOURCES) => done(&self.nothing(era, "resources")),
             (_, method::LIST_TEMPLATES) => done(&self.nothing(era, "resourceTemplates")),
-            (_, method::CALL_TOOL) => self
-                .call(request, era, caller, reports, arrival().of(request))
-                .map(Step::Call),
+            (_, method::CALL_TOOL) => self.call(request, from).map(Step::Call),
             (_, other) => Err(Fault::method_not_found(other)),
         }
     }
@@ -173,18 +166,13 @@ impl<B: Backend> Dispatcher<B> {
         }
     }
 
-    fn call(
-        &self,
-        request: &Request,
-        era: Era,
-        caller: Arc<Caller>,
-        reports: Option<mpsc::Sender<Answer>>,
-        received: Received,
-    ) -> Result<RunningCall, Fault> {
+    fn call(&self, request: &Request, from: From) -> Result<RunningCall, Fault> {
         let Some(name) = request.tool.as_deref() else {
             return Err(Fault::invalid_params("`name` must be a string"));
         };
-        let inbound = Arc::new(received.inbound);
+        let From { era, caller, .. } = from;
+        let arrival = from.arrival.of(request);
+        let inbound = Arc::new(arrival.inbound);
         let params = &request.params;
         let arguments = match params.get("arguments") {
             None => Bytes::from_static(b"{}"),
@@ -195,15 +183,16 @@ impl<B: Backend> Dispatcher<B> {
                 return Err(Fault::invalid_params(reason));
             }
         };
-        let relay = reports
+        let relay = from
+            .reports
             .zip(request.progress_token().cloned())
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
         let call = CallRequest {
             name: name.to_owned(),
             arguments,
             caller,
-            trace: received.trace.map(Arc::new),
-            baggage: received.baggage,
+            trace: arrival.trace.map(Arc::new),
+            baggage: arrival.baggage,
             inbound: Some(Arc::clone(&inbound)),
             idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
@@ -225,14 +214,13 @@ impl<B: Backend> Dispatcher<B> {
                 })
             }
         };
-        let id = request.id.clone();
-        Ok(RunningCall::new(
-            id,
+        Ok(RunningCall {
+            id: request.id.clone(),
             era,
-            name.to_owned(),
+            name: name.to_owned(),
             relay,
-            future,
+            future: Some(future),
             inbound,
-        ))
+        })
     }
 }

@@ -6,23 +6,23 @@ use http::HeaderMap;
 use http::header::{AsHeaderName, CONTENT_TYPE};
 
 /// The revision of the request; equal to the one in `_meta` where there is one.
-pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The session of a legacy peer.
-pub const SESSION_ID: &str = "mcp-session-id";
+pub(crate) const SESSION_ID: &str = "mcp-session-id";
 /// The JSON-RPC method, mirrored (2026-07-28).
-pub const METHOD: &str = "mcp-method";
+pub(crate) const METHOD: &str = "mcp-method";
 /// The tool's name, mirrored (2026-07-28). Encoded by [`encode_value`].
-pub const NAME: &str = "mcp-name";
+pub(crate) const NAME: &str = "mcp-name";
 /// What tells that two calls are one intended call; equal to the one in `_meta` where there is one.
-pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// W3C trace context.
-pub const TRACEPARENT: &str = "traceparent";
+pub(crate) const TRACEPARENT: &str = "traceparent";
 /// W3C trace state.
-pub const TRACESTATE: &str = "tracestate";
+pub(crate) const TRACESTATE: &str = "tracestate";
 /// W3C baggage.
-pub const BAGGAGE: &str = "baggage";
+pub(crate) const BAGGAGE: &str = "baggage";
 /// Begins the name of a header that mirrors an argument (2026-07-28).
-pub const PARAM_PREFIX: &str = "mcp-param-";
+pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
@@ -58,8 +58,7 @@ pub(crate) fn is_of(headers: &HeaderMap, media: &str) -> bool {
 
 /// Writes a text as a header value: as it is, or base64 in `=?base64?…?=` where it could not
 /// otherwise travel (not ASCII, control characters, spaces at an end) or would look like that form.
-#[must_use]
-pub fn encode_value(text: &str) -> String {
+pub(crate) fn encode_value(text: &str) -> String {
     let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let bytes = text.as_bytes();
     let printable = bytes.iter().all(|byte| (0x20..=0x7e).contains(byte));
@@ -73,8 +72,7 @@ pub fn encode_value(text: &str) -> String {
 }
 
 /// Reads a header value back; nothing if the base64 form holds no UTF-8 text.
-#[must_use]
-pub fn decode_value(value: &str) -> Option<String> {
+pub(crate) fn decode_value(value: &str) -> Option<String> {
     let inner = value
         .strip_prefix(OPEN)
         .and_then(|rest| rest.strip_suffix(CLOSE));

@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Empty lines are passed over, a closing `\r` is cut off. [`next`](Self::next) may be dropped and
 /// called again: what was read is kept.
 #[derive(Debug)]
-pub struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     inner: R,
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line break.
@@ -42,8 +42,7 @@ pub struct LineReader<R> {
 
 /// Why there is no next line.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LineError {
+pub(crate) enum LineError {
     /// Reading failed.
     #[error("reading failed: {0}")]
     Io(#[from] io::Error),
@@ -59,7 +58,7 @@ pub enum LineError {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads from `inner`, with lines of at most `max_line` bytes.
-    pub fn new(inner: R, max_line: usize) -> Self {
+    pub(crate) fn new(inner: R, max_line: usize) -> Self {
         Self {
             inner,
             buffer: BytesMut::new(),
@@ -86,7 +85,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// [`LineError::Io`] if reading fails or a long line does not end within a minute,
     /// [`LineError::TooLong`] if the line breaks the limit: at its end, since what it was about may
     /// stand there. It takes no more memory than the limit.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
             if let Some(line) = self.take_line()? {
                 return Ok(Some(line));
@@ -182,7 +181,7 @@ fn trimmed(line: &[u8]) -> Option<Bytes> {
 ///
 /// In valid JSON a raw line break is white space between tokens, never part of a string, so the
 /// message says the same.
-pub fn flatten(message: &mut [u8]) {
+pub(crate) fn flatten(message: &mut [u8]) {
     let mut from = 0;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', &message[from..]) {
         message[from + at] = b' ';

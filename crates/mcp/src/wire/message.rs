@@ -168,32 +168,23 @@ impl Message {
             },
         }
     }
+}
 
-    /// Writes the message, without a line break at its end.
+#[cfg(any(test, fuzzing))]
+impl Message {
+    /// Writes the message.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
+        use super::write;
+
         match self {
-            Self::Request { id, method, params } => {
-                super::write::request(id, method, params.as_deref())
-            }
-            Self::Notification { method, params } => {
-                super::write::notification(method, params.as_deref())
-            }
-            Self::Response {
-                id: Some(id),
-                outcome: Ok(result),
-            } => super::write::result(id, result),
-            Self::Response {
-                id: None,
-                outcome: Ok(_),
-            } => super::write::error(
-                None,
-                &RpcError::new(code::INTERNAL_ERROR, "a result without an id"),
-            ),
-            Self::Response {
-                id,
-                outcome: Err(error),
-            } => super::write::error(id.as_ref(), error),
+            Self::Request { id, method, params } => write::request(id, method, params.as_deref()),
+            Self::Notification { method, params } => write::notification(method, params.as_deref()),
+            Self::Response { id, outcome } => match (id, outcome) {
+                (Some(id), Ok(result)) => write::result(id, result),
+                (None, Ok(_)) => write::error(None, &RpcError::new(0, "a result without an id")),
+                (id, Err(error)) => write::error(id.as_ref(), error),
+            },
         }
     }
 }

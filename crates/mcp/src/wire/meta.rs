@@ -1,26 +1,26 @@
 //! `_meta`: what travels beside the parameters of a request.
 
 /// The revision a modern request is made under.
-pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// Who the client is, on each modern request.
-pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// What the client can do, on each modern request.
-pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// Who the server is, on modern results.
-pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Which `subscriptions/listen` a modern notification belongs to.
-pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The token under which progress is to be reported.
-pub const PROGRESS_TOKEN: &str = "progressToken";
+pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
 /// W3C trace context, unprefixed by agreement.
-pub const TRACEPARENT: &str = "traceparent";
+pub(crate) const TRACEPARENT: &str = "traceparent";
 /// W3C trace state, unprefixed by agreement.
-pub const TRACESTATE: &str = "tracestate";
+pub(crate) const TRACESTATE: &str = "tracestate";
 /// W3C baggage, unprefixed by agreement.
-pub const BAGGAGE: &str = "baggage";
+pub(crate) const BAGGAGE: &str = "baggage";
 /// What tells that two calls are one intended call: a text of ours, see
 /// [`IdempotencyKey`](callward_core::IdempotencyKey).
-pub const IDEMPOTENCY_KEY: &str = "io.callward/idempotencyKey";
+pub(crate) const IDEMPOTENCY_KEY: &str = "io.callward/idempotencyKey";
 /// The experimental capability of a server that runs a call it gets twice under one
 /// [`IDEMPOTENCY_KEY`] only once.
-pub const IDEMPOTENCY: &str = "io.callward/idempotency";
+pub(crate) const IDEMPOTENCY: &str = "io.callward/idempotency";

@@ -17,14 +17,14 @@ use super::from_json;
 pub struct InvalidObject(String);
 
 /// One member of an object: its unescaped name and its raw value.
-pub type Member<'a> = (Cow<'a, str>, &'a [u8]);
+pub(crate) type Member<'a> = (Cow<'a, str>, &'a [u8]);
 
 /// Returns the members of a raw object in order: unescaped name and raw value.
 ///
 /// # Errors
 ///
 /// [`InvalidObject`] if the text is not an object.
-pub fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
+pub(crate) fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
     begins(raw)?;
     from_json::<Members<'_>>(raw)
         .map(|members| members.0)
@@ -36,7 +36,7 @@ pub fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
 /// # Errors
 ///
 /// [`InvalidObject`] if it is not.
-pub fn check(raw: &[u8]) -> Result<(), InvalidObject> {
+pub(crate) fn check(raw: &[u8]) -> Result<(), InvalidObject> {
     begins(raw)?;
     serde_json::from_slice::<serde::de::IgnoredAny>(raw)
         .map(|_| ())
@@ -66,7 +66,7 @@ pub fn get_member<'a>(raw: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Inv
 /// # Errors
 ///
 /// [`InvalidObject`] as for [`get_member`].
-pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
+pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
     let members = members(raw)?;
     let mut out = Vec::with_capacity(raw.len() + name.len() + value.len() + 4);
     if let Some((_, old)) = find(&members, name)? {
@@ -95,7 +95,7 @@ pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, Invalid
 /// # Errors
 ///
 /// [`InvalidObject`] as for [`get_member`].
-pub fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
+pub(crate) fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
     let members = members(raw)?;
     let Some((at, value)) = find(&members, name)? else {
         return Ok(Bytes::copy_from_slice(raw));

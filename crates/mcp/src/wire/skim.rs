@@ -7,8 +7,7 @@ const MAX_TOKEN: usize = 256;
 
 /// What is known of a message that was too long to be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Skipped {
+pub(crate) struct Skipped {
     /// The message's own `id`, wherever it stood; nothing if it has none that is a string or a
     /// number.
     pub id: Option<RequestId>,

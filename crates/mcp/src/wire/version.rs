@@ -1,13 +1,13 @@
 //! Protocol revisions, and the two eras they fall into.
 
 /// The newest supported revision: no handshake, no sessions.
-pub const LATEST: &str = "2026-07-28";
+pub(crate) const LATEST: &str = "2026-07-28";
 
 /// The newest revision that begins with `initialize`.
-pub const LATEST_LEGACY: &str = "2025-11-25";
+pub(crate) const LATEST_LEGACY: &str = "2025-11-25";
 
 /// Every supported revision, oldest first.
-pub const KNOWN_VERSIONS: [&str; 5] = [
+pub(crate) const KNOWN_VERSIONS: [&str; 5] = [
     "2024-11-05",
     "2025-03-26",
     "2025-06-18",

@@ -8,8 +8,7 @@ use super::{RequestId, RpcError};
 const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
 
 /// Writes a request.
-#[must_use]
-pub fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
+pub(crate) fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut out = head(method.len() + params.map_or(0, <[u8]>::len));
     id_member(&mut out, id);
     call(&mut out, method, params);
@@ -17,16 +16,14 @@ pub fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
 }
 
 /// Writes a notification.
-#[must_use]
-pub fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
+pub(crate) fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut out = head(method.len() + params.map_or(0, <[u8]>::len));
     call(&mut out, method, params);
     out
 }
 
 /// Writes the answer to a request.
-#[must_use]
-pub fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
+pub(crate) fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
     let mut out = head(result.len());
     id_member(&mut out, id);
     member(&mut out, "result", result);
@@ -35,8 +32,7 @@ pub fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
 }
 
 /// Writes the refusal of a request; `None` where its id could not be read.
-#[must_use]
-pub fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+pub(crate) fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
     let mut out = head(error.message.len() + error.data.as_ref().map_or(0, bytes::Bytes::len));
     match id {
         Some(id) => id_member(&mut out, id),
@@ -49,7 +45,7 @@ pub fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
 }
 
 /// Appends a JSON string.
-pub fn string(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -77,7 +73,7 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
 /// Appends a member `"name":value` to an object being written, with the comma where one is needed.
 ///
 /// `out` must end inside an object: after its `{` or after a member.
-pub fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+pub(crate) fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }

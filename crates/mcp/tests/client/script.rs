@@ -7,10 +7,12 @@ use callward_core::{
     ToolCall, ToolDefinition, ToolError,
 };
 use callward_mcp::client::{Io, Target, Upstream, UpstreamBuilder};
-use callward_mcp::wire::{DEFAULT_MAX_LINE, LineReader, Message, RequestId, write};
+use callward_mcp::wire::{Message, RequestId};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use tokio::sync::mpsc;
 
 pub(crate) fn id() -> ServerId {
@@ -70,7 +72,7 @@ impl Script {
         let stream = self.0.recv().await.expect("a connection");
         let (reader, writer) = tokio::io::split(stream);
         Peer {
-            lines: LineReader::new(reader, DEFAULT_MAX_LINE),
+            lines: BufReader::new(reader).lines(),
             writer,
         }
     }
@@ -78,7 +80,7 @@ impl Script {
 
 /// One connection, seen from the server.
 pub(crate) struct Peer {
-    lines: LineReader<ReadHalf<DuplexStream>>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
 }
 
@@ -98,8 +100,8 @@ impl Asked {
 impl Peer {
     /// Returns the next message; nothing if the client has closed the pipe.
     pub(crate) async fn message(&mut self) -> Option<Message> {
-        let line = self.lines.next().await.unwrap()?;
-        Some(Message::parse(&line).unwrap())
+        let line = self.lines.next_line().await.unwrap()?;
+        Some(Message::parse(&line.into()).unwrap())
     }
 
     /// Returns the next request, which has to be of this method.
@@ -129,8 +131,9 @@ impl Peer {
     }
 
     pub(crate) async fn reply(&mut self, to: &Asked, result: &str) {
-        let message = write::result(&to.id, result.as_bytes());
-        self.line(std::str::from_utf8(&message).unwrap()).await;
+        let id = &to.id;
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        self.line(&message.replace('\n', " ")).await;
     }
 
     pub(crate) async fn refuse(&mut self, to: &Asked, code: i64) {

@@ -23,7 +23,6 @@ use super::outgoing::Outgoing;
 use super::pool::Pool;
 
 /// A client of one address.
-#[derive(Debug)]
 pub(super) struct Client {
     connect: Connect,
     pub(super) pool: Arc<Pool>,
@@ -317,7 +316,7 @@ mod tests {
             let client = client.unwrap();
             let headers = client.headers.clone();
             let failed = client.send(Method::POST, headers, outgoing()).await;
-            let error = unsent(&failed.unwrap_err(), false).into_tool_error();
+            let error = unsent(&failed.err().unwrap(), false).into_tool_error();
             let message = error.message();
             assert!(
                 message.contains(&format!("the proxy http://{address}")),
@@ -332,7 +331,7 @@ mod tests {
         let proxies = Matcher::builder().all("socks5://127.0.0.1:1").build();
         let url = Url::parse("http://server.test/mcp").unwrap();
         let refused = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8));
-        assert!(refused.unwrap_err().contains("socks5"));
+        assert!(refused.err().unwrap().contains("socks5"));
     }
 
     #[test]

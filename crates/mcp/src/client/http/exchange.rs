@@ -94,11 +94,8 @@ fn headers(
         headers.remove(header::PROTOCOL_VERSION);
     }
     let invalid = |what: &str| {
-        RequestError::Failed(ToolError::new(
-            ErrorKind::InvalidCall,
-            Delivery::NotSent,
-            format!("{what} cannot travel in a header"),
-        ))
+        let text = format!("{what} cannot travel in a header");
+        RequestError::of(ErrorKind::InvalidCall, Delivery::NotSent, text)
     };
     if let Some(key) = ask.key(style) {
         let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
@@ -116,14 +113,9 @@ fn headers(
     headers.insert(header::NAME, name);
     if let Some(mirrored) = mirrored {
         let values = mirrored.values(call.arguments()).map_err(|error| {
-            RequestError::Failed(
-                ToolError::new(
-                    ErrorKind::InvalidCall,
-                    Delivery::NotSent,
-                    "the arguments cannot be mirrored into headers",
-                )
-                .with_source(error),
-            )
+            let text = "the arguments cannot be mirrored into headers";
+            let refused = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
+            RequestError::Failed(refused.with_source(error))
         })?;
         for (name, value) in values {
             let name = HeaderName::try_from(name).map_err(|_| invalid("an argument's name"))?;

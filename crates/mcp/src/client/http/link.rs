@@ -27,14 +27,12 @@ use crate::client::ask::Ask;
 use crate::client::builder::EraChoice;
 use crate::client::handshake;
 use crate::client::info::ServerInfo;
-use crate::client::list;
 use crate::client::peer;
 use crate::client::shared::{Shared, UpstreamStatus};
 use crate::client::target::HttpSpec;
 use crate::wire::{Era, ParamHeaders, code};
 
 /// Where requests go.
-#[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) shared: Arc<Shared>,
     client: Result<Client, String>,
@@ -44,7 +42,6 @@ pub(super) struct Endpoint {
 }
 
 /// The session of the moment, and how to get another.
-#[derive(Debug)]
 pub(in crate::client) struct HttpLink {
     pub(super) endpoint: Arc<Endpoint>,
     session: RwLock<Option<Arc<Session>>>,
@@ -219,7 +216,7 @@ impl HttpLink {
     /// Returns `true` if the server's era mirrors arguments into headers.
     pub(in crate::client) fn mirrors(&self) -> bool {
         self.current()
-            .is_some_and(|session| list::mirrors(session.info.era))
+            .is_some_and(|session| session.info.era == Era::Modern)
     }
 
     /// Takes which arguments to mirror, from a fresh listing.
@@ -251,7 +248,7 @@ impl HttpLink {
         session: &Arc<Session>,
         ask: &Ask<'_>,
     ) -> Result<Bytes, RequestError> {
-        let mirrored = if list::mirrors(session.info.era) {
+        let mirrored = if session.info.era == Era::Modern {
             self.mirrored_of(ask)
         } else {
             None

@@ -32,7 +32,6 @@ const MAX_WAITING: usize = 64 * 1024 * 1024;
 const MAX_WAITING_BESIDE: usize = 1024 * 1024;
 
 /// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
-#[derive(Debug)]
 pub(super) struct Connection {
     waiters: Mutex<Waiters>,
     outgoing: mpsc::UnboundedSender<Line>,

@@ -35,7 +35,7 @@ pub(super) enum KnownEra {
 }
 
 /// A connection that is up.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Live {
     pub(super) connection: Arc<Connection>,
     /// What each request carries in `_meta`; nothing for legacy servers.
@@ -58,14 +58,13 @@ impl Live {
 }
 
 /// The connection of the moment. The supervisor sets it; calls take it.
-#[derive(Debug)]
 pub(in crate::client) struct PipeLink {
     shared: Arc<Shared>,
     state: watch::Sender<LinkState>,
 }
 
 /// Whether there is a connection.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum LinkState {
     /// There was none yet, or none since the last one was closed as not needed.
     Connecting,

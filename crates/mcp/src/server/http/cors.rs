@@ -56,23 +56,19 @@ pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Respo
     let mut response = status(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     let Some(origin) = origin else {
-        headers.insert(
-            ALLOW,
-            HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
-        );
+        let allowed = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+        headers.insert(ALLOW, allowed);
         return response;
     };
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(
-        ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static(METHODS),
-    );
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, request_headers(asked));
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
-    headers.insert(
-        VARY,
-        HeaderValue::from_static("Origin, Access-Control-Request-Headers"),
-    );
+    for (name, value) in [
+        (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (ACCESS_CONTROL_MAX_AGE, MAX_AGE),
+        (VARY, "Origin, Access-Control-Request-Headers"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 

@@ -23,7 +23,7 @@ use axum::response::Response;
 use axum::routing::any;
 use http::{Method, StatusCode};
 
-use self::endpoint::Endpoint;
+use self::endpoint::{Endpoint, refuse};
 use super::Backend;
 use super::error::Fault;
 
@@ -66,17 +66,24 @@ impl<B: Backend> HttpEndpoint<B> {
     /// Answers a request, whatever its path.
     pub async fn serve(self, request: Request) -> Response {
         let Self(endpoint) = self;
-        match *request.method() {
-            Method::POST => post::serve(&endpoint, request).await,
-            Method::GET => endpoint::listen(&endpoint, &request),
-            Method::DELETE => endpoint::end_session(&endpoint, &request),
-            Method::OPTIONS => endpoint::options(&endpoint, &request),
-            _ => {
-                let unknown = Fault::transport(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST");
-                let fault = endpoint.check_source(&request).err().unwrap_or(unknown);
-                endpoint::refuse(None, &fault)
+        let origin = endpoint.origin(request.headers());
+        let nameless = |fault| (None, fault);
+        let answered = match (endpoint.check_source(&request), request.method()) {
+            (Err(fault), &Method::OPTIONS) => return refuse(None, &fault),
+            (Err(fault), _) => Err(nameless(fault)),
+            (Ok(()), &Method::OPTIONS) => return cors::preflight(origin, request.headers()),
+            (Ok(()), &Method::POST) => post::take(&endpoint, request).await,
+            (Ok(()), &Method::GET) => endpoint::listen(&endpoint, &request).map_err(nameless),
+            (Ok(()), &Method::DELETE) => {
+                endpoint::end_session(&endpoint, &request).map_err(nameless)
             }
-        }
+            _ => {
+                let status = StatusCode::METHOD_NOT_ALLOWED;
+                Err(nameless(Fault::transport(status, "use GET or POST")))
+            }
+        };
+        let response = answered.unwrap_or_else(|(id, fault)| refuse(id.as_ref(), &fault));
+        cors::expose(response, origin)
     }
 }
 

@@ -10,9 +10,9 @@ use http::{HeaderValue, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::accept::{self, Accepts};
-use super::endpoint::{Endpoint, not_acceptable, refuse, reply, status};
+use super::endpoint::{Endpoint, not_acceptable, reply, status};
 use super::session::Session;
-use super::{cors, mirrored, stream};
+use super::{mirrored, stream};
 use crate::server::Backend;
 use crate::server::answer::Answer;
 use crate::server::arrival::Arrival;
@@ -20,30 +20,18 @@ use crate::server::error::Fault;
 use crate::server::inflight::Entered;
 use crate::server::request::{Request, cancelled_id, method};
 use crate::server::running::RunningCall;
-use crate::server::service::Step;
+use crate::server::service::{From, Step};
 use crate::wire::{Era, Message, RequestId, header};
 
 /// A refusal, with the id of the request where it is known.
 type Refusal = (Option<RequestId>, Fault);
 
-pub(super) async fn serve<B: Backend>(
-    endpoint: &Endpoint<B>,
-    request: axum::extract::Request,
-) -> Response {
-    let origin = endpoint.origin(request.headers());
-    let response = match take(endpoint, request).await {
-        Ok(response) => response,
-        Err((id, fault)) => refuse(id.as_ref(), &fault),
-    };
-    cors::expose(response, origin)
-}
-
-async fn take<B: Backend>(
+/// Answers a message: POST.
+pub(super) async fn take<B: Backend>(
     endpoint: &Endpoint<B>,
     request: axum::extract::Request,
 ) -> Result<Response, Refusal> {
     let nameless = |fault| (None, fault);
-    endpoint.check_source(&request).map_err(nameless)?;
     let (parts, body) = request.into_parts();
     let accepts = Accepts::of(&parts.headers);
     if !accepts.json {
@@ -168,22 +156,23 @@ async fn modern<B: Backend>(
         started.await;
     }
     mirrored::check_body(&parts.headers, request, || endpoint.dispatcher.listing())?;
-    let caller = endpoint.caller(&parts.extensions, None);
     let (reports, seen) = reports(accepts, request);
-    let arrival = || Arrival::by_http(parts, None, None);
-    let dispatcher = &endpoint.dispatcher;
-    match dispatcher.serve(request, Era::Modern, caller, reports, arrival)? {
+    let from = From {
+        era: Era::Modern,
+        caller: endpoint.caller(&parts.extensions, None),
+        reports,
+        arrival: Arrival::by_http(parts, None, None),
+    };
+    match endpoint.dispatcher.serve(request, from)? {
         Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
         Step::Call(call) => Ok(run(endpoint, call, seen, None).await),
         Step::Listen(_) if !accepts.events => Err(not_acceptable()),
-        Step::Listen(subscription) => Ok(stream::respond(
-            stream::subscription_messages(
-                subscription,
-                endpoint.dispatcher.changes(),
-                endpoint.options.shutdown.clone(),
-            ),
-            endpoint.options.keep_alive,
-        )),
+        Step::Listen(subscription) => {
+            let changes = endpoint.dispatcher.changes();
+            let shutdown = endpoint.options.shutdown.clone();
+            let messages = stream::subscription_messages(subscription, changes, shutdown);
+            Ok(stream::respond(messages, endpoint.options.keep_alive))
+        }
     }
 }
 
@@ -202,17 +191,17 @@ async fn legacy<B: Backend>(
     {
         started.await;
     }
-    let caller = endpoint.caller(&parts.extensions, session.as_deref());
     let (reports, seen) = reports(accepts, request);
-    let arrival = || {
-        let id = session
-            .as_ref()
-            .and_then(|session| session.caller.session.as_ref());
-        let client = session.as_ref().and_then(|session| session.client.clone());
-        Arrival::by_http(parts, id, client)
+    let open = session.as_deref();
+    let id = open.and_then(|session| session.caller.session.as_ref());
+    let client = open.and_then(|session| session.client.clone());
+    let from = From {
+        era: Era::Legacy,
+        caller: endpoint.caller(&parts.extensions, open),
+        reports,
+        arrival: Arrival::by_http(parts, id, client),
     };
-    let dispatcher = &endpoint.dispatcher;
-    let step = dispatcher.serve(request, Era::Legacy, caller, reports, arrival);
+    let step = endpoint.dispatcher.serve(request, from);
     match step.map_err(legacy_status)? {
         Step::Done(answer) if request.method == method::INITIALIZE => {
             // opened last: a refused handshake leaves no session behind

@@ -118,7 +118,9 @@ fn id() -> impl Strategy<Value = RequestId> {
     prop_oneof![
         any::<u64>().prop_map(RequestId::number),
         any::<i64>().prop_map(|n| RequestId::from_raw(&n.to_string()).unwrap()),
-        any::<String>().prop_map(|text| RequestId::string(&text)),
+        any::<String>().prop_map(|text| {
+            RequestId::from_raw(&serde_json::to_string(&text).unwrap()).unwrap()
+        }),
     ]
 }
 

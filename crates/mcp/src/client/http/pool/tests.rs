@@ -203,7 +203,7 @@ async fn a_connection_that_closes_before_it_takes_a_request_gives_it_back() {
     assert!(conn.is_ready());
     drop(other); // between the look at it and the request
     let (request, upload) = request();
-    let failed = conn.send(request).await.unwrap_err();
+    let failed = conn.send(request).await.err().unwrap();
     assert!(failed.untaken.is_some());
     assert!(upload.withdraw());
 }
