@@ -130,9 +130,15 @@ mod tests {
     const ONE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01";
 
-    fn request(id: RequestId, meta: &str) -> Request {
+    fn request(id: &str, meta: &str) -> Request {
+        let id = RequestId::from_raw(id).unwrap();
         let params = Bytes::from(format!(r#"{{"name":"x","_meta":{meta}}}"#));
         Request::new(id, method::CALL_TOOL.to_owned(), Some(&params)).unwrap()
+    }
+
+    /// A request that comes with these headers and this `_meta`.
+    fn arrived(headers: &[(&str, &str)], meta: &str) -> Arrival {
+        Arrival::by_http(&parts(headers), None, None).of(&request("1", meta))
     }
 
     fn parts(headers: &[(&str, &str)]) -> Parts {
@@ -150,61 +156,49 @@ mod tests {
 
     #[test]
     fn the_context_in_meta_is_the_parent_and_that_of_http_a_link() {
-        let id = RequestId::number(7);
-        let http = parts(&[
+        let http = [
             ("traceparent", TWO),
             ("tracestate", "a=1"),
             ("tracestate", "b=2"),
-        ]);
-        let both = request(
-            id.clone(),
-            &format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#),
-        );
-        let reported = Arrival::by_http(&http, None, None).of(&both);
+        ];
+        let own = format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#);
+        let same = format!(r#"{{"traceparent":"{ONE}"}}"#);
+        let reported = arrived(&http, &own);
         assert_eq!(parent(&reported).as_deref(), Some(ONE));
         assert_eq!(reported.trace.unwrap().state(), Some("m=1"));
         let beside = reported.inbound.beside.unwrap();
-        assert_eq!(
-            (&*beside.to_string(), beside.state()),
-            (TWO, Some("a=1,b=2"))
-        );
+        assert_eq!(beside.to_string(), TWO);
+        assert_eq!(beside.state(), Some("a=1,b=2"));
 
-        for meta in [
-            "{}",
-            r#"{"traceparent":"00-nonsense"}"#,
-            r#"{"traceparent":7}"#,
+        for (headers, meta, expected) in [
+            (&http[..], "{}", Some(TWO)),
+            (&http, r#"{"traceparent":"00-nonsense"}"#, Some(TWO)),
+            (&http, r#"{"traceparent":7}"#, Some(TWO)),
+            // it is the same one
+            (&[("traceparent", ONE)], &same, Some(ONE)),
+            // two parents are none
+            (&[("traceparent", ONE), ("traceparent", TWO)], "{}", None),
         ] {
-            let reported = Arrival::by_http(&http, None, None).of(&request(id.clone(), meta));
-            assert_eq!(parent(&reported).as_deref(), Some(TWO), "{meta}");
+            let reported = arrived(headers, meta);
+            assert_eq!(parent(&reported).as_deref(), expected, "{meta}");
             assert_eq!(reported.inbound.beside, None, "{meta}");
         }
-        let same = request(id, &format!(r#"{{"traceparent":"{ONE}"}}"#));
-        let reported = Arrival::by_http(&parts(&[("traceparent", ONE)]), None, None).of(&same);
-        assert_eq!(reported.inbound.beside, None, "it is the same one");
-    }
-
-    #[test]
-    fn two_parents_in_headers_are_none() {
-        let http = parts(&[("traceparent", ONE), ("traceparent", TWO)]);
-        let reported = Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), "{}"));
-        assert_eq!(parent(&reported), None);
     }
 
     #[test]
     fn baggage_of_the_message_comes_before_that_of_http() {
-        let http = parts(&[("baggage", "a=1"), ("baggage", "b=2")]);
-        let of =
-            |meta| Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), meta));
-        assert_eq!(of("{}").baggage.as_deref(), Some("a=1,b=2"));
-        assert_eq!(of(r#"{"baggage":"c=3"}"#).baggage.as_deref(), Some("c=3"));
+        let http = [("baggage", "a=1"), ("baggage", "b=2")];
+        for (meta, expected) in [("{}", "a=1,b=2"), (r#"{"baggage":"c=3"}"#, "c=3")] {
+            assert_eq!(arrived(&http, meta).baggage.as_deref(), Some(expected));
+        }
     }
 
     #[test]
     fn what_the_transport_knows_is_told() {
         let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
         let session = SessionId::new("s");
-        let reported = Arrival::by_http(&http, Some(&session), None)
-            .of(&request(RequestId::from_raw(r#""a\"b""#).unwrap(), "{}"));
+        let arrival = Arrival::by_http(&http, Some(&session), None);
+        let reported = arrival.of(&request(r#""a\"b""#, "{}"));
         let inbound = reported.inbound;
         assert_eq!(inbound.transport, Transport::Tcp);
         assert_eq!(inbound.protocol_version, Some("2025-06-18"));
@@ -213,41 +207,32 @@ mod tests {
         assert_eq!(inbound.client.unwrap().port(), 4321);
         assert_eq!(inbound.request.unwrap().to_string(), "a\"b");
 
-        let modern = request(
-            RequestId::number(1),
-            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
-        );
+        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        let modern = request("1", meta);
         let reported = Arrival::by_pipe(Some("2024-11-05"), None).of(&modern);
         assert_eq!(reported.inbound.protocol_version, Some("2026-07-28"));
         assert_eq!(reported.inbound.request, Some(RequestName::Number(1)));
         assert_eq!(reported.inbound.transport, Transport::Pipe);
-        let long = request(
-            RequestId::from_raw(&format!("\"{}\"", "x".repeat(10_000))).unwrap(),
-            "{}",
-        );
-        let reported = Arrival::by_pipe(None, None).of(&long);
-        assert_eq!(
-            reported.inbound.request.unwrap().to_string().len(),
-            SHOWN_ID
-        );
+        let long = request(&format!("\"{}\"", "x".repeat(10_000)), "{}");
+        let shown = Arrival::by_pipe(None, None).of(&long).inbound.request;
+        assert_eq!(shown.unwrap().to_string().len(), SHOWN_ID);
     }
 
     #[test]
     fn the_client_is_that_of_the_message_or_else_that_of_the_session() {
         let http = parts(&[]);
         let said = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
-        let of = |meta| {
-            let request = request(RequestId::number(1), meta);
-            let reported = Arrival::by_http(&http, None, said.clone()).of(&request);
-            reported
-                .inbound
-                .client_info
-                .map(|client| client.to_string())
-        };
-        assert_eq!(of("{}").as_deref(), Some("session 1"));
-        let own = r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#;
-        assert_eq!(of(own).as_deref(), Some("own"));
-        let broken = r#"{"io.modelcontextprotocol/clientInfo":7}"#;
-        assert_eq!(of(broken).as_deref(), Some("session 1"));
+        for (meta, expected) in [
+            ("{}", "session 1"),
+            (
+                r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#,
+                "own",
+            ),
+            (r#"{"io.modelcontextprotocol/clientInfo":7}"#, "session 1"),
+        ] {
+            let arrival = Arrival::by_http(&http, None, said.clone());
+            let client = arrival.of(&request("1", meta)).inbound.client_info;
+            assert_eq!(client.unwrap().to_string(), expected);
+        }
     }
 }

@@ -14,10 +14,11 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::script::{DISCOVERED_LISTENING, INITIALIZED, Reports, assert_fails, call, id, tool_of};
-use crate::script_http::Server;
+use crate::script::{
+    DISCOVERED_LISTENING, INITIALIZED, LONG, Reports, assert_fails, call, calling, id, tool_of,
+};
+use crate::script_http::{Server, legacy as legacy_http, modern};
 
-const LONG: Duration = Duration::from_secs(60);
 const RESULT: &str =
     r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "vendor":[ ]}"#;
 
@@ -36,7 +37,7 @@ async fn a_modern_call_carries_its_headers_and_its_bytes() {
             "region":{"type":"string","x-mcp-header":"Region"}}}}"#,
     );
     let arguments = r#"{ "n": 1e2,"region":"eu" }"#;
-    let running = tokio::spawn(upstream.call(ToolCall::new(tool, arguments)));
+    let running = calling(&upstream, ToolCall::new(tool, arguments));
     let asked = server.asked("tools/call").await;
     let header = |name: &str| asked.headers.get(name).map(String::as_str);
     assert_eq!(header("mcp-protocol-version"), Some("2026-07-28"));
@@ -83,13 +84,10 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
             assert!(!headers.contains_key(modern), "{modern}");
         }
         upstream.ready(LONG).await.unwrap();
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
-        let asked = server.asked("tools/call").await;
+        let asked = server.serve(&upstream, call("x", "{}")).await;
         assert_eq!(asked.headers["mcp-session-id"], "s-1");
         assert_eq!(asked.headers["mcp-protocol-version"], "2025-11-25");
         assert!(!asked.headers.contains_key("mcp-name"));
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
         let closing = upstream.clone();
         let closing = tokio::spawn(async move { closing.shutdown().await });
         let delete = server.next().await;
@@ -118,11 +116,8 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
         python(-32600, "Session not found"),
         python(-32001, "gone"),
     ] {
-        let mut server = Server::start().await;
-        let upstream = server.upstream().start();
-        server.greet_legacy("one").await;
-        upstream.ready(LONG).await.unwrap();
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let (upstream, mut server) = legacy_http("one").await;
+        let running = calling(&upstream, call("x", "{}"));
         server
             .asked("tools/call")
             .await
@@ -131,7 +126,7 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
         let error = running.await.unwrap().unwrap_err();
         assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
         // the next call has a new session
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let running = calling(&upstream, call("x", "{}"));
         server.initialize("two").await;
         let asked = server.asked("tools/call").await;
         assert_eq!(asked.headers["mcp-session-id"], "two");
@@ -142,14 +137,11 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
 
 #[tokio::test]
 async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(31)).await;
     tokio::time::resume();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     server.asked("ping").await.answer(404, "", "").await;
     server.initialize("two").await;
     let asked = server.asked("tools/call").await;
@@ -157,20 +149,15 @@ async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
     asked.result(RESULT).await;
     running.await.unwrap().unwrap();
     // the session has just answered
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    server.asked("tools/call").await.result(RESULT).await;
-    running.await.unwrap().unwrap();
+    server.serve(&upstream, call("x", "{}")).await;
 }
 
 #[tokio::test]
 async fn calls_whose_session_is_lost_share_the_next_one() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     let calls = || -> Vec<_> {
         (0..8)
-            .map(|_| tokio::spawn(upstream.call(call("x", "{}"))))
+            .map(|_| calling(&upstream, call("x", "{}")))
             .collect()
     };
     let running = calls();
@@ -208,12 +195,9 @@ async fn calls_whose_session_is_lost_share_the_next_one() {
 
 #[tokio::test]
 async fn an_answer_may_come_as_events_with_others_before_it() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("s").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("s").await;
     let sink = Arc::new(Reports::default());
-    let running = tokio::spawn(upstream.call(call("x", "{}").with_progress(sink.clone())));
+    let running = calling(&upstream, call("x", "{}").with_progress(sink.clone()));
     let mut asked = server.asked("tools/call").await;
     let token = asked.json()["params"]["_meta"]["progressToken"].clone();
     let report = format!(r#"{{"progressToken":{token},"progress":1.0}}"#);
@@ -247,11 +231,8 @@ async fn an_answer_may_come_as_events_with_others_before_it() {
 
 #[tokio::test]
 async fn dropping_a_modern_call_closes_its_stream() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let (upstream, mut server) = modern().await;
+    let running = calling(&upstream, call("x", "{}"));
     let mut asked = server.asked("tools/call").await;
     asked.events().await;
     running.abort();
@@ -260,11 +241,8 @@ async fn dropping_a_modern_call_closes_its_stream() {
 
 #[tokio::test]
 async fn dropping_a_legacy_call_cancels_it() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("s").await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let (upstream, mut server) = legacy_http("s").await;
+    let running = calling(&upstream, call("x", "{}"));
     let asked = server.asked("tools/call").await;
     running.abort();
     let cancelled = server.asked("notifications/cancelled").await;
@@ -278,12 +256,9 @@ async fn dropping_a_legacy_call_cancels_it() {
 
 #[tokio::test]
 async fn sixty_four_calls_are_in_flight_at_once() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = modern().await;
     let running: Vec<_> = (0..64)
-        .map(|n| tokio::spawn(upstream.call(call("x", &format!(r#"{{"n":{n}}}"#)))))
+        .map(|n| calling(&upstream, call("x", &format!(r#"{{"n":{n}}}"#))))
         .collect();
     let mut asked = Vec::new();
     while asked.len() < 64 {
@@ -301,11 +276,8 @@ async fn sixty_four_calls_are_in_flight_at_once() {
 
 #[tokio::test]
 async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", r#"{"region":"eu"}"#)));
+    let (upstream, mut server) = modern().await;
+    let running = calling(&upstream, call("x", r#"{"region":"eu"}"#));
     let asked = server.asked("tools/call").await;
     assert!(!asked.headers.contains_key("mcp-param-region"));
     asked.refuse(400, -32020).await;
@@ -320,11 +292,10 @@ async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
     let error = running.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
     assert_eq!(error.code(), Some(-32020));
-    let running = tokio::spawn(upstream.call(call("x", r#"{"region":"eu"}"#)));
-    let asked = server.asked("tools/call").await;
+    let asked = server
+        .serve(&upstream, call("x", r#"{"region":"eu"}"#))
+        .await;
     assert_eq!(asked.headers["mcp-param-region"], "eu");
-    asked.result(RESULT).await;
-    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -367,17 +338,13 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 #[tokio::test]
 async fn what_is_carried_of_a_trace_stands_in_headers_too() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
     let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
     let traced = call("x", "{}")
         .with_trace(Arc::new(trace))
         .with_baggage(baggage.unwrap());
-    let running = tokio::spawn(upstream.call(traced));
-    let asked = server.asked("tools/call").await;
+    let asked = server.serve(&upstream, traced).await;
     let meta = asked.json()["params"]["_meta"].clone();
     for (name, value) in [
         ("traceparent", PARENT),
@@ -389,8 +356,6 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
             (&json!(value), &json!(value))
         );
     }
-    asked.result(RESULT).await;
-    running.await.unwrap().unwrap();
 }
 
 /// Keeps what it gets.
@@ -415,16 +380,11 @@ impl SendWatch for Watching {
 
 #[tokio::test]
 async fn whoever_watches_is_told_where_a_call_goes() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     let watching = Arc::new(Watching::default());
     let mut watched = call("x", "{}");
     watched.attempt_mut().watch = Some(Watch::new(watching.clone()));
-    let running = tokio::spawn(upstream.call(watched));
-    server.asked("tools/call").await.result(RESULT).await;
-    running.await.unwrap().unwrap();
+    server.serve(&upstream, watched).await;
     let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
     assert_eq!(*watching.0.lock(), [reported]);
 }

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use callward_core::ToolServer;
 use callward_mcp::client::EraChoice;
 use callward_mcp::wire::Era;
 use serde_json::json;
 
-use crate::script::{DISCOVERED, call, scripted};
-
-const LONG: Duration = Duration::from_secs(600);
+use crate::script::{DISCOVERED, LONG, call, legacy, scripted};
 
 #[tokio::test(start_paused = true)]
 async fn a_discovery_makes_a_server_modern_and_each_request_says_who_asks() {
@@ -26,11 +23,8 @@ async fn a_discovery_makes_a_server_modern_and_each_request_says_who_asks() {
     peer.reply(&probe, DISCOVERED).await;
     upstream.ready(LONG).await.unwrap();
     assert_eq!(upstream.server_info().unwrap().era, Era::Modern);
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    let asked = peer.asked("tools/call").await;
+    let asked = peer.serve(&upstream, call("x", "{}")).await;
     assert_eq!(asked.value()["_meta"], meta);
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,11 +42,8 @@ async fn a_refused_probe_means_legacy_whatever_the_code() {
             (info.era, info.version.as_str()),
             (Era::Legacy, "2025-11-25")
         );
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
-        let asked = peer.asked("tools/call").await;
+        let asked = peer.serve(&upstream, call("x", "{}")).await;
         assert_eq!(asked.params, r#"{"name":"x","arguments":{}}"#, "no `_meta`");
-        peer.reply(&asked, r#"{"content":[]}"#).await;
-        running.await.unwrap().unwrap();
     }
 }
 
@@ -105,11 +96,7 @@ async fn a_server_that_dies_of_the_probe_is_greeted_the_old_way_next_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_known_legacy_server_is_not_probed_again() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (_upstream, peer, mut script) = legacy().await;
     drop(peer);
     script.accept().await.initialize().await;
 }

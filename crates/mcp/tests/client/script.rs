@@ -1,10 +1,11 @@
 //! A server at the other end of a pipe, played by the test line by line.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::{
     CallPlan, Delivery, ErrorKind, Profile, ProgressSink, Resolved, ServerId, Source, Tool,
-    ToolCall, ToolDefinition, ToolError,
+    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer,
 };
 use callward_mcp::client::{Io, Target, Upstream, UpstreamBuilder};
 use callward_mcp::wire::{Message, RequestId};
@@ -14,6 +15,7 @@ use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 pub(crate) fn id() -> ServerId {
     ServerId::new("s").unwrap()
@@ -46,6 +48,36 @@ pub(crate) fn assert_fails(error: &ToolError, kind: ErrorKind, delivery: Deliver
 pub(crate) const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"old","version":"1"}}"#;
 pub(crate) const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#;
 pub(crate) const DISCOVERED_LISTENING: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"}"#;
+
+/// What most calls are answered with.
+pub(crate) const RESULT: &str = r#"{"content":[]}"#;
+/// How long a test waits for what has to come.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+/// Starts a call.
+pub(crate) fn calling(upstream: &Upstream, call: ToolCall) -> Calling {
+    tokio::spawn(upstream.call(call))
+}
+
+pub(crate) type Calling = JoinHandle<Result<ToolOutput, ToolError>>;
+
+/// An upstream over in-memory pipes, and its legacy server.
+pub(crate) async fn legacy() -> (Upstream, Peer, Script) {
+    let (builder, script) = scripted(1 << 16);
+    greeted(builder, script).await
+}
+
+/// Starts an upstream whose server is a legacy one.
+pub(crate) async fn greeted(
+    builder: UpstreamBuilder,
+    mut script: Script,
+) -> (Upstream, Peer, Script) {
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, peer, script)
+}
 
 /// Where the connections of an upstream arrive.
 pub(crate) struct Script(mpsc::UnboundedReceiver<DuplexStream>);
@@ -134,6 +166,15 @@ impl Peer {
         let id = &to.id;
         let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
         self.line(&message.replace('\n', " ")).await;
+    }
+
+    /// Answers a call that the upstream makes; returns what the server got.
+    pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Asked {
+        let running = calling(upstream, call);
+        let asked = self.asked("tools/call").await;
+        self.reply(&asked, RESULT).await;
+        running.await.unwrap().unwrap();
+        asked
     }
 
     pub(crate) async fn refuse(&mut self, to: &Asked, code: i64) {

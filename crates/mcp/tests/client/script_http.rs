@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use callward_core::{ToolCall, ToolError};
 use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamBuilder};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -10,7 +11,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::script::{DISCOVERED, INITIALIZED, id};
+use crate::script::{DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, id};
+
+pub(crate) const JSON: &str = "content-type: application/json\r\n";
+
+/// An upstream of a modern server.
+pub(crate) async fn modern() -> (Upstream, Server) {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, server)
+}
+
+/// An upstream of a legacy server, in this session.
+pub(crate) async fn legacy(session: &str) -> (Upstream, Server) {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy(session).await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, server)
+}
 
 /// A listening server. Dropped, it is gone, and its port free again.
 pub(crate) struct Server {
@@ -77,6 +98,28 @@ impl Server {
 
     pub(crate) fn upstream(&self) -> UpstreamBuilder {
         upstream_at(self.address)
+    }
+
+    /// Answers a call that the upstream makes; returns what the server got.
+    pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Exchange {
+        let running = calling(upstream, call);
+        let mut asked = self.asked("tools/call").await;
+        asked.reply(RESULT).await;
+        running.await.unwrap().unwrap();
+        asked
+    }
+
+    /// Fails a call of the upstream as the server likes, then serves another one.
+    pub(crate) async fn fail<Fut: Future<Output = ()>>(
+        &mut self,
+        upstream: &Upstream,
+        fault: impl FnOnce(Exchange) -> Fut,
+    ) -> ToolError {
+        let running = calling(upstream, call("x", "{}"));
+        fault(self.asked("tools/call").await).await;
+        let error = running.await.unwrap().unwrap_err();
+        self.serve(upstream, call("x", "{}")).await;
+        error
     }
 
     /// Returns the next request that is not for a stream.
@@ -179,25 +222,28 @@ impl Exchange {
         self.json()["id"].to_string()
     }
 
-    pub(crate) async fn result(self, result: &str) {
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
-            self.id()
-        );
-        self.answer(200, "content-type: application/json\r\n", &body)
-            .await;
+    pub(crate) async fn result(mut self, result: &str) {
+        self.reply(result).await;
+    }
+
+    pub(crate) async fn reply(&mut self, result: &str) {
+        let id = self.id();
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        self.respond(200, JSON, &body).await;
     }
 
     pub(crate) async fn refuse(self, status: u16, code: i64) {
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{code},"message":"no"}}}}"#,
-            self.id()
-        );
-        self.answer(status, "content-type: application/json\r\n", &body)
-            .await;
+        let id = self.id();
+        let body =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no"}}}}"#);
+        self.answer(status, JSON, &body).await;
     }
 
     pub(crate) async fn answer(mut self, status: u16, headers: &str, body: &str) {
+        self.respond(status, headers, body).await;
+    }
+
+    async fn respond(&mut self, status: u16, headers: &str, body: &str) {
         self.write(&format!(
             "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n{body}",
             body.len()
