@@ -28,22 +28,21 @@ pub(super) enum RequestError {
 }
 
 impl RequestError {
-    pub(super) fn of(kind: ErrorKind, delivery: Delivery, message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(kind, delivery, message.into()))
-    }
-
     pub(super) fn not_sent(message: impl Into<String>) -> Self {
-        Self::of(ErrorKind::ConnectFailed, Delivery::NotSent, message)
+        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message.into());
+        Self::Failed(error)
     }
 
     pub(super) fn lost(message: impl Into<String>) -> Self {
-        Self::of(ErrorKind::ConnectionLost, Delivery::Unknown, message)
+        let error = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, message.into());
+        Self::Failed(error)
     }
 
     /// The connection broke while the request was written, and the server lacks the end of it: what
     /// it has is not JSON, so it cannot have run.
     pub(super) fn cut_short(message: impl Into<String>) -> Self {
-        Self::of(ErrorKind::ConnectionLost, Delivery::NotSent, message)
+        let error = ToolError::new(ErrorKind::ConnectionLost, Delivery::NotSent, message.into());
+        Self::Failed(error)
     }
 
     /// The reply is not an answer. One that only breaks off is a lost connection.
@@ -56,20 +55,23 @@ impl RequestError {
     }
 
     pub(super) fn protocol(message: impl Into<String>) -> Self {
-        Self::of(ErrorKind::Protocol, Delivery::Answered, message)
+        let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, message.into());
+        Self::Failed(error)
     }
 
     /// An answer came that belongs to another request, such as a late second one on a connection
     /// that was kept. It is not about this request.
     pub(super) fn misdirected() -> Self {
         let text = "the server answered with a message that is not for this request";
-        Self::of(ErrorKind::Protocol, Delivery::Unknown, text)
+        let error = ToolError::new(ErrorKind::Protocol, Delivery::Unknown, text);
+        Self::Failed(error)
     }
 
     /// No connection is free, and the server has as many as it may.
     pub(super) fn no_connection_free(limit: usize) -> Self {
         let text = format!("all {limit} connections to the server are in use; try again later");
-        Self::of(ErrorKind::Overloaded, Delivery::NotSent, text)
+        let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
+        Self::Failed(error)
     }
 
     /// The server has answered, and the answer is longer than the limit: it was not kept.
@@ -78,14 +80,16 @@ impl RequestError {
             "the server's answer is longer than {limit} bytes, the limit for one message: ask for \
              less, or raise the server's `max_message`"
         );
-        Self::of(ErrorKind::TooLarge, Delivery::Answered, text)
+        let error = ToolError::new(ErrorKind::TooLarge, Delivery::Answered, text);
+        Self::Failed(error)
     }
 
     /// The stream of the answer has brought this many bytes and no answer: nothing is known of the
     /// call.
     pub(super) fn no_answer_within(limit: usize) -> Self {
         let text = format!("the server's stream has more than {limit} bytes and no answer in them");
-        Self::of(ErrorKind::TooLarge, Delivery::Unknown, text)
+        let error = ToolError::new(ErrorKind::TooLarge, Delivery::Unknown, text);
+        Self::Failed(error)
     }
 
     /// Reports it to observers of requests.
@@ -154,14 +158,17 @@ fn refused(error: RpcError) -> ToolError {
         Some(_) => OutcomeUnknown::without_verifier(&message, data).into(),
         None => message,
     };
-    let refusal = reported.and_then(|_| refusal_of_peer(data));
-    let (kind, delivery, wait) = match (reported, refusal) {
-        // another gateway that lost the call answers for itself, not for the server behind it
-        (Some(Delivery::Unknown), _) => (ErrorKind::ServerFault, Delivery::Unknown, None),
-        (_, Some((kind, wait))) => (kind, Delivery::Answered, wait),
-        _ => (kind, Delivery::Answered, None),
+    // another gateway that lost the call answers for itself, not for the server behind it
+    let is_lost = reported == Some(Delivery::Unknown);
+    let refusal = reported.filter(|_| !is_lost);
+    let (kind, wait) = refusal
+        .and_then(|_| refusal_of_peer(data))
+        .unwrap_or((kind, None));
+    let failed = match is_lost {
+        true => ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message),
+        false => ToolError::new(kind, Delivery::Answered, message),
     };
-    let mut failed = ToolError::new(kind, delivery, message).with_code(error.code);
+    let mut failed = failed.with_code(error.code);
     if let Some(wait) = wait {
         failed = failed.with_retry_after(wait);
     }

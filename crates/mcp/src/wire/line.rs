@@ -195,54 +195,31 @@ mod tests {
 
     use super::*;
 
-    async fn read_all(chunks: &[&[u8]], max_line: usize) -> Vec<Result<Bytes, String>> {
-        let mut mock = tokio_test_reader(chunks);
-        let mut reader = LineReader::new(&mut mock, max_line);
+    async fn read_all(chunks: &[&[u8]], max_line: usize) -> Vec<Result<String, String>> {
+        let chunks = chunks
+            .iter()
+            .map(|chunk| Ok::<_, io::Error>(Bytes::copy_from_slice(chunk)));
+        let chunks: Vec<_> = chunks.collect();
+        let reader = tokio_util::io::StreamReader::new(futures_util::stream::iter(chunks));
+        let mut reader = LineReader::new(reader, max_line);
         let mut lines = Vec::new();
         loop {
-            match reader.next().await {
-                Ok(Some(line)) => lines.push(Ok(line)),
+            lines.push(match reader.next().await {
+                Ok(Some(line)) => Ok(String::from_utf8(line.to_vec()).unwrap()),
                 Ok(None) => return lines,
-                Err(error) => lines.push(Err(error.to_string())),
-            }
+                Err(error) => Err(error.to_string()),
+            });
         }
-    }
-
-    /// A reader that hands out the chunks one by one.
-    fn tokio_test_reader(chunks: &[&[u8]]) -> impl AsyncRead + Unpin + use<> {
-        struct Chunks(std::collections::VecDeque<Vec<u8>>);
-
-        impl AsyncRead for Chunks {
-            fn poll_read(
-                mut self: std::pin::Pin<&mut Self>,
-                _: &mut std::task::Context<'_>,
-                buf: &mut tokio::io::ReadBuf<'_>,
-            ) -> std::task::Poll<io::Result<()>> {
-                if let Some(chunk) = self.0.pop_front() {
-                    let fits = chunk.len().min(buf.remaining());
-                    buf.put_slice(&chunk[..fits]);
-                    if fits < chunk.len() {
-                        self.0.push_front(chunk[fits..].to_vec());
-                    }
-                }
-                std::task::Poll::Ready(Ok(()))
-            }
-        }
-
-        Chunks(chunks.iter().map(|chunk| chunk.to_vec()).collect())
     }
 
     #[tokio::test]
     async fn an_overlong_line_is_skipped_and_the_next_one_is_read() {
+        let too_long = || Err("a message is longer than 4 bytes".to_owned());
+        let read = |text: &str| Ok(text.to_owned());
         let lines = read_all(&[b"ab\r\n\n0123", b"456789", b"x\ncd\n", b"rest"], 4).await;
-        let lines: Vec<_> = lines.iter().map(|line| line.as_deref()).collect();
-        assert_eq!(lines.len(), 4, "{lines:?}");
-        assert_eq!(lines[0].unwrap(), b"ab");
-        assert!(lines[1].unwrap_err().contains("longer than 4"));
-        assert_eq!(lines[2].unwrap(), b"cd");
-        assert_eq!(lines[3].unwrap(), b"rest");
+        assert_eq!(lines, [read("ab"), too_long(), read("cd"), read("rest")]);
         let lines = read_all(&[b"ab\n0123", b"456789"], 4).await;
-        assert!(lines.len() == 2 && lines[1].is_err(), "{lines:?}");
+        assert_eq!(lines, [read("ab"), too_long()]);
     }
 
     #[tokio::test]
@@ -320,11 +297,8 @@ mod tests {
             let chunks: Vec<&[u8]> = text.as_bytes().chunks(cut).collect();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let read = runtime.block_on(read_all(&chunks, 9));
-            let read: Vec<String> = read
-                .into_iter()
-                .map(|line| String::from_utf8(line.unwrap().to_vec()).unwrap())
-                .collect();
-            prop_assert_eq!(read, lines);
+            let read: Result<Vec<String>, String> = read.into_iter().collect();
+            prop_assert_eq!(read, Ok(lines));
         }
     }
 }

@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 
 use crate::script::{
-    LONG, Peer, RESULT, Script, assert_fails, calling, greeted, scripted, tool_of,
+    LONG, Peer, RESULT, Script, assert_fails, calling, greeted, legacy, listing, scripted, tool_of,
 };
 use crate::script_http::Server;
 
@@ -30,6 +30,11 @@ pub(crate) fn call(caller: &Arc<Caller>, read_only: bool) -> ToolCall {
     ToolCall::new(tool, "{}").with_caller(caller.clone())
 }
 
+/// A write in a session of ada's.
+fn write(session: &str) -> ToolCall {
+    call(&caller("ada", session), false)
+}
+
 /// An upstream without spare instances, and what is connected first.
 async fn lead(idle: Duration) -> (Upstream, Peer, Script) {
     let (builder, script) = scripted(1 << 16);
@@ -45,11 +50,9 @@ async fn answer(peer: &mut Peer) {
 #[tokio::test(start_paused = true)]
 async fn the_call_of_a_new_owner_waits_for_its_instance() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    first.serve(&upstream, write("1")).await;
 
-    let running = calling(&upstream, call(&caller("ada", "2"), false));
+    let running = calling(&upstream, write("2"));
     let mut second = script.accept().await;
     // the server takes its time to start
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -64,11 +67,9 @@ async fn the_call_of_a_new_owner_waits_for_its_instance() {
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_cannot_be_started_was_sent_nothing() {
     let (upstream, mut first, script) = lead(LONG).await;
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    first.serve(&upstream, write("1")).await;
     drop(script);
-    let error = upstream.call(call(&caller("ada", "2"), false)).await;
+    let error = upstream.call(write("2")).await;
     let error = error.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert!(error.message().contains("the script is over"), "{error}");
@@ -122,9 +123,7 @@ async fn an_instance_whose_equal_reads_differ_serves_no_other_session() {
 #[tokio::test(start_paused = true)]
 async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    first.serve(&upstream, write("1")).await;
     let eve = caller("eve", "1");
     let running = calling(&upstream, call(&eve, false));
     let mut second = script.accept().await;
@@ -140,9 +139,7 @@ async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
 async fn an_idle_instance_ends_and_the_next_call_starts_another() {
     let idle = Duration::from_secs(60);
     let (upstream, mut first, mut script) = lead(idle).await;
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    first.serve(&upstream, write("1")).await;
     let eve = caller("eve", "1");
     for run in 1..=2 {
         let running = calling(&upstream, call(&eve, false));
@@ -165,9 +162,7 @@ async fn the_listing_instance_ends_with_a_session_that_wrote() {
     let (upstream, mut first, mut script) = lead(LONG).await;
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    first.serve(&upstream, write("1")).await;
     upstream.session_ended(&caller("ada", "1"));
     assert!(first.message().await.is_none(), "its input is closed");
     drop(first);
@@ -184,7 +179,7 @@ async fn the_listing_instance_ends_with_a_session_that_wrote() {
     assert!(upstream.instance_statuses().is_empty());
 
     // the next session has a fresh one, whose tools may be others
-    let running = calling(&upstream, call(&caller("ada", "2"), false));
+    let running = calling(&upstream, write("2"));
     let mut second = script.accept().await;
     second.initialize().await;
     answer(&mut second).await;
@@ -196,15 +191,10 @@ async fn the_listing_instance_ends_with_a_session_that_wrote() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_listing_instance_is_started_to_list() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    first.serve(&upstream, write("1")).await;
     upstream.session_ended(&caller("ada", "1"));
     // asked before it has ended
-    let listing = tokio::spawn({
-        let upstream = upstream.clone();
-        async move { upstream.list_tools().await }
-    });
+    let listing = listing(&upstream);
     assert!(first.message().await.is_none());
     let mut second = script.accept().await;
     second.initialize().await;
@@ -220,13 +210,8 @@ async fn a_closed_listing_instance_is_started_to_list() {
 #[tokio::test(start_paused = true)]
 async fn a_listing_in_flight_is_answered_before_its_instance_ends() {
     let (upstream, mut first, _script) = lead(LONG).await;
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
-    let listing = tokio::spawn({
-        let upstream = upstream.clone();
-        async move { upstream.list_tools().await }
-    });
+    first.serve(&upstream, write("1")).await;
+    let listing = listing(&upstream);
     let asked = first.asked("tools/list").await;
     upstream.session_ended(&caller("ada", "1"));
     first.reply(&asked, r#"{"tools":[]}"#).await;
@@ -236,14 +221,8 @@ async fn a_listing_in_flight_is_answered_before_its_instance_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_spare_listing_instance_is_started_again_at_once() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut first = script.accept().await;
-    first.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    let (upstream, mut first, mut script) = legacy().await;
+    first.serve(&upstream, write("1")).await;
     let mut spare = script.accept().await;
     spare.greet_legacy().await;
     upstream.session_ended(&caller("ada", "1"));
@@ -261,13 +240,11 @@ async fn a_spare_listing_instance_is_started_again_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_a_listing_instance_that_is_started_again() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    first
-        .serve(&upstream, call(&caller("ada", "1"), false))
-        .await;
+    first.serve(&upstream, write("1")).await;
     upstream.session_ended(&caller("ada", "1"));
     assert!(first.message().await.is_none());
     drop(first);
-    let running = calling(&upstream, call(&caller("ada", "2"), false));
+    let running = calling(&upstream, write("2"));
     let mut second = script.accept().await;
     second.asked("initialize").await;
     upstream.shutdown().await;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::script::{
-    DISCOVERED_LISTENING, RESULT, Reports, call, calling, greeted, legacy, scripted,
+    DISCOVERED_LISTENING, RESULT, Reports, call, calling, greeted, legacy, listing, scripted,
 };
 
 #[tokio::test(start_paused = true)]
@@ -79,7 +79,7 @@ async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
     let (upstream, mut peer, _script) = legacy().await;
     let first = r#"{ "name":"a","inputSchema":{},"execution":{"taskSupport":"optional"},"annotations":{"readOnlyHint":false,"vendor/x": 1e2} }"#;
     let second = r#"{"name":"b","inputSchema":{},"x-unknown":[ {} ]}"#;
-    let listing = tokio::spawn(async move { upstream.list_tools().await });
+    let listing = listing(&upstream);
     let asked = peer.asked("tools/list").await;
     assert_eq!(asked.params, "{}");
     peer.reply(&asked, &format!(r#"{{"tools":[{first}],"nextCursor":""}}"#))
@@ -259,16 +259,6 @@ async fn progress_and_trace_travel_with_the_call() {
     peer.reply(&asked, RESULT).await;
     running.await.unwrap().unwrap();
     assert_eq!(*sink.0.lock(), [report]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_legacy_server_announces_changes_by_notification() {
-    let (upstream, mut peer, _script) = legacy().await;
-    let mut events = upstream.events().unwrap();
-    assert_eq!(events.next().await, Some(ServerEvent::Up));
-    peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
-        .await;
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
 }
 
 #[tokio::test(start_paused = true)]

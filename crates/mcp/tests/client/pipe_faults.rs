@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::script::{
-    LONG, RESULT, Script, assert_fails, call, calling, greeted, id, legacy, scripted,
+    LONG, RESULT, Script, assert_fails, call, calling, greeted, id, legacy, listing, scripted,
 };
 
 #[tokio::test(start_paused = true)]
@@ -219,17 +219,16 @@ async fn a_list_that_never_ends_is_an_error() {
     let upstream = builder.start();
     let mut peer = script.accept().await;
     peer.greet_legacy().await;
-    let lists = upstream.clone();
-    let listing = tokio::spawn(async move { lists.list_tools().await });
+    let circular = listing(&upstream);
     for _ in 0..2 {
         let asked = peer.asked("tools/list").await;
         peer.reply(&asked, r#"{"tools":[],"nextCursor":"again"}"#)
             .await;
     }
-    let error = listing.await.unwrap().unwrap_err();
+    let error = circular.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
 
-    let listing = tokio::spawn(async move { upstream.list_tools().await });
+    let listing = listing(&upstream);
     peer.asked("tools/list").await; // and silence
     let error = listing.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Timeout, Delivery::Unknown);

@@ -59,6 +59,12 @@ pub(crate) fn calling(upstream: &Upstream, call: ToolCall) -> Calling {
     tokio::spawn(upstream.call(call))
 }
 
+/// Starts a listing.
+pub(crate) fn listing(upstream: &Upstream) -> JoinHandle<Result<Vec<ToolDefinition>, ToolError>> {
+    let upstream = upstream.clone();
+    tokio::spawn(async move { upstream.list_tools().await })
+}
+
 pub(crate) type Calling = JoinHandle<Result<ToolOutput, ToolError>>;
 
 /// An upstream over in-memory pipes, and its legacy server.

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_long_messages_are_read_at_a_time_and_of_others_what_a_short_one_has() {
+    async fn two_long_messages_are_read_at_a_time_and_others_up_to_a_short_one() {
         const PIECE: usize = 16 * 1024;
         const LONG: usize = 4 * SHORT;
         for is_event in [false, true] {

@@ -95,7 +95,8 @@ fn headers(
     }
     let invalid = |what: &str| {
         let text = format!("{what} cannot travel in a header");
-        RequestError::of(ErrorKind::InvalidCall, Delivery::NotSent, text)
+        let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
+        RequestError::Failed(error)
     };
     if let Some(key) = ask.key(style) {
         let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;

@@ -218,10 +218,8 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_read_whole_up_to_the_limit() {
         let read = async |body| bodies(5).read(body).await.map(|(body, _)| body);
-        assert_eq!(
-            read(chunked(&["ab", "", "cd", "e"])).await.unwrap(),
-            "abcde"
-        );
+        let body = read(chunked(&["ab", "", "cd", "e"])).await;
+        assert_eq!(body.unwrap(), "abcde");
         assert_eq!(read(Body::empty()).await.unwrap(), "");
         for over in [
             &["abc", "def"][..],
@@ -267,10 +265,8 @@ mod tests {
         assert!(bodies.read(Body::from(vec![b' '; FREE])).await.is_ok());
         drop(slow);
         let (_, held) = bodies.read(large()).await.unwrap();
-        assert!(
-            bodies.read(large()).await.is_err(),
-            "held until it is answered"
-        );
+        // held until it is answered
+        assert!(bodies.read(large()).await.is_err());
         drop(held);
         assert!(bodies.read(large()).await.is_ok());
     }
