@@ -16,6 +16,7 @@ use callward_core::{
 use futures_util::stream;
 use memchr::memmem;
 use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
@@ -189,22 +190,21 @@ impl Upstream {
     }
 
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let timer = self.timer("tools/call", Some(call.tool()));
+        let mut timer = self.timer("tools/call", Some(call.tool()));
         let result = self.run_untimed(call).await;
-        if let Some(timer) = timer {
-            timer.end(PeerOutcome::of(&result));
-        }
+        timer.end(PeerOutcome::of(&result));
         result
     }
 
-    fn timer<'a>(
-        &'a self,
-        method: &'static str,
-        tool: Option<&'a Arc<Tool>>,
-    ) -> Option<RequestTimer<'a>> {
+    fn timer<'a>(&'a self, method: &'static str, tool: Option<&'a Arc<Tool>>) -> RequestTimer<'a> {
         let shared = &self.0.shared;
-        let observer = shared.options.observer.as_deref()?;
-        Some(RequestTimer::begin(observer, method, &shared.id, tool))
+        RequestTimer {
+            observer: shared.options.observer.as_deref(),
+            method,
+            server: &shared.id,
+            tool,
+            began: Instant::now(),
+        }
     }
 
     async fn run_untimed(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
@@ -295,14 +295,10 @@ impl Upstream {
         let mut pages = Pages::default();
         let mut ask = Pages::first().watched_by(watch.clone());
         loop {
-            let timer = self.timer("tools/list", None);
+            let mut timer = self.timer("tools/list", None);
             let page = self.request(&ask).await;
-            if let Some(timer) = timer {
-                timer.end(
-                    page.as_ref()
-                        .map_or_else(RequestError::outcome, |_| PeerOutcome::Answered),
-                );
-            }
+            let outcome = page.as_ref().map(|_| PeerOutcome::Answered);
+            timer.end(outcome.unwrap_or_else(RequestError::outcome));
             match pages.take(&page?).map_err(RequestError::protocol)? {
                 Some(next) => ask = next.watched_by(watch.clone()),
                 None => break,

@@ -150,7 +150,7 @@ mod tests {
         let mut pages = Pages::default();
         let first = br#"{"tools":[{"name":"a"}],"nextCursor":""}"#;
         let next = pages.take(first).unwrap().unwrap();
-        let asked = next.to_message(1, Style::default(), &Carried::default());
+        let asked = next.to_message(1, &Style::default(), &Carried::default());
         let asked = String::from_utf8(asked).unwrap();
         assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
         let last = br#"{"tools":[{"name":"b"}],"nextCursor":null}"#;

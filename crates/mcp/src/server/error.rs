@@ -234,15 +234,8 @@ fn runtime(error: &ToolError) -> RpcError {
         history: error.history(),
         outcome: error.outcome(),
     };
-    with(
-        RpcError::new(RUNTIME_ERROR, error.message().to_owned()),
-        &data,
-    )
-}
-
-fn with(error: RpcError, data: &impl Serialize) -> RpcError {
-    // plain structs of texts and numbers can always be written
-    match serde_json::to_vec(data) {
+    let error = RpcError::new(RUNTIME_ERROR, error.message().to_owned());
+    match serde_json::to_vec(&data) {
         Ok(data) => error.with_data(data),
         Err(_) => error,
     }

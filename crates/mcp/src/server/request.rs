@@ -56,8 +56,8 @@ const PARAMS: [&str; 10] = [
     "requestState",
 ];
 
-/// The members of `_meta` that are read. One of the wrong type reads as absent: metadata never fails
-/// a call, except for an invalid idempotency key.
+/// The members of `_meta` that are read. One of the wrong type reads as absent: metadata fails no
+/// call, except for an invalid idempotency key.
 const META: [&str; 8] = [
     meta::PROTOCOL_VERSION,
     meta::CLIENT_INFO,

@@ -132,7 +132,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.searched = 0;
             let line = &self.buffer[..at];
             if self.skipping.is_some() || line.len() > self.max_line {
-                let mut skim = self.skipping.take().unwrap_or_else(Skim::new);
+                let mut skim = self.skipping.take().unwrap_or_default();
                 skim.feed(line);
                 self.pass(at + 1);
                 return Err(self.too_long(skim));
@@ -148,7 +148,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             // what is skipped needs no buffer of the limit's size
             let passed = std::mem::take(&mut self.buffer);
             self.release();
-            self.skipping.get_or_insert_with(Skim::new).feed(&passed);
+            self.skipping.get_or_insert_default().feed(&passed);
         }
         self.searched = self.buffer.len();
         Ok(None)

@@ -46,28 +46,8 @@ pub(crate) fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
 
 /// Appends a JSON string.
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape: &[u8] = match byte {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            b'\n' => b"\\n",
-            b'\r' => b"\\r",
-            b'\t' => b"\\t",
-            0..0x20 => &[],
-            _ => continue,
-        };
-        out.extend_from_slice(&text.as_bytes()[plain..at]);
-        if escape.is_empty() {
-            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
-        } else {
-            out.extend_from_slice(escape);
-        }
-        plain = at + 1;
-    }
-    out.extend_from_slice(&text.as_bytes()[plain..]);
-    out.push(b'"');
+    // a text can always be written, and a vector takes all
+    let _ = serde_json::to_writer(out, text);
 }
 
 /// Appends a member `"name":value` to an object being written, with the comma where one is needed.

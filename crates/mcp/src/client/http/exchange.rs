@@ -16,9 +16,9 @@ use super::events::{EventReader, Resume};
 use super::link::Endpoint;
 use super::session::Session;
 use crate::client::answer::{self, RequestError};
-use crate::client::ask::{self, Ask, Style};
+use crate::client::ask::{self, Ask};
 use crate::client::peer::reply;
-use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header, known_version};
+use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header};
 
 /// How long to wait before a stream is resumed, if its server does not say.
 const RESUME_WAIT: Duration = Duration::from_secs(1);
@@ -39,12 +39,8 @@ pub(super) async fn exchange(
     mirrored: Option<&ParamHeaders>,
 ) -> Result<Answered, RequestError> {
     let id = endpoint.next_id();
-    let style = Style {
-        context: session.context.as_deref(),
-        keys: endpoint.shared.options.sends_keys(&session.info),
-        version: known_version(&session.info.version),
-    };
-    let mut headers = headers(session, ask, style, mirrored)?;
+    let style = &session.style;
+    let mut headers = headers(session, ask, mirrored)?;
     let carried = ask.carried(&endpoint.outbound(id, session));
     carried.add_to(&mut headers);
     let message = ask.to_message(id, style, &carried);
@@ -59,7 +55,7 @@ pub(super) async fn exchange(
     {
         endpoint.reports.enter(id, sink.clone());
     }
-    let answered = match endpoint.post(headers, message).await {
+    let answered = match endpoint.send(Method::POST, headers, message).await {
         Ok(response) => read(endpoint, session, response, id, ask.progress()).await,
         Err(error) => Err(error),
     };
@@ -73,7 +69,9 @@ pub(super) async fn tell(
     session: &Session,
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
-    let response = endpoint.post(session.headers(), message).await?;
+    let response = endpoint
+        .send(Method::POST, session.headers(), message)
+        .await?;
     let status = response.status();
     if status.is_success() {
         Ok(())
@@ -85,7 +83,6 @@ pub(super) async fn tell(
 fn headers(
     session: &Session,
     ask: &Ask<'_>,
-    style: Style<'_>,
     mirrored: Option<&ParamHeaders>,
 ) -> Result<HeaderMap, RequestError> {
     let mut headers = session.headers();
@@ -98,7 +95,7 @@ fn headers(
         let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
         RequestError::Failed(error)
     };
-    if let Some(key) = ask.key(style) {
+    if let Some(key) = ask.key(&session.style) {
         let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
         headers.insert(header::IDEMPOTENCY_KEY, key);
     }

@@ -30,7 +30,7 @@ use crate::client::info::ServerInfo;
 use crate::client::peer;
 use crate::client::shared::{Shared, UpstreamStatus};
 use crate::client::target::HttpSpec;
-use crate::wire::{Era, ParamHeaders, code};
+use crate::wire::{Era, LATEST, ParamHeaders, code};
 
 /// Where requests go.
 pub(super) struct Endpoint {
@@ -77,15 +77,6 @@ impl Endpoint {
     pub(super) fn headers(&self) -> HeaderMap {
         let client = self.client.as_ref();
         client.map_or_else(|_| HeaderMap::new(), |client| client.headers.clone())
-    }
-
-    /// Sends a message. `headers` are those of a session, and what this message adds.
-    pub(super) async fn post(
-        &self,
-        headers: HeaderMap,
-        message: Vec<u8>,
-    ) -> Result<Response<AnswerBody>, RequestError> {
-        self.send(http::Method::POST, headers, message).await
     }
 
     /// Closes the connections that no request uses.
@@ -349,21 +340,16 @@ impl HttpLink {
         let timeout = shared.options.connect_timeout;
         let began = Instant::now();
         let greeted = tokio::time::timeout(timeout, self.greet(lost)).await;
-        let made = greeted.unwrap_or_else(|_| {
-            Err(RequestError::not_sent(format!(
-                "the server did not answer the greeting within {timeout:?}"
-            )))
+        let greeted = greeted.unwrap_or_else(|_| {
+            let text = format!("the server did not answer the greeting within {timeout:?}");
+            Err(RequestError::not_sent(text))
         });
-        let made = match made {
-            Ok(session) => Ok(self
-                .completed(session, timeout.saturating_sub(began.elapsed()))
-                .await),
-            Err(error) => Err(error),
-        };
+        // who waits for the lock learns of the attempt when it has ended
         self.attempts.fetch_add(1, Ordering::Release);
-        match made {
+        match greeted {
             Ok(session) => {
-                let session = Arc::new(session);
+                let left = timeout.saturating_sub(began.elapsed());
+                let session = Arc::new(self.completed(session, left).await);
                 *self.session.write() = Some(session.clone());
                 *self.failure.write() = None;
                 let before = shared.info();
@@ -406,10 +392,8 @@ impl HttpLink {
         if options.era == EraChoice::Legacy || was_legacy {
             return sessions::open(&self.endpoint).await;
         }
-        let probe = Arc::new(Session::probe(
-            self.endpoint.headers(),
-            &options.client_info,
-        ));
+        let session = |info| Session::new(info, None, self.endpoint.headers(), options);
+        let probe = Arc::new(session(ServerInfo::new(LATEST)));
         let ask = handshake::discover();
         let answer = exchange(&self.endpoint, &probe, &ask, None);
         let answer = tokio::time::timeout(options.probe_timeout, answer).await;
@@ -419,12 +403,7 @@ impl HttpLink {
             Err(_) => handshake::judge(Ok(Bytes::new()), options.era)?,
         };
         match modern {
-            Some(info) => Ok(Session::new(
-                info,
-                None,
-                self.endpoint.headers(),
-                &options.client_info,
-            )),
+            Some(info) => Ok(session(info)),
             None => sessions::open(&self.endpoint).await,
         }
     }

@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels the request.
-    pub(super) async fn request(&self, ask: &Ask<'_>, style: Style<'_>) -> Answer {
+    pub(super) async fn request(&self, ask: &Ask<'_>, style: &Style) -> Answer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut outbound = Outbound::new(Transport::Pipe, id);
         outbound.protocol_version = style.version;

@@ -38,22 +38,12 @@ pub(super) enum KnownEra {
 #[derive(Clone)]
 pub(super) struct Live {
     pub(super) connection: Arc<Connection>,
-    /// What each request carries in `_meta`; nothing for legacy servers.
-    pub(super) context: Option<Arc<[u8]>>,
-    /// Whether calls carry their idempotency keys.
-    pub(super) keys: bool,
-    /// The revision the server speaks.
-    pub(super) version: Option<&'static str>,
+    pub(super) style: Style,
 }
 
 impl Live {
     pub(super) async fn request(&self, ask: &Ask<'_>) -> Answer {
-        let style = Style {
-            context: self.context.as_deref(),
-            keys: self.keys,
-            version: self.version,
-        };
-        self.connection.request(ask, style).await
+        self.connection.request(ask, &self.style).await
     }
 }
 

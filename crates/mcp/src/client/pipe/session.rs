@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::link::KnownEra;
 use crate::client::answer::RequestError;
-use crate::client::ask::{Style, modern_context};
+use crate::client::ask::Style;
 use crate::client::builder::EraChoice;
 use crate::client::handshake;
 use crate::client::info::ServerInfo;
 use crate::client::shared::Shared;
-use crate::wire::Era;
+use crate::wire::{Era, LATEST};
 
 /// Greets the server in whichever era it understands.
 ///
@@ -27,14 +27,9 @@ pub(super) async fn greet(
     {
         return initialize(connection, shared).await;
     }
-    let context = modern_context(&shared.options.client_info);
-    let style = Style {
-        context: Some(&context),
-        keys: false,
-        version: None,
-    };
+    let style = shared.options.style(&ServerInfo::new(LATEST));
     let ask = handshake::discover();
-    let mut discovery = std::pin::pin!(connection.request(&ask, style));
+    let mut discovery = std::pin::pin!(connection.request(&ask, &style));
     let answer = match choice {
         EraChoice::Modern => Ok(discovery.as_mut().await),
         _ => tokio::time::timeout(shared.options.probe_timeout, discovery.as_mut()).await,
@@ -62,7 +57,7 @@ async fn initialize(
     shared: &Shared,
 ) -> Result<ServerInfo, RequestError> {
     let ask = handshake::initialize(&shared.options.client_info);
-    let result = connection.request(&ask, Style::default()).await?;
+    let result = connection.request(&ask, &Style::default()).await?;
     let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     if info.era == Era::Modern {
         // it answered `initialize` with a revision that has none: take it at its word

@@ -96,10 +96,19 @@ pub(super) fn session_messages(
     shutdown: CancellationToken,
 ) -> impl Stream<Item = Answer> + Send + 'static {
     let replaced = session.open_stream();
+    let ended = async move {
+        tokio::select! {
+            () = replaced.cancelled() => {}
+            () = shutdown.cancelled() => {}
+        }
+    };
     changes
-        // the session is held by the stream, so that it does not count as idle
-        .map(move |()| tools_changed(&session))
-        .take_until(either(replaced, shutdown))
+        .map(move |()| {
+            // the session is held by the stream, so that it does not count as idle
+            let _held = &session;
+            subscription::list_changed()
+        })
+        .take_until(ended)
 }
 
 /// The messages of one subscription: the acknowledgement, each change, and the answer at the end.
@@ -112,24 +121,12 @@ pub(super) fn subscription_messages(
     let acknowledged = subscription.acknowledged();
     let subscribed = Arc::clone(&subscription);
     let changes = changes
-        .filter(move |()| std::future::ready(subscribed.wants_tools()))
-        .map({
-            let subscribed = Arc::clone(&subscription);
-            move |()| subscribed.list_changed()
+        .filter_map(move |()| {
+            let wanted = subscribed.wants_tools();
+            std::future::ready(wanted.then(|| subscribed.list_changed()))
         })
         .take_until(async move { shutdown.cancelled().await });
     stream::iter([acknowledged])
         .chain(changes)
         .chain(stream::once(async move { subscription.ended() }))
-}
-
-fn tools_changed(_: &Session) -> Answer {
-    subscription::list_changed()
-}
-
-async fn either(one: CancellationToken, other: CancellationToken) {
-    tokio::select! {
-        () = one.cancelled() => {}
-        () = other.cancelled() => {}
-    }
 }
