@@ -253,7 +253,7 @@ pub(super) fn status(
     let code = rpc.as_ref().map(|rpc| rpc.code);
     let mut error = ToolError::new(kind, Delivery::Answered, message)
         .with_http_status(status.as_u16())
-        .with_code(code.unwrap_or(i64::from(status.as_u16())));
+        .with_code(code.unwrap_or_else(|| i64::from(status.as_u16())));
     if let Some(data) = rpc.and_then(|rpc| rpc.data).and_then(readable) {
         error = error.with_data(data);
     }

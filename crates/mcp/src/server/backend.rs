@@ -170,27 +170,6 @@ pub struct CallRequest {
     pub meta: Option<Bytes>,
 }
 
-impl CallRequest {
-    /// Takes what every call has; the rest is absent.
-    #[must_use]
-    pub fn new(name: impl Into<String>, arguments: impl Into<Bytes>, caller: Arc<Caller>) -> Self {
-        Self {
-            name: name.into(),
-            arguments: arguments.into(),
-            caller,
-            trace: None,
-            baggage: None,
-            inbound: None,
-            idempotency_key: None,
-            progress: None,
-            client_capabilities: None,
-            input_responses: None,
-            request_state: None,
-            meta: None,
-        }
-    }
-}
-
 impl fmt::Debug for CallRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // arguments and answers may be secret: only their size is shown

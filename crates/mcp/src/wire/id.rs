@@ -19,14 +19,12 @@ enum Repr {
 
 impl RequestId {
     /// Makes a number an id.
-    #[must_use]
-    pub const fn number(number: u64) -> Self {
+    pub(crate) const fn number(number: u64) -> Self {
         Self(Repr::Number(number))
     }
 
     /// Reads a raw JSON token; nothing unless it is a string or a number.
-    #[must_use]
-    pub fn from_raw(raw: &str) -> Option<Self> {
+    pub(crate) fn from_raw(raw: &str) -> Option<Self> {
         let raw = raw.trim_matches([' ', '\t', '\r', '\n']);
         let first = raw.as_bytes().first()?;
         if !(first.is_ascii_digit() || *first == b'-' || *first == b'"') {

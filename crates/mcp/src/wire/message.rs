@@ -67,8 +67,7 @@ impl InvalidMessage {
     }
 
     /// Returns `true` if the text is the beginning of a message, cut off somewhere.
-    #[must_use]
-    pub fn is_truncated(&self) -> bool {
+    pub(crate) fn is_truncated(&self) -> bool {
         matches!(&self.reason, Reason::Syntax(error) if error.is_eof())
     }
 

@@ -5,7 +5,7 @@
 //! buffer it was read into. What has to change on the way, a name or `_meta`, is spliced into those
 //! bytes by [`object`]; every other byte stays as it was.
 //!
-//! Nothing here does I/O except [`LineReader`], and nothing here knows tools.
+//! Nothing here does I/O except `LineReader`, and nothing here knows tools.
 
 mod error;
 pub(crate) mod header;
@@ -24,7 +24,8 @@ use std::str;
 
 use serde::Deserialize;
 
-pub use error::{RpcError, code};
+pub use error::RpcError;
+pub(crate) use error::code;
 pub use id::RequestId;
 pub use line::DEFAULT_MAX_LINE;
 pub(crate) use line::{LineError, LineReader, flatten};

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(&value[..], br#"{ "n" : 1e2 }"#);
         assert!(raw.as_ptr_range().contains(&value.as_ptr()));
         assert_eq!(known.text("c"), None, "of the wrong type");
-        assert!(known.get("x").or(known.get("y")).is_none());
+        assert!(known.get("x").is_none() && known.get("y").is_none());
         for twice in [
             r#"{"a":1,"a":2}"#,
             r#"{"a":null,"a":2}"#,

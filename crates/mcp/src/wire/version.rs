@@ -38,15 +38,6 @@ impl Era {
             Self::Legacy
         }
     }
-
-    /// Returns the word used in logs.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        }
-    }
 }
 
 /// Finds a supported revision.
@@ -56,7 +47,10 @@ pub(crate) fn known(version: &str) -> Option<&'static str> {
 
 impl std::fmt::Display for Era {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
+        f.pad(match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        })
     }
 }
 

@@ -47,9 +47,7 @@ async fn a_flood_of_requests_gets_a_bounded_number_of_replies() {
             .event(&request(&number.to_string(), "roots/list"))
             .await;
     }
-    let id = asked.id();
-    let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#);
-    asked.event(&result).await;
+    asked.end(RESULT).await;
     running.await.unwrap().unwrap();
     let running = calling(&upstream, call("x", "{}"));
     let (replies, asked) = before_the_next_call(&mut server).await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolServer, TraceContext,
-    Watch,
+    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolDefinition,
+    ToolServer, TraceContext, Watch,
 };
 use callward_mcp::wire::Message;
 use futures_util::StreamExt;
@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::script::{
-    DISCOVERED_LISTENING, RESULT, Reports, call, calling, greeted, legacy, listing, scripted,
+    DISCOVERED_LISTENING, RESULT, Reports, call, calling, greeted, legacy, listing, progress,
+    scripted,
 };
 
 #[tokio::test(start_paused = true)]
@@ -66,8 +67,8 @@ async fn a_raw_list_leaves_nothing_out() {
     let (upstream, mut peer, _script) = legacy().await;
     let listing = tokio::spawn(async move { upstream.list_raw().await });
     let asked = peer.asked("tools/list").await;
-    peer.reply(&asked, r#"{"tools":[{ "name":"a"}],"nextCursor":"2"}"#)
-        .await;
+    let first = r#"{"tools":[{ "name":"a"}],"nextCursor":"2"}"#;
+    peer.reply(&asked, first).await;
     let asked = peer.asked("tools/list").await;
     peer.reply(&asked, r#"{"tools":[{"name":7},"b"]}"#).await;
     let raw = listing.await.unwrap().unwrap();
@@ -82,27 +83,24 @@ async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
     let listing = listing(&upstream);
     let asked = peer.asked("tools/list").await;
     assert_eq!(asked.params, "{}");
-    peer.reply(&asked, &format!(r#"{{"tools":[{first}],"nextCursor":""}}"#))
-        .await;
+    let page = format!(r#"{{"tools":[{first}],"nextCursor":""}}"#);
+    peer.reply(&asked, &page).await;
     let asked = peer.asked("tools/list").await;
     assert_eq!(asked.params, r#"{"cursor":""}"#);
-    peer.reply(
-        &asked,
-        &format!(r#"{{"tools":[{{"no":"name"}},{second}]}}"#),
-    )
-    .await;
+    let page = format!(r#"{{"tools":[{{"no":"name"}},{second}]}}"#);
+    peer.reply(&asked, &page).await;
     let tools = listing.await.unwrap().unwrap();
-    let raw: Vec<_> = tools
-        .iter()
-        .map(|tool| (std::str::from_utf8(tool.raw()).unwrap(), tool.fault()))
-        .collect();
-    let nameless = (r#"{"no":"name"}"#, Some("missing field `name`"));
-    assert_eq!(raw, [(first, None), nameless, (second, None)]);
+    let text = |tool: &ToolDefinition| String::from_utf8(tool.raw().to_vec()).unwrap();
     assert_eq!(
-        tools[0].annotations().read_only_hint,
-        Some(false),
-        "an explicit false is not an absent one"
+        Vec::from_iter(tools.iter().map(text)),
+        [first, r#"{"no":"name"}"#, second]
     );
+    assert_eq!(
+        Vec::from_iter(tools.iter().map(ToolDefinition::fault)),
+        [None, Some("missing field `name`"), None]
+    );
+    // an explicit false is not an absent one
+    assert_eq!(tools[0].annotations().read_only_hint, Some(false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,29 +231,19 @@ async fn progress_and_trace_travel_with_the_call() {
     let baggage = BaggageFilter::new(["tenant"])
         .unwrap()
         .pass("tenant=acme,user=ada");
-    let running = tokio::spawn(
-        upstream.call(
-            call("x", "{}")
-                .with_progress(sink.clone())
-                .with_trace(Arc::new(trace))
-                .with_baggage(baggage.unwrap()),
-        ),
-    );
+    let traced = call("x", "{}").with_progress(sink.clone());
+    let traced = traced.with_trace(Arc::new(trace));
+    let running = calling(&upstream, traced.with_baggage(baggage.unwrap()));
     let asked = peer.asked("tools/call").await;
     let meta = asked.value()["_meta"].clone();
     assert_eq!(meta["traceparent"], PARENT);
     assert_eq!(meta["tracestate"], "k=\"v\"");
     assert_eq!(meta["baggage"], "tenant=acme");
-    let report = format!(
-        r#"{{"progressToken":{},"progress": 0.50,"vendor":1}}"#,
-        meta["progressToken"]
-    );
-    let notification = |params: &str| {
-        format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
-    };
-    peer.line(&notification(r#"{"progressToken":999,"progress":1}"#))
-        .await;
-    peer.line(&notification(&report)).await;
+    let token = &meta["progressToken"];
+    let report = format!(r#"{{"progressToken":{token},"progress": 0.50,"vendor":1}}"#);
+    let other = progress(r#"{"progressToken":999,"progress":1}"#);
+    peer.line(&other).await;
+    peer.line(&progress(&report)).await;
     peer.reply(&asked, RESULT).await;
     running.await.unwrap().unwrap();
     assert_eq!(*sink.0.lock(), [report]);

@@ -204,6 +204,11 @@ impl Peer {
     }
 }
 
+/// A notification of progress.
+pub(crate) fn progress(params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
+}
+
 /// Keeps what is reported of a call's progress.
 #[derive(Default)]
 pub(crate) struct Reports(pub(crate) Mutex<Vec<String>>);

@@ -109,6 +109,16 @@ impl Server {
         asked
     }
 
+    /// Opens the next session, and answers a call in it.
+    pub(crate) async fn serve_in(&mut self, session: &str, upstream: &Upstream) {
+        let running = calling(upstream, call("x", "{}"));
+        self.initialize(session).await;
+        let asked = self.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], session);
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
+    }
+
     /// Fails a call of the upstream as the server likes, then serves another one.
     pub(crate) async fn fail<Fut: Future<Output = ()>>(
         &mut self,
@@ -153,18 +163,13 @@ impl Server {
     pub(crate) async fn initialize(&mut self, session: &str) -> HashMap<String, String> {
         let hello = self.asked("initialize").await;
         let headers = hello.headers.clone();
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#,
+        let (id, result) = (
             hello.id(),
-            INITIALIZED.replace(r#"{"listChanged":true}"#, "{}")
+            INITIALIZED.replace(r#"{"listChanged":true}"#, "{}"),
         );
-        hello
-            .answer(
-                200,
-                &format!("content-type: application/json\r\nmcp-session-id: {session}\r\n"),
-                &body,
-            )
-            .await;
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        let opened = format!("{JSON}mcp-session-id: {session}\r\n");
+        hello.answer(200, &opened, &body).await;
         let ready = self.asked("notifications/initialized").await;
         assert_eq!(ready.headers["mcp-session-id"], session);
         ready.answer(202, "", "").await;
@@ -256,6 +261,15 @@ impl Exchange {
         self.write(
             "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n",
         )
+        .await;
+    }
+
+    /// Sends the result as an event.
+    pub(crate) async fn end(&mut self, result: &str) {
+        let id = self.id();
+        self.event(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ))
         .await;
     }
 

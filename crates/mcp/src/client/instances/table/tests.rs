@@ -110,7 +110,7 @@ impl World {
                 return self
                     .table
                     .opened_lead()
-                    .map_or("none".into(), |n| n.to_string());
+                    .map_or_else(|| "none".into(), |n| n.to_string());
             }
             ["list"] => return self.open_lead(false),
             ["share"] => return self.open_lead(true),
