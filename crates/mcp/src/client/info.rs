@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::wire::{Era, KNOWN_VERSIONS, LATEST, meta};
 
@@ -30,24 +31,19 @@ pub struct ServerInfo {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Discovered {
+struct Discovered<'a> {
     supported_versions: Vec<String>,
-    #[serde(flatten)]
-    offer: Offer,
+    #[serde(borrow)]
+    capabilities: &'a RawValue,
+    instructions: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Initialized {
+struct Initialized<'a> {
     protocol_version: String,
-    #[serde(flatten)]
-    offer: Offer,
-}
-
-#[derive(Deserialize)]
-struct Offer {
-    capabilities: Value,
-    #[serde(default)]
+    #[serde(borrow)]
+    capabilities: &'a RawValue,
     instructions: Option<String>,
 }
 
@@ -65,10 +61,11 @@ impl ServerInfo {
         }
     }
 
-    fn offering(version: &str, offer: Offer) -> Self {
-        let capabilities = offer.capabilities;
+    fn offering(version: &str, capabilities: &RawValue, instructions: Option<String>) -> Self {
+        // those that cannot be read as a tree declare nothing
+        let capabilities: Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
         Self {
-            instructions: offer.instructions,
+            instructions,
             tools_list_changed: capabilities["tools"]["listChanged"] == true,
             // an object declares a capability, as everywhere in the protocol
             takes_idempotency_keys: capabilities["experimental"][meta::IDEMPOTENCY].is_object(),
@@ -79,33 +76,33 @@ impl ServerInfo {
     /// Reads a `server/discover` result: what the server says, or the revisions that it lists if no
     /// modern one is spoken here.
     pub(super) fn discovered(raw: &[u8]) -> serde_json::Result<Result<Self, Vec<String>>> {
-        let Discovered {
-            supported_versions: versions,
-            offer,
-        } = serde_json::from_slice(raw)?;
+        let found: Discovered<'_> = serde_json::from_slice(raw)?;
+        let versions = found.supported_versions;
         if !versions.iter().any(|version| version == LATEST) {
             return Ok(Err(versions));
         }
         Ok(Ok(Self {
             names_legacy: shares_legacy(&versions),
-            ..Self::offering(LATEST, offer)
+            ..Self::offering(LATEST, found.capabilities, found.instructions)
         }))
     }
 
     /// Reads an `initialize` result.
     pub(super) fn initialized(raw: &[u8]) -> Result<Self, String> {
-        let Initialized {
-            protocol_version: version,
-            offer,
-        } = serde_json::from_slice(raw)
+        let found: Initialized<'_> = serde_json::from_slice(raw)
             .map_err(|error| format!("its `initialize` result cannot be read: {error}"))?;
+        let version = found.protocol_version;
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
             let known = KNOWN_VERSIONS.join(", ");
             return Err(format!(
                 "it speaks revision {version:?}; known here are {known}"
             ));
         }
-        Ok(Self::offering(&version, offer))
+        Ok(Self::offering(
+            &version,
+            found.capabilities,
+            found.instructions,
+        ))
     }
 }
 
@@ -127,6 +124,9 @@ mod tests {
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}"#;
         let info = ServerInfo::discovered(raw).unwrap().unwrap();
         assert!(info.tools_list_changed && info.names_legacy);
+        // numbers that no tree holds hide nothing
+        let odd = br#"{"x":1e400,"supportedVersions":["2026-07-28"],"capabilities":{"x":1e400}}"#;
+        assert!(ServerInfo::discovered(odd).unwrap().is_ok());
         let other = ServerInfo::discovered(br#"{"supportedVersions":["9"],"capabilities":{}}"#);
         assert_eq!(other.unwrap(), Err(vec!["9".to_owned()]));
         assert!(ServerInfo::discovered(b"{}").is_err());

@@ -47,9 +47,9 @@ pub(in crate::client) struct HttpLink {
     session: RwLock<Option<Arc<Session>>>,
     /// Held while a session is made, so that a hundred calls make one.
     making: tokio::sync::Mutex<()>,
-    /// How many attempts there were, and the last failure: who waited for an attempt that failed
+    /// How many attempts failed, and the last failure: who waited for an attempt that failed
     /// shares its failure instead of trying in turn.
-    attempts: AtomicU64,
+    failures: AtomicU64,
     failure: RwLock<Option<callward_core::ToolError>>,
     /// Which arguments to mirror, from the last listing.
     mirrored: RwLock<HashMap<String, Arc<ParamHeaders>>>,
@@ -128,7 +128,7 @@ impl HttpLink {
             }),
             session: RwLock::new(None),
             making: tokio::sync::Mutex::new(()),
-            attempts: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
             failure: RwLock::new(None),
             mirrored: RwLock::default(),
         });
@@ -324,14 +324,14 @@ impl HttpLink {
 
     /// Makes a session, unless another call did meanwhile.
     async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
-        let before = self.attempts.load(Ordering::Acquire);
+        let before = self.failures.load(Ordering::Acquire);
         let _making = self.making.lock().await;
         if let Some(now) = self.current()
             && lost.is_none_or(|lost| !Arc::ptr_eq(lost, &now))
         {
             return Ok(now);
         }
-        if self.attempts.load(Ordering::Acquire) != before
+        if self.failures.load(Ordering::Acquire) != before
             && let Some(failure) = self.failure.read().clone()
         {
             return Err(RequestError::Failed(failure));
@@ -344,8 +344,6 @@ impl HttpLink {
             let text = format!("the server did not answer the greeting within {timeout:?}");
             Err(RequestError::not_sent(text))
         });
-        // who waits for the lock learns of the attempt when it has ended
-        self.attempts.fetch_add(1, Ordering::Release);
         match greeted {
             Ok(session) => {
                 let left = timeout.saturating_sub(began.elapsed());
@@ -366,6 +364,7 @@ impl HttpLink {
                 let error = error.into_tool_error();
                 *self.session.write() = None;
                 *self.failure.write() = Some(error.clone());
+                self.failures.fetch_add(1, Ordering::Release);
                 shared.down(error.message());
                 Err(RequestError::Failed(error))
             }
