@@ -181,8 +181,7 @@ pub(crate) fn upstream_of(
         .max_connections(connections(table))
         .spare(spare)
         .idle(table.idle)
-        .max_instances(table.max_instances)
-        .reuse(false);
+        .max_instances(table.max_instances);
     // without `/proc` a supervisor would find no processes
     let upstream = match Path::new(THIS_PROGRAM).exists() {
         true => upstream.supervisor([THIS_PROGRAM, SUPERVISE]),

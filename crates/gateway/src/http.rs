@@ -147,7 +147,7 @@ pub(crate) fn routes<B: server::Backend>(
     service_fn(move |request: Request| {
         let (endpoint, mut others) = (endpoint.clone(), others.clone());
         async move {
-            if request.uri().path() == endpoint.path() {
+            if request.uri().path() == server::PATH {
                 return Ok(endpoint.serve(request).await);
             }
             others.call(request).await
@@ -189,18 +189,15 @@ pub(crate) fn endpoint<B: server::Backend>(
     config: &Http,
     stop: &CancellationToken,
 ) -> Result<server::HttpEndpoint<B>, AppError> {
-    let hosts = patterns::<server::HostPattern>(&config.allowed_hosts)?;
-    let origins = patterns::<server::OriginPattern>(&config.allowed_origins)?;
-    let options = server::HttpOptions::default()
-        .with_allowed_hosts(hosts)
-        .with_allowed_origins(origins)
-        .with_bodies(as_usize(config.max_bodies), config.body_timeout)
-        .with_sessions(
-            config.max_sessions,
-            server::HttpOptions::default().session_idle,
-        )
-        .with_sessions_per_client(config.max_sessions_per_client, config.proxies.clone())
-        .with_shutdown(stop.clone());
+    let mut options = server::HttpOptions::default();
+    options.allowed_hosts = patterns(&config.allowed_hosts)?;
+    options.allowed_origins = patterns(&config.allowed_origins)?;
+    options.max_bodies = as_usize(config.max_bodies);
+    options.body_timeout = config.body_timeout;
+    options.max_sessions = config.max_sessions;
+    options.max_sessions_per_client = config.max_sessions_per_client;
+    options.proxies.clone_from(&config.proxies);
+    options.shutdown = stop.clone();
     Ok(server::HttpEndpoint::new(backend, options))
 }
 

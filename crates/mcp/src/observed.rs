@@ -32,46 +32,25 @@ impl Drop for SessionTimer {
 
 /// A request to a server. Dropped before its end, it was given up.
 pub(crate) struct RequestTimer<'a> {
-    observer: &'a dyn PeerObserver,
-    method: &'static str,
-    server: &'a ServerId,
-    tool: Option<&'a Arc<Tool>>,
-    began: Instant,
-    ended: bool,
+    /// The observer until the end is reported, if there is one.
+    pub(crate) observer: Option<&'a dyn PeerObserver>,
+    pub(crate) method: &'static str,
+    pub(crate) server: &'a ServerId,
+    pub(crate) tool: Option<&'a Arc<Tool>>,
+    pub(crate) began: Instant,
 }
 
-impl<'a> RequestTimer<'a> {
-    pub(crate) fn begin(
-        observer: &'a dyn PeerObserver,
-        method: &'static str,
-        server: &'a ServerId,
-        tool: Option<&'a Arc<Tool>>,
-    ) -> Self {
-        Self {
-            observer,
-            method,
-            server,
-            tool,
-            began: Instant::now(),
-            ended: false,
+impl RequestTimer<'_> {
+    pub(crate) fn end(&mut self, outcome: PeerOutcome<'_>) {
+        if let Some(observer) = self.observer.take() {
+            let request = PeerRequest::sent(self.method, self.server, self.tool, outcome);
+            observer.request_ended(&request, self.began.elapsed());
         }
-    }
-
-    pub(crate) fn end(mut self, outcome: PeerOutcome<'_>) {
-        self.tell(outcome);
-    }
-
-    fn tell(&mut self, outcome: PeerOutcome<'_>) {
-        self.ended = true;
-        let request = PeerRequest::sent(self.method, self.server, self.tool, outcome);
-        self.observer.request_ended(&request, self.began.elapsed());
     }
 }
 
 impl Drop for RequestTimer<'_> {
     fn drop(&mut self) {
-        if !self.ended {
-            self.tell(PeerOutcome::Cancelled);
-        }
+        self.end(PeerOutcome::Cancelled);
     }
 }

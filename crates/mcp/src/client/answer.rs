@@ -29,29 +29,20 @@ pub(super) enum RequestError {
 
 impl RequestError {
     pub(super) fn not_sent(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::ConnectFailed,
-            Delivery::NotSent,
-            message.into(),
-        ))
+        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message.into());
+        Self::Failed(error)
     }
 
     pub(super) fn lost(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::ConnectionLost,
-            Delivery::Unknown,
-            message.into(),
-        ))
+        let error = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, message.into());
+        Self::Failed(error)
     }
 
     /// The connection broke while the request was written, and the server lacks the end of it: what
     /// it has is not JSON, so it cannot have run.
     pub(super) fn cut_short(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::ConnectionLost,
-            Delivery::NotSent,
-            message.into(),
-        ))
+        let error = ToolError::new(ErrorKind::ConnectionLost, Delivery::NotSent, message.into());
+        Self::Failed(error)
     }
 
     /// The reply is not an answer. One that only breaks off is a lost connection.
@@ -64,52 +55,41 @@ impl RequestError {
     }
 
     pub(super) fn protocol(message: impl Into<String>) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::Protocol,
-            Delivery::Answered,
-            message.into(),
-        ))
+        let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, message.into());
+        Self::Failed(error)
     }
 
     /// An answer came that belongs to another request, such as a late second one on a connection
     /// that was kept. It is not about this request.
     pub(super) fn misdirected() -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::Protocol,
-            Delivery::Unknown,
-            "the server answered with a message that is not for this request",
-        ))
+        let text = "the server answered with a message that is not for this request";
+        let error = ToolError::new(ErrorKind::Protocol, Delivery::Unknown, text);
+        Self::Failed(error)
     }
 
     /// No connection is free, and the server has as many as it may.
     pub(super) fn no_connection_free(limit: usize) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::Overloaded,
-            Delivery::NotSent,
-            format!("all {limit} connections to the server are in use; try again later"),
-        ))
+        let text = format!("all {limit} connections to the server are in use; try again later");
+        let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
+        Self::Failed(error)
     }
 
     /// The server has answered, and the answer is longer than the limit: it was not kept.
     pub(super) fn too_large(limit: usize) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::TooLarge,
-            Delivery::Answered,
-            format!(
-                "the server's answer is longer than {limit} bytes, the limit for one message: ask for \
-                 less, or raise the server's `max_message`"
-            ),
-        ))
+        let text = format!(
+            "the server's answer is longer than {limit} bytes, the limit for one message: ask for \
+             less, or raise the server's `max_message`"
+        );
+        let error = ToolError::new(ErrorKind::TooLarge, Delivery::Answered, text);
+        Self::Failed(error)
     }
 
     /// The stream of the answer has brought this many bytes and no answer: nothing is known of the
     /// call.
     pub(super) fn no_answer_within(limit: usize) -> Self {
-        Self::Failed(ToolError::new(
-            ErrorKind::TooLarge,
-            Delivery::Unknown,
-            format!("the server's stream has more than {limit} bytes and no answer in them"),
-        ))
+        let text = format!("the server's stream has more than {limit} bytes and no answer in them");
+        let error = ToolError::new(ErrorKind::TooLarge, Delivery::Unknown, text);
+        Self::Failed(error)
     }
 
     /// Reports it to observers of requests.
@@ -125,12 +105,10 @@ impl RequestError {
     pub(super) fn into_tool_error(self) -> ToolError {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => refused(error),
-            Self::SessionGone => ToolError::new(
-                ErrorKind::SessionLost,
-                Delivery::Unknown,
-                "the server answered that it does not know the session of the call",
-            )
-            .with_code(404),
+            Self::SessionGone => {
+                let text = "the server answered that it does not know the session of the call";
+                ToolError::new(ErrorKind::SessionLost, Delivery::Unknown, text).with_code(404)
+            }
             Self::Failed(error) => error,
         }
     }
@@ -145,11 +123,8 @@ impl RequestError {
             kind @ (ErrorKind::Unauthorized | ErrorKind::RateLimited) => kind,
             _ => ErrorKind::ConnectFailed,
         };
-        let mut before = ToolError::new(
-            kind,
-            Delivery::NotSent,
-            format!("no connection could be made: {}", error.message()),
-        );
+        let text = format!("no connection could be made: {}", error.message());
+        let mut before = ToolError::new(kind, Delivery::NotSent, text);
         if let Some(code) = error.code() {
             before = before.with_code(code);
         }
@@ -183,22 +158,20 @@ fn refused(error: RpcError) -> ToolError {
         Some(_) => OutcomeUnknown::without_verifier(&message, data).into(),
         None => message,
     };
-    let refusal = reported.and_then(|_| refusal_of_peer(data));
-    let mut failed = match (reported, refusal) {
-        // another gateway that lost the call answers for itself, not for the server behind it
-        (Some(Delivery::Unknown), _) => {
-            ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message)
-        }
-        (_, Some((kind, wait))) => {
-            let refused = ToolError::new(kind, Delivery::Answered, message);
-            match wait {
-                Some(wait) => refused.with_retry_after(wait),
-                None => refused,
-            }
-        }
-        _ => ToolError::new(kind, Delivery::Answered, message),
+    // another gateway that lost the call answers for itself, not for the server behind it
+    let is_lost = reported == Some(Delivery::Unknown);
+    let refusal = reported.filter(|_| !is_lost);
+    let (kind, wait) = refusal
+        .and_then(|_| refusal_of_peer(data))
+        .unwrap_or((kind, None));
+    let failed = match is_lost {
+        true => ToolError::new(ErrorKind::ServerFault, Delivery::Unknown, message),
+        false => ToolError::new(kind, Delivery::Answered, message),
     };
-    failed = failed.with_code(error.code);
+    let mut failed = failed.with_code(error.code);
+    if let Some(wait) = wait {
+        failed = failed.with_retry_after(wait);
+    }
     if let Some(status) = error.status {
         failed = failed.with_http_status(status);
     }
@@ -277,11 +250,10 @@ pub(super) fn status(
             message.push_str(&format!("; the address to configure may be {to}"));
         }
     }
-    let error = ToolError::new(kind, Delivery::Answered, message).with_http_status(status.as_u16());
-    let mut error = error.with_code(
-        rpc.as_ref()
-            .map_or_else(|| i64::from(status.as_u16()), |rpc| rpc.code),
-    );
+    let code = rpc.as_ref().map(|rpc| rpc.code);
+    let mut error = ToolError::new(kind, Delivery::Answered, message)
+        .with_http_status(status.as_u16())
+        .with_code(code.unwrap_or_else(|| i64::from(status.as_u16())));
     if let Some(data) = rpc.and_then(|rpc| rpc.data).and_then(readable) {
         error = error.with_data(data);
     }
@@ -328,32 +300,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_decides_whose_fault_it_was() {
-        let cases = [
-            (-32700, ErrorKind::InvalidCall),
-            (-32600, ErrorKind::InvalidCall),
-            (-32601, ErrorKind::InvalidCall),
-            (-32602, ErrorKind::InvalidCall),
-            (-32603, ErrorKind::ServerFault),
-            (-32000, ErrorKind::ServerFault),
-            (-32019, ErrorKind::ServerFault),
-            (-32020, ErrorKind::Protocol),
-            (-32021, ErrorKind::InvalidCall),
-            (-32022, ErrorKind::Protocol),
-            (-32042, ErrorKind::ServerFault),
-            (7, ErrorKind::ServerFault),
-        ];
-        for (code, kind) in cases {
-            let error = refused(RpcError::new(code, "no").with_data("[1 ]"));
-            assert_eq!(error.kind(), kind, "{code}");
-            assert_eq!(error.delivery(), Delivery::Answered);
-            assert_eq!(error.code(), Some(code));
-            assert_eq!(error.message(), "no");
-            assert_eq!(error.data().map(|data| &data[..]), Some(&b"[1 ]"[..]));
-        }
-    }
-
-    #[test]
     fn data_that_clients_may_be_unable_to_read_is_left_out() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         for data in [deep, "[1e400]".to_owned()] {
@@ -368,9 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn a_status_decides_where_the_body_does_not() {
+    fn a_status_decides_where_the_body_does_not_and_stays_known() {
         let none = HeaderMap::new();
-        let cases = [
+        let rpc = || Some(RpcError::new(-32602, "no such tool"));
+        for (code, kind) in [
+            (101, ErrorKind::Protocol),
+            (307, ErrorKind::Protocol),
+            (400, ErrorKind::InvalidCall),
             (401, ErrorKind::Unauthorized),
             (403, ErrorKind::Unauthorized),
             (404, ErrorKind::InvalidCall),
@@ -378,21 +328,22 @@ mod tests {
             (408, ErrorKind::Timeout),
             (418, ErrorKind::InvalidCall),
             (429, ErrorKind::RateLimited),
-            (101, ErrorKind::Protocol),
-            (307, ErrorKind::Protocol),
             (500, ErrorKind::ServerFault),
             (503, ErrorKind::ServerFault),
-        ];
-        for (code, kind) in cases {
-            let code = StatusCode::from_u16(code).unwrap();
-            let error = status(code, &none, None, "").into_tool_error();
+        ] {
+            let of = StatusCode::from_u16(code).unwrap();
+            let error = status(of, &none, None, "").into_tool_error();
             assert_eq!(error.kind(), kind, "{code}");
             assert_eq!(error.delivery(), Delivery::Answered, "{code}");
-            assert_eq!(error.code(), Some(i64::from(code.as_u16())));
+            assert_eq!(error.code(), Some(i64::from(code)));
+            assert_eq!(error.http_status(), Some(code));
+            let error = status(of, &none, rpc(), "").into_tool_error();
+            assert_eq!(error.http_status(), Some(code));
         }
-        let rpc = || Some(RpcError::new(-32602, "no such tool"));
         let bad = status(StatusCode::BAD_REQUEST, &none, rpc(), "").into_tool_error();
         assert_eq!((bad.code(), bad.message()), (Some(-32602), "no such tool"));
+        let error = refused(RpcError::new(-32600, "no"));
+        assert_eq!(error.http_status(), None);
     }
 
     #[test]
@@ -428,19 +379,6 @@ mod tests {
     }
 
     #[test]
-    fn the_status_stays_known_whatever_the_body_says() {
-        for code in [400, 401, 403, 404, 408, 429, 500, 503] {
-            for rpc in [None, Some(RpcError::new(-32600, "no"))] {
-                let code = StatusCode::from_u16(code).unwrap();
-                let error = status(code, &HeaderMap::new(), rpc, "").into_tool_error();
-                assert_eq!(error.http_status(), Some(code.as_u16()), "{error}");
-            }
-        }
-        let error = refused(RpcError::new(-32600, "no"));
-        assert_eq!(error.http_status(), None);
-    }
-
-    #[test]
     fn a_call_that_another_gateway_lost_is_of_unknown_delivery() {
         for (word, delivery) in [
             ("unknown", Delivery::Unknown),
@@ -467,29 +405,23 @@ mod tests {
 
     #[test]
     fn the_wait_a_server_asks_for_is_read_in_both_forms() {
-        let wait = |pairs: &[(header::HeaderName, &'static str)]| {
-            let headers: HeaderMap = pairs
-                .iter()
-                .map(|(name, value)| (name.clone(), HeaderValue::from_static(value)))
-                .collect();
-            retry_after(&headers)
-        };
-        let seconds = [(header::RETRY_AFTER, "7")];
-        assert_eq!(wait(&seconds), Some(Duration::from_secs(7)));
-        let date = [
-            (header::RETRY_AFTER, "Sun, 06 Nov 1994 08:49:37 GMT"),
-            (header::DATE, "Sun, 06 Nov 1994 08:49:00 GMT"),
+        let [early, late] = [
+            "Sun, 06 Nov 1994 08:49:00 GMT",
+            "Sun, 06 Nov 1994 08:49:37 GMT",
         ];
-        assert_eq!(wait(&date), Some(Duration::from_secs(37)));
-        assert_eq!(wait(&date[..1]), None, "a date needs a date to count from");
-        assert_eq!(wait(&[(header::RETRY_AFTER, "soon")]), None);
-        let never = [(header::RETRY_AFTER, "18446744073709551615")];
-        assert_eq!(wait(&never), Some(MAX_WAIT));
-        let past = [
-            (header::RETRY_AFTER, "Sun, 06 Nov 1994 08:49:00 GMT"),
-            (header::DATE, "Sun, 06 Nov 1994 08:49:37 GMT"),
-        ];
-        assert_eq!(wait(&past), Some(Duration::ZERO));
+        for (wait, date, expected) in [
+            ("7", None, Some(Duration::from_secs(7))),
+            (late, Some(early), Some(Duration::from_secs(37))),
+            (late, None, None), // a date needs a date to count from
+            ("soon", None, None),
+            ("18446744073709551615", None, Some(MAX_WAIT)),
+            (early, Some(late), Some(Duration::ZERO)),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(wait));
+            headers.extend(date.map(|date| (header::DATE, HeaderValue::from_static(date))));
+            assert_eq!(retry_after(&headers), expected, "{wait} {date:?}");
+        }
     }
 
     #[test]

@@ -12,10 +12,10 @@ use super::carried::Carried;
 use crate::wire::{RequestId, code, meta, object, write};
 
 /// How a server wants its requests.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Style<'a> {
+#[derive(Debug, Clone, Default)]
+pub(super) struct Style {
     /// What modern requests carry in `_meta`: raw members.
-    pub(super) context: Option<&'a [u8]>,
+    pub(super) context: Option<Arc<[u8]>>,
     /// Whether calls carry their idempotency keys.
     pub(super) keys: bool,
     /// The revision the server speaks, once that is known.
@@ -63,7 +63,7 @@ impl<'a> Ask<'a> {
         })?;
         Ok(Self {
             method: "tools/call",
-            params: meta::call_params(call.tool().name().as_str(), arguments, None),
+            params: call_params(call.tool().name().as_str(), arguments),
             call: Some(call),
             watch: call.attempt().watch.clone(),
         })
@@ -86,7 +86,7 @@ impl<'a> Ask<'a> {
     }
 
     /// Returns the idempotency key of the call behind the request, as the server gets to see it.
-    pub(super) fn key(&self, style: Style<'_>) -> Option<String> {
+    pub(super) fn key(&self, style: &Style) -> Option<String> {
         let call = self.call.filter(|_| style.keys)?;
         let key = call.idempotency_key()?.to_string();
         let principal = &call.caller().principal;
@@ -107,7 +107,7 @@ impl<'a> Ask<'a> {
     /// Writes the request.
     ///
     /// The request's own number serves as progress token: it is unique among those in flight.
-    pub(super) fn to_message(&self, id: u64, style: Style<'_>, carried: &Carried<'_>) -> Vec<u8> {
+    pub(super) fn to_message(&self, id: u64, style: &Style, carried: &Carried<'_>) -> Vec<u8> {
         let meta = self.meta(id, style, carried);
         let request = RequestId::number(id);
         if meta.len() == 2 {
@@ -122,10 +122,11 @@ impl<'a> Ask<'a> {
         write::request(&request, self.method, Some(&params))
     }
 
-    fn meta(&self, id: u64, style: Style<'_>, carried: &Carried<'_>) -> Vec<u8> {
-        let mut out = Vec::with_capacity(2 + style.context.map_or(0, <[u8]>::len));
+    fn meta(&self, id: u64, style: &Style, carried: &Carried<'_>) -> Vec<u8> {
+        let mut out =
+            Vec::with_capacity(2 + style.context.as_ref().map_or(0, |context| context.len()));
         out.push(b'{');
-        if let Some(context) = style.context {
+        if let Some(context) = &style.context {
             out.extend_from_slice(context);
         }
         if self.progress().is_some() {
@@ -162,6 +163,17 @@ fn qualified(principal: &Principal, key: &str) -> String {
         .to_string()
 }
 
+/// Writes the `params` of `tools/call`.
+fn call_params(name: &str, arguments: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(name.len() + arguments.len() + 48);
+    out.push(b'{');
+    text_member(&mut out, "name", name);
+    write::member(&mut out, "arguments", arguments);
+    out.push(b'}');
+    out
+}
+
+/// Appends a member that is a text.
 pub(super) fn text_member(out: &mut Vec<u8>, name: &str, text: &str) {
     let mut value = Vec::with_capacity(text.len() + 2);
     write::string(&mut value, text);
@@ -194,19 +206,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn arguments_go_through_untouched() {
+        assert_eq!(
+            call_params("a\"b", b"{ \"n\" : 1e2 }"),
+            br#"{"name":"a\"b","arguments":{ "n" : 1e2 }}"#
+        );
+    }
+
+    #[test]
     fn meta_is_added_only_where_there_is_something_to_say() {
         let ask = Ask::new("ping", "{}");
         assert_eq!(
-            ask.to_message(3, Style::default(), &Carried::default()),
+            ask.to_message(3, &Style::default(), &Carried::default()),
             br#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{}}"#
         );
         let context = modern_context(br#"{"name":"t","version":"1"}"#);
         let style = Style {
-            context: Some(&context),
+            context: Some(context.into()),
             keys: true,
             version: None,
         };
-        let text = String::from_utf8(ask.to_message(4, style, &Carried::default())).unwrap();
+        let text = String::from_utf8(ask.to_message(4, &style, &Carried::default())).unwrap();
         assert_eq!(
             text,
             concat!(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use callward_core::{PeerObserver, ServerId};
 use serde::{Deserialize, Serialize};
 
+use super::ask::{Style, modern_context};
 use super::handle::Upstream;
 use super::http::Connections;
 use super::info::ServerInfo;
@@ -14,7 +15,7 @@ use super::instances::Limits;
 use super::pipe::Supervisor;
 use super::shared::Shared;
 use super::target::Target;
-use crate::wire::{DEFAULT_MAX_LINE, LongAnswers, write};
+use crate::wire::{DEFAULT_MAX_LINE, Era, LongMessages, known_version, write};
 
 /// Which era to speak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +46,7 @@ pub(super) struct Options {
     pub(super) shutdown_grace: Duration,
     pub(super) max_message: usize,
     pub(super) connections: Connections,
-    pub(super) long_answers: LongAnswers,
+    pub(super) long_messages: LongMessages,
     pub(super) supervisor: Option<Arc<[OsString]>>,
     /// Whether calls carry their idempotency key; nothing: if the server says it takes them.
     pub(super) idempotency_keys: Option<bool>,
@@ -55,10 +56,37 @@ pub(super) struct Options {
     pub(super) instances: Limits,
 }
 
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            era: EraChoice::Auto,
+            connect_timeout: Duration::from_secs(30),
+            greeting_timeout: Duration::from_secs(5 * 60),
+            list_timeout: Duration::from_secs(60),
+            probe_timeout: Duration::from_secs(10),
+            reconnect_cap: Duration::from_secs(5),
+            shutdown_grace: Duration::from_secs(2),
+            max_message: DEFAULT_MAX_LINE,
+            connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
+            long_messages: LongMessages::default(),
+            supervisor: None,
+            idempotency_keys: None,
+            client_info: client_info("callward", env!("CARGO_PKG_VERSION")),
+            observer: None,
+            instances: Limits::default(),
+        }
+    }
+}
+
 impl Options {
-    /// Returns `true` if calls to this server carry their idempotency keys.
-    pub(super) fn sends_keys(&self, info: &ServerInfo) -> bool {
-        self.idempotency_keys.unwrap_or(info.takes_idempotency_keys)
+    /// Returns how requests to a server are written.
+    pub(super) fn style(&self, info: &ServerInfo) -> Style {
+        let is_modern = info.era == Era::Modern;
+        Style {
+            context: is_modern.then(|| modern_context(&self.client_info).into()),
+            keys: self.idempotency_keys.unwrap_or(info.takes_idempotency_keys),
+            version: known_version(&info.version),
+        }
     }
 
     /// Returns what a child is started behind; nothing where there is no such thing.
@@ -88,23 +116,7 @@ impl UpstreamBuilder {
         Self {
             id,
             target,
-            options: Options {
-                era: EraChoice::Auto,
-                connect_timeout: Duration::from_secs(30),
-                greeting_timeout: Duration::from_secs(5 * 60),
-                list_timeout: Duration::from_secs(60),
-                probe_timeout: Duration::from_secs(10),
-                reconnect_cap: Duration::from_secs(5),
-                shutdown_grace: Duration::from_secs(2),
-                max_message: DEFAULT_MAX_LINE,
-                connections: Connections::new(DEFAULT_MAX_CONNECTIONS),
-                long_answers: LongAnswers::default(),
-                supervisor: None,
-                idempotency_keys: None,
-                client_info: client_info("callward", env!("CARGO_PKG_VERSION")),
-                observer: None,
-                instances: Limits::default(),
-            },
+            options: Options::default(),
         }
     }
 
@@ -133,19 +145,6 @@ impl UpstreamBuilder {
     /// One that has greeted before has at most the [`connect_timeout`](Self::connect_timeout).
     pub fn greeting_timeout(mut self, timeout: Duration) -> Self {
         self.options.greeting_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a listing may take, all pages of it. Default: 60 s.
-    pub fn list_timeout(mut self, timeout: Duration) -> Self {
-        self.options.list_timeout = timeout;
-        self
-    }
-
-    /// Sets how long a server may keep silent at `server/discover` before it is greeted as a legacy
-    /// one; also, how long it may take to answer a ping. Default: 10 s.
-    pub fn probe_timeout(mut self, timeout: Duration) -> Self {
-        self.options.probe_timeout = timeout;
         self
     }
 
@@ -221,13 +220,6 @@ impl UpstreamBuilder {
     /// counts as 1.
     pub fn max_instances(mut self, instances: usize) -> Self {
         self.options.instances.max = instances.max(1);
-        self
-    }
-
-    /// Sets whether the next session of the same principal may get an instance that has run writes,
-    /// and so sees what they left behind. Default: no, only one that has run nothing but reads.
-    pub fn reuse(mut self, reuse: bool) -> Self {
-        self.options.instances.reuse = reuse;
         self
     }
 

@@ -26,35 +26,31 @@ impl<'a> Carried<'a> {
         request: &Outbound<'_>,
     ) -> Self {
         let baggage = call.and_then(ToolCall::baggage).map(|all| all.as_str());
-        let of = |parent, state| Self {
-            parent: Some(parent),
+        let (parent, state) = match watch.and_then(|watch| watch.sends(request)) {
+            Some(own) => {
+                let state = own.state().map(|state| Cow::Owned(state.to_owned()));
+                (Some(own.to_string()), state)
+            }
+            None => {
+                let trace = call.and_then(ToolCall::trace);
+                let parent = match (trace, call.is_some_and(ToolCall::is_left_out)) {
+                    (Some(trace), true) => Some(trace.unsampled().to_string()),
+                    (Some(trace), false) => Some(trace.to_string()),
+                    // otherwise each server behind this one would decide again, and record parts
+                    // of what is left out
+                    (None, true) => unrecorded().map(|root| root.to_string()),
+                    (None, false) => None,
+                };
+                (
+                    parent,
+                    trace.and_then(|trace| trace.state()).map(Cow::Borrowed),
+                )
+            }
+        };
+        Self {
+            parent,
             state,
             baggage,
-        };
-        if let Some(own) = watch.and_then(|watch| watch.sends(request)) {
-            let state = own.state().map(|state| Cow::Owned(state.to_owned()));
-            return of(own.to_string(), state);
-        }
-        let is_left_out = call.is_some_and(ToolCall::is_left_out);
-        match call.and_then(ToolCall::trace) {
-            Some(trace) if is_left_out => of(
-                trace.unsampled().to_string(),
-                trace.state().map(Cow::Borrowed),
-            ),
-            Some(trace) => of(trace.to_string(), trace.state().map(Cow::Borrowed)),
-            // otherwise each server behind this one would decide again, and record parts of what is
-            // left out
-            None if is_left_out => match unrecorded() {
-                Some(root) => of(root.to_string(), None),
-                None => Self {
-                    baggage,
-                    ..Self::default()
-                },
-            },
-            None => Self {
-                baggage,
-                ..Self::default()
-            },
         }
     }
 

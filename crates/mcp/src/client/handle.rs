@@ -16,6 +16,7 @@ use callward_core::{
 use futures_util::stream;
 use memchr::memmem;
 use tokio::task::spawn_blocking;
+use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
@@ -106,12 +107,9 @@ impl Upstream {
         if is_up {
             return Ok(());
         }
-        let message = format!("not connected within {timeout:?}: {}", self.status());
-        Err(self.attach(ToolError::new(
-            ErrorKind::ConnectFailed,
-            Delivery::NotSent,
-            message,
-        )))
+        let text = format!("not connected within {timeout:?}: {}", self.status());
+        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, text);
+        Err(self.attach(error))
     }
 
     /// Returns how the connection stands.
@@ -192,22 +190,21 @@ impl Upstream {
     }
 
     async fn run(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
-        let timer = self.timer("tools/call", Some(call.tool()));
+        let mut timer = self.timer("tools/call", Some(call.tool()));
         let result = self.run_untimed(call).await;
-        if let Some(timer) = timer {
-            timer.end(PeerOutcome::of(&result));
-        }
+        timer.end(PeerOutcome::of(&result));
         result
     }
 
-    fn timer<'a>(
-        &'a self,
-        method: &'static str,
-        tool: Option<&'a Arc<Tool>>,
-    ) -> Option<RequestTimer<'a>> {
+    fn timer<'a>(&'a self, method: &'static str, tool: Option<&'a Arc<Tool>>) -> RequestTimer<'a> {
         let shared = &self.0.shared;
-        let observer = shared.options.observer.as_deref()?;
-        Some(RequestTimer::begin(observer, method, &shared.id, tool))
+        RequestTimer {
+            observer: shared.options.observer.as_deref(),
+            method,
+            server: &shared.id,
+            tool,
+            began: Instant::now(),
+        }
     }
 
     async fn run_untimed(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
@@ -224,11 +221,7 @@ impl Upstream {
         let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
         if output.as_ref().is_ok_and(says_nothing) {
             let text = "the server's answer is not a tool result: it has no `content`";
-            return Err(ToolError::new(
-                ErrorKind::Protocol,
-                Delivery::Answered,
-                text,
-            ));
+            return Err(RequestError::protocol(text).into_tool_error());
         }
         output.map_err(|error| {
             let message = match error.unreadable() {
@@ -285,16 +278,12 @@ impl Upstream {
             Some(pool) => Some(pool.open_lead().await?),
             None => None,
         };
-        tokio::time::timeout(timeout, self.all_pages(watch))
-            .await
-            .map_err(|_| {
-                ToolError::new(
-                    ErrorKind::Timeout,
-                    Delivery::Unknown,
-                    format!("no complete list of tools within {timeout:?}"),
-                )
-            })?
-            .map_err(RequestError::into_tool_error)
+        let pages = tokio::time::timeout(timeout, self.all_pages(watch)).await;
+        let pages = pages.map_err(|_| {
+            let text = format!("no complete list of tools within {timeout:?}");
+            ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text)
+        })?;
+        pages.map_err(RequestError::into_tool_error)
     }
 
     async fn all_pages(&self, watch: Option<Watch>) -> Result<Pages, RequestError> {
@@ -306,14 +295,10 @@ impl Upstream {
         let mut pages = Pages::default();
         let mut ask = Pages::first().watched_by(watch.clone());
         loop {
-            let timer = self.timer("tools/list", None);
+            let mut timer = self.timer("tools/list", None);
             let page = self.request(&ask).await;
-            if let Some(timer) = timer {
-                timer.end(
-                    page.as_ref()
-                        .map_or_else(RequestError::outcome, |_| PeerOutcome::Answered),
-                );
-            }
+            let outcome = page.as_ref().map(|_| PeerOutcome::Answered);
+            timer.end(outcome.unwrap_or_else(RequestError::outcome));
             match pages.take(&page?).map_err(RequestError::protocol)? {
                 Some(next) => ask = next.watched_by(watch.clone()),
                 None => break,
@@ -404,10 +389,8 @@ impl ToolServer for Upstream {
     }
 
     fn instance_statuses(&self) -> Vec<InstanceStatus> {
-        self.0
-            .pool
-            .as_ref()
-            .map_or_else(Vec::new, |pool| pool.statuses())
+        let pool = self.0.pool.as_ref();
+        pool.map_or_else(Vec::new, |pool| pool.statuses())
     }
 }
 

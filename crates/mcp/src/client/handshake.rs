@@ -4,25 +4,16 @@
 //! any other error, or silence, means legacy. No single code decides.
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use super::answer::RequestError;
 use super::ask::Ask;
-use super::info::{Discovery, ServerInfo, shares_legacy};
+use super::builder::EraChoice;
+use super::info::{ServerInfo, shares_legacy};
 use crate::wire::{LATEST_LEGACY, RpcError, code};
 
 /// The method that only modern servers know.
 pub(super) const DISCOVER: &str = "server/discover";
-
-/// What the probe found.
-#[derive(Debug)]
-pub(super) enum Probe {
-    /// A modern server, and what it said of itself.
-    Modern(ServerInfo),
-    /// Anything that should be greeted with `initialize`.
-    Legacy,
-    /// No era fits, or no server answers.
-    Failed(RequestError),
-}
 
 /// Discovers the server, the modern way.
 pub(super) fn discover() -> Ask<'static> {
@@ -39,64 +30,68 @@ pub(super) fn initialize(client_info: &[u8]) -> Ask<'static> {
     Ask::new("initialize", params)
 }
 
-/// Judges the answer to [`discover`].
-pub(super) fn judge(answer: Result<Bytes, RequestError>) -> Probe {
+/// Judges the answer to [`discover`]: what a modern server said of itself; `None` if the server
+/// should be greeted with `initialize`.
+///
+/// # Errors
+///
+/// No era fits, or no server answers.
+pub(super) fn judge(
+    answer: Result<Bytes, RequestError>,
+    era: EraChoice,
+) -> Result<Option<ServerInfo>, RequestError> {
     match answer {
         Ok(result) => match ServerInfo::discovered(&result) {
-            Ok(Discovery::Modern(info)) => Probe::Modern(info),
-            Ok(Discovery::Other(versions)) => negotiate(&versions),
+            Ok(Ok(info)) => return Ok(Some(info)),
+            Ok(Err(versions)) => negotiate(&versions)?,
             // an answer that is not a discovery: a server that says yes to everything
-            Err(_) => Probe::Legacy,
+            Err(_) => {}
         },
-        Err(RequestError::Refused(error)) => judge_refusal(error),
-        // over HTTP an old server may refuse the request before it looks at the message
-        Err(RequestError::Failed(error)) if error.code().is_some_and(is_legacy_status) => {
-            Probe::Legacy
+        Err(RequestError::Refused(error)) if error.code == code::UNSUPPORTED_VERSION => {
+            negotiate(&supported(&error))?;
         }
-        Err(error) => Probe::Failed(error),
+        Err(error) if !shows_legacy(&error) => return Err(error),
+        Err(_) => {}
     }
+    if era == EraChoice::Modern {
+        let text = "the server speaks only legacy revisions, and the era is set to modern";
+        return Err(RequestError::protocol(text));
+    }
+    Ok(None)
 }
 
-/// Returns `true` if a refusal of [`discover`] shows that the server is not modern any more.
+/// Returns `true` if a refusal of [`discover`] shows that the server is not modern.
 pub(super) fn shows_legacy(error: &RequestError) -> bool {
     match error {
-        RequestError::Refused(error) => matches!(judge_refusal(error.clone()), Probe::Legacy),
+        RequestError::Refused(error) => match error.code {
+            code::UNSUPPORTED_VERSION => shares_legacy(&supported(error)),
+            code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY => false,
+            _ => true,
+        },
+        // over HTTP an old server may refuse the request before it looks at the message
         RequestError::Failed(error) => error.code().is_some_and(is_legacy_status),
         _ => false,
     }
 }
 
+fn supported(error: &RpcError) -> Vec<String> {
+    let data = error.data.as_deref().unwrap_or_default();
+    let data: Value = serde_json::from_slice(data).unwrap_or_default();
+    serde_json::from_value(data["supported"].clone()).unwrap_or_default()
+}
+
+fn negotiate(supported: &[String]) -> Result<(), RequestError> {
+    if shares_legacy(supported) {
+        return Ok(());
+    }
+    Err(RequestError::protocol(format!(
+        "the server speaks none of our revisions, only {supported:?}: use another version of it"
+    )))
+}
+
 /// Returns `true` if this HTTP status answers a request that the server did not understand.
 fn is_legacy_status(status: i64) -> bool {
     (400..500).contains(&status) && !matches!(status, 401 | 403 | 429)
-}
-
-fn judge_refusal(error: RpcError) -> Probe {
-    match error.code {
-        code::UNSUPPORTED_VERSION => {
-            let supported: Vec<String> = error
-                .data
-                .as_deref()
-                .and_then(|data| serde_json::from_slice::<serde_json::Value>(data).ok())
-                .and_then(|data| serde_json::from_value(data.get("supported")?.clone()).ok())
-                .unwrap_or_default();
-            negotiate(&supported)
-        }
-        code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY => {
-            Probe::Failed(RequestError::Refused(error))
-        }
-        _ => Probe::Legacy,
-    }
-}
-
-fn negotiate(supported: &[String]) -> Probe {
-    if shares_legacy(supported) {
-        Probe::Legacy
-    } else {
-        Probe::Failed(RequestError::protocol(format!(
-            "the server speaks none of our revisions, only {supported:?}: use another version of it"
-        )))
-    }
 }
 
 /// Returns `true` if a JSON-RPC or HTTP code that answers `initialize` means that the server does
@@ -134,25 +129,41 @@ mod tests {
         Err(RequestError::Failed(error.with_code(status)))
     }
 
+    /// Returns `true` if the answer makes the server a legacy one, `false` if it is an error.
+    fn is_legacy(answer: Result<Bytes, RequestError>) -> bool {
+        let judged = judge(answer, EraChoice::Auto);
+        judged.is_ok_and(|info| info.is_none())
+    }
+
     #[test]
     fn only_what_a_legacy_server_cannot_say_is_modern() {
         for code in [-32601, -32602, -32600, -32000, -32603, 0] {
-            assert!(matches!(judge(refused(code)), Probe::Legacy), "{code}");
+            assert!(is_legacy(refused(code)), "{code}");
+            assert!(judge(refused(code), EraChoice::Modern).is_err(), "{code}");
         }
         for code in [-32020, -32021] {
-            assert!(matches!(judge(refused(code)), Probe::Failed(_)), "{code}");
+            assert!(!is_legacy(refused(code)), "{code}");
         }
         for status in [400, 404, 405, 406] {
-            assert!(matches!(judge(http(status)), Probe::Legacy), "{status}");
+            assert!(is_legacy(http(status)), "{status}");
         }
         for status in [401, 403, 429, 500, 503] {
-            assert!(matches!(judge(http(status)), Probe::Failed(_)), "{status}");
+            assert!(!is_legacy(http(status)), "{status}");
         }
-        assert!(matches!(judge(Ok("{}".into())), Probe::Legacy));
-        assert!(matches!(
-            judge(Err(RequestError::lost("gone"))),
-            Probe::Failed(_)
-        ));
+        assert!(is_legacy(Ok("{}".into())));
+        assert!(!is_legacy(Err(RequestError::lost("gone"))));
+        for (supported, legacy) in [
+            (r#"{"supported":["2025-06-18"]}"#, true),
+            (r#"{"supported":["2029-01-01"]}"#, false),
+            ("{}", false),
+        ] {
+            let error = RpcError::new(code::UNSUPPORTED_VERSION, "no").with_data(supported);
+            assert_eq!(
+                is_legacy(Err(RequestError::Refused(error))),
+                legacy,
+                "{supported}"
+            );
+        }
     }
 
     #[test]
@@ -163,22 +174,5 @@ mod tests {
         for code in [-32000, -32603, 0, 401, 403, 408, 429, 500, 502, 503, 504] {
             assert!(!refuses_initialize(code), "{code}");
         }
-    }
-
-    #[test]
-    fn an_unsupported_revision_is_negotiated_from_the_list() {
-        let answer = |data: &'static str| {
-            let error = RpcError::new(code::UNSUPPORTED_VERSION, "no").with_data(data);
-            judge(Err(RequestError::Refused(error)))
-        };
-        assert!(matches!(
-            answer(r#"{"supported":["2025-06-18"]}"#),
-            Probe::Legacy
-        ));
-        assert!(matches!(
-            answer(r#"{"supported":["2029-01-01"]}"#),
-            Probe::Failed(_)
-        ));
-        assert!(matches!(answer("{}"), Probe::Failed(_)));
     }
 }

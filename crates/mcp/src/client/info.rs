@@ -1,7 +1,7 @@
 //! What a server says about itself.
 
-use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::wire::{Era, KNOWN_VERSIONS, LATEST, meta};
@@ -14,10 +14,6 @@ pub struct ServerInfo {
     pub era: Era,
     /// The revision agreed on.
     pub version: String,
-    /// Its implementation object (`name`, `version`, …), raw.
-    pub implementation: Option<Bytes>,
-    /// Its capabilities object, raw.
-    pub capabilities: Bytes,
     /// Its instructions to the model.
     pub instructions: Option<String>,
     /// Whether it announces changes of its tools.
@@ -39,10 +35,7 @@ struct Discovered<'a> {
     supported_versions: Vec<String>,
     #[serde(borrow)]
     capabilities: &'a RawValue,
-    #[serde(default)]
     instructions: Option<String>,
-    #[serde(default, borrow, rename = "_meta")]
-    meta: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -51,41 +44,46 @@ struct Initialized<'a> {
     protocol_version: String,
     #[serde(borrow)]
     capabilities: &'a RawValue,
-    #[serde(default, borrow)]
-    server_info: Option<&'a RawValue>,
-    #[serde(default)]
     instructions: Option<String>,
 }
 
-/// What a `server/discover` result amounts to.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Discovery {
-    /// We share a modern revision.
-    Modern(ServerInfo),
-    /// The server lists revisions, but no modern one of ours.
-    Other(Vec<String>),
-}
-
 impl ServerInfo {
-    /// Reads a `server/discover` result.
-    pub(super) fn discovered(raw: &[u8]) -> Result<Discovery, serde_json::Error> {
-        let found: Discovered<'_> = serde_json::from_slice(raw)?;
-        if !found.supported_versions.iter().any(|v| v == LATEST) {
-            return Ok(Discovery::Other(found.supported_versions));
-        }
-        let implementation = found.meta.and_then(|meta| {
-            crate::wire::object::get_member(meta.get().as_bytes(), meta::SERVER_INFO).ok()?
-        });
-        Ok(Discovery::Modern(Self {
-            era: Era::Modern,
-            version: LATEST.to_owned(),
-            implementation: implementation.map(Bytes::copy_from_slice),
-            capabilities: owned(found.capabilities),
-            instructions: found.instructions,
-            tools_list_changed: list_changed(found.capabilities),
-            takes_idempotency_keys: takes_keys(found.capabilities),
+    /// States a server of this revision that offers nothing.
+    pub(super) fn new(version: &str) -> Self {
+        Self {
+            era: Era::of(version),
+            version: version.to_owned(),
+            instructions: None,
+            tools_list_changed: false,
+            takes_idempotency_keys: false,
             opens_sessions: false,
-            names_legacy: shares_legacy(&found.supported_versions),
+            names_legacy: false,
+        }
+    }
+
+    fn offering(version: &str, capabilities: &RawValue, instructions: Option<String>) -> Self {
+        // those that cannot be read as a tree declare nothing
+        let capabilities: Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
+        Self {
+            instructions,
+            tools_list_changed: capabilities["tools"]["listChanged"] == true,
+            // an object declares a capability, as everywhere in the protocol
+            takes_idempotency_keys: capabilities["experimental"][meta::IDEMPOTENCY].is_object(),
+            ..Self::new(version)
+        }
+    }
+
+    /// Reads a `server/discover` result: what the server says, or the revisions that it lists if no
+    /// modern one is spoken here.
+    pub(super) fn discovered(raw: &[u8]) -> serde_json::Result<Result<Self, Vec<String>>> {
+        let found: Discovered<'_> = serde_json::from_slice(raw)?;
+        let versions = found.supported_versions;
+        if !versions.iter().any(|version| version == LATEST) {
+            return Ok(Err(versions));
+        }
+        Ok(Ok(Self {
+            names_legacy: shares_legacy(&versions),
+            ..Self::offering(LATEST, found.capabilities, found.instructions)
         }))
     }
 
@@ -93,24 +91,18 @@ impl ServerInfo {
     pub(super) fn initialized(raw: &[u8]) -> Result<Self, String> {
         let found: Initialized<'_> = serde_json::from_slice(raw)
             .map_err(|error| format!("its `initialize` result cannot be read: {error}"))?;
-        if !KNOWN_VERSIONS.contains(&found.protocol_version.as_str()) {
+        let version = found.protocol_version;
+        if !KNOWN_VERSIONS.contains(&version.as_str()) {
+            let known = KNOWN_VERSIONS.join(", ");
             return Err(format!(
-                "it speaks revision {:?}; known here are {}",
-                found.protocol_version,
-                KNOWN_VERSIONS.join(", ")
+                "it speaks revision {version:?}; known here are {known}"
             ));
         }
-        Ok(Self {
-            era: Era::of(&found.protocol_version),
-            version: found.protocol_version,
-            implementation: found.server_info.map(owned),
-            capabilities: owned(found.capabilities),
-            instructions: found.instructions,
-            tools_list_changed: list_changed(found.capabilities),
-            takes_idempotency_keys: takes_keys(found.capabilities),
-            opens_sessions: false,
-            names_legacy: false,
-        })
+        Ok(Self::offering(
+            &version,
+            found.capabilities,
+            found.instructions,
+        ))
     }
 }
 
@@ -119,21 +111,6 @@ pub(super) fn shares_legacy(versions: &[String]) -> bool {
     versions.iter().any(|version| {
         Era::of(version) == Era::Legacy && KNOWN_VERSIONS.contains(&version.as_str())
     })
-}
-
-fn owned(raw: &RawValue) -> Bytes {
-    Bytes::copy_from_slice(raw.get().as_bytes())
-}
-
-fn list_changed(capabilities: &RawValue) -> bool {
-    let value: serde_json::Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
-    value["tools"]["listChanged"] == true
-}
-
-/// An object declares a capability, as everywhere in the protocol.
-fn takes_keys(capabilities: &RawValue) -> bool {
-    let value: serde_json::Value = serde_json::from_str(capabilities.get()).unwrap_or_default();
-    value["experimental"][meta::IDEMPOTENCY].is_object()
 }
 
 #[cfg(test)]
@@ -145,16 +122,13 @@ mod tests {
         let raw = br#"{"supportedVersions":["2025-11-25","2026-07-28"],
             "capabilities":{"tools":{"listChanged":true}},
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}"#;
-        let Ok(Discovery::Modern(info)) = ServerInfo::discovered(raw) else {
-            panic!("modern");
-        };
+        let info = ServerInfo::discovered(raw).unwrap().unwrap();
         assert!(info.tools_list_changed && info.names_legacy);
-        assert_eq!(
-            info.implementation.as_deref(),
-            Some(&br#"{"name":"x","version":"1"}"#[..])
-        );
+        // numbers that no tree holds hide nothing
+        let odd = br#"{"x":1e400,"supportedVersions":["2026-07-28"],"capabilities":{"x":1e400}}"#;
+        assert!(ServerInfo::discovered(odd).unwrap().is_ok());
         let other = ServerInfo::discovered(br#"{"supportedVersions":["9"],"capabilities":{}}"#);
-        assert_eq!(other.unwrap(), Discovery::Other(vec!["9".to_owned()]));
+        assert_eq!(other.unwrap(), Err(vec!["9".to_owned()]));
         assert!(ServerInfo::discovered(b"{}").is_err());
     }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
-use crate::wire::{Era, ParamHeaders, write};
+use crate::wire::{ParamHeaders, write};
 
 /// More pages than this are taken for a loop.
 const MAX_PAGES: usize = 1000;
@@ -125,11 +125,6 @@ pub(super) struct Listing {
     pub(super) headers: HashMap<String, Arc<ParamHeaders>>,
 }
 
-/// Returns `true` if requests of this era mirror arguments. Only HTTP asks.
-pub(super) fn mirrors(era: Era) -> bool {
-    era == Era::Modern
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,11 +132,8 @@ mod tests {
     use crate::client::carried::Carried;
 
     fn names(listing: &Listing) -> Vec<&str> {
-        listing
-            .tools
-            .iter()
-            .map(|tool| tool.name().as_str())
-            .collect()
+        let names = listing.tools.iter().map(|tool| tool.name().as_str());
+        names.collect()
     }
 
     #[test]
@@ -156,19 +148,13 @@ mod tests {
     #[test]
     fn an_empty_cursor_is_a_cursor_and_a_missing_one_the_end() {
         let mut pages = Pages::default();
-        let next = pages
-            .take(br#"{"tools":[{"name":"a"}],"nextCursor":""}"#)
-            .unwrap()
-            .unwrap();
-        let asked =
-            String::from_utf8(next.to_message(1, Style::default(), &Carried::default())).unwrap();
+        let first = br#"{"tools":[{"name":"a"}],"nextCursor":""}"#;
+        let next = pages.take(first).unwrap().unwrap();
+        let asked = next.to_message(1, &Style::default(), &Carried::default());
+        let asked = String::from_utf8(asked).unwrap();
         assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
-        assert!(
-            pages
-                .take(br#"{"tools":[{"name":"b"}],"nextCursor":null}"#)
-                .unwrap()
-                .is_none()
-        );
+        let last = br#"{"tools":[{"name":"b"}],"nextCursor":null}"#;
+        assert!(pages.take(last).unwrap().is_none());
         let listing = pages.finish(&ServerId::new("s").unwrap(), false);
         assert_eq!(names(&listing), ["a", "b"]);
     }
@@ -180,16 +166,11 @@ mod tests {
         assert!(pages.take(page).is_ok());
         assert!(pages.take(page).unwrap_err().contains("circle"));
         let mut pages = Pages::default();
-        let mut last = Ok(None);
-        for number in 0..=MAX_PAGES {
-            last = pages
-                .take(format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#).as_bytes())
-                .map(|ask| ask.map(|_| ()));
-            if last.is_err() {
-                break;
-            }
-        }
-        assert!(last.unwrap_err().contains("1000"));
+        let refused = (0..=MAX_PAGES).find_map(|number| {
+            let page = format!(r#"{{"tools":[],"nextCursor":"{number}"}}"#);
+            pages.take(page.as_bytes()).err()
+        });
+        assert!(refused.unwrap().contains("1000"));
     }
 
     #[test]
@@ -214,10 +195,6 @@ mod tests {
         pages.finish(&ServerId::new("s").unwrap(), mirrored)
     }
 
-    fn faults(listing: &Listing) -> Vec<Option<&str>> {
-        listing.tools.iter().map(ToolDefinition::fault).collect()
-    }
-
     #[test]
     fn a_broken_definition_hides_no_other_and_the_rest_keep_their_bytes() {
         let odd = r#"{ "name":"b", "inputSchema":{"type":"object"} , "x-vendor": 1e2 }"#;
@@ -227,11 +204,14 @@ mod tests {
         let listing = listed(&page, true);
         assert_eq!(names(&listing), ["#1", "b", "c", "#4"]);
         assert_eq!(&listing.tools[1].raw()[..], odd.as_bytes());
-        let is_usable = |listing: &Listing| faults(listing).iter().map(Option::is_none).collect();
-        let usable: Vec<bool> = is_usable(&listing);
-        assert_eq!(usable, [false, true, false, false]);
-        let usable: Vec<bool> = is_usable(&listed(&page, false));
-        assert_eq!(usable, [false, true, true, false], "nothing is mirrored");
+        for (mirrored, expected) in [
+            (true, [false, true, false, false]),
+            (false, [false, true, true, false]),
+        ] {
+            let listing = listed(&page, mirrored);
+            let usable = listing.tools.iter().map(|tool| tool.fault().is_none());
+            assert_eq!(Vec::from_iter(usable), expected, "mirrored: {mirrored}");
+        }
     }
 
     #[test]

@@ -129,16 +129,9 @@ pub struct HttpSpec {
 }
 
 /// An endpoint that cannot be used, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct InvalidHttpSpec(String);
-
-impl fmt::Display for InvalidHttpSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidHttpSpec {}
 
 impl HttpSpec {
     /// Names the endpoint.

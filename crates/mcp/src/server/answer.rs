@@ -127,14 +127,11 @@ pub(super) fn of_call(
             Answer::output(id, era, &output)
         }
         Ok(_) => {
-            let error = ToolError::new(
-                ErrorKind::Protocol,
-                Delivery::Answered,
-                format!(
-                    "{tool} wants input before it goes on, which needs a client of protocol \
-                     revision 2026-07-28 or later"
-                ),
+            let text = format!(
+                "{tool} wants input before it goes on, which needs a client of protocol revision \
+                 2026-07-28 or later"
             );
+            let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, text);
             Answer::error(Some(id), &error::of_call(&error))
         }
         Err(error) => {
@@ -182,36 +179,23 @@ mod tests {
 
     fn modern(raw: &str) -> String {
         let output = ToolOutput::from_json(raw.to_owned()).unwrap();
-        text(Answer::output(
-            &RequestId::string("a"),
-            Era::Modern,
-            &output,
-        ))
+        let id = RequestId::from_raw(r#""a""#).unwrap();
+        text(Answer::output(&id, Era::Modern, &output))
     }
 
     #[test]
     fn a_modern_result_gets_the_member_it_lacks_and_nothing_else_changes() {
+        let structured = r#"{"resultType":"complete","structuredContent":{"resultType":"x"}}"#;
         for (raw, result) in [
             (r#"{"n" : 1e2}"#, r#"{"resultType":"complete","n" : 1e2}"#),
             ("{}", r#"{"resultType":"complete"}"#),
             (" { } ", r#"{"resultType":"complete" } "#),
-            (
-                r#"{"resultType":"complete","x":1}"#,
-                r#"{"resultType":"complete","x":1}"#,
-            ),
-            (
-                r#"{"resultTyp\u0065":"complete"}"#,
-                r#"{"resultTyp\u0065":"complete"}"#,
-            ),
-            (
-                r#"{"structuredContent":{"resultType":"x"}}"#,
-                r#"{"resultType":"complete","structuredContent":{"resultType":"x"}}"#,
-            ),
-            (
-                r#"{"resultType":"input_required","requestState":"s"}"#,
-                r#"{"resultType":"input_required","requestState":"s"}"#,
-            ),
+            (r#"{"structuredContent":{"resultType":"x"}}"#, structured),
+            (r#"{"resultType":"complete","x":1}"#, ""),
+            (r#"{"resultTyp\u0065":"complete"}"#, ""),
+            (r#"{"resultType":"input_required","requestState":"s"}"#, ""),
         ] {
+            let result = if result.is_empty() { raw } else { result };
             let expected = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{result}}}"#);
             assert_eq!(modern(raw), expected, "{raw}");
         }
@@ -230,12 +214,8 @@ mod tests {
     #[test]
     fn a_legacy_client_is_not_shown_a_question_it_cannot_answer() {
         let output = ToolOutput::from_json(r#"{"resultType":"input_required"}"#).unwrap();
-        let shown = text(of_call(
-            &RequestId::number(1),
-            Era::Legacy,
-            "pay",
-            Ok(output),
-        ));
+        let id = RequestId::number(1);
+        let shown = text(of_call(&id, Era::Legacy, "pay", Ok(output)));
         let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
         assert_eq!(shown["error"]["code"], error::RUNTIME_ERROR);
         assert!(shown["error"]["message"].as_str().unwrap().contains("pay"));
@@ -245,11 +225,6 @@ mod tests {
     fn line_breaks_between_tokens_do_not_break_a_line() {
         let output = ToolOutput::from_json("{\r\n\"content\":[\n]}").unwrap();
         let lines = Answer::output(&RequestId::number(1), Era::Legacy, &output).into_lines();
-        assert!(
-            !lines
-                .concat()
-                .iter()
-                .any(|byte| matches!(byte, b'\n' | b'\r'))
-        );
+        assert_eq!(memchr::memchr2(b'\n', b'\r', &lines.concat()), None);
     }
 }

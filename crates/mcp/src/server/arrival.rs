@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, Version};
 
 use super::request::Request;
-use crate::wire::{RequestId, header, known_version};
+use crate::wire::{RequestId, header, known_version, meta};
 
 /// How long the id of a request may be where it is shown, in characters.
 const SHOWN_ID: usize = 128;
@@ -17,15 +17,8 @@ const SHOWN_ID: usize = 128;
 /// How a request came.
 #[derive(Debug)]
 pub(super) struct Arrival {
-    inbound: Inbound,
-    trace: Option<TraceContext>,
-    baggage: Option<String>,
-}
-
-/// The trace context of a call.
-#[derive(Debug)]
-pub(super) struct Received {
     pub(super) inbound: Inbound,
+    /// The trace context of a call.
     pub(super) trace: Option<TraceContext>,
     /// As it came: nothing of it may be passed on unless it is listed.
     pub(super) baggage: Option<String>,
@@ -64,7 +57,9 @@ impl Arrival {
         let state = joined(headers, header::TRACESTATE);
         Self {
             inbound,
-            trace: only(headers, header::TRACEPARENT)
+            trace: header::single(headers, header::TRACEPARENT)
+                .ok()
+                .flatten()
                 .and_then(|parent| TraceContext::parse(parent, state.as_deref()).ok()),
             baggage: joined(headers, header::BAGGAGE),
         }
@@ -72,31 +67,24 @@ impl Arrival {
 
     /// Puts it together with what the message says itself, which comes first: HTTP may have been
     /// forwarded by a hop that does not read the message.
-    pub(super) fn of(mut self, request: &Request) -> Received {
-        let meta = &request.meta;
-        if let Some(version) = &meta.protocol_version {
+    pub(super) fn of(mut self, request: &Request) -> Self {
+        if let Some(version) = &request.version {
             self.inbound.protocol_version = known_version(version);
         }
         if let Some(client) = request.client() {
             self.inbound.client_info = Some(client);
         }
         self.inbound.request = Some(name(&request.id));
-        let state = meta.tracestate.as_deref();
-        let parent = meta.traceparent.as_deref();
+        let state = request.meta.text(meta::TRACESTATE);
+        let parent = request.meta.text(meta::TRACEPARENT);
         // one that cannot be read is ignored
-        let own = parent.and_then(|parent| TraceContext::parse(parent, state).ok());
-        let trace = match own {
-            Some(own) => {
-                self.inbound.beside = self.trace.filter(|beside| *beside != own);
-                Some(own)
-            }
-            None => self.trace,
-        };
-        Received {
-            inbound: self.inbound,
-            trace,
-            baggage: meta.baggage.clone().or(self.baggage),
+        let own = parent.and_then(|parent| TraceContext::parse(&parent, state.as_deref()).ok());
+        if let Some(own) = own {
+            self.inbound.beside = self.trace.filter(|beside| *beside != own);
+            self.trace = Some(own);
         }
+        self.baggage = request.meta.text(meta::BAGGAGE).or(self.baggage);
+        self
     }
 }
 
@@ -125,13 +113,6 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Returns a header that is there once: two parents are none.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next()?;
-    values.next().is_none().then(|| first.to_str().ok())?
-}
-
 /// Returns a header that is a list, which may be spread over several lines.
 fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
     let values = headers.get_all(name).iter();
@@ -149,9 +130,15 @@ mod tests {
     const ONE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01";
 
-    fn request(id: RequestId, meta: &str) -> Request {
+    fn request(id: &str, meta: &str) -> Request {
+        let id = RequestId::from_raw(id).unwrap();
         let params = Bytes::from(format!(r#"{{"name":"x","_meta":{meta}}}"#));
         Request::new(id, method::CALL_TOOL.to_owned(), Some(&params)).unwrap()
+    }
+
+    /// A request that comes with these headers and this `_meta`.
+    fn arrived(headers: &[(&str, &str)], meta: &str) -> Arrival {
+        Arrival::by_http(&parts(headers), None, None).of(&request("1", meta))
     }
 
     fn parts(headers: &[(&str, &str)]) -> Parts {
@@ -163,67 +150,55 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    fn parent(reported: &Received) -> Option<String> {
+    fn parent(reported: &Arrival) -> Option<String> {
         reported.trace.as_ref().map(ToString::to_string)
     }
 
     #[test]
     fn the_context_in_meta_is_the_parent_and_that_of_http_a_link() {
-        let id = RequestId::number(7);
-        let http = parts(&[
+        let http = [
             ("traceparent", TWO),
             ("tracestate", "a=1"),
             ("tracestate", "b=2"),
-        ]);
-        let both = request(
-            id.clone(),
-            &format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#),
-        );
-        let reported = Arrival::by_http(&http, None, None).of(&both);
+        ];
+        let own = format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#);
+        let same = format!(r#"{{"traceparent":"{ONE}"}}"#);
+        let reported = arrived(&http, &own);
         assert_eq!(parent(&reported).as_deref(), Some(ONE));
         assert_eq!(reported.trace.unwrap().state(), Some("m=1"));
         let beside = reported.inbound.beside.unwrap();
-        assert_eq!(
-            (&*beside.to_string(), beside.state()),
-            (TWO, Some("a=1,b=2"))
-        );
+        assert_eq!(beside.to_string(), TWO);
+        assert_eq!(beside.state(), Some("a=1,b=2"));
 
-        for meta in [
-            "{}",
-            r#"{"traceparent":"00-nonsense"}"#,
-            r#"{"traceparent":7}"#,
+        for (headers, meta, expected) in [
+            (&http[..], "{}", Some(TWO)),
+            (&http, r#"{"traceparent":"00-nonsense"}"#, Some(TWO)),
+            (&http, r#"{"traceparent":7}"#, Some(TWO)),
+            // it is the same one
+            (&[("traceparent", ONE)], &same, Some(ONE)),
+            // two parents are none
+            (&[("traceparent", ONE), ("traceparent", TWO)], "{}", None),
         ] {
-            let reported = Arrival::by_http(&http, None, None).of(&request(id.clone(), meta));
-            assert_eq!(parent(&reported).as_deref(), Some(TWO), "{meta}");
+            let reported = arrived(headers, meta);
+            assert_eq!(parent(&reported).as_deref(), expected, "{meta}");
             assert_eq!(reported.inbound.beside, None, "{meta}");
         }
-        let same = request(id, &format!(r#"{{"traceparent":"{ONE}"}}"#));
-        let reported = Arrival::by_http(&parts(&[("traceparent", ONE)]), None, None).of(&same);
-        assert_eq!(reported.inbound.beside, None, "it is the same one");
-    }
-
-    #[test]
-    fn two_parents_in_headers_are_none() {
-        let http = parts(&[("traceparent", ONE), ("traceparent", TWO)]);
-        let reported = Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), "{}"));
-        assert_eq!(parent(&reported), None);
     }
 
     #[test]
     fn baggage_of_the_message_comes_before_that_of_http() {
-        let http = parts(&[("baggage", "a=1"), ("baggage", "b=2")]);
-        let of =
-            |meta| Arrival::by_http(&http, None, None).of(&request(RequestId::number(1), meta));
-        assert_eq!(of("{}").baggage.as_deref(), Some("a=1,b=2"));
-        assert_eq!(of(r#"{"baggage":"c=3"}"#).baggage.as_deref(), Some("c=3"));
+        let http = [("baggage", "a=1"), ("baggage", "b=2")];
+        for (meta, expected) in [("{}", "a=1,b=2"), (r#"{"baggage":"c=3"}"#, "c=3")] {
+            assert_eq!(arrived(&http, meta).baggage.as_deref(), Some(expected));
+        }
     }
 
     #[test]
     fn what_the_transport_knows_is_told() {
         let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
         let session = SessionId::new("s");
-        let reported = Arrival::by_http(&http, Some(&session), None)
-            .of(&request(RequestId::string("a\"b"), "{}"));
+        let arrival = Arrival::by_http(&http, Some(&session), None);
+        let reported = arrival.of(&request(r#""a\"b""#, "{}"));
         let inbound = reported.inbound;
         assert_eq!(inbound.transport, Transport::Tcp);
         assert_eq!(inbound.protocol_version, Some("2025-06-18"));
@@ -232,38 +207,32 @@ mod tests {
         assert_eq!(inbound.client.unwrap().port(), 4321);
         assert_eq!(inbound.request.unwrap().to_string(), "a\"b");
 
-        let modern = request(
-            RequestId::number(1),
-            r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#,
-        );
+        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        let modern = request("1", meta);
         let reported = Arrival::by_pipe(Some("2024-11-05"), None).of(&modern);
         assert_eq!(reported.inbound.protocol_version, Some("2026-07-28"));
         assert_eq!(reported.inbound.request, Some(RequestName::Number(1)));
         assert_eq!(reported.inbound.transport, Transport::Pipe);
-        let long = request(RequestId::string(&"x".repeat(10_000)), "{}");
-        let reported = Arrival::by_pipe(None, None).of(&long);
-        assert_eq!(
-            reported.inbound.request.unwrap().to_string().len(),
-            SHOWN_ID
-        );
+        let long = request(&format!("\"{}\"", "x".repeat(10_000)), "{}");
+        let shown = Arrival::by_pipe(None, None).of(&long).inbound.request;
+        assert_eq!(shown.unwrap().to_string().len(), SHOWN_ID);
     }
 
     #[test]
     fn the_client_is_that_of_the_message_or_else_that_of_the_session() {
         let http = parts(&[]);
         let said = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
-        let of = |meta| {
-            let request = request(RequestId::number(1), meta);
-            let reported = Arrival::by_http(&http, None, said.clone()).of(&request);
-            reported
-                .inbound
-                .client_info
-                .map(|client| client.to_string())
-        };
-        assert_eq!(of("{}").as_deref(), Some("session 1"));
-        let own = r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#;
-        assert_eq!(of(own).as_deref(), Some("own"));
-        let broken = r#"{"io.modelcontextprotocol/clientInfo":7}"#;
-        assert_eq!(of(broken).as_deref(), Some("session 1"));
+        for (meta, expected) in [
+            ("{}", "session 1"),
+            (
+                r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#,
+                "own",
+            ),
+            (r#"{"io.modelcontextprotocol/clientInfo":7}"#, "session 1"),
+        ] {
+            let arrival = Arrival::by_http(&http, None, said.clone());
+            let client = arrival.of(&request("1", meta)).inbound.client_info;
+            assert_eq!(client.unwrap().to_string(), expected);
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{
@@ -91,8 +90,6 @@ pub struct Introduction {
     pub version: String,
     /// Guidance for the model. Default: none.
     pub instructions: Option<String>,
-    /// How long a client may consider a list of tools fresh without asking again. Default: zero.
-    pub list_ttl: Duration,
 }
 
 impl Introduction {
@@ -104,7 +101,6 @@ impl Introduction {
             title: None,
             version: version.into(),
             instructions: None,
-            list_ttl: Duration::ZERO,
         }
     }
 
@@ -119,13 +115,6 @@ impl Introduction {
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
-        self
-    }
-
-    /// Sets how long a client may consider a list of tools fresh.
-    #[must_use]
-    pub fn with_list_ttl(mut self, list_ttl: Duration) -> Self {
-        self.list_ttl = list_ttl;
         self
     }
 }
@@ -179,27 +168,6 @@ pub struct CallRequest {
     pub request_state: Option<Bytes>,
     /// The raw `_meta` object of the request, for keys of one's own.
     pub meta: Option<Bytes>,
-}
-
-impl CallRequest {
-    /// Takes what every call has; the rest is absent.
-    #[must_use]
-    pub fn new(name: impl Into<String>, arguments: impl Into<Bytes>, caller: Arc<Caller>) -> Self {
-        Self {
-            name: name.into(),
-            arguments: arguments.into(),
-            caller,
-            trace: None,
-            baggage: None,
-            inbound: None,
-            idempotency_key: None,
-            progress: None,
-            client_capabilities: None,
-            input_responses: None,
-            request_state: None,
-            meta: None,
-        }
-    }
 }
 
 impl fmt::Debug for CallRequest {

@@ -21,7 +21,7 @@ use super::error::Fault;
 use super::inflight::InFlight;
 use super::request::{Request, cancelled_id, method};
 use super::running::RunningCall;
-use super::service::{Dispatcher, Step};
+use super::service::{Dispatcher, From, Step};
 use super::subscription::{self, Subscription};
 use crate::observed::SessionTimer;
 use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
@@ -31,13 +31,6 @@ const MAX_CALLS: usize = 1_024;
 
 /// How many subscriptions one client may have open.
 const MAX_SUBSCRIPTIONS: usize = 64;
-
-/// What a request leads to at once.
-enum Begun {
-    Answer(Answer),
-    /// It is served once this is over.
-    Starting(BoxFuture<'static, ()>),
-}
 
 /// What one client has going.
 pub(super) struct Conversation<B> {
@@ -131,19 +124,10 @@ impl<B: Backend> Conversation<B> {
     async fn take(&mut self, line: &Bytes, out: &mpsc::Sender<Answer>) {
         match Message::parse(line) {
             Ok(Message::Request { id, method, params }) => {
-                let answer = match Request::new(id, method, params.as_ref()) {
-                    Ok(request) => match self.begin(&request, out) {
-                        Ok(Some(Begun::Answer(answer))) => Some(answer),
-                        Ok(Some(Begun::Starting(started))) => {
-                            self.defer(request, started, out.clone());
-                            None
-                        }
-                        Ok(None) => None,
-                        Err(fault) => Some(Answer::error(Some(&request.id), &fault.error)),
-                    },
-                    Err((id, fault)) => Some(Answer::error(Some(&id), &fault.error)),
-                };
-                if let Some(answer) = answer {
+                let request = Request::new(id.clone(), method, params.as_ref());
+                let begun = request.and_then(|request| self.begin(request, out));
+                let refused = |fault: Fault| Some(Answer::error(Some(&id), &fault.error));
+                if let Some(answer) = begun.unwrap_or_else(refused) {
                     say(out, answer).await;
                 }
             }
@@ -158,46 +142,46 @@ impl<B: Backend> Conversation<B> {
         }
     }
 
-    /// Serves a request; returns what there is to say at once, or what has to start before.
+    /// Serves a request; returns what there is to say at once.
     fn begin(
         &mut self,
-        request: &Request,
+        request: Request,
         out: &mpsc::Sender<Answer>,
-    ) -> Result<Option<Begun>, Fault> {
+    ) -> Result<Option<Answer>, Fault> {
         let era = request.era();
         if era == Era::Modern {
             request.check_modern()?;
         }
         let is_call = request.method == method::CALL_TOOL;
-        let started = self.dispatcher.starting(request).filter(|_| !is_call);
+        let started = self.dispatcher.starting(&request).filter(|_| !is_call);
         if (is_call || started.is_some()) && self.tasks.len() >= MAX_CALLS {
             return Err(too_many("calls are running", MAX_CALLS));
         }
-        if let Some(started) = started {
-            return Ok(Some(Begun::Starting(started)));
-        }
-        let reports = Some(out.clone());
-        let agreed = self.agreed;
-        let caller = Arc::clone(&self.caller);
-        let client = self.client.clone();
-        let arrival = || Arrival::by_pipe(agreed, client);
-        let step = self
-            .dispatcher
-            .serve(request, era, caller, reports, arrival)?;
         if era == Era::Legacy && request.method == method::INITIALIZE {
-            self.agreed = request.params.agreed_version();
-            self.client = request.params.client();
+            self.agreed = request.agreed_version();
+            self.client = request.client_of_session();
         }
-        match step {
-            Step::Done(answer) => Ok(Some(Begun::Answer(answer))),
+        if let Some(started) = started {
+            self.defer(request, started, out.clone());
+            return Ok(None);
+        }
+        let from = self.from(era, Some(out.clone()));
+        match self.dispatcher.serve(&request, from)? {
+            Step::Done(answer) => Ok(Some(answer)),
             Step::Call(call) => {
                 self.spawn(&request.id, call, out.clone());
                 Ok(None)
             }
-            Step::Listen(subscription) => {
-                let acknowledged = self.listen(subscription)?;
-                Ok(Some(Begun::Answer(acknowledged)))
-            }
+            Step::Listen(subscription) => self.listen(subscription).map(Some),
+        }
+    }
+
+    fn from(&self, era: Era, reports: Option<mpsc::Sender<Answer>>) -> From {
+        From {
+            era,
+            caller: Arc::clone(&self.caller),
+            reports,
+            arrival: Arrival::by_pipe(self.agreed, self.client.clone()),
         }
     }
 
@@ -208,23 +192,16 @@ impl<B: Backend> Conversation<B> {
         started: BoxFuture<'static, ()>,
         out: mpsc::Sender<Answer>,
     ) {
-        let era = request.era();
-        if era == Era::Legacy && request.method == method::INITIALIZE {
-            self.agreed = request.params.agreed_version();
-            self.client = request.params.client();
-        }
-        let agreed = self.agreed;
-        let (dispatcher, caller) = (Arc::clone(&self.dispatcher), Arc::clone(&self.caller));
-        let client = self.client.clone();
-        let mut entered = self.calls.enter(&request.id);
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let from = self.from(request.era(), None);
+        let entered = self.calls.enter(&request.id);
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
                 () = entered.cancelled() => return,
                 () = started => {}
             }
-            let arrival = || Arrival::by_pipe(agreed, client);
-            match dispatcher.serve(&request, era, caller, None, arrival) {
+            match dispatcher.serve(&request, from) {
                 Ok(Step::Done(answer)) => say(&out, answer).await,
                 Err(fault) => say(&out, Answer::error(Some(&request.id), &fault.error)).await,
                 // not reached: neither calls nor subscriptions are deferred
@@ -234,7 +211,7 @@ impl<B: Backend> Conversation<B> {
     }
 
     fn spawn(&mut self, id: &RequestId, mut call: RunningCall, out: mpsc::Sender<Answer>) {
-        let mut entered = self.calls.enter(id);
+        let entered = self.calls.enter(id);
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
@@ -318,10 +295,7 @@ fn local_session() -> Caller {
 }
 
 fn too_many(what: &str, limit: usize) -> Fault {
-    let error = ToolError::new(
-        ErrorKind::Overloaded,
-        Delivery::NotSent,
-        format!("{limit} {what} in this conversation"),
-    );
+    let text = format!("{limit} {what} in this conversation");
+    let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
     Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
 }

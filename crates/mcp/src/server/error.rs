@@ -8,6 +8,7 @@ use callward_core::{
 };
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 
@@ -115,17 +116,9 @@ impl Fault {
     }
 
     pub(super) fn unsupported_version(requested: &str) -> Self {
-        #[derive(Serialize)]
-        struct Data<'a> {
-            requested: &'a str,
-            supported: [&'static str; KNOWN_VERSIONS.len()],
-        }
-        let data = Data {
-            requested,
-            supported: KNOWN_VERSIONS,
-        };
+        let data = json!({"requested": requested, "supported": KNOWN_VERSIONS});
         let error = RpcError::new(code::UNSUPPORTED_VERSION, "unsupported protocol version");
-        Self::new(StatusCode::BAD_REQUEST, with(error, &data))
+        Self::new(StatusCode::BAD_REQUEST, error.with_data(data.to_string()))
     }
 
     /// A fault of our own that no call is behind.
@@ -241,15 +234,8 @@ fn runtime(error: &ToolError) -> RpcError {
         history: error.history(),
         outcome: error.outcome(),
     };
-    with(
-        RpcError::new(RUNTIME_ERROR, error.message().to_owned()),
-        &data,
-    )
-}
-
-fn with(error: RpcError, data: &impl Serialize) -> RpcError {
-    // plain structs of texts and numbers can always be written
-    match serde_json::to_vec(data) {
+    let error = RpcError::new(RUNTIME_ERROR, error.message().to_owned());
+    match serde_json::to_vec(&data) {
         Ok(data) => error.with_data(data),
         Err(_) => error,
     }
@@ -272,27 +258,24 @@ mod tests {
         std::str::from_utf8(error.data.as_ref().unwrap()).unwrap()
     }
 
-    #[test]
-    fn an_upstream_s_json_rpc_error_keeps_code_message_and_data() {
-        let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke")
-            .with_code(-32050)
-            .with_data(Bytes::from_static(b"{\"b\": 1.0}"));
-        let seen = of_call(&error);
-        assert_eq!((seen.code, &*seen.message), (-32050, "it broke"));
-        assert_eq!(text(&seen), "{\"b\": 1.0}");
+    /// An error that a server answered with, under this code.
+    fn broke(code: i64) -> ToolError {
+        ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke").with_code(code)
+    }
+
+    fn tool(name: &str) -> Tool {
+        let definition = ToolDefinition::from_json(format!(r#"{{"name":"{name}"}}"#)).unwrap();
+        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
+        let plan = CallPlan::derive(&resolved, &Profile::standard());
+        Tool::new("shop".parse().unwrap(), definition, resolved, plan)
     }
 
     #[test]
     fn a_trail_is_added_to_data_that_is_an_object_or_absent_and_to_no_other() {
-        let definition = ToolDefinition::from_json(r#"{"name":"read"}"#).unwrap();
-        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
-        let plan = CallPlan::derive(&resolved, &Profile::standard());
-        let tool = Tool::new("shop".parse().unwrap(), definition, resolved, plan);
-        let trail = Trail::expected(&tool, Applied::Tool);
+        let trail = Trail::expected(&tool("read"), Applied::Tool);
         let written = serde_json::to_value(&trail).unwrap();
         let theirs = |data: &'static str| {
-            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
-            let error = error.with_code(-32050).with_trail(trail.clone());
+            let error = broke(-32050).with_trail(trail.clone());
             of_call(&error.with_data(Bytes::from_static(data.as_bytes())))
         };
         let seen: serde_json::Value = serde_json::from_str(text(&theirs(r#"{"b": 1.0}"#))).unwrap();
@@ -310,8 +293,7 @@ mod tests {
     #[test]
     fn the_attempts_are_added_to_data_that_is_an_object_or_absent() {
         let seen = |data: &'static str| {
-            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
-            let error = error.with_code(-32050).with_attempts(1);
+            let error = broke(-32050).with_attempts(1);
             let attempt = FailedAttempt::new(&error, Duration::ZERO);
             let error = error.with_history(vec![attempt]);
             let error = match data {
@@ -340,8 +322,7 @@ mod tests {
     #[test]
     fn what_an_upstream_sent_under_names_of_ours_is_found_apart() {
         let seen = |code: i64, data: &'static str| {
-            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
-            let error = error.with_code(code).with_server("shop".parse().unwrap());
+            let error = broke(code).with_server("shop".parse().unwrap());
             let seen = of_call(&error.with_data(Bytes::from_static(data.as_bytes())));
             assert_eq!((seen.code, &*seen.message), (code, "it broke"));
             text(&seen).to_owned()
@@ -360,7 +341,14 @@ mod tests {
             let nested = format!(r#"{{"io.callward/upstream":{data}}}"#);
             assert_eq!(seen(-32050, data), nested);
         }
-        for data in [r#"{"a":{"kind":1.0}}"#, r#"["kind"]"#, "\"kind\"", "null"] {
+        let passed = [
+            r#"{"a":{"kind":1.0}}"#,
+            r#"["kind"]"#,
+            "\"kind\"",
+            "null",
+            r#"{"b": 1.0}"#,
+        ];
+        for data in passed {
             assert_eq!(seen(-32050, data), data);
         }
         let ours = r#""kind":"server_fault","delivery":"answered","server":"shop","retryAfterMs":null,"attempts":0"#;
@@ -380,41 +368,32 @@ mod tests {
     }
 
     #[test]
-    fn an_http_status_is_not_taken_for_a_json_rpc_code() {
-        let error = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "too many calls")
+    fn our_own_errors_have_five_members_and_no_http_status_for_a_code() {
+        let limited = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "no")
             .with_code(429)
             .with_server(ServerId::new("shop").unwrap())
             .with_retry_after(Duration::from_millis(1_500))
             .with_attempts(2);
-        let seen = of_call(&error);
-        assert_eq!(
-            (seen.code, &*seen.message),
-            (RUNTIME_ERROR, "too many calls")
-        );
-        assert_eq!(
-            text(&seen),
-            r#"{"kind":"rate_limited","delivery":"answered","server":"shop","retryAfterMs":1500,"attempts":2}"#
-        );
-    }
-
-    #[test]
-    fn the_five_members_are_there_even_when_nothing_is_known() {
-        let error = ToolError::new(ErrorKind::Internal, Delivery::NotSent, "no");
-        assert_eq!(
-            text(&of_call(&error)),
-            r#"{"kind":"internal","delivery":"not_sent","server":null,"retryAfterMs":null,"attempts":0}"#
-        );
+        for (error, expected) in [
+            (
+                limited,
+                r#"{"kind":"rate_limited","delivery":"answered","server":"shop","retryAfterMs":1500,"attempts":2}"#,
+            ),
+            (
+                ToolError::new(ErrorKind::Internal, Delivery::NotSent, "no"),
+                r#"{"kind":"internal","delivery":"not_sent","server":null,"retryAfterMs":null,"attempts":0}"#,
+            ),
+        ] {
+            let seen = of_call(&error);
+            assert_eq!((seen.code, &*seen.message), (RUNTIME_ERROR, "no"));
+            assert_eq!(text(&seen), expected);
+        }
     }
 
     #[test]
     fn what_is_known_of_an_unknown_outcome_is_told_and_every_attempt() {
-        let raw = r#"{"name":"create_payment"}"#;
-        let definition = ToolDefinition::from_json(raw).unwrap();
-        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
-        let plan = CallPlan::derive(&resolved, &Profile::standard());
         let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
-        let tool = Tool::new("shop".parse().unwrap(), definition, resolved, plan);
-        let tool = Arc::new(tool.with_verifier(Some(verifier)));
+        let tool = Arc::new(tool("create_payment").with_verifier(Some(verifier)));
         let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset")
             .with_code(-32000)
             .with_server(ServerId::new("shop-1").unwrap());

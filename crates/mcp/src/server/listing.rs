@@ -8,7 +8,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::answer::one_line;
-use super::intro::{self, Implementation};
+use super::intro;
 use super::{Backend, Introduction, ToolListing};
 use crate::wire::{Era, ParamHeaders, meta, object, write};
 
@@ -72,9 +72,11 @@ impl Written {
         kept.get_or_init(|| self.write(era, b"{}")).clone()
     }
 
+    /// Writes the list. What a client may see depends on who it is, so it is never called public.
     fn write(&self, era: Era, meta: &[u8]) -> Bytes {
         let listed = &self.listing.tools;
         let mut tools = Vec::with_capacity(listed.iter().map(|tool| tool.len() + 1).sum());
+        tools.push(b'[');
         for tool in listed {
             // one unreadable definition must not make the whole list unreadable
             if object::check(tool).is_err() {
@@ -84,63 +86,49 @@ impl Written {
                 );
                 continue;
             }
-            if !tools.is_empty() {
+            if tools.len() > 1 {
                 tools.push(b',');
             }
             tools.extend_from_slice(tool);
         }
-        let meta = object::members(meta).unwrap_or_default();
-        match era {
-            Era::Legacy => legacy(&tools, &meta),
-            Era::Modern => modern(&tools, &meta, &self.info),
+        tools.push(b']');
+        let meta = self.meta(era, &object::members(meta).unwrap_or_default());
+        let mut out = Vec::with_capacity(tools.len() + meta.len() + 128);
+        out.push(b'{');
+        if era == Era::Modern {
+            write::member(&mut out, "resultType", b"\"complete\"");
         }
+        write::member(&mut out, "tools", &tools);
+        if era == Era::Modern {
+            write::member(&mut out, "ttlMs", b"0");
+            write::member(&mut out, "cacheScope", b"\"private\"");
+        }
+        if meta.len() > 2 {
+            write::member(&mut out, "_meta", &meta);
+        }
+        out.push(b'}');
+        one_line(out.into())
+    }
+
+    fn meta(&self, era: Era, listed: &[object::Member<'_>]) -> Vec<u8> {
+        let mut out = vec![b'{'];
+        if era == Era::Modern {
+            let server = intro::implementation(&self.info).to_string();
+            write::member(&mut out, meta::SERVER_INFO, server.as_bytes());
+        }
+        for (name, value) in listed {
+            if name != meta::SERVER_INFO {
+                write::member(&mut out, name, value);
+            }
+        }
+        out.push(b'}');
+        out
     }
 
     /// Returns which arguments of a tool must come mirrored in headers, if any.
     pub(super) fn mirrored(&self, tool: &str) -> Option<&ParamHeaders> {
         self.mirrored.get(tool)
     }
-}
-
-fn legacy(tools: &[u8], listed: &[object::Member<'_>]) -> Bytes {
-    let mut out = Vec::with_capacity(tools.len() + 64);
-    out.extend_from_slice(b"{\"tools\":[");
-    out.extend_from_slice(tools);
-    out.push(b']');
-    if !listed.is_empty() {
-        write::member(&mut out, "_meta", &meta_object(None, listed));
-    }
-    out.push(b'}');
-    one_line(out.into())
-}
-
-/// What a client may see depends on who it is, so the list is never called public.
-fn modern(tools: &[u8], listed: &[object::Member<'_>], info: &Introduction) -> Bytes {
-    let server = intro::json(&Implementation::of(info));
-    let ttl = u64::try_from(info.list_ttl.as_millis()).unwrap_or(u64::MAX);
-    let mut out = Vec::with_capacity(tools.len() + server.len() + 192);
-    out.extend_from_slice(b"{\"resultType\":\"complete\",\"tools\":[");
-    out.extend_from_slice(tools);
-    out.push(b']');
-    write::member(&mut out, "ttlMs", ttl.to_string().as_bytes());
-    write::member(&mut out, "cacheScope", b"\"private\"");
-    write::member(&mut out, "_meta", &meta_object(Some(&server), listed));
-    out.push(b'}');
-    one_line(out.into())
-}
-
-fn meta_object(server: Option<&[u8]>, listed: &[object::Member<'_>]) -> Vec<u8> {
-    let mut out = vec![b'{'];
-    if let Some(server) = server {
-        write::member(&mut out, meta::SERVER_INFO, server);
-    }
-    for (name, value) in listed {
-        if name != meta::SERVER_INFO {
-            write::member(&mut out, name, value);
-        }
-    }
-    out.push(b'}');
-    out
 }
 
 fn mirrored_of(members: &[object::Member<'_>]) -> Option<(String, ParamHeaders)> {
@@ -161,8 +149,6 @@ fn mirrored_of(members: &[object::Member<'_>]) -> Option<(String, ParamHeaders)>
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn text(bytes: &[u8]) -> &str {
@@ -179,7 +165,7 @@ mod tests {
                 Bytes::from_static(b"{\"name\":\"b\"}"),
             ],
         );
-        let info = Introduction::new("gate", "1").with_list_ttl(Duration::from_secs(2));
+        let info = Introduction::new("gate", "1");
         let written = Written::new(Arc::new(listing), info);
         assert!(written.mirrored("a").is_none());
         // a call looks up its headers, and a long list is not written for that
@@ -192,7 +178,7 @@ mod tests {
             text(&written.result(Era::Modern, None)),
             concat!(
                 r#"{"resultType":"complete","tools":[{ "name" : "a", "x": 1e2 },{"name":"b"}],"#,
-                r#""ttlMs":2000,"cacheScope":"private","#,
+                r#""ttlMs":0,"cacheScope":"private","#,
                 r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"gate","version":"1"}}}"#
             )
         );

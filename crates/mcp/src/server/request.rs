@@ -8,8 +8,8 @@ use http::StatusCode;
 
 use super::error::Fault;
 use super::intro;
-use crate::wire::meta::{self, RequestMeta};
-use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
+use crate::wire::object::Known;
+use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, meta};
 
 /// The methods served; one place for their names.
 pub(super) mod method {
@@ -42,103 +42,46 @@ pub(super) mod method {
     }
 }
 
+/// The parameters that are read.
+const PARAMS: [&str; 10] = [
+    "_meta",
+    "arguments",
+    "clientInfo",
+    "cursor",
+    "inputResponses",
+    "name",
+    "notifications",
+    "protocolVersion",
+    "requestId",
+    "requestState",
+];
+
+/// The members of `_meta` that are read. One of the wrong type reads as absent: metadata fails no
+/// call, except for an invalid idempotency key.
+const META: [&str; 8] = [
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_INFO,
+    meta::CLIENT_CAPABILITIES,
+    meta::PROGRESS_TOKEN,
+    meta::TRACEPARENT,
+    meta::TRACESTATE,
+    meta::BAGGAGE,
+    meta::IDEMPOTENCY_KEY,
+];
+
 /// One request, with the parameters that any served method reads.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) id: RequestId,
     pub(super) method: String,
-    pub(super) params: Params,
-    pub(super) meta: RequestMeta,
+    pub(super) params: Known,
+    pub(super) meta: Known,
+    /// The revision that `_meta` states. It makes the request a modern one.
+    pub(super) version: Option<String>,
+    /// The name of the tool, if it is a string.
+    pub(super) tool: Option<String>,
     /// What the client calls this call by.
     pub(super) key: Option<IdempotencyKey>,
-}
-
-/// Parameters as raw JSON; absent and null are the same.
-#[derive(Debug, Default)]
-pub(super) struct Params {
-    name: Option<Bytes>,
-    /// `name`, if it is a string.
-    tool_name: Option<String>,
-    pub(super) arguments: Option<Bytes>,
-    pub(super) client_info: Option<Bytes>,
-    pub(super) cursor: Option<Bytes>,
-    pub(super) input_responses: Option<Bytes>,
-    pub(super) notifications: Option<Bytes>,
-    pub(super) protocol_version: Option<Bytes>,
-    pub(super) request_id: Option<Bytes>,
-    pub(super) request_state: Option<Bytes>,
-    pub(super) meta: Option<Bytes>,
-}
-
-impl Params {
-    /// Takes a raw `params` object apart.
-    pub(super) fn parse(raw: Option<&Bytes>) -> Result<Self, RpcError> {
-        let mut params = Self::default();
-        let Some(raw) = raw else {
-            return Ok(params);
-        };
-        let members = object::members(raw).map_err(invalid)?;
-        for (name, value) in members {
-            let place = match name.as_ref() {
-                "_meta" => &mut params.meta,
-                "arguments" => &mut params.arguments,
-                "clientInfo" => &mut params.client_info,
-                "cursor" => &mut params.cursor,
-                "inputResponses" => &mut params.input_responses,
-                "name" => &mut params.name,
-                "notifications" => &mut params.notifications,
-                "protocolVersion" => &mut params.protocol_version,
-                "requestId" => &mut params.request_id,
-                "requestState" => &mut params.request_state,
-                _ => continue,
-            };
-            if place.is_some() {
-                // a proxy that checked this call before may have read the other one
-                return Err(invalid(format!("`{name}` is there twice")));
-            }
-            // `null` is kept until the end, so that a second one is seen
-            *place = Some(part_of(raw, value));
-        }
-        for place in params.places() {
-            if place.as_deref() == Some(b"null") {
-                *place = None;
-            }
-        }
-        let name = params.name.as_deref();
-        params.tool_name = name.and_then(|name| serde_json::from_slice(name).ok());
-        Ok(params)
-    }
-
-    /// Returns the tool's name.
-    pub(super) fn tool_name(&self) -> Option<&str> {
-        self.tool_name.as_deref()
-    }
-
-    /// Returns the revision that is agreed on with a client that asks for one.
-    pub(super) fn agreed_version(&self) -> Option<&'static str> {
-        let asked: String = serde_json::from_slice(self.protocol_version.as_ref()?).ok()?;
-        Some(intro::negotiate(&asked))
-    }
-
-    /// Returns how the client introduces itself in `initialize`.
-    pub(super) fn client(&self) -> Option<Arc<ClientInfo>> {
-        ClientInfo::from_json(self.client_info.as_ref()?).map(Arc::new)
-    }
-
-    fn places(&mut self) -> [&mut Option<Bytes>; 10] {
-        [
-            &mut self.name,
-            &mut self.arguments,
-            &mut self.client_info,
-            &mut self.cursor,
-            &mut self.input_responses,
-            &mut self.notifications,
-            &mut self.protocol_version,
-            &mut self.request_id,
-            &mut self.request_state,
-            &mut self.meta,
-        ]
-    }
 }
 
 impl Request {
@@ -151,33 +94,49 @@ impl Request {
         id: RequestId,
         method: String,
         params: Option<&Bytes>,
-    ) -> Result<Self, (RequestId, Fault)> {
-        let read = Params::parse(params).and_then(|params| {
-            let meta = match &params.meta {
-                Some(raw) => RequestMeta::from_json(raw).map_err(invalid)?,
-                None => RequestMeta::default(),
-            };
-            let key = match meta.idempotency_key.as_deref() {
-                Some(raw) if method == method::CALL_TOOL => Some(key_of(raw)?),
-                _ => None,
-            };
-            Ok((params, meta, key))
-        });
-        match read {
-            Ok((params, meta, key)) => Ok(Self {
-                id,
-                method,
-                params,
-                meta,
-                key,
-            }),
-            Err(error) => Err((id, Fault::new(StatusCode::BAD_REQUEST, error))),
-        }
+    ) -> Result<Self, Fault> {
+        let known = |raw: Option<&Bytes>, names| match raw {
+            Some(raw) => Known::parse(raw, names).map_err(invalid),
+            None => Ok(Known::default()),
+        };
+        let params = known(params, &PARAMS)?;
+        let meta = known(params.get("_meta"), &META)?;
+        let key = match meta.get(meta::IDEMPOTENCY_KEY) {
+            Some(raw) if method == method::CALL_TOOL => Some(key_of(raw)?),
+            _ => None,
+        };
+        Ok(Self {
+            id,
+            method,
+            version: meta.text(meta::PROTOCOL_VERSION),
+            tool: params.text("name"),
+            params,
+            meta,
+            key,
+        })
+    }
+
+    /// Returns the revision that is agreed on with a client that asks for one.
+    pub(super) fn agreed_version(&self) -> Option<&'static str> {
+        let asked = self.params.text("protocolVersion")?;
+        Some(intro::negotiate(&asked))
+    }
+
+    /// Returns how the client introduces itself in `initialize`.
+    pub(super) fn client_of_session(&self) -> Option<Arc<ClientInfo>> {
+        client(self.params.get("clientInfo"))
+    }
+
+    /// Returns the token under which the client wants progress: a string or a number, raw.
+    pub(super) fn progress_token(&self) -> Option<&Bytes> {
+        let is_token = |first: &u8| matches!(first, b'"' | b'-' | b'0'..=b'9');
+        let token = self.meta.get(meta::PROGRESS_TOKEN)?;
+        token.first().is_some_and(is_token).then_some(token)
     }
 
     /// Returns how the client introduces itself in `_meta`.
     pub(super) fn client(&self) -> Option<Arc<ClientInfo>> {
-        ClientInfo::from_json(self.meta.client_info.as_ref()?).map(Arc::new)
+        client(self.meta.get(meta::CLIENT_INFO))
     }
 
     /// Chooses how the request is served. A request that states its revision is modern whatever it
@@ -185,7 +144,7 @@ impl Request {
     pub(super) fn era(&self) -> Era {
         match self.method.as_str() {
             method::DISCOVER | method::LISTEN => Era::Modern,
-            _ if self.meta.protocol_version.is_some() => Era::Modern,
+            _ if self.version.is_some() => Era::Modern,
             _ => Era::Legacy,
         }
     }
@@ -196,13 +155,13 @@ impl Request {
     ///
     /// The fault to answer with.
     pub(super) fn check_modern(&self) -> Result<(), Fault> {
-        let Some(version) = &self.meta.protocol_version else {
+        let Some(version) = &self.version else {
             return Err(Fault::invalid_meta(meta::PROTOCOL_VERSION));
         };
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
             return Err(Fault::unsupported_version(version));
         }
-        let capabilities = self.meta.client_capabilities.as_ref();
+        let capabilities = self.meta.get(meta::CLIENT_CAPABILITIES);
         if capabilities.is_none_or(|raw| raw.first() != Some(&b'{')) {
             return Err(Fault::invalid_meta(meta::CLIENT_CAPABILITIES));
         }
@@ -212,61 +171,58 @@ impl Request {
 
 /// Reads which request a `notifications/cancelled` takes back.
 pub(super) fn cancelled_id(params: Option<&Bytes>) -> Option<RequestId> {
-    let id = Params::parse(params).ok()?.request_id?;
-    RequestId::from_raw(std::str::from_utf8(&id).ok()?)
+    let params = Known::parse(params?, &["requestId"]).ok()?;
+    RequestId::from_raw(std::str::from_utf8(params.get("requestId")?).ok()?)
+}
+
+fn client(raw: Option<&Bytes>) -> Option<Arc<ClientInfo>> {
+    ClientInfo::from_json(raw?).map(Arc::new)
 }
 
 /// Reads a key. An invalid one is refused, as its sender relies on it.
-fn key_of(raw: &[u8]) -> Result<IdempotencyKey, RpcError> {
+fn key_of(raw: &[u8]) -> Result<IdempotencyKey, Fault> {
     let name = meta::IDEMPOTENCY_KEY;
     let text: String = serde_json::from_slice(raw)
         .map_err(|_| invalid(format!("`_meta`: `{name}` must be a string")))?;
     IdempotencyKey::new(text).map_err(|error| invalid(format!("`_meta`: `{name}`: {error}")))
 }
 
-fn invalid(reason: impl std::fmt::Display) -> RpcError {
-    RpcError::new(code::INVALID_PARAMS, format!("params: {reason}"))
-}
-
-/// Returns a part of a buffer as a slice that keeps the buffer alive; a copy if it is elsewhere.
-fn part_of(buffer: &Bytes, part: &[u8]) -> Bytes {
-    let start = (part.as_ptr() as usize).wrapping_sub(buffer.as_ptr() as usize);
-    match start.checked_add(part.len()) {
-        Some(end) if end <= buffer.len() => buffer.slice(start..end),
-        _ => Bytes::copy_from_slice(part),
-    }
+fn invalid(reason: impl std::fmt::Display) -> Fault {
+    let error = RpcError::new(code::INVALID_PARAMS, format!("params: {reason}"));
+    Fault::new(StatusCode::BAD_REQUEST, error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request(method: &str, params: &str) -> Result<Request, (RequestId, Fault)> {
+    fn request(method: &str, params: &str) -> Result<Request, Fault> {
         let params = Bytes::copy_from_slice(params.as_bytes());
         Request::new(RequestId::number(1), method.to_owned(), Some(&params))
     }
 
     #[test]
-    fn arguments_are_a_slice_of_what_came() {
-        let raw =
-            Bytes::from_static(br#"{"name":"a\u0062","arguments":{ "n" : 1e2 },"cursor":null}"#);
-        let params = Params::parse(Some(&raw)).unwrap();
-        let arguments = params.arguments.as_ref().unwrap();
-        assert_eq!(&arguments[..], br#"{ "n" : 1e2 }"#);
-        assert!(raw.as_ptr_range().contains(&arguments.as_ptr()));
-        assert_eq!(params.tool_name(), Some("ab"));
-        assert!(params.cursor.is_none(), "null is absent");
+    fn a_parameter_that_is_there_twice_is_refused() {
+        let refused = request(method::CALL_TOOL, r#"{"name":"a","n\u0061me":"b"}"#);
+        assert_eq!(refused.unwrap_err().error.code, code::INVALID_PARAMS);
+        let meta = r#"{"_meta":{"traceparent":"a","traceparent":"b"}}"#;
+        assert!(request(method::CALL_TOOL, meta).is_err());
+        assert!(request(method::CALL_TOOL, r#"{"_meta":1}"#).is_err());
     }
 
     #[test]
-    fn a_parameter_that_is_there_twice_is_refused() {
-        for params in [
-            r#"{"name":"a","name":"b"}"#,
-            r#"{"arguments":null,"arguments":{}}"#,
-            r#"{"name":"a","n\u0061me":"b"}"#,
-        ] {
-            assert!(request(method::CALL_TOOL, params).is_err(), "{params}");
-        }
+    fn metadata_of_the_wrong_type_is_absent() {
+        let meta = r#"{"_meta":{"traceparent":"00-a-b-01","tracestate":7,"progressToken":[]}}"#;
+        let read = request(method::CALL_TOOL, meta).unwrap();
+        let parent = read.meta.text(meta::TRACEPARENT);
+        assert_eq!(parent.as_deref(), Some("00-a-b-01"));
+        assert_eq!(read.meta.text(meta::TRACESTATE), None);
+        assert_eq!(read.progress_token(), None);
+        let read = request(
+            method::CALL_TOOL,
+            r#"{"_meta":{"progressToken":"t\u0041"}}"#,
+        );
+        assert_eq!(read.unwrap().progress_token().unwrap(), r#""t\u0041""#);
     }
 
     #[test]

@@ -28,43 +28,22 @@ static LEFT_BEHIND: Semaphore = Semaphore::const_new(16);
 /// is still read, for 5 s at most, so that the cache and the audit log learn whether the effect is
 /// there.
 pub(super) struct RunningCall {
-    id: RequestId,
-    era: Era,
-    name: String,
-    relay: Option<Arc<Relay>>,
-    future: Option<CallFuture>,
-    inbound: Arc<Inbound>,
+    pub(super) id: RequestId,
+    pub(super) era: Era,
+    pub(super) name: String,
+    pub(super) relay: Option<Arc<Relay>>,
+    pub(super) future: Option<CallFuture>,
+    pub(super) inbound: Arc<Inbound>,
 }
 
-type CallFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+pub(super) type CallFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
 impl RunningCall {
-    pub(super) fn new(
-        id: RequestId,
-        era: Era,
-        name: String,
-        relay: Option<Arc<Relay>>,
-        future: CallFuture,
-        inbound: Arc<Inbound>,
-    ) -> Self {
-        Self {
-            id,
-            era,
-            name,
-            relay,
-            future: Some(future),
-            inbound,
-        }
-    }
-
     /// Cancels a call on its client's request: the server is notified at once. Returns the answer.
     pub(super) fn cancel(&mut self) -> Answer {
         self.future = None;
-        let error = ToolError::new(
-            ErrorKind::Cancelled,
-            Delivery::Unknown,
-            "the client cancelled the call",
-        );
+        let text = "the client cancelled the call";
+        let error = ToolError::new(ErrorKind::Cancelled, Delivery::Unknown, text);
         self.end(Err(error))
     }
 
@@ -88,11 +67,10 @@ impl Future for RunningCall {
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
         let outcome = match polled {
             Ok(polled) => ready!(polled),
-            Err(_) => Err(ToolError::new(
-                ErrorKind::Internal,
-                Delivery::Unknown,
-                "the call panicked",
-            )),
+            Err(_) => {
+                let text = "the call panicked";
+                Err(ToolError::new(ErrorKind::Internal, Delivery::Unknown, text))
+            }
         };
         this.future = None;
         Poll::Ready(this.end(outcome))
@@ -151,8 +129,15 @@ mod tests {
             drop(ends);
             pending().await
         });
-        let id = RequestId::string("a");
-        let call = RunningCall::new(id, Era::Legacy, "add".into(), None, future, inbound);
+        let id = RequestId::from_raw(r#""a""#).unwrap();
+        let call = RunningCall {
+            id,
+            era: Era::Legacy,
+            name: "add".into(),
+            relay: None,
+            future: Some(future),
+            inbound,
+        };
         (call, ended)
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::arrival::{Arrival, Received};
+use super::arrival::Arrival;
 use super::error::Fault;
 use super::listing::{Listings, Written};
 use super::progress::Relay;
@@ -20,7 +20,7 @@ use super::running::RunningCall;
 use super::subscription::Subscription;
 use super::{Asked, Backend, CallRequest, intro};
 use crate::observed::SessionTimer;
-use crate::wire::Era;
+use crate::wire::{Era, meta};
 
 /// One backend and the lists written for it; shared by all conversations of a transport.
 #[derive(Debug)]
@@ -43,6 +43,15 @@ pub(super) enum Step {
     Listen(Subscription),
 }
 
+/// Where a request comes from, and how it is served.
+pub(super) struct From {
+    pub(super) era: Era,
+    pub(super) caller: Arc<Caller>,
+    /// Where progress goes, if the transport can carry it.
+    pub(super) reports: Option<mpsc::Sender<Answer>>,
+    pub(super) arrival: Arrival,
+}
+
 impl<B: Backend> Dispatcher<B> {
     pub(super) fn new(backend: Arc<B>) -> Self {
         Self {
@@ -61,32 +70,24 @@ impl<B: Backend> Dispatcher<B> {
             method::INITIALIZE | method::DISCOVER => self.backend.starting(Asked::Info),
             method::LIST_TOOLS => Some(listed),
             method::CALL_TOOL => {
-                let name = request.params.tool_name()?;
+                let name = request.tool.as_deref()?;
                 self.backend.starting(Asked::Call(name))
             }
             _ => None,
         }
     }
 
-    /// Serves a request whose era is known and whose metadata has been checked. `reports` is where
-    /// progress goes, if the transport can carry it; `arrival` is asked for calls only.
+    /// Serves a request whose metadata has been checked.
     ///
     /// # Errors
     ///
     /// The fault to answer with.
-    pub(super) fn serve(
-        &self,
-        request: &Request,
-        era: Era,
-        caller: Arc<Caller>,
-        reports: Option<mpsc::Sender<Answer>>,
-        arrival: impl FnOnce() -> Arrival,
-    ) -> Result<Step, Fault> {
+    pub(super) fn serve(&self, request: &Request, from: From) -> Result<Step, Fault> {
         let Some(observer) = &self.observer else {
-            return self.step(request, era, caller, reports, arrival);
+            return self.step(request, from);
         };
         let began = Instant::now();
-        let step = self.step(request, era, caller, reports, arrival);
+        let step = self.step(request, from);
         let outcome = match &step {
             // the task that runs the call knows how it ends
             Ok(Step::Call(_)) => return step,
@@ -106,34 +107,26 @@ impl<B: Backend> Dispatcher<B> {
         Some(SessionTimer::begin(observer, session))
     }
 
-    fn step(
-        &self,
-        request: &Request,
-        era: Era,
-        caller: Arc<Caller>,
-        reports: Option<mpsc::Sender<Answer>>,
-        arrival: impl FnOnce() -> Arrival,
-    ) -> Result<Step, Fault> {
+    fn step(&self, request: &Request, from: From) -> Result<Step, Fault> {
+        let era = from.era;
         let done = |result: &Bytes| Ok(Step::Done(Answer::result(&request.id, result)));
         match (era, request.method.as_str()) {
             (Era::Legacy, method::INITIALIZE) => done(&self.initialize(request)?),
             (Era::Legacy, method::PING) => done(&Bytes::from_static(b"{}")),
             (Era::Modern, method::DISCOVER) => done(&intro::discover(&self.backend.info())),
             (Era::Modern, method::LISTEN) => Subscription::of(request).map(Step::Listen),
-            (_, method::LIST_TOOLS) if request.params.cursor.is_some() => Err(
+            (_, method::LIST_TOOLS) if request.params.get("cursor").is_some() => Err(
                 Fault::invalid_params("unknown cursor: the whole list is one page"),
             ),
             (_, method::LIST_TOOLS) => {
-                let asked = request.params.meta.as_ref();
+                let asked = request.params.get("_meta");
                 let meta = asked.and_then(|asked| self.backend.list_meta(asked));
                 done(&self.listing().result(era, meta.as_ref()))
             }
             (_, method::LIST_PROMPTS) => done(&self.nothing(era, "prompts")),
             (_, method::LIST_RESOURCES) => done(&self.nothing(era, "resources")),
             (_, method::LIST_TEMPLATES) => done(&self.nothing(era, "resourceTemplates")),
-            (_, method::CALL_TOOL) => self
-                .call(request, era, caller, reports, arrival().of(request))
-                .map(Step::Call),
+            (_, method::CALL_TOOL) => self.call(request, from).map(Step::Call),
             (_, other) => Err(Fault::method_not_found(other)),
         }
     }
@@ -167,26 +160,21 @@ impl<B: Backend> Dispatcher<B> {
     }
 
     fn initialize(&self, request: &Request) -> Result<Bytes, Fault> {
-        let asked = request.params.protocol_version.as_ref();
-        match asked.and_then(|raw| serde_json::from_slice::<String>(raw).ok()) {
+        match request.params.text("protocolVersion") {
             Some(asked) => Ok(intro::initialize(&self.backend.info(), &asked)),
             None => Err(Fault::invalid_params("`protocolVersion` must be a string")),
         }
     }
 
-    fn call(
-        &self,
-        request: &Request,
-        era: Era,
-        caller: Arc<Caller>,
-        reports: Option<mpsc::Sender<Answer>>,
-        received: Received,
-    ) -> Result<RunningCall, Fault> {
-        let Some(name) = request.params.tool_name() else {
+    fn call(&self, request: &Request, from: From) -> Result<RunningCall, Fault> {
+        let Some(name) = request.tool.as_deref() else {
             return Err(Fault::invalid_params("`name` must be a string"));
         };
-        let inbound = Arc::new(received.inbound);
-        let arguments = match &request.params.arguments {
+        let From { era, caller, .. } = from;
+        let arrival = from.arrival.of(request);
+        let inbound = Arc::new(arrival.inbound);
+        let params = &request.params;
+        let arguments = match params.get("arguments") {
             None => Bytes::from_static(b"{}"),
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
             Some(_) => {
@@ -195,26 +183,26 @@ impl<B: Backend> Dispatcher<B> {
                 return Err(Fault::invalid_params(reason));
             }
         };
-        let relay = reports
-            .zip(request.meta.progress_token.clone())
+        let relay = from
+            .reports
+            .zip(request.progress_token().cloned())
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
-        let meta = &request.meta;
         let call = CallRequest {
             name: name.to_owned(),
             arguments,
             caller,
-            trace: received.trace.map(Arc::new),
-            baggage: received.baggage,
+            trace: arrival.trace.map(Arc::new),
+            baggage: arrival.baggage,
             inbound: Some(Arc::clone(&inbound)),
             idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
             client_capabilities: match era {
                 Era::Legacy => None,
-                Era::Modern => meta.client_capabilities.clone(),
+                Era::Modern => request.meta.get(meta::CLIENT_CAPABILITIES).cloned(),
             },
-            input_responses: request.params.input_responses.clone(),
-            request_state: request.params.request_state.clone(),
-            meta: request.params.meta.clone(),
+            input_responses: params.get("inputResponses").cloned(),
+            request_state: params.get("requestState").cloned(),
+            meta: params.get("_meta").cloned(),
         };
         let future: BoxFuture<'static, _> = match self.starting(request) {
             None => self.backend.call(call),
@@ -226,14 +214,13 @@ impl<B: Backend> Dispatcher<B> {
                 })
             }
         };
-        let id = request.id.clone();
-        Ok(RunningCall::new(
-            id,
+        Ok(RunningCall {
+            id: request.id.clone(),
             era,
-            name.to_owned(),
+            name: name.to_owned(),
             relay,
-            future,
+            future: Some(future),
             inbound,
-        ))
+        })
     }
 }

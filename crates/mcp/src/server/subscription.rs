@@ -24,7 +24,7 @@ pub(super) struct Subscription {
 impl Subscription {
     /// Reads what the client subscribes to. Only notifications of changed tools are offered.
     pub(super) fn of(request: &Request) -> Result<Self, Fault> {
-        let wants = request.params.notifications.as_deref();
+        let wants = request.params.get("notifications");
         let wants = wants.map(|raw| object::get_member(raw, "toolsListChanged"));
         match wants {
             Some(Ok(wants)) => Ok(Self {

@@ -1,39 +1,37 @@
 //! The JSON-RPC error object.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::message::slice_of;
+use super::object::slice_of;
 
 /// The error codes the protocol gives a meaning to.
-pub mod code {
+pub(crate) mod code {
     /// Not JSON.
-    pub const PARSE_ERROR: i64 = -32700;
+    pub(crate) const PARSE_ERROR: i64 = -32700;
     /// Not a request.
-    pub const INVALID_REQUEST: i64 = -32600;
+    pub(crate) const INVALID_REQUEST: i64 = -32600;
     /// No such method.
-    pub const METHOD_NOT_FOUND: i64 = -32601;
+    pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
     /// Wrong parameters; also: no such tool.
-    pub const INVALID_PARAMS: i64 = -32602;
-    /// A fault of the server.
-    pub const INTERNAL_ERROR: i64 = -32603;
+    pub(crate) const INVALID_PARAMS: i64 = -32602;
     /// The mirrored headers and the body disagree (2026-07-28).
-    pub const HEADER_MISMATCH: i64 = -32020;
+    pub(crate) const HEADER_MISMATCH: i64 = -32020;
     /// The request needs a capability the client did not declare (2026-07-28).
-    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
     /// The revision is not supported; `data.supported` lists those that are (2026-07-28).
-    pub const UNSUPPORTED_VERSION: i64 = -32022;
+    pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
 /// A JSON-RPC error: `code`, `message`, and `data` as raw JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (code {code})")]
 #[non_exhaustive]
 pub struct RpcError {
-    /// See [`code`].
+    /// The JSON-RPC code.
     pub code: i64,
     /// A sentence for people.
     pub message: Cow<'static, str>,
@@ -54,8 +52,7 @@ struct Wire<'a> {
 
 impl RpcError {
     /// States an error without data.
-    #[must_use]
-    pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -65,8 +62,7 @@ impl RpcError {
     }
 
     /// Adds `data`, raw JSON.
-    #[must_use]
-    pub fn with_data(mut self, data: impl Into<Bytes>) -> Self {
+    pub(crate) fn with_data(mut self, data: impl Into<Bytes>) -> Self {
         self.data = Some(data.into());
         self
     }
@@ -76,36 +72,27 @@ impl RpcError {
     /// # Errors
     ///
     /// The parser's error if it is not an object with an integer `code`.
-    pub fn from_json(raw: &Bytes) -> Result<Self, serde_json::Error> {
+    pub(crate) fn from_json(raw: &Bytes) -> Result<Self, serde_json::Error> {
         let wire: Wire<'_> = serde_json::from_slice(raw)?;
         Ok(Self {
             code: wire.code,
             message: wire.message.map_or(Cow::Borrowed(""), |message| {
                 Cow::Owned(message.into_owned())
             }),
-            data: wire.data.map(|data| slice_of(raw, data)),
+            data: wire.data.map(|data| slice_of(raw, data.get().as_bytes())),
             status: None,
         })
     }
 
     /// Appends the object to `out`.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"code\":");
         out.extend_from_slice(self.code.to_string().as_bytes());
         out.extend_from_slice(b",\"message\":");
         super::write::string(out, &self.message);
         if let Some(data) = &self.data {
-            out.extend_from_slice(b",\"data\":");
-            out.extend_from_slice(data);
+            super::write::member(out, "data", data);
         }
         out.push(b'}');
     }
 }
-
-impl fmt::Display for RpcError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (code {})", self.message, self.code)
-    }
-}
-
-impl std::error::Error for RpcError {}

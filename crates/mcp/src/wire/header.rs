@@ -2,33 +2,63 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use http::HeaderMap;
+use http::header::{AsHeaderName, CONTENT_TYPE};
 
 /// The revision of the request; equal to the one in `_meta` where there is one.
-pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The session of a legacy peer.
-pub const SESSION_ID: &str = "mcp-session-id";
+pub(crate) const SESSION_ID: &str = "mcp-session-id";
 /// The JSON-RPC method, mirrored (2026-07-28).
-pub const METHOD: &str = "mcp-method";
+pub(crate) const METHOD: &str = "mcp-method";
 /// The tool's name, mirrored (2026-07-28). Encoded by [`encode_value`].
-pub const NAME: &str = "mcp-name";
+pub(crate) const NAME: &str = "mcp-name";
 /// What tells that two calls are one intended call; equal to the one in `_meta` where there is one.
-pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// W3C trace context.
-pub const TRACEPARENT: &str = "traceparent";
+pub(crate) const TRACEPARENT: &str = "traceparent";
 /// W3C trace state.
-pub const TRACESTATE: &str = "tracestate";
+pub(crate) const TRACESTATE: &str = "tracestate";
 /// W3C baggage.
-pub const BAGGAGE: &str = "baggage";
+pub(crate) const BAGGAGE: &str = "baggage";
 /// Begins the name of a header that mirrors an argument (2026-07-28).
-pub const PARAM_PREFIX: &str = "mcp-param-";
+pub(crate) const PARAM_PREFIX: &str = "mcp-param-";
 
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
+/// Returns a header that may be there once, as text.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn single(
+    headers: &HeaderMap,
+    name: impl AsHeaderName,
+) -> Result<Option<&str>, &'static str> {
+    let mut values = headers.get_all(name).iter();
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err("is there twice");
+    }
+    let text = first.to_str().map(Some);
+    text.map_err(|_| "has characters no header may have")
+}
+
+/// Returns `true` if the content type is this one, whatever its parameters.
+pub(crate) fn is_of(headers: &HeaderMap, media: &str) -> bool {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next());
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media))
+}
+
 /// Writes a text as a header value: as it is, or base64 in `=?base64?…?=` where it could not
 /// otherwise travel (not ASCII, control characters, spaces at an end) or would look like that form.
-#[must_use]
-pub fn encode_value(text: &str) -> String {
+pub(crate) fn encode_value(text: &str) -> String {
     let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     let bytes = text.as_bytes();
     let printable = bytes.iter().all(|byte| (0x20..=0x7e).contains(byte));
@@ -42,8 +72,7 @@ pub fn encode_value(text: &str) -> String {
 }
 
 /// Reads a header value back; nothing if the base64 form holds no UTF-8 text.
-#[must_use]
-pub fn decode_value(value: &str) -> Option<String> {
+pub(crate) fn decode_value(value: &str) -> Option<String> {
     let inner = value
         .strip_prefix(OPEN)
         .and_then(|rest| rest.strip_suffix(CLOSE));
@@ -58,6 +87,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_content_type_is_compared_whole_and_without_parameters() {
+        for (content_type, expected) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/json ;charset=utf-8", true),
+            ("application/json-evil", false),
+            ("application/jsonl", false),
+            ("text/html", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, content_type.parse().unwrap())]);
+            let is_json = is_of(&headers, "application/json");
+            assert_eq!(is_json, expected, "{content_type}");
+        }
+    }
 
     #[test]
     fn plain_text_stays_plain() {

@@ -6,10 +6,10 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 /// A request's id: a string or a number, written back exactly as it came.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Repr);
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Repr {
     /// A number whose only spelling is its decimal digits, so that it needs no allocation.
     Number(u64),
@@ -19,24 +19,12 @@ enum Repr {
 
 impl RequestId {
     /// Makes a number an id.
-    #[must_use]
-    pub const fn number(number: u64) -> Self {
+    pub(crate) const fn number(number: u64) -> Self {
         Self(Repr::Number(number))
     }
 
-    /// Makes a text an id.
-    #[must_use]
-    pub fn string(text: &str) -> Self {
-        let mut raw = Vec::with_capacity(text.len() + 2);
-        super::write::string(&mut raw, text);
-        Self(Repr::Raw(
-            String::from_utf8_lossy(&raw).into_owned().into_boxed_str(),
-        ))
-    }
-
     /// Reads a raw JSON token; nothing unless it is a string or a number.
-    #[must_use]
-    pub fn from_raw(raw: &str) -> Option<Self> {
+    pub(crate) fn from_raw(raw: &str) -> Option<Self> {
         let raw = raw.trim_matches([' ', '\t', '\r', '\n']);
         let first = raw.as_bytes().first()?;
         if !(first.is_ascii_digit() || *first == b'-' || *first == b'"') {
@@ -75,11 +63,5 @@ impl fmt::Display for RequestId {
             Repr::Number(number) => write!(f, "{number}"),
             Repr::Raw(raw) => f.write_str(raw),
         }
-    }
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

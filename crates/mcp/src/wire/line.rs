@@ -1,6 +1,5 @@
 //! One message a line: the framing of pipes.
 
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use super::skim::{Skim, Skipped};
-use super::{LONG_SIZE, LongAnswers, SHORT};
+use super::{LONG_SIZE, LongMessages, SHORT};
 
 /// The longest line accepted by default: 16 MiB.
 pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
@@ -26,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Empty lines are passed over, a closing `\r` is cut off. [`next`](Self::next) may be dropped and
 /// called again: what was read is kept.
 #[derive(Debug)]
-pub struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     inner: R,
     buffer: BytesMut,
     /// How much of the buffer is known to hold no line break.
@@ -35,19 +34,20 @@ pub struct LineReader<R> {
     /// An overlong line is being passed over.
     skipping: Option<Skim>,
     /// Bounds how many long lines are in memory, those of other readers included.
-    long: LongAnswers,
+    long: LongMessages,
     /// The permit of a long line, and when it has to be complete.
     place: Option<OwnedSemaphorePermit>,
     due: Option<Instant>,
 }
 
 /// Why there is no next line.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum LineError {
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LineError {
     /// Reading failed.
-    Io(io::Error),
+    #[error("reading failed: {0}")]
+    Io(#[from] io::Error),
     /// A line was longer than the limit. It was skipped, and the next call goes on behind it.
+    #[error("a message is longer than {limit} bytes")]
     TooLong {
         /// The limit, in bytes.
         limit: usize,
@@ -56,40 +56,23 @@ pub enum LineError {
     },
 }
 
-impl fmt::Display for LineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "reading failed: {error}"),
-            Self::TooLong { limit, .. } => write!(f, "a message is longer than {limit} bytes"),
-        }
-    }
-}
-
-impl std::error::Error for LineError {}
-
-impl From<io::Error> for LineError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads from `inner`, with lines of at most `max_line` bytes.
-    pub fn new(inner: R, max_line: usize) -> Self {
+    pub(crate) fn new(inner: R, max_line: usize) -> Self {
         Self {
             inner,
             buffer: BytesMut::new(),
             searched: 0,
             max_line,
             skipping: None,
-            long: LongAnswers::default(),
+            long: LongMessages::default(),
             place: None,
             due: None,
         }
     }
 
     /// Shares the bound on long lines with other readers.
-    pub(crate) fn with_long(self, long: LongAnswers) -> Self {
+    pub(crate) fn with_long(self, long: LongMessages) -> Self {
         Self { long, ..self }
     }
 
@@ -102,7 +85,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// [`LineError::Io`] if reading fails or a long line does not end within a minute,
     /// [`LineError::TooLong`] if the line breaks the limit: at its end, since what it was about may
     /// stand there. It takes no more memory than the limit.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
             if let Some(line) = self.take_line()? {
                 return Ok(Some(line));
@@ -149,7 +132,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.searched = 0;
             let line = &self.buffer[..at];
             if self.skipping.is_some() || line.len() > self.max_line {
-                let mut skim = self.skipping.take().unwrap_or_else(Skim::new);
+                let mut skim = self.skipping.take().unwrap_or_default();
                 skim.feed(line);
                 self.pass(at + 1);
                 return Err(self.too_long(skim));
@@ -165,7 +148,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             // what is skipped needs no buffer of the limit's size
             let passed = std::mem::take(&mut self.buffer);
             self.release();
-            self.skipping.get_or_insert_with(Skim::new).feed(&passed);
+            self.skipping.get_or_insert_default().feed(&passed);
         }
         self.searched = self.buffer.len();
         Ok(None)
@@ -198,7 +181,7 @@ fn trimmed(line: &[u8]) -> Option<Bytes> {
 ///
 /// In valid JSON a raw line break is white space between tokens, never part of a string, so the
 /// message says the same.
-pub fn flatten(message: &mut [u8]) {
+pub(crate) fn flatten(message: &mut [u8]) {
     let mut from = 0;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', &message[from..]) {
         message[from + at] = b' ';
@@ -212,54 +195,31 @@ mod tests {
 
     use super::*;
 
-    async fn read_all(chunks: &[&[u8]], max_line: usize) -> Vec<Result<Bytes, String>> {
-        let mut mock = tokio_test_reader(chunks);
-        let mut reader = LineReader::new(&mut mock, max_line);
+    async fn read_all(chunks: &[&[u8]], max_line: usize) -> Vec<Result<String, String>> {
+        let chunks = chunks
+            .iter()
+            .map(|chunk| Ok::<_, io::Error>(Bytes::copy_from_slice(chunk)));
+        let chunks: Vec<_> = chunks.collect();
+        let reader = tokio_util::io::StreamReader::new(futures_util::stream::iter(chunks));
+        let mut reader = LineReader::new(reader, max_line);
         let mut lines = Vec::new();
         loop {
-            match reader.next().await {
-                Ok(Some(line)) => lines.push(Ok(line)),
+            lines.push(match reader.next().await {
+                Ok(Some(line)) => Ok(String::from_utf8(line.to_vec()).unwrap()),
                 Ok(None) => return lines,
-                Err(error) => lines.push(Err(error.to_string())),
-            }
+                Err(error) => Err(error.to_string()),
+            });
         }
-    }
-
-    /// A reader that hands out the chunks one by one.
-    fn tokio_test_reader(chunks: &[&[u8]]) -> impl AsyncRead + Unpin + use<> {
-        struct Chunks(std::collections::VecDeque<Vec<u8>>);
-
-        impl AsyncRead for Chunks {
-            fn poll_read(
-                mut self: std::pin::Pin<&mut Self>,
-                _: &mut std::task::Context<'_>,
-                buf: &mut tokio::io::ReadBuf<'_>,
-            ) -> std::task::Poll<io::Result<()>> {
-                if let Some(chunk) = self.0.pop_front() {
-                    let fits = chunk.len().min(buf.remaining());
-                    buf.put_slice(&chunk[..fits]);
-                    if fits < chunk.len() {
-                        self.0.push_front(chunk[fits..].to_vec());
-                    }
-                }
-                std::task::Poll::Ready(Ok(()))
-            }
-        }
-
-        Chunks(chunks.iter().map(|chunk| chunk.to_vec()).collect())
     }
 
     #[tokio::test]
     async fn an_overlong_line_is_skipped_and_the_next_one_is_read() {
+        let too_long = || Err("a message is longer than 4 bytes".to_owned());
+        let read = |text: &str| Ok(text.to_owned());
         let lines = read_all(&[b"ab\r\n\n0123", b"456789", b"x\ncd\n", b"rest"], 4).await;
-        let lines: Vec<_> = lines.iter().map(|line| line.as_deref()).collect();
-        assert_eq!(lines.len(), 4, "{lines:?}");
-        assert_eq!(lines[0].unwrap(), b"ab");
-        assert!(lines[1].unwrap_err().contains("longer than 4"));
-        assert_eq!(lines[2].unwrap(), b"cd");
-        assert_eq!(lines[3].unwrap(), b"rest");
+        assert_eq!(lines, [read("ab"), too_long(), read("cd"), read("rest")]);
         let lines = read_all(&[b"ab\n0123", b"456789"], 4).await;
-        assert!(lines.len() == 2 && lines[1].is_err(), "{lines:?}");
+        assert_eq!(lines, [read("ab"), too_long()]);
     }
 
     #[tokio::test]
@@ -287,7 +247,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn two_long_lines_are_read_at_a_time_and_endless_ones_are_given_up() {
-        let long = LongAnswers::default();
+        let long = LongMessages::default();
         let mut readers: Vec<_> = (0..4)
             .map(|_| {
                 let never = tokio::io::join(&[b'x'; 4 * SHORT][..], tokio::io::empty());
@@ -337,11 +297,8 @@ mod tests {
             let chunks: Vec<&[u8]> = text.as_bytes().chunks(cut).collect();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let read = runtime.block_on(read_all(&chunks, 9));
-            let read: Vec<String> = read
-                .into_iter()
-                .map(|line| String::from_utf8(line.unwrap().to_vec()).unwrap())
-                .collect();
-            prop_assert_eq!(read, lines);
+            let read: Result<Vec<String>, String> = read.into_iter().collect();
+            prop_assert_eq!(read, Ok(lines));
         }
     }
 }

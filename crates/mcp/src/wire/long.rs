@@ -15,15 +15,15 @@ const LONG_AT_ONCE: usize = 2;
 
 /// The permits to read long messages of one server.
 #[derive(Debug, Clone)]
-pub(crate) struct LongAnswers(Arc<Semaphore>);
+pub(crate) struct LongMessages(Arc<Semaphore>);
 
-impl Default for LongAnswers {
+impl Default for LongMessages {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(LONG_AT_ONCE)))
     }
 }
 
-impl LongAnswers {
+impl LongMessages {
     /// Waits until more may be read of a message that has this many bytes so far. `place` is to be
     /// kept until the message is complete.
     pub(crate) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {

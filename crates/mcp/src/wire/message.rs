@@ -1,7 +1,6 @@
 //! One JSON-RPC message, taken apart as far as routing needs it.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
@@ -41,17 +40,22 @@ pub enum Message {
     },
 }
 
-/// Bytes that are no message, and why.
-#[derive(Debug)]
+/// A text that is not a message.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
 pub struct InvalidMessage {
+    /// The id, where one could be read.
     id: Option<RequestId>,
     reason: Reason,
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Reason {
+    #[error("a batch is not accepted: send each message on its own")]
     Batch,
+    #[error("not a JSON-RPC message: {0}")]
     Syntax(serde_json::Error),
+    #[error("not a JSON-RPC message: {0}")]
     Shape(&'static str),
 }
 
@@ -63,8 +67,7 @@ impl InvalidMessage {
     }
 
     /// Returns `true` if the text is the beginning of a message, cut off somewhere.
-    #[must_use]
-    pub fn is_truncated(&self) -> bool {
+    pub(crate) fn is_truncated(&self) -> bool {
         matches!(&self.reason, Reason::Syntax(error) if error.is_eof())
     }
 
@@ -78,18 +81,6 @@ impl InvalidMessage {
         RpcError::new(code, self.to_string())
     }
 }
-
-impl fmt::Display for InvalidMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.reason {
-            Reason::Batch => f.write_str("a batch is not accepted: send each message on its own"),
-            Reason::Syntax(error) => write!(f, "not a JSON-RPC message: {error}"),
-            Reason::Shape(reason) => write!(f, "not a JSON-RPC message: {reason}"),
-        }
-    }
-}
-
-impl std::error::Error for InvalidMessage {}
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
@@ -176,32 +167,23 @@ impl Message {
             },
         }
     }
+}
 
-    /// Writes the message, without a line break at its end.
+#[cfg(any(test, fuzzing))]
+impl Message {
+    /// Writes the message.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
+        use super::write;
+
         match self {
-            Self::Request { id, method, params } => {
-                super::write::request(id, method, params.as_deref())
-            }
-            Self::Notification { method, params } => {
-                super::write::notification(method, params.as_deref())
-            }
-            Self::Response {
-                id: Some(id),
-                outcome: Ok(result),
-            } => super::write::result(id, result),
-            Self::Response {
-                id: None,
-                outcome: Ok(_),
-            } => super::write::error(
-                None,
-                &RpcError::new(code::INTERNAL_ERROR, "a result without an id"),
-            ),
-            Self::Response {
-                id,
-                outcome: Err(error),
-            } => super::write::error(id.as_ref(), error),
+            Self::Request { id, method, params } => write::request(id, method, params.as_deref()),
+            Self::Notification { method, params } => write::notification(method, params.as_deref()),
+            Self::Response { id, outcome } => match (id, outcome) {
+                (Some(id), Ok(result)) => write::result(id, result),
+                (None, Ok(_)) => write::error(None, &RpcError::new(0, "a result without an id")),
+                (id, Err(error)) => write::error(id.as_ref(), error),
+            },
         }
     }
 }
@@ -216,15 +198,8 @@ fn id_of(buffer: &[u8]) -> Option<RequestId> {
     RequestId::from_raw(std::str::from_utf8(raw).ok()?)
 }
 
-/// Returns `part` as a slice of `buffer` that keeps the buffer alive; a copy if it is elsewhere.
-pub(super) fn slice_of(buffer: &Bytes, part: &RawValue) -> Bytes {
-    let part = part.get().as_bytes();
-    // no arithmetic on the pointers themselves: only their distance is used, and it is checked
-    let start = (part.as_ptr() as usize).wrapping_sub(buffer.as_ptr() as usize);
-    match start.checked_add(part.len()) {
-        Some(end) if end <= buffer.len() => buffer.slice(start..end),
-        _ => Bytes::copy_from_slice(part),
-    }
+fn slice_of(buffer: &Bytes, part: &RawValue) -> Bytes {
+    super::object::slice_of(buffer, part.get().as_bytes())
 }
 
 #[cfg(test)]

@@ -5,34 +5,37 @@
 //! buffer it was read into. What has to change on the way, a name or `_meta`, is spliced into those
 //! bytes by [`object`]; every other byte stays as it was.
 //!
-//! Nothing here does I/O except [`LineReader`], and nothing here knows tools.
+//! Nothing here does I/O except `LineReader`, and nothing here knows tools.
 
 mod error;
-pub mod header;
+pub(crate) mod header;
 mod id;
 mod line;
 mod long;
 mod message;
-pub mod meta;
+pub(crate) mod meta;
 pub mod object;
 mod param_header;
 mod skim;
 mod version;
-pub mod write;
+pub(crate) mod write;
 
 use std::str;
 
 use serde::Deserialize;
 
-pub use error::{RpcError, code};
+pub use error::RpcError;
+pub(crate) use error::code;
 pub use id::RequestId;
-pub use line::{DEFAULT_MAX_LINE, LineError, LineReader, flatten};
-pub(crate) use long::{LONG_SIZE, LongAnswers, SHORT};
+pub use line::DEFAULT_MAX_LINE;
+pub(crate) use line::{LineError, LineReader, flatten};
+pub(crate) use long::{LONG_SIZE, LongMessages, SHORT};
 pub use message::{InvalidMessage, Message};
-pub use param_header::{InvalidParamHeader, ParamHeaders};
-pub use skim::Skipped;
+pub(crate) use param_header::ParamHeaders;
+pub(crate) use skim::Skipped;
+pub use version::Era;
 pub(crate) use version::known as known_version;
-pub use version::{Era, KNOWN_VERSIONS, LATEST, LATEST_LEGACY};
+pub(crate) use version::{KNOWN_VERSIONS, LATEST, LATEST_LEGACY};
 
 /// Parses JSON. The text is checked for UTF-8 once: `from_slice` checks each string and each raw
 /// value again, and these nest.

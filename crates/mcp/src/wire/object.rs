@@ -11,27 +11,20 @@ use serde_json::value::RawValue;
 
 use super::from_json;
 
-/// A text that is not JSON object, or one that has the member in question twice.
-#[derive(Debug)]
+/// A text that is not a JSON object, or one that has the member in question twice.
+#[derive(Debug, thiserror::Error)]
+#[error("not a usable JSON object: {0}")]
 pub struct InvalidObject(String);
 
-impl fmt::Display for InvalidObject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a usable JSON object: {}", self.0)
-    }
-}
-
-impl std::error::Error for InvalidObject {}
-
 /// One member of an object: its unescaped name and its raw value.
-pub type Member<'a> = (Cow<'a, str>, &'a [u8]);
+pub(crate) type Member<'a> = (Cow<'a, str>, &'a [u8]);
 
 /// Returns the members of a raw object in order: unescaped name and raw value.
 ///
 /// # Errors
 ///
 /// [`InvalidObject`] if the text is not an object.
-pub fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
+pub(crate) fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
     begins(raw)?;
     from_json::<Members<'_>>(raw)
         .map(|members| members.0)
@@ -43,7 +36,7 @@ pub fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
 /// # Errors
 ///
 /// [`InvalidObject`] if it is not.
-pub fn check(raw: &[u8]) -> Result<(), InvalidObject> {
+pub(crate) fn check(raw: &[u8]) -> Result<(), InvalidObject> {
     begins(raw)?;
     serde_json::from_slice::<serde::de::IgnoredAny>(raw)
         .map(|_| ())
@@ -73,7 +66,7 @@ pub fn get_member<'a>(raw: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Inv
 /// # Errors
 ///
 /// [`InvalidObject`] as for [`get_member`].
-pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
+pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
     let members = members(raw)?;
     let mut out = Vec::with_capacity(raw.len() + name.len() + value.len() + 4);
     if let Some((_, old)) = find(&members, name)? {
@@ -91,9 +84,7 @@ pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, Invalid
         if !members.is_empty() {
             out.push(b',');
         }
-        super::write::string(&mut out, name);
-        out.push(b':');
-        out.extend_from_slice(value);
+        super::write::named(&mut out, name, value);
         out.extend_from_slice(&raw[end..]);
     }
     Ok(out.into())
@@ -104,7 +95,7 @@ pub fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, Invalid
 /// # Errors
 ///
 /// [`InvalidObject`] as for [`get_member`].
-pub fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
+pub(crate) fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
     let members = members(raw)?;
     let Some((at, value)) = find(&members, name)? else {
         return Ok(Bytes::copy_from_slice(raw));
@@ -141,7 +132,7 @@ fn find<'a>(
         .map(|(at, (_, value))| (at, *value));
     let first = hits.next();
     if hits.next().is_some() {
-        return Err(InvalidObject(format!("it has the member {name:?} twice")));
+        return Err(twice(name));
     }
     Ok(first)
 }
@@ -153,6 +144,53 @@ fn span(raw: &[u8], part: &[u8]) -> Result<Range<usize>, InvalidObject> {
         Some(end) if end <= raw.len() => Ok(start..end),
         _ => Err(outside()),
     }
+}
+
+/// Returns a part of a buffer as a slice that keeps the buffer alive; a copy if it is elsewhere.
+pub(super) fn slice_of(buffer: &Bytes, part: &[u8]) -> Bytes {
+    span(buffer, part).map_or_else(|_| Bytes::copy_from_slice(part), |span| buffer.slice(span))
+}
+
+/// The members of an object that are known, as raw JSON; absent and null are the same.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Vec<(&'static str, Bytes)>);
+
+impl Known {
+    /// Takes the members of these names out of a raw object.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidObject`] if the text is not an object or has one of them twice: a proxy that
+    /// checked this message before may have read the other one.
+    pub(crate) fn parse(raw: &Bytes, names: &[&'static str]) -> Result<Self, InvalidObject> {
+        let mut known = Self::default();
+        for (name, value) in members(raw)? {
+            let Some(name) = names.iter().find(|known| **known == name) else {
+                continue;
+            };
+            if known.get(name).is_some() {
+                return Err(twice(name));
+            }
+            known.0.push((name, slice_of(raw, value)));
+        }
+        known.0.retain(|(_, value)| value != "null");
+        Ok(known)
+    }
+
+    /// Returns the raw value of a member.
+    pub(crate) fn get(&self, name: &str) -> Option<&Bytes> {
+        let mut members = self.0.iter();
+        members.find_map(|(known, value)| (*known == name).then_some(value))
+    }
+
+    /// Returns the value of a member that is a string.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_slice(self.get(name)?).ok()
+    }
+}
+
+fn twice(name: &str) -> InvalidObject {
+    InvalidObject(format!("it has the member {name:?} twice"))
 }
 
 fn outside() -> InvalidObject {
@@ -213,6 +251,27 @@ mod tests {
             r#" { "b" : 1e2 , "na\u006de":"old","c": [ 1 ] ,"x":{}} "#
         );
         assert_eq!(text(&set_member(b"{ }", "x", b"1").unwrap()), r#"{ "x":1}"#);
+    }
+
+    #[test]
+    fn known_members_are_slices_and_null_is_absent() {
+        let raw =
+            Bytes::from_static(br#"{"n\u0061me":"a\u0062","c":{ "n" : 1e2 },"x":null,"y":1}"#);
+        let known = Known::parse(&raw, &["name", "c", "x"]).unwrap();
+        assert_eq!(known.text("name").as_deref(), Some("ab"));
+        let value = known.get("c").unwrap();
+        assert_eq!(&value[..], br#"{ "n" : 1e2 }"#);
+        assert!(raw.as_ptr_range().contains(&value.as_ptr()));
+        assert_eq!(known.text("c"), None, "of the wrong type");
+        assert!(known.get("x").is_none() && known.get("y").is_none());
+        for twice in [
+            r#"{"a":1,"a":2}"#,
+            r#"{"a":null,"a":2}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            "1",
+        ] {
+            assert!(Known::parse(&twice.into(), &["a"]).is_err(), "{twice}");
+        }
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! `x-mcp-header`: arguments that a tool wants mirrored into HTTP headers (2026-07-28).
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::header;
@@ -11,7 +9,7 @@ const ANNOTATION: &str = "x-mcp-header";
 
 /// Which arguments of a tool travel in which header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ParamHeaders(Vec<ParamHeader>);
+pub(crate) struct ParamHeaders(Vec<ParamHeader>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ParamHeader {
@@ -21,16 +19,9 @@ struct ParamHeader {
 }
 
 /// An `x-mcp-header` the protocol does not allow. The tool may not be offered over HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidParamHeader(String);
-
-impl fmt::Display for InvalidParamHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "x-mcp-header {}", self.0)
-    }
-}
-
-impl std::error::Error for InvalidParamHeader {}
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("x-mcp-header {0}")]
+pub(crate) struct InvalidParamHeader(String);
 
 impl ParamHeaders {
     /// Reads the annotations of a raw input schema.
@@ -39,7 +30,7 @@ impl ParamHeaders {
     ///
     /// [`InvalidParamHeader`] names the property and the rule: a header name is a token, there once
     /// (in any case), on a string, integer or boolean that is reached through `properties` alone.
-    pub fn from_schema(schema: &str) -> Result<Self, InvalidParamHeader> {
+    pub(crate) fn from_schema(schema: &str) -> Result<Self, InvalidParamHeader> {
         // nearly every schema has none: one search instead of a parse
         if memchr::memmem::find(schema.as_bytes(), ANNOTATION.as_bytes()).is_none() {
             return Ok(Self::default());
@@ -59,8 +50,7 @@ impl ParamHeaders {
     }
 
     /// Returns `true` if no argument is mirrored.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -69,7 +59,7 @@ impl ParamHeaders {
     /// # Errors
     ///
     /// [`InvalidObject`] if the raw arguments are not an object, or have a mirrored member twice.
-    pub fn values(&self, arguments: &[u8]) -> Result<Vec<(String, String)>, InvalidObject> {
+    pub(crate) fn values(&self, arguments: &[u8]) -> Result<Vec<(String, String)>, InvalidObject> {
         let mut values = Vec::with_capacity(self.0.len());
         for ParamHeader { path, header } in &self.0 {
             if let Some(text) = value_at(arguments, path)? {

@@ -7,46 +7,34 @@ const MAX_TOKEN: usize = 256;
 
 /// What is known of a message that was too long to be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Skipped {
+pub(crate) struct Skipped {
     /// The message's own `id`, wherever it stood; nothing if it has none that is a string or a
     /// number.
-    pub id: Option<RequestId>,
+    pub(crate) id: Option<RequestId>,
     /// Whether it has a `method`: it is a request or a notification, and not an answer.
-    pub has_method: bool,
+    pub(crate) has_method: bool,
 }
 
 /// Reads a JSON object piece by piece and keeps its top-level `id`. Its memory is bounded: it holds
-/// one key or one id, and the depth.
+/// one key or one value in part, and the depth.
 ///
 /// Of two ids the last one counts. What is not JSON is read as if it were: it finds an id or none.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Skim {
-    at: At,
+    /// How many objects and arrays are open. The members of the message stand at depth 1.
+    depth: u64,
+    in_string: bool,
     /// Whether the byte before, in a string, was a backslash.
     escaped: bool,
-    /// How many arrays and objects are open inside of the value.
-    depth: u64,
-    member: Member,
-    /// The key, or the value of `id`, as it is written.
+    /// The member whose value comes.
+    member: Option<Member>,
+    /// The key or the value at depth 1, as it is written; of a nested value its first bracket.
     token: Vec<u8>,
     found: Skipped,
+    has_ended: bool,
 }
 
-/// Where the next byte stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
-    Start,
-    BeforeKey,
-    Key,
-    Colon,
-    Value,
-    /// In a string somewhere in a value.
-    Text,
-    End,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Member {
     Id,
     Method,
@@ -54,36 +42,16 @@ enum Member {
 }
 
 impl Skim {
-    pub(super) const fn new() -> Self {
-        Self {
-            at: At::Start,
-            escaped: false,
-            depth: 0,
-            member: Member::Other,
-            token: Vec::new(),
-            found: Skipped {
-                id: None,
-                has_method: false,
-            },
-        }
-    }
-
-    /// Takes in the next piece of the message.
     pub(super) fn feed(&mut self, mut piece: &[u8]) {
-        loop {
-            if self.at == At::Text && self.member != Member::Id && !self.escaped {
-                // most of an overlong message is text: nothing in it matters but its end
-                let Some(at) = memchr::memchr2(b'"', b'\\', piece) else {
-                    return;
-                };
-                piece = piece.get(at..).unwrap_or_default();
+        while !self.has_ended {
+            if self.in_string && !self.escaped && !self.has_space() {
+                // nothing matters but where the string ends
+                let end = memchr::memchr2(b'"', b'\\', piece);
+                piece = end.and_then(|at| piece.get(at..)).unwrap_or_default();
             }
             let Some((byte, rest)) = piece.split_first() else {
                 return;
             };
-            if self.at == At::End {
-                return;
-            }
             self.step(*byte);
             piece = rest;
         }
@@ -95,88 +63,67 @@ impl Skim {
     }
 
     fn step(&mut self, byte: u8) {
-        match self.at {
-            At::Start if byte.is_ascii_whitespace() => {}
-            At::Start => self.at = if byte == b'{' { At::BeforeKey } else { At::End },
-            At::BeforeKey => match byte {
-                b'"' => {
-                    self.token.clear();
-                    self.keep(byte);
-                    self.at = At::Key;
-                }
-                b'}' => self.at = At::End,
-                _ => {}
-            },
-            At::Key => {
-                self.keep(byte);
-                if self.ends_string(byte) {
-                    self.member = self.key();
-                    self.at = At::Colon;
-                }
-            }
-            At::Colon if byte == b':' => {
-                self.token.clear();
-                self.depth = 0;
-                self.at = At::Value;
-            }
-            At::Colon => {}
-            At::Value => self.value(byte),
-            At::Text => {
-                self.keep_id(byte);
-                if self.ends_string(byte) {
-                    self.at = At::Value;
-                }
-            }
-            At::End => {}
-        }
-    }
-
-    fn value(&mut self, byte: u8) {
-        match byte {
-            b',' | b'}' if self.depth == 0 => {
-                match self.member {
-                    Member::Id => {
-                        let raw = std::str::from_utf8(&self.token).ok();
-                        self.found.id = raw.and_then(RequestId::from_raw);
-                    }
-                    Member::Method => self.found.has_method = true,
-                    Member::Other => {}
-                }
-                self.at = if byte == b',' { At::BeforeKey } else { At::End };
-                return;
-            }
-            b'"' => self.at = At::Text,
-            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-            _ => {}
-        }
-        self.keep_id(byte);
-    }
-
-    /// Returns `true` if a byte inside of a string is the quote that ends it.
-    fn ends_string(&mut self, byte: u8) -> bool {
-        let escaped = std::mem::replace(&mut self.escaped, false);
-        self.escaped = byte == b'\\' && !escaped;
-        byte == b'"' && !escaped
-    }
-
-    fn keep_id(&mut self, byte: u8) {
-        if self.member == Member::Id {
+        if self.in_string {
             self.keep(byte);
+            let escaped = std::mem::replace(&mut self.escaped, false);
+            self.escaped = byte == b'\\' && !escaped;
+            self.in_string = byte != b'"' || escaped;
+            return;
         }
+        match (self.depth, byte) {
+            (0, b'{') => self.depth = 1,
+            (0, _) => self.has_ended = !byte.is_ascii_whitespace(),
+            (1, b':') if self.member.is_none() => {
+                self.member = Some(self.named());
+                self.token.clear();
+            }
+            (1, b',' | b'}') => {
+                self.end_member();
+                self.has_ended = byte == b'}';
+            }
+            (_, b'{' | b'[') => {
+                self.keep(byte);
+                self.depth = self.depth.saturating_add(1);
+            }
+            (_, b'}' | b']') => self.depth -= 1,
+            _ if byte.is_ascii_whitespace() && self.token.is_empty() => {}
+            _ => {
+                self.keep(byte);
+                self.in_string = byte == b'"';
+            }
+        }
+    }
+
+    fn end_member(&mut self) {
+        match self.member.take() {
+            Some(Member::Id) => {
+                let raw = std::str::from_utf8(&self.token).ok();
+                self.found.id = raw.and_then(RequestId::from_raw);
+            }
+            Some(Member::Method) => self.found.has_method = true,
+            Some(Member::Other) | None => {}
+        }
+        self.token.clear();
+    }
+
+    /// Returns `true` if the next byte is kept.
+    fn has_space(&self) -> bool {
+        self.depth == 1 && self.token.len() < MAX_TOKEN
     }
 
     /// Adds a byte to the token. One byte above the limit makes it a token that matches nothing.
     fn keep(&mut self, byte: u8) {
-        if self.token.len() < MAX_TOKEN {
+        if self.has_space() {
             self.token.push(byte);
-        } else if let Some(first) = self.token.first_mut() {
+        } else if self.depth == 1
+            && let Some(first) = self.token.first_mut()
+        {
             *first = b'?';
         }
     }
 
     /// Returns which member the key names; it may be written with escapes.
-    fn key(&self) -> Member {
+    fn named(&self) -> Member {
         match serde_json::from_slice::<String>(&self.token).as_deref() {
             Ok("id") => Member::Id,
             Ok("method") => Member::Method,
@@ -193,7 +140,7 @@ mod tests {
     use super::*;
 
     fn skim<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Skipped {
-        let mut skim = Skim::new();
+        let mut skim = Skim::default();
         pieces.into_iter().for_each(|piece| skim.feed(piece));
         skim.finish()
     }
@@ -210,16 +157,8 @@ mod tests {
     fn the_id_is_found_at_the_top_level_only() {
         for (text, id, has_method) in [
             (r#"{"id":7,"result":{"id":8}}"#, Some("7"), false),
-            (
-                r#"{"result":{"id":8,"x":[{"id":9}]},"id":7}"#,
-                Some("7"),
-                false,
-            ),
-            (
-                r#" { "result" : "\"id\":8}" , "id" : 7 } "#,
-                Some("7"),
-                false,
-            ),
+            (r#"{"result":{"id":8,"x":[{}]},"id":7}"#, Some("7"), false),
+            (r#" { "r" : "\"id\":8}" , "id" : 7 } "#, Some("7"), false),
             (r#"{"r":"\\","\u0069d":"a\"b"}"#, Some(r#""a\"b""#), false),
             (r#"{"id":1,"method":"x","params":{}}"#, Some("1"), true),
             (r#"{"params":{"method":"x"},"id":1}"#, Some("1"), false),
@@ -318,7 +257,7 @@ mod tests {
 
     #[test]
     fn its_memory_is_bounded_whatever_comes() {
-        let mut skim = Skim::new();
+        let mut skim = Skim::default();
         skim.feed(br#"{"id":""#);
         for _ in 0..1000 {
             skim.feed(&[b'x'; 4096]);

@@ -1,13 +1,13 @@
 //! Protocol revisions, and the two eras they fall into.
 
 /// The newest supported revision: no handshake, no sessions.
-pub const LATEST: &str = "2026-07-28";
+pub(crate) const LATEST: &str = "2026-07-28";
 
 /// The newest revision that begins with `initialize`.
-pub const LATEST_LEGACY: &str = "2025-11-25";
+pub(crate) const LATEST_LEGACY: &str = "2025-11-25";
 
 /// Every supported revision, oldest first.
-pub const KNOWN_VERSIONS: [&str; 5] = [
+pub(crate) const KNOWN_VERSIONS: [&str; 5] = [
     "2024-11-05",
     "2025-03-26",
     "2025-06-18",
@@ -38,15 +38,6 @@ impl Era {
             Self::Legacy
         }
     }
-
-    /// Returns the word used in logs.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        }
-    }
 }
 
 /// Finds a supported revision.
@@ -56,7 +47,10 @@ pub(crate) fn known(version: &str) -> Option<&'static str> {
 
 impl std::fmt::Display for Era {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
+        f.pad(match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        })
     }
 }
 

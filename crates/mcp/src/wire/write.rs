@@ -8,8 +8,7 @@ use super::{RequestId, RpcError};
 const HEAD: &[u8] = b"{\"jsonrpc\":\"2.0\"";
 
 /// Writes a request.
-#[must_use]
-pub fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
+pub(crate) fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut out = head(method.len() + params.map_or(0, <[u8]>::len));
     id_member(&mut out, id);
     call(&mut out, method, params);
@@ -17,27 +16,23 @@ pub fn request(id: &RequestId, method: &str, params: Option<&[u8]>) -> Vec<u8> {
 }
 
 /// Writes a notification.
-#[must_use]
-pub fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
+pub(crate) fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut out = head(method.len() + params.map_or(0, <[u8]>::len));
     call(&mut out, method, params);
     out
 }
 
 /// Writes the answer to a request.
-#[must_use]
-pub fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
+pub(crate) fn result(id: &RequestId, result: &[u8]) -> Vec<u8> {
     let mut out = head(result.len());
     id_member(&mut out, id);
-    out.extend_from_slice(b",\"result\":");
-    out.extend_from_slice(result);
+    member(&mut out, "result", result);
     out.push(b'}');
     out
 }
 
 /// Writes the refusal of a request; `None` where its id could not be read.
-#[must_use]
-pub fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+pub(crate) fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
     let mut out = head(error.message.len() + error.data.as_ref().map_or(0, bytes::Bytes::len));
     match id {
         Some(id) => id_member(&mut out, id),
@@ -50,38 +45,22 @@ pub fn error(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
 }
 
 /// Appends a JSON string.
-pub fn string(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape: &[u8] = match byte {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            b'\n' => b"\\n",
-            b'\r' => b"\\r",
-            b'\t' => b"\\t",
-            0..0x20 => &[],
-            _ => continue,
-        };
-        out.extend_from_slice(&text.as_bytes()[plain..at]);
-        if escape.is_empty() {
-            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
-        } else {
-            out.extend_from_slice(escape);
-        }
-        plain = at + 1;
-    }
-    out.extend_from_slice(&text.as_bytes()[plain..]);
-    out.push(b'"');
+pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
+    // a text can always be written, and a vector takes all
+    let _ = serde_json::to_writer(out, text);
 }
 
 /// Appends a member `"name":value` to an object being written, with the comma where one is needed.
 ///
 /// `out` must end inside an object: after its `{` or after a member.
-pub fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+pub(crate) fn member(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     if out.last() != Some(&b'{') {
         out.push(b',');
     }
+    named(out, name, value);
+}
+
+pub(super) fn named(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     string(out, name);
     out.push(b':');
     out.extend_from_slice(value);
@@ -94,16 +73,14 @@ fn head(payload: usize) -> Vec<u8> {
 }
 
 fn id_member(out: &mut Vec<u8>, id: &RequestId) {
-    out.extend_from_slice(b",\"id\":");
-    out.extend_from_slice(id.to_raw().as_bytes());
+    member(out, "id", id.to_raw().as_bytes());
 }
 
 fn call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
     out.extend_from_slice(b",\"method\":");
     string(out, method);
     if let Some(params) = params {
-        out.extend_from_slice(b",\"params\":");
-        out.extend_from_slice(params);
+        member(out, "params", params);
     }
     out.push(b'}');
 }

@@ -10,14 +10,14 @@ use callward_core::{
 use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamStatus};
 use callward_mcp::wire::Era;
 use futures_util::StreamExt;
-use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::script::{DISCOVERED_LISTENING, INITIALIZED, Reports, assert_fails, call, id, tool_of};
-use crate::script_http::Server;
+use crate::script::{
+    DISCOVERED_LISTENING, LONG, Reports, assert_fails, call, calling, id, progress, tool_of,
+};
+use crate::script_http::{Server, legacy as legacy_http, modern};
 
-const LONG: Duration = Duration::from_secs(60);
 const RESULT: &str =
     r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "vendor":[ ]}"#;
 
@@ -36,7 +36,7 @@ async fn a_modern_call_carries_its_headers_and_its_bytes() {
             "region":{"type":"string","x-mcp-header":"Region"}}}}"#,
     );
     let arguments = r#"{ "n": 1e2,"region":"eu" }"#;
-    let running = tokio::spawn(upstream.call(ToolCall::new(tool, arguments)));
+    let running = calling(&upstream, ToolCall::new(tool, arguments));
     let asked = server.asked("tools/call").await;
     let header = |name: &str| asked.headers.get(name).map(String::as_str);
     assert_eq!(header("mcp-protocol-version"), Some("2026-07-28"));
@@ -44,17 +44,13 @@ async fn a_modern_call_carries_its_headers_and_its_bytes() {
     assert_eq!(header("mcp-name"), Some("=?base64?csOpc2VydmVy?="));
     assert_eq!(header("mcp-param-region"), Some("eu"));
     assert_eq!(header("authorization"), Some("Bearer x"));
-    assert_eq!(
-        header("accept"),
-        Some("application/json, text/event-stream")
-    );
+    let both = "application/json, text/event-stream";
+    assert_eq!(header("accept"), Some(both));
     assert_eq!(header("mcp-session-id"), None);
     assert!(asked.body.contains(arguments), "{}", asked.body);
     let meta = &asked.json()["params"]["_meta"];
-    assert_eq!(
-        meta["io.modelcontextprotocol/protocolVersion"],
-        "2026-07-28"
-    );
+    let version = &meta["io.modelcontextprotocol/protocolVersion"];
+    assert_eq!(version, "2026-07-28");
     asked.result(RESULT).await;
     let output = running.await.unwrap().unwrap();
     assert_eq!(std::str::from_utf8(output.body()).unwrap(), RESULT);
@@ -83,13 +79,10 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
             assert!(!headers.contains_key(modern), "{modern}");
         }
         upstream.ready(LONG).await.unwrap();
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
-        let asked = server.asked("tools/call").await;
+        let asked = server.serve(&upstream, call("x", "{}")).await;
         assert_eq!(asked.headers["mcp-session-id"], "s-1");
         assert_eq!(asked.headers["mcp-protocol-version"], "2025-11-25");
         assert!(!asked.headers.contains_key("mcp-name"));
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
         let closing = upstream.clone();
         let closing = tokio::spawn(async move { closing.shutdown().await });
         let delete = server.next().await;
@@ -118,38 +111,24 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
         python(-32600, "Session not found"),
         python(-32001, "gone"),
     ] {
-        let mut server = Server::start().await;
-        let upstream = server.upstream().start();
-        server.greet_legacy("one").await;
-        upstream.ready(LONG).await.unwrap();
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
-        server
-            .asked("tools/call")
-            .await
-            .answer(404, "", &words)
-            .await;
+        let (upstream, mut server) = legacy_http("one").await;
+        let running = calling(&upstream, call("x", "{}"));
+        let asked = server.asked("tools/call").await;
+        asked.answer(404, "", &words).await;
         let error = running.await.unwrap().unwrap_err();
         assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
         // the next call has a new session
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
-        server.initialize("two").await;
-        let asked = server.asked("tools/call").await;
-        assert_eq!(asked.headers["mcp-session-id"], "two");
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
+        server.serve_in("two", &upstream).await;
     }
 }
 
 #[tokio::test]
 async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(31)).await;
     tokio::time::resume();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     server.asked("ping").await.answer(404, "", "").await;
     server.initialize("two").await;
     let asked = server.asked("tools/call").await;
@@ -157,20 +136,15 @@ async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
     asked.result(RESULT).await;
     running.await.unwrap().unwrap();
     // the session has just answered
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    server.asked("tools/call").await.result(RESULT).await;
-    running.await.unwrap().unwrap();
+    server.serve(&upstream, call("x", "{}")).await;
 }
 
 #[tokio::test]
 async fn calls_whose_session_is_lost_share_the_next_one() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     let calls = || -> Vec<_> {
         (0..8)
-            .map(|_| tokio::spawn(upstream.call(call("x", "{}"))))
+            .map(|_| calling(&upstream, call("x", "{}")))
             .collect()
     };
     let running = calls();
@@ -186,16 +160,7 @@ async fn calls_whose_session_is_lost_share_the_next_one() {
     }
     let running = calls();
     // one session for all of them
-    let hello = server.asked("initialize").await;
-    let body = format!(
-        r#"{{"jsonrpc":"2.0","id":{},"result":{INITIALIZED}}}"#,
-        hello.id()
-    )
-    .replace(r#"{"listChanged":true}"#, "{}");
-    let headers = "content-type: application/json\r\nmcp-session-id: two\r\n";
-    hello.answer(200, headers, &body).await;
-    let ready = server.asked("notifications/initialized").await;
-    ready.answer(202, "", "").await;
+    server.initialize("two").await;
     for _ in 0..8 {
         let asked = server.asked("tools/call").await;
         assert_eq!(asked.headers["mcp-session-id"], "two");
@@ -208,104 +173,46 @@ async fn calls_whose_session_is_lost_share_the_next_one() {
 
 #[tokio::test]
 async fn an_answer_may_come_as_events_with_others_before_it() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("s").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("s").await;
     let sink = Arc::new(Reports::default());
-    let running = tokio::spawn(upstream.call(call("x", "{}").with_progress(sink.clone())));
+    let running = calling(&upstream, call("x", "{}").with_progress(sink.clone()));
     let mut asked = server.asked("tools/call").await;
     let token = asked.json()["params"]["_meta"]["progressToken"].clone();
     let report = format!(r#"{{"progressToken":{token},"progress":1.0}}"#);
     asked.events().await;
-    asked
-        .write("id: 7\r\ndata: \r\n\r\n: comment\r\n\r\n")
-        .await;
-    asked
-        .event(&format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{report}}}"#
-        ))
-        .await;
-    asked
-        .event(r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}"#)
-        .await;
+    let others = "id: 7\r\ndata: \r\n\r\n: comment\r\n\r\n";
+    asked.write(others).await;
+    asked.event(&progress(&report)).await;
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage"}"#;
+    asked.event(question).await;
     let reply = server.next().await;
     assert_eq!(reply.json()["error"]["code"], -32601);
     assert_eq!(reply.json()["id"], "q");
     assert_eq!(reply.headers["mcp-session-id"], "s");
     reply.answer(202, "", "").await;
-    let id = asked.id();
-    asked
-        .event(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#
-        ))
-        .await;
+    asked.end(RESULT).await;
     let output = running.await.unwrap().unwrap();
     assert_eq!(std::str::from_utf8(output.body()).unwrap(), RESULT);
     assert_eq!(*sink.0.lock(), [report]);
 }
 
 #[tokio::test]
-async fn dropping_a_modern_call_closes_its_stream() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    let mut asked = server.asked("tools/call").await;
-    asked.events().await;
-    running.abort();
-    asked.closed().await;
-}
-
-#[tokio::test]
 async fn dropping_a_legacy_call_cancels_it() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("s").await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let (upstream, mut server) = legacy_http("s").await;
+    let running = calling(&upstream, call("x", "{}"));
     let asked = server.asked("tools/call").await;
     running.abort();
     let cancelled = server.asked("notifications/cancelled").await;
-    assert_eq!(
-        cancelled.json()["params"]["requestId"].to_string(),
-        asked.id()
-    );
+    let cancelled_id = &cancelled.json()["params"]["requestId"];
+    assert_eq!(cancelled_id.to_string(), asked.id());
     assert_eq!(cancelled.headers["mcp-session-id"], "s");
     cancelled.answer(202, "", "").await;
 }
 
 #[tokio::test]
-async fn sixty_four_calls_are_in_flight_at_once() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
-    let running: Vec<_> = (0..64)
-        .map(|n| tokio::spawn(upstream.call(call("x", &format!(r#"{{"n":{n}}}"#)))))
-        .collect();
-    let mut asked = Vec::new();
-    while asked.len() < 64 {
-        asked.push(server.asked("tools/call").await); // none is answered before all have come
-    }
-    for asked in asked {
-        let n = asked.json()["params"]["arguments"]["n"].clone();
-        asked.result(&format!(r#"{{"content":[],"n":{n}}}"#)).await;
-    }
-    for (n, output) in join_all(running).await.into_iter().enumerate() {
-        let body = output.unwrap().unwrap().body().to_vec();
-        assert_eq!(body, format!(r#"{{"content":[],"n":{n}}}"#).into_bytes());
-    }
-}
-
-#[tokio::test]
 async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", r#"{"region":"eu"}"#)));
+    let (upstream, mut server) = modern().await;
+    let running = calling(&upstream, call("x", r#"{"region":"eu"}"#));
     let asked = server.asked("tools/call").await;
     assert!(!asked.headers.contains_key("mcp-param-region"));
     asked.refuse(400, -32020).await;
@@ -320,15 +227,14 @@ async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
     let error = running.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
     assert_eq!(error.code(), Some(-32020));
-    let running = tokio::spawn(upstream.call(call("x", r#"{"region":"eu"}"#)));
-    let asked = server.asked("tools/call").await;
+    let asked = server
+        .serve(&upstream, call("x", r#"{"region":"eu"}"#))
+        .await;
     assert_eq!(asked.headers["mcp-param-region"], "eu");
-    asked.result(RESULT).await;
-    running.await.unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn both_eras_announce_changes() {
+async fn a_modern_server_is_asked_again_to_announce_changes() {
     let mut server = Server::start().await;
     let upstream = server.upstream().start();
     server.greet_modern_with(DISCOVERED_LISTENING).await;
@@ -346,51 +252,27 @@ async fn both_eras_announce_changes() {
     drop(listen); // the stream ends; events until the next one are lost
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     server.asked("subscriptions/listen").await;
-
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    let probe = server.asked("server/discover").await;
-    probe.refuse(200, -32601).await;
-    let hello = server.asked("initialize").await;
-    hello.result(INITIALIZED).await;
-    let ready = server.asked("notifications/initialized").await;
-    ready.answer(202, "", "").await;
-    let mut get = server.stream().await;
-    let mut events = upstream.events().unwrap();
-    assert_eq!(events.next().await, Some(ServerEvent::Up));
-    get.events().await;
-    get.event(changed).await;
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
 }
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 #[tokio::test]
 async fn what_is_carried_of_a_trace_stands_in_headers_too() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
     let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
     let traced = call("x", "{}")
         .with_trace(Arc::new(trace))
         .with_baggage(baggage.unwrap());
-    let running = tokio::spawn(upstream.call(traced));
-    let asked = server.asked("tools/call").await;
+    let asked = server.serve(&upstream, traced).await;
     let meta = asked.json()["params"]["_meta"].clone();
     for (name, value) in [
         ("traceparent", PARENT),
         ("tracestate", "k=v"),
         ("baggage", "tenant=acme"),
     ] {
-        assert_eq!(
-            (&meta[name], &json!(asked.headers[name])),
-            (&json!(value), &json!(value))
-        );
+        assert_eq!((&meta[name], &*asked.headers[name]), (&json!(value), value));
     }
-    asked.result(RESULT).await;
-    running.await.unwrap().unwrap();
 }
 
 /// Keeps what it gets.
@@ -415,16 +297,11 @@ impl SendWatch for Watching {
 
 #[tokio::test]
 async fn whoever_watches_is_told_where_a_call_goes() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = legacy_http("one").await;
     let watching = Arc::new(Watching::default());
     let mut watched = call("x", "{}");
     watched.attempt_mut().watch = Some(Watch::new(watching.clone()));
-    let running = tokio::spawn(upstream.call(watched));
-    server.asked("tools/call").await.result(RESULT).await;
-    running.await.unwrap().unwrap();
+    server.serve(&upstream, watched).await;
     let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
     assert_eq!(*watching.0.lock(), [reported]);
 }

@@ -1,15 +1,10 @@
 //! What legacy servers ask of us, and streams that are resumed.
 
-use std::time::Duration;
-
-use callward_core::ToolServer;
 use callward_mcp::client::Upstream;
 
-use crate::script::call;
-use crate::script_http::{Exchange, Server};
+use crate::script::{RESULT, call, calling};
+use crate::script_http::{Exchange, Server, legacy as legacy_http};
 
-const LONG: Duration = Duration::from_secs(60);
-const RESULT: &str = r#"{"content":[]}"#;
 /// At most eight notices are sent at once, for a second each, and none that has waited for five.
 const MOST_NOTICES: usize = 8 * 6;
 /// More than that, and fewer than wait in the queue.
@@ -17,12 +12,8 @@ const FLOOD: usize = 200;
 
 /// A legacy server in session `s` that offers no stream of its own.
 async fn legacy() -> (Upstream, Server) {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("s").await;
-    upstream.ready(LONG).await.unwrap();
-    let get = server.stream().await;
-    get.answer(405, "", "").await;
+    let (upstream, mut server) = legacy_http("s").await;
+    server.stream().await.answer(405, "", "").await;
     (upstream, server)
 }
 
@@ -45,7 +36,7 @@ fn request(id: &str, method: &str) -> String {
 #[tokio::test]
 async fn a_flood_of_requests_gets_a_bounded_number_of_replies() {
     let (upstream, mut server) = legacy().await;
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     let mut asked = server.asked("tools/call").await;
     asked.events().await;
     asked
@@ -56,11 +47,9 @@ async fn a_flood_of_requests_gets_a_bounded_number_of_replies() {
             .event(&request(&number.to_string(), "roots/list"))
             .await;
     }
-    let id = asked.id();
-    let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#);
-    asked.event(&result).await;
+    asked.end(RESULT).await;
     running.await.unwrap().unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     let (replies, asked) = before_the_next_call(&mut server).await;
     asked.result(RESULT).await;
     running.await.unwrap().unwrap();
@@ -77,14 +66,14 @@ async fn cancellations_that_are_not_taken_are_bounded_in_number() {
     let (upstream, mut server) = legacy().await;
     let mut cancelled = Vec::new();
     for _ in 0..FLOOD {
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let running = calling(&upstream, call("x", "{}"));
         let (unanswered, asked) = before_the_next_call(&mut server).await;
         cancelled.extend(unanswered);
         running.abort();
         let _ = running.await;
         drop(asked);
     }
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     let (unanswered, asked) = before_the_next_call(&mut server).await;
     cancelled.extend(unanswered);
     assert!(!cancelled.is_empty());
@@ -95,10 +84,7 @@ async fn cancellations_that_are_not_taken_are_bounded_in_number() {
 
 #[tokio::test]
 async fn requests_on_a_stream_of_the_server_s_own_are_answered() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("s").await;
-    upstream.ready(LONG).await.unwrap();
+    let (_upstream, mut server) = legacy_http("s").await;
     let mut get = server.stream().await;
     assert_eq!(get.headers["mcp-session-id"], "s");
     get.events().await;
@@ -113,10 +99,7 @@ async fn requests_on_a_stream_of_the_server_s_own_are_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_stream_is_reopened_after_an_event_that_is_too_long() {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("s").await;
-    upstream.ready(LONG).await.unwrap();
+    let (_upstream, mut server) = legacy_http("s").await;
     let endless = "x".repeat(256 << 10);
     for start in ["data: ", ": "] {
         let mut get = server.stream().await;
@@ -130,7 +113,7 @@ async fn a_server_stream_is_reopened_after_an_event_that_is_too_long() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_closed_before_the_answer_is_resumed() {
     let (upstream, mut server) = legacy().await;
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     let mut asked = server.asked("tools/call").await;
     let id = asked.id();
     asked.events().await;
@@ -155,7 +138,7 @@ async fn a_stream_closed_before_the_answer_is_resumed() {
 async fn a_stream_that_cannot_be_resumed_leaves_the_outcome_unknown() {
     let (upstream, mut server) = legacy().await;
     for (start, resumes) in [("data:\n\n", false), ("id: one\ndata:\n\n", true)] {
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let running = calling(&upstream, call("x", "{}"));
         let mut asked = server.asked("tools/call").await;
         asked.events().await;
         asked.write(start).await;

@@ -11,10 +11,10 @@ use callward_mcp::client::{Upstream, UpstreamStatus};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 
-use crate::script::{Peer, Script, assert_fails, scripted, tool_of};
+use crate::script::{
+    LONG, Peer, RESULT, Script, assert_fails, calling, greeted, legacy, listing, scripted, tool_of,
+};
 use crate::script_http::Server;
-
-const LONG: Duration = Duration::from_secs(600);
 
 pub(crate) fn caller(principal: &str, session: &str) -> Arc<Caller> {
     let caller = Caller::new(Principal::new(principal));
@@ -30,29 +30,29 @@ pub(crate) fn call(caller: &Arc<Caller>, read_only: bool) -> ToolCall {
     ToolCall::new(tool, "{}").with_caller(caller.clone())
 }
 
+/// A write in a session of ada's.
+fn write(session: &str) -> ToolCall {
+    call(&caller("ada", session), false)
+}
+
 /// An upstream without spare instances, and what is connected first.
 async fn lead(idle: Duration) -> (Upstream, Peer, Script) {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.spare(0).idle(idle).start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (builder, script) = scripted(1 << 16);
+    let (upstream, peer, script) = greeted(builder.spare(0).idle(idle), script).await;
     (upstream, peer, script)
 }
 
 async fn answer(peer: &mut Peer) {
     let asked = peer.asked("tools/call").await;
-    peer.reply(&asked, r#"{"content":[]}"#).await;
+    peer.reply(&asked, RESULT).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_call_of_a_new_owner_waits_for_its_instance() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
-    answer(&mut first).await;
-    running.await.unwrap().unwrap();
+    first.serve(&upstream, write("1")).await;
 
-    let running = tokio::spawn(upstream.call(call(&caller("ada", "2"), false)));
+    let running = calling(&upstream, write("2"));
     let mut second = script.accept().await;
     // the server takes its time to start
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -67,11 +67,9 @@ async fn the_call_of_a_new_owner_waits_for_its_instance() {
 #[tokio::test(start_paused = true)]
 async fn an_instance_that_cannot_be_started_was_sent_nothing() {
     let (upstream, mut first, script) = lead(LONG).await;
-    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
-    answer(&mut first).await;
-    running.await.unwrap().unwrap();
+    first.serve(&upstream, write("1")).await;
     drop(script);
-    let error = upstream.call(call(&caller("ada", "2"), false)).await;
+    let error = upstream.call(write("2")).await;
     let error = error.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert!(error.message().contains("the script is over"), "{error}");
@@ -81,10 +79,8 @@ async fn an_instance_that_cannot_be_started_was_sent_nothing() {
 async fn an_instance_ends_with_its_session() {
     let (upstream, mut first, mut script) = lead(LONG).await;
     let [ada, eve] = [caller("ada", "1"), caller("eve", "1")];
-    let running = tokio::spawn(upstream.call(call(&ada, false)));
-    answer(&mut first).await;
-    running.await.unwrap().unwrap();
-    let running = tokio::spawn(upstream.call(call(&eve, false)));
+    first.serve(&upstream, call(&ada, false)).await;
+    let running = calling(&upstream, call(&eve, false));
     let mut second = script.accept().await;
     second.greet_legacy().await;
     answer(&mut second).await;
@@ -92,15 +88,11 @@ async fn an_instance_ends_with_its_session() {
 
     // the same session id with another principal is another session
     upstream.session_ended(&caller("bob", "1"));
-    let running = tokio::spawn(upstream.call(call(&eve, true)));
-    answer(&mut second).await;
-    running.await.unwrap().unwrap();
+    second.serve(&upstream, call(&eve, true)).await;
 
     upstream.session_ended(&eve);
     assert!(second.message().await.is_none(), "its input is closed");
-    let running = tokio::spawn(upstream.call(call(&ada, true)));
-    answer(&mut first).await;
-    running.await.unwrap().unwrap();
+    first.serve(&upstream, call(&ada, true)).await;
 }
 
 /// Answers the next call with a number.
@@ -115,12 +107,12 @@ async fn an_instance_whose_equal_reads_differ_serves_no_other_session() {
     let (upstream, mut first, mut script) = lead(LONG).await;
     let [one, two] = [caller("ada", "1"), caller("ada", "2")];
     for number in 1..=2 {
-        let running = tokio::spawn(upstream.call(call(&one, true)));
+        let running = calling(&upstream, call(&one, true));
         count(&mut first, number).await;
         running.await.unwrap().unwrap();
     }
     upstream.session_ended(&one);
-    let running = tokio::spawn(upstream.call(call(&two, true)));
+    let running = calling(&upstream, call(&two, true));
     let mut second = script.accept().await;
     // the one that lists the tools is started again, and its era is known
     second.initialize().await;
@@ -131,11 +123,9 @@ async fn an_instance_whose_equal_reads_differ_serves_no_other_session() {
 #[tokio::test(start_paused = true)]
 async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
-    answer(&mut first).await;
-    running.await.unwrap().unwrap();
+    first.serve(&upstream, write("1")).await;
     let eve = caller("eve", "1");
-    let running = tokio::spawn(upstream.call(call(&eve, false)));
+    let running = calling(&upstream, call(&eve, false));
     let mut second = script.accept().await;
     second.greet_legacy().await;
     second.asked("tools/call").await;
@@ -149,12 +139,10 @@ async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
 async fn an_idle_instance_ends_and_the_next_call_starts_another() {
     let idle = Duration::from_secs(60);
     let (upstream, mut first, mut script) = lead(idle).await;
-    let running = tokio::spawn(upstream.call(call(&caller("ada", "1"), false)));
-    answer(&mut first).await;
-    running.await.unwrap().unwrap();
+    first.serve(&upstream, write("1")).await;
     let eve = caller("eve", "1");
     for run in 1..=2 {
-        let running = tokio::spawn(upstream.call(call(&eve, false)));
+        let running = calling(&upstream, call(&eve, false));
         let mut peer = script.accept().await;
         match run {
             1 => peer.greet_legacy().await,
@@ -169,19 +157,12 @@ async fn an_idle_instance_ends_and_the_next_call_starts_another() {
     }
 }
 
-/// Makes one call that the server answers.
-async fn served(upstream: &Upstream, peer: &mut Peer, call: ToolCall) {
-    let running = tokio::spawn(upstream.call(call));
-    answer(peer).await;
-    running.await.unwrap().unwrap();
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_listing_instance_ends_with_a_session_that_wrote() {
     let (upstream, mut first, mut script) = lead(LONG).await;
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));
-    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    first.serve(&upstream, write("1")).await;
     upstream.session_ended(&caller("ada", "1"));
     assert!(first.message().await.is_none(), "its input is closed");
     drop(first);
@@ -198,7 +179,7 @@ async fn the_listing_instance_ends_with_a_session_that_wrote() {
     assert!(upstream.instance_statuses().is_empty());
 
     // the next session has a fresh one, whose tools may be others
-    let running = tokio::spawn(upstream.call(call(&caller("ada", "2"), false)));
+    let running = calling(&upstream, write("2"));
     let mut second = script.accept().await;
     second.initialize().await;
     answer(&mut second).await;
@@ -210,13 +191,10 @@ async fn the_listing_instance_ends_with_a_session_that_wrote() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_listing_instance_is_started_to_list() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    first.serve(&upstream, write("1")).await;
     upstream.session_ended(&caller("ada", "1"));
     // asked before it has ended
-    let listing = tokio::spawn({
-        let upstream = upstream.clone();
-        async move { upstream.list_tools().await }
-    });
+    let listing = listing(&upstream);
     assert!(first.message().await.is_none());
     let mut second = script.accept().await;
     second.initialize().await;
@@ -224,17 +202,16 @@ async fn a_closed_listing_instance_is_started_to_list() {
     second.reply(&asked, r#"{"tools":[]}"#).await;
     assert_eq!(listing.await.unwrap().unwrap().len(), 0);
     // and it serves the next session
-    served(&upstream, &mut second, call(&caller("eve", "1"), false)).await;
+    second
+        .serve(&upstream, call(&caller("eve", "1"), false))
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_in_flight_is_answered_before_its_instance_ends() {
     let (upstream, mut first, _script) = lead(LONG).await;
-    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
-    let listing = tokio::spawn({
-        let upstream = upstream.clone();
-        async move { upstream.list_tools().await }
-    });
+    first.serve(&upstream, write("1")).await;
+    let listing = listing(&upstream);
     let asked = first.asked("tools/list").await;
     upstream.session_ended(&caller("ada", "1"));
     first.reply(&asked, r#"{"tools":[]}"#).await;
@@ -244,12 +221,8 @@ async fn a_listing_in_flight_is_answered_before_its_instance_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_spare_listing_instance_is_started_again_at_once() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut first = script.accept().await;
-    first.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    let (upstream, mut first, mut script) = legacy().await;
+    first.serve(&upstream, write("1")).await;
     let mut spare = script.accept().await;
     spare.greet_legacy().await;
     upstream.session_ended(&caller("ada", "1"));
@@ -257,7 +230,7 @@ async fn a_spare_listing_instance_is_started_again_at_once() {
     drop(first);
     let mut second = script.accept().await;
     // a call that comes before it is connected waits for it
-    let running = tokio::spawn(upstream.call(call(&caller("eve", "1"), false)));
+    let running = calling(&upstream, call(&caller("eve", "1"), false));
     tokio::time::sleep(Duration::from_secs(20)).await;
     second.initialize().await;
     answer(&mut second).await;
@@ -267,11 +240,11 @@ async fn a_spare_listing_instance_is_started_again_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_a_listing_instance_that_is_started_again() {
     let (upstream, mut first, mut script) = lead(LONG).await;
-    served(&upstream, &mut first, call(&caller("ada", "1"), false)).await;
+    first.serve(&upstream, write("1")).await;
     upstream.session_ended(&caller("ada", "1"));
     assert!(first.message().await.is_none());
     drop(first);
-    let running = tokio::spawn(upstream.call(call(&caller("ada", "2"), false)));
+    let running = calling(&upstream, write("2"));
     let mut second = script.accept().await;
     second.asked("initialize").await;
     upstream.shutdown().await;
@@ -289,13 +262,13 @@ async fn the_listing_session_of_an_http_server_ends_with_its_client() {
     upstream.ready(LONG).await.unwrap();
     for (session, next) in [("one", "two"), ("two", "three")] {
         let ada = caller("ada", session);
-        let running = tokio::spawn(upstream.call(call(&ada, false)));
+        let running = calling(&upstream, call(&ada, false));
         if session != "one" {
             server.greet_legacy(session).await;
         }
         let asked = server.asked("tools/call").await;
         assert_eq!(asked.headers["mcp-session-id"], session);
-        asked.result(r#"{"content":[]}"#).await;
+        asked.result(RESULT).await;
         running.await.unwrap().unwrap();
         upstream.session_ended(&ada);
         let delete = server.next().await;

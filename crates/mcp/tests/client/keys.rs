@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use callward_core::{Caller, IdempotencyKey, Principal, ToolCall, ToolServer};
+use callward_core::{Caller, IdempotencyKey, Principal, ToolCall};
 use callward_mcp::client::{EraChoice, Upstream, UpstreamBuilder};
 use serde_json::{Value, json};
 
-use crate::script::{DISCOVERED, INITIALIZED, Peer, Script, call, scripted};
+use crate::script::{DISCOVERED, INITIALIZED, LONG, Peer, RESULT, Script, call, calling, scripted};
 use crate::script_http::Server;
 
-const LONG: std::time::Duration = std::time::Duration::from_secs(60);
-const RESULT: &str = r#"{"content":[]}"#;
 const NAME: &str = "io.callward/idempotencyKey";
 
 fn declared(greeting: &str) -> String {
@@ -26,20 +24,13 @@ async fn greeted(
     greeting: &str,
 ) -> (Upstream, Peer) {
     let is_legacy = greeting.contains("protocolVersion");
-    let era = if is_legacy {
-        EraChoice::Legacy
-    } else {
-        EraChoice::Modern
+    let (era, method) = match is_legacy {
+        true => (EraChoice::Legacy, "initialize"),
+        false => (EraChoice::Modern, "server/discover"),
     };
     let upstream = builder.era(era).start();
     let mut peer = script.accept().await;
-    let hello = peer
-        .asked(if is_legacy {
-            "initialize"
-        } else {
-            "server/discover"
-        })
-        .await;
+    let hello = peer.asked(method).await;
     peer.reply(&hello, greeting).await;
     if is_legacy {
         peer.notified("notifications/initialized").await;
@@ -50,10 +41,7 @@ async fn greeted(
 
 /// Makes a call, and returns the key the server saw.
 async fn key(upstream: &Upstream, peer: &mut Peer, call: &ToolCall) -> Value {
-    let running = tokio::spawn(upstream.call(call.clone()));
-    let asked = peer.asked("tools/call").await;
-    peer.reply(&asked, RESULT).await;
-    running.await.unwrap().unwrap();
+    let asked = peer.serve(upstream, call.clone()).await;
     asked.value()["_meta"][NAME].clone()
 }
 
@@ -136,13 +124,13 @@ async fn over_http_the_key_is_in_a_header_too_and_survives_a_lost_session() {
     upstream.ready(LONG).await.unwrap();
     let mut repeated = call("x", "{}");
     repeated.ensure_idempotency_key();
-    let running = tokio::spawn(upstream.call(repeated.clone()));
+    let running = calling(&upstream, repeated.clone());
     let first = server.asked("tools/call").await;
     let key = first.json()["params"]["_meta"][NAME].clone();
     assert_eq!(json!(first.headers["idempotency-key"]), key);
     first.answer(404, "", "").await;
     running.await.unwrap().unwrap_err();
-    let running = tokio::spawn(upstream.call(repeated));
+    let running = calling(&upstream, repeated);
     let hello = server.initialize("two").await;
     assert!(
         !hello.contains_key("idempotency-key"),
@@ -162,11 +150,8 @@ async fn a_modern_server_over_http_is_asked_in_its_greeting() {
         let upstream = server.upstream().start();
         server.greet_modern_with(&greeting).await;
         upstream.ready(LONG).await.unwrap();
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
-        let asked = server.asked("tools/call").await;
+        let asked = server.serve(&upstream, call("x", "{}")).await;
         assert_eq!(asked.headers.contains_key("idempotency-key"), expected);
         assert_eq!(asked.json()["params"]["_meta"][NAME].is_string(), expected);
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
     }
 }

@@ -5,10 +5,8 @@ use std::time::Duration;
 use callward_core::{Delivery, ErrorKind, ToolServer};
 use callward_mcp::client::Upstream;
 
-use crate::script::{DISCOVERED, Peer, Script, assert_fails, scripted};
-use crate::script_http::{Server, upstream_at};
-
-const LONG: Duration = Duration::from_secs(60);
+use crate::script::{DISCOVERED, LONG, Peer, Script, assert_fails, calling, scripted};
+use crate::script_http::{Server, modern, upstream_at};
 
 async fn over_pipe(modern: bool) -> (Upstream, Peer, Script) {
     let (builder, mut script) = scripted(1 << 16);
@@ -112,15 +110,12 @@ async fn over_http_too() {
 #[tokio::test]
 async fn a_server_that_is_not_modern_any_more_is_greeted_again() {
     for status in [400, 404] {
-        let mut server = Server::start().await;
-        let upstream = server.upstream().start();
-        server.greet_modern().await;
-        upstream.ready(LONG).await.unwrap();
+        let (upstream, mut server) = modern().await;
         let pinging = ping(&upstream);
         let asked = server.asked("server/discover").await;
         asked.answer(status, "", "Bad Request: no session").await;
         let _ = pinging.await.unwrap();
-        let calling = tokio::spawn(upstream.call(crate::script::call("x", "{}")));
+        let calling = calling(&upstream, crate::script::call("x", "{}"));
         server.greet_legacy("one").await;
         let asked = server.asked("tools/call").await;
         assert_eq!(asked.headers["mcp-session-id"], "one");

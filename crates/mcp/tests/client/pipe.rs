@@ -1,38 +1,28 @@
 //! Calls and listings over a pipe.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolServer, TraceContext,
-    Watch,
+    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolDefinition,
+    ToolServer, TraceContext, Watch,
 };
-use callward_mcp::client::Upstream;
 use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::script::{DISCOVERED_LISTENING, Peer, Reports, Script, call, scripted};
-
-const LONG: Duration = Duration::from_secs(600);
-
-async fn legacy() -> (Upstream, Peer, Script) {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    (upstream, peer, script)
-}
+use crate::script::{
+    DISCOVERED_LISTENING, RESULT, Reports, call, calling, greeted, legacy, listing, progress,
+    scripted,
+};
 
 #[tokio::test(start_paused = true)]
 async fn arguments_and_results_go_through_byte_for_byte() {
     let (upstream, mut peer, _script) = legacy().await;
     let arguments = r#"{ "z": 1e2, "a":"\u0041", "n":12345678901234567890 ,"a":1 }"#;
     let result = r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "_meta":{"v":null},"vendor":[ ]}"#;
-    let running = tokio::spawn(upstream.call(call("é\"", arguments)));
+    let running = calling(&upstream, call("é\"", arguments));
     let asked = peer.asked("tools/call").await;
     assert_eq!(
         asked.params,
@@ -46,11 +36,10 @@ async fn arguments_and_results_go_through_byte_for_byte() {
 #[tokio::test(start_paused = true)]
 async fn arguments_over_several_lines_stay_one_message() {
     let (upstream, mut peer, _script) = legacy().await;
-    let running = tokio::spawn(upstream.call(call("x", "{\r\n  \"a\": \"\\n\"\n}")));
-    let asked = peer.asked("tools/call").await;
+    let asked = peer
+        .serve(&upstream, call("x", "{\r\n  \"a\": \"\\n\"\n}"))
+        .await;
     assert_eq!(asked.value()["arguments"], json!({"a": "\n"}));
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,11 +58,8 @@ async fn arguments_that_are_no_object_never_reach_the_pipe() {
         assert_eq!(error.delivery(), Delivery::NotSent, "{arguments}");
     }
     // the first thing the server hears of is the call that is one
-    let running = tokio::spawn(upstream.call(call("good", "{}")));
-    let asked = peer.asked("tools/call").await;
+    let asked = peer.serve(&upstream, call("good", "{}")).await;
     assert_eq!(asked.value()["name"], "good");
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,8 +67,8 @@ async fn a_raw_list_leaves_nothing_out() {
     let (upstream, mut peer, _script) = legacy().await;
     let listing = tokio::spawn(async move { upstream.list_raw().await });
     let asked = peer.asked("tools/list").await;
-    peer.reply(&asked, r#"{"tools":[{ "name":"a"}],"nextCursor":"2"}"#)
-        .await;
+    let first = r#"{"tools":[{ "name":"a"}],"nextCursor":"2"}"#;
+    peer.reply(&asked, first).await;
     let asked = peer.asked("tools/list").await;
     peer.reply(&asked, r#"{"tools":[{"name":7},"b"]}"#).await;
     let raw = listing.await.unwrap().unwrap();
@@ -94,37 +80,34 @@ async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
     let (upstream, mut peer, _script) = legacy().await;
     let first = r#"{ "name":"a","inputSchema":{},"execution":{"taskSupport":"optional"},"annotations":{"readOnlyHint":false,"vendor/x": 1e2} }"#;
     let second = r#"{"name":"b","inputSchema":{},"x-unknown":[ {} ]}"#;
-    let listing = tokio::spawn(async move { upstream.list_tools().await });
+    let listing = listing(&upstream);
     let asked = peer.asked("tools/list").await;
     assert_eq!(asked.params, "{}");
-    peer.reply(&asked, &format!(r#"{{"tools":[{first}],"nextCursor":""}}"#))
-        .await;
+    let page = format!(r#"{{"tools":[{first}],"nextCursor":""}}"#);
+    peer.reply(&asked, &page).await;
     let asked = peer.asked("tools/list").await;
     assert_eq!(asked.params, r#"{"cursor":""}"#);
-    peer.reply(
-        &asked,
-        &format!(r#"{{"tools":[{{"no":"name"}},{second}]}}"#),
-    )
-    .await;
+    let page = format!(r#"{{"tools":[{{"no":"name"}},{second}]}}"#);
+    peer.reply(&asked, &page).await;
     let tools = listing.await.unwrap().unwrap();
-    let raw: Vec<_> = tools
-        .iter()
-        .map(|tool| (std::str::from_utf8(tool.raw()).unwrap(), tool.fault()))
-        .collect();
-    let nameless = (r#"{"no":"name"}"#, Some("missing field `name`"));
-    assert_eq!(raw, [(first, None), nameless, (second, None)]);
+    let text = |tool: &ToolDefinition| String::from_utf8(tool.raw().to_vec()).unwrap();
     assert_eq!(
-        tools[0].annotations().read_only_hint,
-        Some(false),
-        "an explicit false is not an absent one"
+        Vec::from_iter(tools.iter().map(text)),
+        [first, r#"{"no":"name"}"#, second]
     );
+    assert_eq!(
+        Vec::from_iter(tools.iter().map(ToolDefinition::fault)),
+        [None, Some("missing field `name`"), None]
+    );
+    // an explicit false is not an absent one
+    assert_eq!(tools[0].annotations().read_only_hint, Some(false));
 }
 
 #[tokio::test(start_paused = true)]
 async fn sixty_four_calls_are_in_flight_at_once() {
     let (upstream, mut peer, _script) = legacy().await;
     let running: Vec<_> = (0..64)
-        .map(|n| tokio::spawn(upstream.call(call("x", &format!(r#"{{"n":{n}}}"#)))))
+        .map(|n| calling(&upstream, call("x", &format!(r#"{{"n":{n}}}"#))))
         .collect();
     let mut asked = Vec::new();
     while asked.len() < 64 {
@@ -145,38 +128,32 @@ async fn sixty_four_calls_are_in_flight_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_cancelled_at_the_server() {
     let (upstream, mut peer, _script) = legacy().await;
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     let asked = peer.asked("tools/call").await;
     running.abort();
     let params = peer.notified("notifications/cancelled").await;
     assert_eq!(params["requestId"].to_string(), asked.id.to_raw());
     // the answer that comes all the same does no harm
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    let running = tokio::spawn(upstream.call(call("y", "{}")));
-    let asked = peer.asked("tools/call").await;
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
+    peer.reply(&asked, RESULT).await;
+    peer.serve(&upstream, call("y", "{}")).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_dropped_before_it_was_written_never_is() {
-    let (builder, mut script) = scripted(256);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (builder, script) = scripted(256);
+    let (upstream, mut peer, _script) = greeted(builder, script).await;
     let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(4096));
-    let first = tokio::spawn(upstream.call(call("first", &long)));
+    let first = calling(&upstream, call("first", &long));
     tokio::task::yield_now().await; // the writer is now stuck in the middle of the first call
-    let second = tokio::spawn(upstream.call(call("second", "{}")));
+    let second = calling(&upstream, call("second", "{}"));
     tokio::task::yield_now().await;
     second.abort();
     assert!(second.await.unwrap_err().is_cancelled());
-    let third = tokio::spawn(upstream.call(call("third", "{}")));
+    let third = calling(&upstream, call("third", "{}"));
     for (running, name) in [(first, "first"), (third, "third")] {
         let asked = peer.asked("tools/call").await;
         assert_eq!(asked.value()["name"], name);
-        peer.reply(&asked, r#"{"content":[]}"#).await;
+        peer.reply(&asked, RESULT).await;
         running.await.unwrap().unwrap();
     }
 }
@@ -193,26 +170,20 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
             left_out = left_out.with_trace(trace.clone());
         }
         left_out.leave_out();
-        let running = tokio::spawn(upstream.call(left_out));
-        let asked = peer.asked("tools/call").await;
+        let asked = peer.serve(&upstream, left_out).await;
         let parent = asked.value()["_meta"]["traceparent"].clone();
         let reported = TraceContext::parse(parent.as_str().unwrap(), None).unwrap();
         assert!(!reported.is_sampled());
         // it goes on in the trace it came from, and begins one of its own otherwise
         let is_same = trace.is_some_and(|trace| trace.trace_id() == reported.trace_id());
         assert_eq!(is_same, parent == PARENT.replace("-01", "-00"));
-        peer.reply(&asked, r#"{"content":[]}"#).await;
-        running.await.unwrap().unwrap();
     }
     // without a watcher nothing is reported
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    let asked = peer.asked("tools/call").await;
+    let asked = peer.serve(&upstream, call("x", "{}")).await;
     assert_eq!(
         asked.value()["_meta"]["traceparent"],
         serde_json::Value::Null
     );
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
 }
 
 /// Keeps what it gets, and answers with a context of its own.
@@ -246,11 +217,8 @@ async fn whoever_watches_is_told_and_says_which_context_goes_out() {
 
     let mut watched = call("x", "{}");
     watched.attempt_mut().watch = Some(watch);
-    let running = tokio::spawn(upstream.call(watched));
-    let asked = peer.asked("tools/call").await;
+    let asked = peer.serve(&upstream, watched).await;
     assert_eq!(asked.value()["_meta"]["traceparent"], PARENT);
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
     let reported = "pipe Some(\"2025-11-25\")";
     assert_eq!(*watching.0.lock(), [reported, reported]);
 }
@@ -263,42 +231,22 @@ async fn progress_and_trace_travel_with_the_call() {
     let baggage = BaggageFilter::new(["tenant"])
         .unwrap()
         .pass("tenant=acme,user=ada");
-    let running = tokio::spawn(
-        upstream.call(
-            call("x", "{}")
-                .with_progress(sink.clone())
-                .with_trace(Arc::new(trace))
-                .with_baggage(baggage.unwrap()),
-        ),
-    );
+    let traced = call("x", "{}").with_progress(sink.clone());
+    let traced = traced.with_trace(Arc::new(trace));
+    let running = calling(&upstream, traced.with_baggage(baggage.unwrap()));
     let asked = peer.asked("tools/call").await;
     let meta = asked.value()["_meta"].clone();
     assert_eq!(meta["traceparent"], PARENT);
     assert_eq!(meta["tracestate"], "k=\"v\"");
     assert_eq!(meta["baggage"], "tenant=acme");
-    let report = format!(
-        r#"{{"progressToken":{},"progress": 0.50,"vendor":1}}"#,
-        meta["progressToken"]
-    );
-    let notification = |params: &str| {
-        format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
-    };
-    peer.line(&notification(r#"{"progressToken":999,"progress":1}"#))
-        .await;
-    peer.line(&notification(&report)).await;
-    peer.reply(&asked, r#"{"content":[]}"#).await;
+    let token = &meta["progressToken"];
+    let report = format!(r#"{{"progressToken":{token},"progress": 0.50,"vendor":1}}"#);
+    let other = progress(r#"{"progressToken":999,"progress":1}"#);
+    peer.line(&other).await;
+    peer.line(&progress(&report)).await;
+    peer.reply(&asked, RESULT).await;
     running.await.unwrap().unwrap();
     assert_eq!(*sink.0.lock(), [report]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_legacy_server_announces_changes_by_notification() {
-    let (upstream, mut peer, _script) = legacy().await;
-    let mut events = upstream.events().unwrap();
-    assert_eq!(events.next().await, Some(ServerEvent::Up));
-    peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
-        .await;
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
 }
 
 #[tokio::test(start_paused = true)]
@@ -349,10 +297,10 @@ async fn requests_of_the_server_are_answered() {
 #[tokio::test(start_paused = true)]
 async fn the_last_handle_closes_the_pipe_and_a_running_call_is_one() {
     let (upstream, mut peer, _script) = legacy().await;
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let running = calling(&upstream, call("x", "{}"));
     let asked = peer.asked("tools/call").await;
     drop(upstream);
-    peer.reply(&asked, r#"{"content":[]}"#).await;
+    peer.reply(&asked, RESULT).await;
     running.await.unwrap().unwrap();
     assert!(peer.message().await.is_none(), "the pipe is closed");
 }

@@ -8,9 +8,9 @@ use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-use crate::script::{Script, assert_fails, call, id, scripted};
-
-const LONG: Duration = Duration::from_secs(600);
+use crate::script::{
+    LONG, RESULT, Script, assert_fails, call, calling, greeted, id, legacy, listing, scripted,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
@@ -21,12 +21,12 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     peer.greet_legacy().await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
 
-    let written = tokio::spawn(upstream.call(call("written", "{}")));
+    let written = calling(&upstream, call("written", "{}"));
     peer.asked("tools/call").await;
     let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(4096));
-    let begun = tokio::spawn(upstream.call(call("begun", &long)));
+    let begun = calling(&upstream, call("begun", &long));
     tokio::task::yield_now().await; // the writer is stuck in the middle of it
-    let queued = tokio::spawn(upstream.call(call("queued", "{}")));
+    let queued = calling(&upstream, call("queued", "{}"));
     tokio::task::yield_now().await;
     drop(peer);
     let error = written.await.unwrap().unwrap_err();
@@ -43,10 +43,7 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     assert!(error.message().contains("is down"), "{error}");
     peer.initialize().await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
-    let running = tokio::spawn(upstream.call(call("after", "{}")));
-    let asked = peer.asked("tools/call").await;
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
+    peer.serve(&upstream, call("after", "{}")).await;
 }
 
 /// Has the server come up, and lost.
@@ -77,10 +74,7 @@ async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
     peer.initialize().await;
     back.await.unwrap();
     assert_eq!(start.elapsed(), Duration::ZERO);
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    let asked = peer.asked("tools/call").await;
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
+    peer.serve(&upstream, call("x", "{}")).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,17 +121,13 @@ async fn a_server_that_is_not_there_is_tried_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn refusals_keep_code_message_and_data() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut peer, _script) = legacy().await;
     for (code, kind) in [
         (-32602, ErrorKind::InvalidCall),
         (-32603, ErrorKind::ServerFault),
         (-32005, ErrorKind::ServerFault),
     ] {
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let running = calling(&upstream, call("x", "{}"));
         let asked = peer.asked("tools/call").await;
         peer.refuse(&asked, code).await;
         let error = running.await.unwrap().unwrap_err();
@@ -149,12 +139,8 @@ async fn refusals_keep_code_message_and_data() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_none_fails_its_call_alone() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    let other = tokio::spawn(upstream.call(call("other", "{}")));
+    let (upstream, mut peer, _script) = legacy().await;
+    let other = calling(&upstream, call("other", "{}"));
     let other_asked = peer.asked("tools/call").await;
     let deep = format!(r#""result":{{"x":{}{}}}"#, "[".repeat(120), "]".repeat(120));
     for (answer, word) in [
@@ -168,7 +154,7 @@ async fn an_answer_that_is_none_fails_its_call_alone() {
             "the server's result has a number beyond 1.8e308",
         ),
     ] {
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let running = calling(&upstream, call("x", "{}"));
         let asked = peer.asked("tools/call").await;
         peer.line("Listening on port 3000!").await;
         peer.line(&format!(
@@ -180,22 +166,19 @@ async fn an_answer_that_is_none_fails_its_call_alone() {
         assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
         assert!(error.message().contains(word), "{error}");
     }
-    peer.reply(&other_asked, r#"{"content":[]}"#).await;
+    peer.reply(&other_asked, RESULT).await;
     other.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.max_message(1024).start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    let other = tokio::spawn(upstream.call(call("other", "{}")));
+    let (builder, script) = scripted(1 << 16);
+    let (upstream, mut peer, _script) = greeted(builder.max_message(1024), script).await;
+    let other = calling(&upstream, call("other", "{}"));
     let other_asked = peer.asked("tools/call").await;
     let long = "x".repeat(2000);
     for id_is_last in [false, true] {
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
+        let running = calling(&upstream, call("x", "{}"));
         let id = peer.asked("tools/call").await.id;
         let result = format!(r#""result":{{"content":"{long}","id":{}}}"#, other_asked.id);
         peer.line(&match id_is_last {
@@ -225,7 +208,7 @@ async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
         }) => assert!(of == *id && error.message.contains("1024"), "{error}"),
         other => panic!("{other:?}"),
     }
-    peer.reply(&other_asked, r#"{"content":[]}"#).await;
+    peer.reply(&other_asked, RESULT).await;
     other.await.unwrap().unwrap();
     assert_eq!(upstream.status(), UpstreamStatus::Up);
 }
@@ -236,17 +219,16 @@ async fn a_list_that_never_ends_is_an_error() {
     let upstream = builder.start();
     let mut peer = script.accept().await;
     peer.greet_legacy().await;
-    let lists = upstream.clone();
-    let listing = tokio::spawn(async move { lists.list_tools().await });
+    let circular = listing(&upstream);
     for _ in 0..2 {
         let asked = peer.asked("tools/list").await;
         peer.reply(&asked, r#"{"tools":[],"nextCursor":"again"}"#)
             .await;
     }
-    let error = listing.await.unwrap().unwrap_err();
+    let error = circular.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
 
-    let listing = tokio::spawn(async move { upstream.list_tools().await });
+    let listing = listing(&upstream);
     peer.asked("tools/list").await; // and silence
     let error = listing.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Timeout, Delivery::Unknown);
@@ -254,11 +236,8 @@ async fn a_list_that_never_ends_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
-    let (builder, mut script) = scripted(256);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (builder, script) = scripted(256);
+    let (upstream, mut peer, _script) = greeted(builder, script).await;
     let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(4 << 20));
     let mut refused = None;
     for _ in 0..20 {
@@ -274,22 +253,18 @@ async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
     assert!(error.message().contains("does not read"), "{error}");
 
     // it reads again: there is space again, and nothing was sent without a waiting call
-    let running = tokio::spawn(upstream.call(call("after", "{}")));
+    let running = calling(&upstream, call("after", "{}"));
     peer.asked("tools/call").await;
     peer.notified("notifications/cancelled").await;
     let asked = peer.asked("tools/call").await;
     assert_eq!(asked.value()["name"], "after");
-    peer.reply(&asked, r#"{"content":[]}"#).await;
+    peer.reply(&asked, RESULT).await;
     running.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn changes_nobody_has_read_yet_are_told_once() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut peer, _script) = legacy().await;
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use callward_core::ToolServer;
 use callward_mcp::client::EraChoice;
 use callward_mcp::wire::Era;
 use serde_json::json;
 
-use crate::script::{DISCOVERED, call, scripted};
-
-const LONG: Duration = Duration::from_secs(600);
+use crate::script::{DISCOVERED, LONG, call, scripted};
 
 #[tokio::test(start_paused = true)]
 async fn a_discovery_makes_a_server_modern_and_each_request_says_who_asks() {
@@ -26,92 +23,60 @@ async fn a_discovery_makes_a_server_modern_and_each_request_says_who_asks() {
     peer.reply(&probe, DISCOVERED).await;
     upstream.ready(LONG).await.unwrap();
     assert_eq!(upstream.server_info().unwrap().era, Era::Modern);
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    let asked = peer.asked("tools/call").await;
+    let asked = peer.serve(&upstream, call("x", "{}")).await;
     assert_eq!(asked.value()["_meta"], meta);
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
 }
 
+/// What a server does after it was sent the probe, and which era that shows.
+const GREETINGS: [(&str, Era); 10] = [
+    ("refuse=-32601 initialize", Era::Legacy),
+    ("refuse=-32602 initialize", Era::Legacy),
+    ("refuse=-32600 initialize", Era::Legacy),
+    ("refuse=-32603 initialize", Era::Legacy),
+    ("refuse=-32000 initialize", Era::Legacy),
+    // silence
+    ("initialize", Era::Legacy),
+    // it starts slowly
+    ("hello answer refuse-hello", Era::Modern),
+    ("wait hello answer", Era::Modern),
+    // it dies of the probe
+    ("die initialize", Era::Legacy),
+    // once known, it is not probed again
+    ("refuse=-32601 initialize die initialize", Era::Legacy),
+];
+
 #[tokio::test(start_paused = true)]
-async fn a_refused_probe_means_legacy_whatever_the_code() {
-    for code in [-32601, -32602, -32600, -32603, -32000] {
+async fn what_follows_the_probe_shows_the_era() {
+    for (steps, era) in GREETINGS {
         let (builder, mut script) = scripted(1 << 16);
         let upstream = builder.start();
         let mut peer = script.accept().await;
         let probe = peer.asked("server/discover").await;
-        peer.refuse(&probe, code).await;
-        peer.initialize().await;
+        let mut hello = None;
+        for step in steps.split(' ') {
+            match step.split_once('=').unwrap_or((step, "")) {
+                ("refuse", code) => peer.refuse(&probe, code.parse().unwrap()).await,
+                ("answer", _) => peer.reply(&probe, DISCOVERED).await,
+                ("initialize", _) => peer.initialize().await,
+                ("hello", _) => hello = Some(peer.asked("initialize").await),
+                ("refuse-hello", _) => peer.refuse(hello.as_ref().unwrap(), -32601).await,
+                ("wait", _) => tokio::time::sleep(Duration::from_secs(290)).await,
+                ("die", _) => {
+                    drop(peer);
+                    peer = script.accept().await;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
         upstream.ready(LONG).await.unwrap();
         let info = upstream.server_info().unwrap();
-        assert_eq!(
-            (info.era, info.version.as_str()),
-            (Era::Legacy, "2025-11-25")
-        );
-        let running = tokio::spawn(upstream.call(call("x", "{}")));
-        let asked = peer.asked("tools/call").await;
-        assert_eq!(asked.params, r#"{"name":"x","arguments":{}}"#, "no `_meta`");
-        peer.reply(&asked, r#"{"content":[]}"#).await;
-        running.await.unwrap().unwrap();
+        assert_eq!(info.era, era, "{steps}");
+        if era == Era::Legacy {
+            assert_eq!(info.version, "2025-11-25");
+            let asked = peer.serve(&upstream, call("x", "{}")).await;
+            assert_eq!(asked.params, r#"{"name":"x","arguments":{}}"#, "no `_meta`");
+        }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn silence_means_legacy() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.asked("server/discover").await;
-    peer.initialize().await;
-    upstream.ready(LONG).await.unwrap();
-    assert_eq!(upstream.server_info().unwrap().era, Era::Legacy);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_modern_server_that_starts_slowly_is_still_modern() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    let probe = peer.asked("server/discover").await;
-    let hello = peer.asked("initialize").await; // we have lost patience
-    peer.reply(&probe, DISCOVERED).await;
-    peer.refuse(&hello, -32601).await;
-    upstream.ready(LONG).await.unwrap();
-    assert_eq!(upstream.server_info().unwrap().era, Era::Modern);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_takes_minutes_to_start_is_waited_for() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    let probe = peer.asked("server/discover").await;
-    tokio::time::sleep(Duration::from_secs(290)).await;
-    peer.reply(&probe, DISCOVERED).await;
-    upstream.ready(LONG).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_dies_of_the_probe_is_greeted_the_old_way_next_time() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.asked("server/discover").await;
-    drop(peer);
-    let mut peer = script.accept().await;
-    peer.initialize().await;
-    upstream.ready(LONG).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_known_legacy_server_is_not_probed_again() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    drop(peer);
-    script.accept().await.initialize().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,9 +90,6 @@ async fn a_set_era_is_not_asked_for() {
     let mut peer = script.accept().await;
     let probe = peer.asked("server/discover").await;
     peer.refuse(&probe, -32601).await;
-    let error = upstream
-        .ready(Duration::from_secs(1))
-        .await
-        .expect_err("no legacy");
+    let error = upstream.ready(Duration::from_secs(1)).await.unwrap_err();
     assert!(error.message().contains("era is set to modern"), "{error}");
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use callward_core::ToolServer;
 use callward_mcp::client::EraChoice;
 
-use crate::script::{INITIALIZED, Reports, call};
+use crate::script::{INITIALIZED, RESULT, Reports, call, calling, progress};
 use crate::script_http::Server;
 
 #[tokio::test]
@@ -19,23 +18,20 @@ async fn progress_on_the_stream_of_the_session_reaches_its_call() {
     get.events().await;
     let (one, other) = (Arc::new(Reports::default()), Arc::new(Reports::default()));
     for sink in [&one, &other] {
-        let running = tokio::spawn(upstream.call(call("x", "{}").with_progress(sink.clone())));
+        let running = calling(&upstream, call("x", "{}").with_progress(sink.clone()));
         let asked = server.asked("tools/call").await;
         let token = asked.json()["params"]["_meta"]["progressToken"].clone();
         let report = format!(r#"{{"progressToken":{token},"progress":1.0}}"#);
-        let notification = |params: &str| {
-            format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
-        };
-        get.event(&notification(r#"{"progressToken":4711,"progress":9}"#))
-            .await;
-        get.event(&notification(&report)).await;
+        let other = progress(r#"{"progressToken":4711,"progress":9}"#);
+        get.event(&other).await;
+        get.event(&progress(&report)).await;
         while sink.0.lock().is_empty() {
             tokio::task::yield_now().await;
         }
         assert_eq!(*sink.0.lock(), std::slice::from_ref(&report));
-        asked.result(r#"{"content":[]}"#).await;
+        asked.result(RESULT).await;
         running.await.unwrap().unwrap();
-        get.event(&notification(&report)).await; // too late
+        get.event(&progress(&report)).await; // too late
     }
     assert_eq!(one.0.lock().len(), 1);
 }

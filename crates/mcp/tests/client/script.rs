@@ -1,17 +1,21 @@
 //! A server at the other end of a pipe, played by the test line by line.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_core::{
     CallPlan, Delivery, ErrorKind, Profile, ProgressSink, Resolved, ServerId, Source, Tool,
-    ToolCall, ToolDefinition, ToolError,
+    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer,
 };
 use callward_mcp::client::{Io, Target, Upstream, UpstreamBuilder};
-use callward_mcp::wire::{DEFAULT_MAX_LINE, LineReader, Message, RequestId, write};
+use callward_mcp::wire::{Message, RequestId};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 pub(crate) fn id() -> ServerId {
     ServerId::new("s").unwrap()
@@ -45,6 +49,42 @@ pub(crate) const INITIALIZED: &str = r#"{"protocolVersion":"2025-11-25","capabil
 pub(crate) const DISCOVERED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#;
 pub(crate) const DISCOVERED_LISTENING: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,"cacheScope":"private"}"#;
 
+/// What most calls are answered with.
+pub(crate) const RESULT: &str = r#"{"content":[]}"#;
+/// How long a test waits for what has to come.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+/// Starts a call.
+pub(crate) fn calling(upstream: &Upstream, call: ToolCall) -> Calling {
+    tokio::spawn(upstream.call(call))
+}
+
+/// Starts a listing.
+pub(crate) fn listing(upstream: &Upstream) -> JoinHandle<Result<Vec<ToolDefinition>, ToolError>> {
+    let upstream = upstream.clone();
+    tokio::spawn(async move { upstream.list_tools().await })
+}
+
+pub(crate) type Calling = JoinHandle<Result<ToolOutput, ToolError>>;
+
+/// An upstream over in-memory pipes, and its legacy server.
+pub(crate) async fn legacy() -> (Upstream, Peer, Script) {
+    let (builder, script) = scripted(1 << 16);
+    greeted(builder, script).await
+}
+
+/// Starts an upstream whose server is a legacy one.
+pub(crate) async fn greeted(
+    builder: UpstreamBuilder,
+    mut script: Script,
+) -> (Upstream, Peer, Script) {
+    let upstream = builder.start();
+    let mut peer = script.accept().await;
+    peer.greet_legacy().await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, peer, script)
+}
+
 /// Where the connections of an upstream arrive.
 pub(crate) struct Script(mpsc::UnboundedReceiver<DuplexStream>);
 
@@ -70,7 +110,7 @@ impl Script {
         let stream = self.0.recv().await.expect("a connection");
         let (reader, writer) = tokio::io::split(stream);
         Peer {
-            lines: LineReader::new(reader, DEFAULT_MAX_LINE),
+            lines: BufReader::new(reader).lines(),
             writer,
         }
     }
@@ -78,7 +118,7 @@ impl Script {
 
 /// One connection, seen from the server.
 pub(crate) struct Peer {
-    lines: LineReader<ReadHalf<DuplexStream>>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
 }
 
@@ -98,8 +138,8 @@ impl Asked {
 impl Peer {
     /// Returns the next message; nothing if the client has closed the pipe.
     pub(crate) async fn message(&mut self) -> Option<Message> {
-        let line = self.lines.next().await.unwrap()?;
-        Some(Message::parse(&line).unwrap())
+        let line = self.lines.next_line().await.unwrap()?;
+        Some(Message::parse(&line.into()).unwrap())
     }
 
     /// Returns the next request, which has to be of this method.
@@ -129,8 +169,18 @@ impl Peer {
     }
 
     pub(crate) async fn reply(&mut self, to: &Asked, result: &str) {
-        let message = write::result(&to.id, result.as_bytes());
-        self.line(std::str::from_utf8(&message).unwrap()).await;
+        let id = &to.id;
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        self.line(&message.replace('\n', " ")).await;
+    }
+
+    /// Answers a call that the upstream makes; returns what the server got.
+    pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Asked {
+        let running = calling(upstream, call);
+        let asked = self.asked("tools/call").await;
+        self.reply(&asked, RESULT).await;
+        running.await.unwrap().unwrap();
+        asked
     }
 
     pub(crate) async fn refuse(&mut self, to: &Asked, code: i64) {
@@ -152,6 +202,11 @@ impl Peer {
         self.reply(&hello, INITIALIZED).await;
         self.notified("notifications/initialized").await;
     }
+}
+
+/// A notification of progress.
+pub(crate) fn progress(params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
 }
 
 /// Keeps what is reported of a call's progress.

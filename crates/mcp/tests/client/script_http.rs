@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use callward_core::{ToolCall, ToolError};
 use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamBuilder};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -10,7 +11,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::script::{DISCOVERED, INITIALIZED, id};
+use crate::script::{DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, id};
+
+pub(crate) const JSON: &str = "content-type: application/json\r\n";
+
+/// An upstream of a modern server.
+pub(crate) async fn modern() -> (Upstream, Server) {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, server)
+}
+
+/// An upstream of a legacy server, in this session.
+pub(crate) async fn legacy(session: &str) -> (Upstream, Server) {
+    let mut server = Server::start().await;
+    let upstream = server.upstream().start();
+    server.greet_legacy(session).await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, server)
+}
 
 /// A listening server. Dropped, it is gone, and its port free again.
 pub(crate) struct Server {
@@ -79,6 +100,38 @@ impl Server {
         upstream_at(self.address)
     }
 
+    /// Answers a call that the upstream makes; returns what the server got.
+    pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Exchange {
+        let running = calling(upstream, call);
+        let mut asked = self.asked("tools/call").await;
+        asked.reply(RESULT).await;
+        running.await.unwrap().unwrap();
+        asked
+    }
+
+    /// Opens the next session, and answers a call in it.
+    pub(crate) async fn serve_in(&mut self, session: &str, upstream: &Upstream) {
+        let running = calling(upstream, call("x", "{}"));
+        self.initialize(session).await;
+        let asked = self.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], session);
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
+    }
+
+    /// Fails a call of the upstream as the server likes, then serves another one.
+    pub(crate) async fn fail<Fut: Future<Output = ()>>(
+        &mut self,
+        upstream: &Upstream,
+        fault: impl FnOnce(Exchange) -> Fut,
+    ) -> ToolError {
+        let running = calling(upstream, call("x", "{}"));
+        fault(self.asked("tools/call").await).await;
+        let error = running.await.unwrap().unwrap_err();
+        self.serve(upstream, call("x", "{}")).await;
+        error
+    }
+
     /// Returns the next request that is not for a stream.
     pub(crate) async fn next(&mut self) -> Exchange {
         self.requests.recv().await.expect("a request")
@@ -110,18 +163,13 @@ impl Server {
     pub(crate) async fn initialize(&mut self, session: &str) -> HashMap<String, String> {
         let hello = self.asked("initialize").await;
         let headers = hello.headers.clone();
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#,
+        let (id, result) = (
             hello.id(),
-            INITIALIZED.replace(r#"{"listChanged":true}"#, "{}")
+            INITIALIZED.replace(r#"{"listChanged":true}"#, "{}"),
         );
-        hello
-            .answer(
-                200,
-                &format!("content-type: application/json\r\nmcp-session-id: {session}\r\n"),
-                &body,
-            )
-            .await;
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        let opened = format!("{JSON}mcp-session-id: {session}\r\n");
+        hello.answer(200, &opened, &body).await;
         let ready = self.asked("notifications/initialized").await;
         assert_eq!(ready.headers["mcp-session-id"], session);
         ready.answer(202, "", "").await;
@@ -179,25 +227,28 @@ impl Exchange {
         self.json()["id"].to_string()
     }
 
-    pub(crate) async fn result(self, result: &str) {
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
-            self.id()
-        );
-        self.answer(200, "content-type: application/json\r\n", &body)
-            .await;
+    pub(crate) async fn result(mut self, result: &str) {
+        self.reply(result).await;
+    }
+
+    pub(crate) async fn reply(&mut self, result: &str) {
+        let id = self.id();
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        self.respond(200, JSON, &body).await;
     }
 
     pub(crate) async fn refuse(self, status: u16, code: i64) {
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{code},"message":"no"}}}}"#,
-            self.id()
-        );
-        self.answer(status, "content-type: application/json\r\n", &body)
-            .await;
+        let id = self.id();
+        let body =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no"}}}}"#);
+        self.answer(status, JSON, &body).await;
     }
 
     pub(crate) async fn answer(mut self, status: u16, headers: &str, body: &str) {
+        self.respond(status, headers, body).await;
+    }
+
+    async fn respond(&mut self, status: u16, headers: &str, body: &str) {
         self.write(&format!(
             "HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n{body}",
             body.len()
@@ -210,6 +261,15 @@ impl Exchange {
         self.write(
             "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n",
         )
+        .await;
+    }
+
+    /// Sends the result as an event.
+    pub(crate) async fn end(&mut self, result: &str) {
+        let id = self.id();
+        self.event(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ))
         .await;
     }
 

@@ -103,85 +103,76 @@ impl Backend for Bench {
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let events = self.events.clone();
         Box::pin(async move {
-            match request.name.as_str() {
-                "echo" => Ok(ToolOutput::text(String::from_utf8_lossy(
-                    &request.arguments,
-                ))),
-                "odd" => ToolOutput::from_json(ODD_RESULT).map_err(internal),
+            let refused =
+                |kind, delivery, text: &str| Err(ToolError::new(kind, delivery, text.to_owned()));
+            let text = match request.name.as_str() {
+                "echo" => String::from_utf8_lossy(&request.arguments).into_owned(),
+                "odd" => return ToolOutput::from_json(ODD_RESULT).map_err(internal),
                 "pretty" => {
-                    ToolOutput::from_json("{\n  \"content\": [\r\n  ]\n}").map_err(internal)
+                    let lines = "{\n  \"content\": [\r\n  ]\n}";
+                    return ToolOutput::from_json(lines).map_err(internal);
                 }
-                "large" => Ok(ToolOutput::text("x".repeat(200_000))),
-                "asks" => ToolOutput::from_json(
-                    r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#,
-                )
-                .map_err(internal),
-                "answers" => Ok(ToolOutput::text(format!(
-                    "{:?} {:?}",
-                    request.input_responses, request.request_state
-                ))),
-                "whoami" => Ok(ToolOutput::text(format!(
-                    "{} {}",
-                    request.caller.principal,
-                    request.caller.session.is_some()
-                ))),
-                "session" => Ok(ToolOutput::text(format!("{:?}", request.caller.session))),
-                "key" => Ok(ToolOutput::text(format!("{:?}", request.idempotency_key))),
+                "asks" => {
+                    let asks =
+                        r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#;
+                    return ToolOutput::from_json(asks).map_err(internal);
+                }
+                "large" => "x".repeat(200_000),
+                "answers" => format!("{:?} {:?}", request.input_responses, request.request_state),
+                "whoami" => {
+                    let caller = &request.caller;
+                    format!("{} {}", caller.principal, caller.session.is_some())
+                }
+                "session" => format!("{:?}", request.caller.session),
+                "key" => format!("{:?}", request.idempotency_key),
                 "client" => {
                     let inbound = request.inbound.as_ref();
                     let client = inbound.and_then(|inbound| inbound.client_info.as_deref());
-                    let client = client.map(ToString::to_string);
-                    Ok(ToolOutput::text(client.unwrap_or_default()))
+                    client.map(ToString::to_string).unwrap_or_default()
                 }
-                "trace" => Ok(ToolOutput::text(traced(&request))),
+                "trace" => traced(&request),
                 "hold" => {
                     let _held = Held(events.clone());
                     events.send("started".to_owned()).ok();
                     std::future::pending().await
                 }
                 "steps" => {
-                    let report = request.progress.clone();
                     for step in 1..=3 {
-                        if let Some(report) = &report {
+                        if let Some(report) = &request.progress {
                             let params = format!(r#"{{"progressToken":"up","progress":{step}.0}}"#);
                             report.report(params.as_bytes());
                         }
                         tokio::task::yield_now().await;
                     }
-                    Ok(ToolOutput::text("done"))
+                    "done".to_owned()
                 }
                 "panics" => panic!("a tool that panics"),
                 "capable" => match request.client_capabilities.as_deref() {
-                    Some(b"{}") | None => Err(ToolError::new(
-                        ErrorKind::InvalidCall,
-                        Delivery::NotSent,
-                        "the client must be able to sample",
-                    )
-                    .with_code(-32021)),
-                    Some(_) => Ok(ToolOutput::text("capable")),
+                    Some(b"{}") | None => {
+                        let text = "the client must be able to sample";
+                        return refused(ErrorKind::InvalidCall, Delivery::NotSent, text)
+                            .map_err(|error| error.with_code(-32021));
+                    }
+                    Some(_) => "capable".to_owned(),
                 },
                 "upstream" => {
-                    Err(
-                        ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "disk full")
-                            .with_code(-32050)
-                            .with_data(Bytes::from_static(b"{\"free\": 0.0}")),
-                    )
+                    let data = Bytes::from_static(b"{\"free\": 0.0}");
+                    return refused(ErrorKind::ServerFault, Delivery::Answered, "disk full")
+                        .map_err(|error| error.with_code(-32050).with_data(data));
                 }
-                "limited" => Err(ToolError::new(
-                    ErrorKind::RateLimited,
-                    Delivery::Answered,
-                    "too many calls",
-                )
-                .with_code(429)
-                .with_server(ServerId::new("shop").map_err(internal)?)
-                .with_retry_after(std::time::Duration::from_millis(250))
-                .with_attempts(3)),
-                name => Err(ToolError::new(
-                    ErrorKind::UnknownTool,
-                    Delivery::NotSent,
-                    format!("no tool {name:?}"),
-                )),
-            }
+                "limited" => {
+                    let server = ServerId::new("shop").map_err(internal)?;
+                    let wait = std::time::Duration::from_millis(250);
+                    return refused(ErrorKind::RateLimited, Delivery::Answered, "too many calls")
+                        .map_err(|error| error.with_code(429).with_server(server))
+                        .map_err(|error| error.with_retry_after(wait).with_attempts(3));
+                }
+                name => {
+                    let text = format!("no tool {name:?}");
+                    return refused(ErrorKind::UnknownTool, Delivery::NotSent, &text);
+                }
+            };
+            Ok(ToolOutput::text(text))
         })
     }
 

@@ -114,39 +114,30 @@ async fn drops_what_is_abandoned(client: &Client, bench: &Bench) {
 }
 
 #[tokio::test]
-async fn a_legacy_client_lists_calls_hears_and_cancels_over_stdio() {
-    let bench = Bench::new();
-    let client = over_stdio(&bench, ClientLifecycleMode::Initialize).await;
-    lists_and_calls(&client).await;
-    drops_what_is_abandoned(&client, &bench).await;
-    hears_as_legacy(&client, &bench).await;
+async fn a_legacy_client_lists_calls_hears_and_cancels_on_both_transports() {
+    let (bench, server) = (Bench::new(), Server::start().await);
+    let legacy = || ClientLifecycleMode::Initialize;
+    for (bench, client) in [
+        (&bench, over_stdio(&bench, legacy()).await),
+        (&server.bench, over_http(&server, legacy()).await),
+    ] {
+        lists_and_calls(&client).await;
+        drops_what_is_abandoned(&client, bench).await;
+        hears_as_legacy(&client, bench).await;
+    }
 }
 
 #[tokio::test]
-async fn a_modern_client_lists_calls_hears_and_cancels_over_stdio() {
-    let bench = Bench::new();
-    let client = over_stdio(&bench, modern()).await;
-    lists_and_calls(&client).await;
-    drops_what_is_abandoned(&client, &bench).await;
-    hears_as_modern(&client, &bench).await;
-}
-
-#[tokio::test]
-async fn a_legacy_client_lists_calls_hears_and_cancels_over_http() {
-    let server = Server::start().await;
-    let client = over_http(&server, ClientLifecycleMode::Initialize).await;
-    lists_and_calls(&client).await;
-    drops_what_is_abandoned(&client, &server.bench).await;
-    hears_as_legacy(&client, &server.bench).await;
-}
-
-#[tokio::test]
-async fn a_modern_client_lists_calls_hears_and_cancels_over_http() {
-    let server = Server::start().await;
-    let client = over_http(&server, modern()).await;
-    lists_and_calls(&client).await;
-    drops_what_is_abandoned(&client, &server.bench).await;
-    hears_as_modern(&client, &server.bench).await;
+async fn a_modern_client_lists_calls_hears_and_cancels_on_both_transports() {
+    let (bench, server) = (Bench::new(), Server::start().await);
+    for (bench, client) in [
+        (&bench, over_stdio(&bench, modern()).await),
+        (&server.bench, over_http(&server, modern()).await),
+    ] {
+        lists_and_calls(&client).await;
+        drops_what_is_abandoned(&client, bench).await;
+        hears_as_modern(&client, bench).await;
+    }
 }
 
 #[tokio::test]

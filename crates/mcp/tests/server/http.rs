@@ -62,9 +62,19 @@ impl Server {
 
     /// A modern POST with its mirrored headers; `params` are members beside `_meta`.
     pub(crate) fn modern(&self, method: &str, params: &str) -> reqwest::RequestBuilder {
+        self.modern_as(method, params, META)
+    }
+
+    /// A modern POST with this `_meta` member.
+    pub(crate) fn modern_as(
+        &self,
+        method: &str,
+        params: &str,
+        meta: &str,
+    ) -> reqwest::RequestBuilder {
         let comma = if params.is_empty() { "" } else { "," };
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{comma}{META}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{comma}{meta}}}}}"#
         );
         let request = self
             .post(body)
@@ -81,19 +91,28 @@ impl Server {
     pub(crate) async fn session(&self) -> String {
         let answer = self.post(INITIALIZE).send().await.unwrap();
         assert_eq!(answer.status(), 200);
-        let id = answer.headers()["mcp-session-id"]
-            .to_str()
-            .unwrap()
-            .to_owned();
-        let noted = self
-            .post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
-            .header("mcp-session-id", &id)
-            .send()
-            .await
-            .unwrap();
-        assert_eq!(noted.status(), 202);
+        let id = session_of(answer.headers());
+        let noted = self.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        assert_eq!(status(noted.header("mcp-session-id", &id)).await, 202);
         id
     }
+}
+
+pub(crate) fn session_of(headers: &http::HeaderMap) -> String {
+    headers["mcp-session-id"].to_str().unwrap().to_owned()
+}
+
+/// A call of a tool as a message; `more` are members beside the name.
+pub(crate) fn call(id: &str, tool: &str, more: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"{more}}}}}"#
+    )
+}
+
+pub(crate) fn cancel(id: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    )
 }
 
 pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"0"}}}"#;
@@ -109,6 +128,23 @@ pub(crate) fn client() -> reqwest::Client {
 /// The body of an answer, as JSON.
 pub(crate) async fn json(answer: reqwest::Response) -> Value {
     serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}
+
+/// Sends a request and returns the answer as JSON.
+pub(crate) async fn ask(request: reqwest::RequestBuilder) -> Value {
+    json(request.send().await.unwrap()).await
+}
+
+/// Sends a request and returns the status of the answer.
+pub(crate) async fn status(request: reqwest::RequestBuilder) -> u16 {
+    request.send().await.unwrap().status().as_u16()
+}
+
+/// Sends a call and returns the text of its result.
+pub(crate) async fn said(request: reqwest::RequestBuilder) -> String {
+    let answer = ask(request).await;
+    let text = answer["result"]["content"][0]["text"].as_str();
+    text.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 /// Reads the events of a stream one by one, comments left out.

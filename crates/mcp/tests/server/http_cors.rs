@@ -9,7 +9,9 @@ const APP: &str = "https://app.example";
 
 async fn server() -> Server {
     let origins = [APP.parse().unwrap(), "http://localhost:*".parse().unwrap()];
-    Server::with(HttpOptions::default().with_allowed_origins(origins)).await
+    let mut options = HttpOptions::default();
+    options.allowed_origins = origins.into();
+    Server::with(options).await
 }
 
 fn preflight(server: &Server, origin: &str) -> reqwest::RequestBuilder {
@@ -111,7 +113,8 @@ async fn other_origins_and_requests_without_one_get_no_such_header() {
 
 #[tokio::test]
 async fn any_origin_is_answered_by_its_name_and_never_by_a_star() {
-    let options = HttpOptions::default().with_allowed_origins(["*".parse().unwrap()]);
+    let mut options = HttpOptions::default();
+    options.allowed_origins = vec!["*".parse().unwrap()];
     let server = Server::with(options).await;
     let answer = preflight(&server, APP).send().await.unwrap();
     assert_eq!(header(&answer, "access-control-allow-origin"), APP);

@@ -3,7 +3,7 @@
 use callward_mcp::server::HttpOptions;
 use serde_json::{Value, json};
 
-use crate::http::{Server, json};
+use crate::http::{Server, ask, json};
 
 /// What one raw POST is answered with: status, code, and whether the id is echoed.
 pub(crate) struct Case {
@@ -64,15 +64,10 @@ pub(crate) fn table(rows: &str, headers: fn(&str) -> Vec<(&str, &str)>) -> Vec<C
 
 fn refused_before_the_body() -> Vec<Case> {
     let large = " ".repeat(2_001);
+    let foreign = ("origin", "https://evil.example");
     vec![
         without_id("host", ("host", "evil.example"), PING, 403, -32600),
-        without_id(
-            "origin",
-            ("origin", "https://evil.example"),
-            PING,
-            403,
-            -32600,
-        ),
+        without_id("origin", foreign, PING, 403, -32600),
         without_id("no origin", ("origin", "null"), PING, 403, -32600),
         without_id("type", ("content-type", "text/plain"), PING, 415, -32600),
         without_id("accept", ("accept", "text/html"), PING, 406, -32600),
@@ -121,7 +116,9 @@ asks       | 200 | -32010 | tools/call | "name":"asks"     |
 
 /// Sends each case and compares status, code and id.
 pub(crate) async fn check(cases: Vec<Case>) {
-    let server = Server::with(HttpOptions::default().with_max_body(2_000)).await;
+    let mut options = HttpOptions::default();
+    options.max_body = 2_000;
+    let server = Server::with(options).await;
     for case in cases {
         let mut request = server.client.post(&server.url).body(case.body);
         let defaults = [
@@ -139,12 +136,9 @@ pub(crate) async fn check(cases: Vec<Case>) {
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), case.status, "{}", case.what);
         let answer = json(answer).await;
-        assert_eq!(
-            answer["error"]["code"], case.code,
-            "{}: {answer}",
-            case.what
-        );
-        assert_eq!(answer["id"], case.id, "{}: {answer}", case.what);
+        let what = case.what;
+        assert_eq!(answer["error"]["code"], case.code, "{what}: {answer}");
+        assert_eq!(answer["id"], case.id, "{what}: {answer}");
         assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
     }
 }
@@ -168,16 +162,9 @@ async fn a_legacy_refusal_is_a_matter_of_json_rpc() {
 async fn a_large_message_is_read_as_a_small_one() {
     let server = Server::start().await;
     let filler = format!(r#""x":"{}""#, "y".repeat(300_000));
-    let answer = json(
-        server
-            .post(request("tools/list", &filler))
-            .send()
-            .await
-            .unwrap(),
-    )
-    .await;
+    let answer = ask(server.post(request("tools/list", &filler))).await;
     assert!(answer["result"]["tools"].is_array(), "{answer}");
     let broken = request("tools/list", &filler).replace("}}", "}");
-    let answer = json(server.post(broken).send().await.unwrap()).await;
+    let answer = ask(server.post(broken)).await;
     assert_eq!(answer["error"]["code"], -32700, "{answer}");
 }

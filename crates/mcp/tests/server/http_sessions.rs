@@ -11,19 +11,7 @@ use http::{Method, Request, StatusCode};
 use tower::ServiceExt;
 
 use crate::backend::Bench;
-use crate::http::{Events, INITIALIZE, Server, json};
-
-fn hold(id: &str, meta: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"hold"{meta}}}}}"#
-    )
-}
-
-fn cancel(id: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
-    )
-}
+use crate::http::{Events, INITIALIZE, Server, call, cancel, json, session_of, status};
 
 #[tokio::test]
 async fn a_cancelled_call_is_dropped_and_says_so() {
@@ -31,14 +19,12 @@ async fn a_cancelled_call_is_dropped_and_says_so() {
     let session = server.session().await;
     for meta in ["", r#","_meta":{"progressToken":1}"#] {
         let request = server
-            .post(hold(r#""a""#, meta))
+            .post(call(r#""a""#, "hold", meta))
             .header("mcp-session-id", &session);
         let waiting = tokio::spawn(request.send());
         assert_eq!(server.bench.event().await, "started");
-        let noted = server
-            .post(cancel(r#""a""#))
-            .header("mcp-session-id", &session);
-        assert_eq!(noted.send().await.unwrap().status(), 202);
+        let noted = server.post(cancel(r#""a""#));
+        assert_eq!(status(noted.header("mcp-session-id", &session)).await, 202);
         assert_eq!(server.bench.event().await, "dropped");
         let answer = waiting.await.unwrap().unwrap();
         let answer = if meta.is_empty() {
@@ -52,11 +38,14 @@ async fn a_cancelled_call_is_dropped_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_session_cannot_cancel_another_s_call() {
+async fn a_session_ends_its_own_calls_only() {
     let server = Server::start().await;
     let (mine, theirs) = (server.session().await, server.session().await);
-    let request = server.post(hold("1", "")).header("mcp-session-id", &mine);
-    let waiting = tokio::spawn(request.send());
+    let hold = |id: &str, session: &str| {
+        let request = server.post(call(id, "hold", ""));
+        request.header("mcp-session-id", session)
+    };
+    let waiting = tokio::spawn(hold("1", &mine).send());
     assert_eq!(server.bench.event().await, "started");
     for request in [
         server.post(cancel("1")).header("mcp-session-id", &theirs),
@@ -65,47 +54,19 @@ async fn a_session_cannot_cancel_another_s_call() {
             .post(cancel(r#""1""#))
             .header("mcp-session-id", &mine),
     ] {
-        assert_eq!(request.send().await.unwrap().status(), 202);
+        assert_eq!(status(request).await, 202);
     }
-    let other = server.post(hold("2", "")).header("mcp-session-id", &theirs);
-    let other = tokio::spawn(other.send());
+    let other = tokio::spawn(hold("2", &theirs).send());
     assert_eq!(server.bench.event().await, "started", "and not: dropped");
-    waiting.abort();
     other.abort();
-}
-
-#[tokio::test]
-async fn deleting_a_session_drops_its_calls() {
-    let server = Server::start().await;
-    let session = server.session().await;
-    let request = server
-        .post(hold("1", ""))
-        .header("mcp-session-id", &session);
-    let waiting = tokio::spawn(request.send());
-    assert_eq!(server.bench.event().await, "started");
-    let delete = server
-        .client
-        .delete(&server.url)
-        .header("mcp-session-id", &session);
-    assert_eq!(delete.send().await.unwrap().status(), 204);
+    assert_eq!(server.bench.event().await, "dropped");
+    let delete = server.client.delete(&server.url);
+    assert_eq!(status(delete.header("mcp-session-id", &mine)).await, 204);
     assert_eq!(server.bench.event().await, "dropped");
     waiting.await.unwrap().unwrap();
-    let gone = server
-        .post(hold("1", ""))
-        .header("mcp-session-id", &session);
-    assert_eq!(gone.send().await.unwrap().status(), 404);
-}
-
-#[tokio::test]
-async fn a_second_session_header_is_refused() {
-    let server = Server::start().await;
-    let sessions = [server.session().await, server.session().await];
-    let [first, second] = &sessions;
-    let request = server
-        .post(hold("1", ""))
-        .header("mcp-session-id", first)
-        .header("mcp-session-id", second);
-    assert_eq!(request.send().await.unwrap().status(), 400);
+    assert_eq!(status(hold("1", &mine)).await, 404);
+    let twice = hold("1", &theirs).header("mcp-session-id", &theirs);
+    assert_eq!(status(twice).await, 400, "a second header");
 }
 
 /// Sends a request to the router itself, without a socket: time can then be paused.
@@ -124,10 +85,7 @@ async fn send(router: &Router, method: Method, session: Option<&str>, body: &str
 
 async fn opened(router: &Router) -> String {
     let answer = send(router, Method::POST, None, INITIALIZE).await;
-    answer.headers()["mcp-session-id"]
-        .to_str()
-        .unwrap()
-        .to_owned()
+    session_of(answer.headers())
 }
 
 /// Opens a session in which a tool is called.
@@ -142,14 +100,15 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn room_for_one() -> Router {
-    let options = HttpOptions::default().with_sessions(1, MINUTE * 30);
+fn one_session() -> Router {
+    let mut options = HttpOptions::default();
+    options.max_sessions = 1;
     router(Bench::new(), options)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_is_forgotten_and_a_used_one_is_not() {
-    let router = room_for_one();
+    let router = one_session();
     let session = used(&router).await;
     let ping = async || {
         send(&router, Method::POST, Some(&session), PING)
@@ -169,7 +128,7 @@ async fn an_idle_session_is_forgotten_and_a_used_one_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_with_an_open_stream_is_in_use() {
-    let router = room_for_one();
+    let router = one_session();
     let session = used(&router).await;
     let stream = send(&router, Method::GET, Some(&session), "").await;
     assert_eq!(stream.status(), StatusCode::OK);
@@ -200,21 +159,13 @@ async fn a_session_is_no_use_to_another_principal() {
     let bench = Bench::new();
     let router = router(Arc::clone(&bench), HttpOptions::default()).layer(from_fn(by_header));
     let server = Server::serving(bench, router).await;
-    let opened = server
-        .post(INITIALIZE)
-        .header("x-user", "ada")
-        .send()
-        .await
-        .unwrap();
-    let session = opened.headers()["mcp-session-id"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    for (user, status) in [(Some("ada"), 200), (Some("eve"), 404), (None, 404)] {
+    let opened = server.post(INITIALIZE).header("x-user", "ada").send().await;
+    let session = session_of(opened.unwrap().headers());
+    for (user, expected) in [(Some("ada"), 200), (Some("eve"), 404), (None, 404)] {
         let mut request = server.post(PING).header("mcp-session-id", &session);
         if let Some(user) = user {
             request = request.header("x-user", user);
         }
-        assert_eq!(request.send().await.unwrap().status(), status, "{user:?}");
+        assert_eq!(status(request).await, expected, "{user:?}");
     }
 }

@@ -6,7 +6,7 @@ use callward_mcp::server::HttpOptions;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::http::{INITIALIZE, META, Server, json};
+use crate::http::{INITIALIZE, META, Server, ask, call, json, status};
 use crate::http_refusals::{Case, check, request, table};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
@@ -57,15 +57,10 @@ async fn an_unsupported_revision_is_told_which_are_supported() {
     let answer = server
         .post(body)
         .header("mcp-protocol-version", "2031-01-01");
-    let answer = json(answer.send().await.unwrap()).await;
-    let data = &answer["error"]["data"];
+    let data = ask(answer).await["error"]["data"].take();
     assert_eq!(data["requested"], "2031-01-01");
-    assert!(
-        data["supported"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("2026-07-28"))
-    );
+    let supported = data["supported"].as_array().unwrap();
+    assert!(supported.contains(&json!("2026-07-28")));
 }
 
 #[tokio::test]
@@ -104,18 +99,17 @@ async fn get_and_delete_want_a_session_and_an_event_stream() {
     // whatever the method, a host that is not allowed is refused first
     for method in [Method::HEAD, Method::PUT] {
         let request = server.client.request(method, &server.url);
-        let answer = request.header("host", "evil.example").send().await;
-        assert_eq!(answer.unwrap().status(), 403);
+        assert_eq!(status(request.header("host", "evil.example")).await, 403);
     }
 }
 
 #[tokio::test]
 async fn origins_and_hosts_that_are_listed_pass() {
-    let options = HttpOptions::default()
-        .with_allowed_hosts(["gate.example".parse().unwrap()])
-        .with_allowed_origins(["https://app.example".parse().unwrap()]);
+    let mut options = HttpOptions::default();
+    options.allowed_hosts = vec!["gate.example".parse().unwrap()];
+    options.allowed_origins = vec!["https://app.example".parse().unwrap()];
     let server = Server::with(options).await;
-    for (host, origin, status) in [
+    for (host, origin, expected) in [
         ("gate.example", "https://app.example", 200),
         ("gate.example:8080", "https://app.example:443", 200),
         ("gate.example", "http://app.example", 403),
@@ -125,11 +119,7 @@ async fn origins_and_hosts_that_are_listed_pass() {
             .post(PING)
             .header("host", host)
             .header("origin", origin);
-        assert_eq!(
-            request.send().await.unwrap().status(),
-            status,
-            "{host} {origin}"
-        );
+        assert_eq!(status(request).await, expected, "{host} {origin}");
     }
 }
 
@@ -175,38 +165,34 @@ async fn an_unknown_revision_is_refused_with_every_method_and_message() {
         let request = request.header("mcp-session-id", &session);
         for version in ["2031-01-01", "1999-01-01", "x", ""] {
             let request = request.try_clone().unwrap();
-            let answer = request.header("mcp-protocol-version", version);
-            let answer = answer.send().await.unwrap();
+            let answer = request.header("mcp-protocol-version", version).send().await;
+            let answer = answer.unwrap();
             assert_eq!(answer.status(), 400, "{what} {version:?}");
-            let code = json(answer).await["error"]["code"].clone();
-            assert_eq!(code, -32022, "{what} {version:?}");
+            assert_eq!(json(answer).await["error"]["code"], -32022, "{what}");
         }
         // it did nothing: the session is still there, and a revision that is known passes
         let known = request.header("mcp-protocol-version", "2025-06-18");
-        let status = known.send().await.unwrap().status();
-        assert!(status.is_success(), "{what} {status}");
+        let passed = status(known).await;
+        assert!((200..300).contains(&passed), "{what} {passed}");
     }
 }
 
 #[tokio::test]
 async fn there_are_no_more_sessions_than_allowed() {
-    let options = HttpOptions::default().with_sessions(2, Duration::from_secs(60));
+    let mut options = HttpOptions::default();
+    (options.max_sessions, options.session_idle) = (2, Duration::from_secs(60));
     let server = Server::with(options).await;
     let first = server.session().await;
     for session in [&first, &server.session().await] {
-        let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}"#;
-        let call = server.post(call).header("mcp-session-id", session);
-        assert_eq!(call.send().await.unwrap().status(), 200);
+        let call = server.post(call("1", "large", ""));
+        assert_eq!(status(call.header("mcp-session-id", session)).await, 200);
     }
     let refused = server.post(INITIALIZE).send().await.unwrap();
     assert_eq!(refused.status(), 503);
     let retry_after = refused.headers()["retry-after"].to_str().unwrap();
     assert!((1..=60).contains(&retry_after.parse::<u64>().unwrap()));
     assert_eq!(json(refused).await["error"]["data"]["kind"], "overloaded");
-    let delete = server
-        .client
-        .delete(&server.url)
-        .header("mcp-session-id", first);
-    assert_eq!(delete.send().await.unwrap().status(), 204);
+    let delete = server.client.delete(&server.url);
+    assert_eq!(status(delete.header("mcp-session-id", first)).await, 204);
     server.session().await;
 }

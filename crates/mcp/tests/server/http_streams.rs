@@ -3,16 +3,10 @@
 use std::time::Duration;
 
 use callward_mcp::server::HttpOptions;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::{Events, META, Server};
-
-fn call(tool: &str, meta: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"{tool}"{meta}}}}}"#
-    )
-}
+use crate::http::{self, Events, META, Server, call, status};
 
 async fn assert_progress_then_result(mut events: Events) {
     for step in 1..=3 {
@@ -22,7 +16,6 @@ async fn assert_progress_then_result(mut events: Events) {
         assert_eq!(report["params"]["progress"], f64::from(step));
     }
     let answer = events.next().await.unwrap();
-    assert_eq!(answer["id"], 5);
     assert_eq!(answer["result"]["content"][0]["text"], "done");
     assert!(events.next().await.is_none(), "nothing follows the answer");
 }
@@ -30,41 +23,34 @@ async fn assert_progress_then_result(mut events: Events) {
 #[tokio::test]
 async fn progress_comes_in_order_and_then_the_result() {
     let server = Server::start().await;
-    let body = call("steps", r#","_meta":{"progressToken":"mine"}"#);
+    let body = call("5", "steps", r#","_meta":{"progressToken":"mine"}"#);
     let stateless = server.post(body.clone()).send().await.unwrap();
     assert_progress_then_result(Events::of(stateless)).await;
     let session = server.session().await;
     let request = server.post(body).header("mcp-session-id", session);
     assert_progress_then_result(Events::of(request.send().await.unwrap())).await;
     let meta = META.replacen('{', r#"{"progressToken":"mine","#, 1);
-    let modern = server
-        .post(call("steps", &format!(",{meta}")))
-        .header("mcp-protocol-version", "2026-07-28")
-        .header("mcp-method", "tools/call")
-        .header("mcp-name", "steps");
+    let modern = server.modern_as("tools/call", r#""name":"steps""#, &meta);
     assert_progress_then_result(Events::of(modern.send().await.unwrap())).await;
 }
 
 #[tokio::test]
 async fn a_client_that_takes_no_stream_gets_the_result_without_progress() {
     let server = Server::start().await;
-    let body = call("steps", r#","_meta":{"progressToken":1}"#);
+    let body = call("5", "steps", r#","_meta":{"progressToken":1}"#);
     let request = server.client.post(&server.url).body(body);
     let request = request.header("content-type", "application/json");
-    let answer = request
-        .header("accept", "application/json")
-        .send()
-        .await
-        .unwrap();
+    let answer = request.header("accept", "application/json").send().await;
+    let answer = answer.unwrap();
     assert_eq!(answer.headers()["content-type"], "application/json");
-    let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    let answer = http::json(answer).await;
     assert_eq!(answer["result"]["content"][0]["text"], "done");
 }
 
 #[tokio::test]
 async fn a_result_with_line_breaks_stays_one_event() {
     let server = Server::start().await;
-    let body = call("pretty", r#","_meta":{"progressToken":1}"#);
+    let body = call("1", "pretty", r#","_meta":{"progressToken":1}"#);
     let mut events = Events::of(server.post(body).send().await.unwrap());
     assert_eq!(
         events.next().await.unwrap()["result"],
@@ -76,16 +62,10 @@ async fn a_result_with_line_breaks_stays_one_event() {
 async fn a_client_that_leaves_drops_its_call() {
     let server = Server::start().await;
     let meta = META.replacen('{', r#"{"progressToken":1,"#, 1);
-    let modern = |meta: &str| {
-        server
-            .post(call("hold", &format!(",{meta}")))
-            .header("mcp-protocol-version", "2026-07-28")
-            .header("mcp-method", "tools/call")
-            .header("mcp-name", "hold")
-    };
+    let modern = |meta: &str| server.modern_as("tools/call", r#""name":"hold""#, meta);
     let requests = [
-        server.post(call("hold", "")),
-        server.post(call("hold", r#","_meta":{"progressToken":1}"#)),
+        server.post(call("1", "hold", "")),
+        server.post(call("1", "hold", r#","_meta":{"progressToken":1}"#)),
         modern(META),
         modern(&meta),
     ];
@@ -125,20 +105,21 @@ async fn a_session_is_told_when_the_tools_change() {
     server.bench.change(&["b"]);
     assert_eq!(second.next().await.unwrap(), changed);
 
-    let delete = server
-        .client
-        .delete(&server.url)
-        .header("mcp-session-id", &session);
-    assert_eq!(delete.send().await.unwrap().status(), 204);
+    let delete = server.client.delete(&server.url);
+    assert_eq!(status(delete.header("mcp-session-id", &session)).await, 204);
     assert!(second.next().await.is_none());
-    assert_eq!(get().send().await.unwrap().status(), 404);
+    assert_eq!(status(get()).await, 404);
+}
+
+async fn stoppable() -> (Server, CancellationToken) {
+    let options = HttpOptions::default();
+    let shutdown = options.shutdown.clone();
+    (Server::with(options).await, shutdown)
 }
 
 #[tokio::test]
 async fn a_subscription_is_acknowledged_tagged_and_answered_at_the_end() {
-    let shutdown = CancellationToken::new();
-    let options = HttpOptions::default().with_shutdown(shutdown.clone());
-    let server = Server::with(options).await;
+    let (server, shutdown) = stoppable().await;
     let listen = server.modern(
         "subscriptions/listen",
         r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#,
@@ -166,9 +147,7 @@ async fn a_subscription_is_acknowledged_tagged_and_answered_at_the_end() {
 
 #[tokio::test]
 async fn who_did_not_ask_for_tools_is_not_told_of_them() {
-    let shutdown = CancellationToken::new();
-    let options = HttpOptions::default().with_shutdown(shutdown.clone());
-    let server = Server::with(options).await;
+    let (server, shutdown) = stoppable().await;
     let listen = server.modern("subscriptions/listen", r#""notifications":{}"#);
     let mut events = Events::of(listen.send().await.unwrap());
     assert_eq!(
@@ -185,7 +164,8 @@ async fn who_did_not_ask_for_tools_is_not_told_of_them() {
 
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive_by_comments() {
-    let options = HttpOptions::default().with_keep_alive(Duration::from_millis(5));
+    let mut options = HttpOptions::default();
+    options.keep_alive = Duration::from_millis(5);
     let server = Server::with(options).await;
     let session = server.session().await;
     let request = server

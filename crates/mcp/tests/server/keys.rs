@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::http::{META, Server, json};
+use crate::http::{META, Server, ask, call};
 
 const NAME: &str = "io.callward/idempotencyKey";
 
@@ -15,19 +15,14 @@ async fn called(server: &Server, modern: bool, meta: Option<&str>, header: Optio
     } else {
         format!(r#""_meta":{{{meta}}}"#)
     };
-    let mut request = server.post(format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"key",{members}}}}}"#
-    ));
-    if modern {
-        request = request
-            .header("mcp-protocol-version", "2026-07-28")
-            .header("mcp-method", "tools/call")
-            .header("mcp-name", "key");
-    }
+    let mut request = match modern {
+        true => server.modern_as("tools/call", r#""name":"key""#, &members),
+        false => server.post(call("1", "key", &format!(",{members}"))),
+    };
     if let Some(header) = header {
         request = request.header("idempotency-key", header);
     }
-    json(request.send().await.unwrap()).await
+    ask(request).await
 }
 
 #[tokio::test]

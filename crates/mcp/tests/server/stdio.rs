@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{Bench, ODD_RESULT};
-use crate::http::META;
+use crate::http::{INITIALIZE, META, call, cancel};
 
 struct Pipe {
     bench: Arc<Bench>,
@@ -57,6 +57,18 @@ impl Pipe {
         serde_json::from_str(&self.line().await).unwrap()
     }
 
+    /// Sends a message and returns the next one.
+    async fn ask(&mut self, line: &str) -> Value {
+        self.send(line).await;
+        self.json().await
+    }
+
+    /// Sends a call that is held, and waits until it runs.
+    async fn hold(&mut self, id: &str) {
+        self.send(&call(id, "hold", "")).await;
+        assert_eq!(self.bench.event().await, "started");
+    }
+
     /// Closes the input and returns what still comes.
     async fn rest(mut self) -> Vec<String> {
         self.input.shutdown().await.unwrap();
@@ -69,10 +81,19 @@ impl Pipe {
     }
 }
 
-fn call(id: &str, tool: &str, more: &str) -> String {
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"{more}}}}}"#
-    )
+const PING: &str = r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#;
+
+/// A request with the id 1.
+fn asks(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#)
+}
+
+/// Reads answers, in the order of their ids.
+fn answers(lines: &[String]) -> Vec<Value> {
+    let answers = lines.iter().map(|line| serde_json::from_str(line).unwrap());
+    let mut answers: Vec<Value> = answers.collect();
+    answers.sort_by_key(|answer| answer["id"].as_u64());
+    answers
 }
 
 #[tokio::test]
@@ -81,39 +102,45 @@ async fn both_eras_are_served_on_one_pipe() {
     pipe.send(&call(r#""x\u0041""#, "odd", "")).await;
     let expected = format!(r#"{{"jsonrpc":"2.0","id":"x\u0041","result":{ODD_RESULT}}}"#);
     assert_eq!(pipe.line().await, expected);
-    pipe.send(&call("2", "odd", &format!(",{META}"))).await;
-    assert_eq!(pipe.json().await["result"]["resultType"], "complete");
-    pipe.send(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#)
-        .await;
-    assert_eq!(pipe.line().await, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
-    pipe.send(&format!(
-        r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{{META}}}}}"#
-    ))
-    .await;
-    assert_eq!(pipe.json().await["error"]["code"], -32601);
-    pipe.send(r#"{"jsonrpc":"2.0","id":5,"method":"server/discover"}"#)
-        .await;
-    assert_eq!(pipe.json().await["error"]["code"], -32602);
-    pipe.send(&call("6", "whoami", "")).await;
+    pipe.send(PING).await;
     assert_eq!(
-        pipe.json().await["result"]["content"][0]["text"],
-        "local true"
+        pipe.line().await,
+        r#"{"jsonrpc":"2.0","id":"ping","result":{}}"#
     );
-    pipe.send(&call("7", "asks", "")).await;
-    assert_eq!(pipe.json().await["error"]["code"], -32010);
+    let modern = format!(",{META}");
+    let text = "/result/content/0/text";
+    for (message, shown, expected) in [
+        (
+            call("2", "odd", &modern),
+            "/result/resultType",
+            json!("complete"),
+        ),
+        (asks("ping", META), "/error/code", json!(-32601)),
+        (asks("server/discover", ""), "/error/code", json!(-32602)),
+        (call("6", "whoami", ""), text, json!("local true")),
+        (call("7", "asks", ""), "/error/code", json!(-32010)),
+        (call("8", "pretty", ""), "/result", json!({"content": []})),
+        (
+            call("9", "panics", ""),
+            "/error/data/kind",
+            json!("internal"),
+        ),
+        (
+            INITIALIZE.to_owned(),
+            "/result/protocolVersion",
+            json!("2025-06-18"),
+        ),
+        (call("11", "client", ""), text, json!("raw 0")),
+        (asks("prompts/list", ""), "/result", json!({"prompts": []})),
+    ] {
+        let answer = pipe.ask(&message).await;
+        assert_eq!(
+            answer.pointer(shown),
+            Some(&expected),
+            "{message}: {answer}"
+        );
+    }
     assert!(pipe.rest().await.is_empty());
-}
-
-#[tokio::test]
-async fn a_call_on_a_pipe_knows_its_client_and_empty_lists_are_answered() {
-    let mut pipe = Pipe::open();
-    pipe.send(crate::http::INITIALIZE).await;
-    pipe.json().await;
-    pipe.send(&call("1", "client", "")).await;
-    assert_eq!(pipe.json().await["result"]["content"][0]["text"], "raw 0");
-    pipe.send(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/list"}"#)
-        .await;
-    assert_eq!(pipe.json().await["result"], json!({"prompts": []}));
 }
 
 #[tokio::test]
@@ -122,8 +149,7 @@ async fn a_conversation_is_one_session_and_the_next_is_another() {
         let mut pipe = Pipe::open();
         let mut seen = Vec::new();
         for id in ["1", "2"] {
-            pipe.send(&call(id, "session", "")).await;
-            let answer = pipe.json().await;
+            let answer = pipe.ask(&call(id, "session", "")).await;
             seen.push(answer["result"]["content"][0]["text"].to_string());
         }
         assert_eq!(seen[0], seen[1]);
@@ -133,32 +159,14 @@ async fn a_conversation_is_one_session_and_the_next_is_another() {
 }
 
 #[tokio::test]
-async fn a_result_with_line_breaks_stays_one_line() {
-    let mut pipe = Pipe::open();
-    pipe.send(&call("1", "pretty", "")).await;
-    assert_eq!(pipe.json().await["result"], json!({"content": []}));
-    assert!(pipe.rest().await.is_empty());
-}
-
-#[tokio::test]
 async fn a_slow_call_holds_nobody_up_and_can_be_cancelled() {
     let mut pipe = Pipe::open();
-    pipe.send(&call("1", "hold", "")).await;
-    assert_eq!(pipe.bench.event().await, "started");
-    pipe.send(&call("2", "echo", "")).await;
-    assert_eq!(pipe.json().await["id"], 2);
-    let cancelled = |id: &str| {
-        format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
-        )
-    };
-    pipe.send(&cancelled(r#""1""#)).await;
-    pipe.send(&cancelled("1")).await;
+    pipe.hold("1").await;
+    assert_eq!(pipe.ask(&call("2", "echo", "")).await["id"], 2);
+    pipe.send(&cancel(r#""1""#)).await;
+    pipe.send(&cancel("1")).await;
     assert_eq!(pipe.bench.event().await, "dropped");
-    assert!(
-        pipe.rest().await.is_empty(),
-        "a cancelled call gets no answer"
-    );
+    assert!(pipe.rest().await.is_empty(), "it gets no answer");
 }
 
 #[tokio::test]
@@ -167,11 +175,8 @@ async fn progress_comes_in_order_before_the_answer() {
     pipe.send(&call("1", "steps", r#","_meta":{"progressToken":8}"#))
         .await;
     for step in 1..=3 {
-        let report = pipe.json().await;
-        assert_eq!(
-            report["params"],
-            json!({"progressToken": 8, "progress": f64::from(step)})
-        );
+        let report = json!({"progressToken": 8, "progress": f64::from(step)});
+        assert_eq!(pipe.json().await["params"], report);
     }
     assert_eq!(pipe.json().await["result"]["content"][0]["text"], "done");
 }
@@ -179,11 +184,10 @@ async fn progress_comes_in_order_before_the_answer() {
 #[tokio::test]
 async fn a_legacy_client_is_told_of_changes_once_it_is_initialized() {
     let mut pipe = Pipe::open();
-    pipe.send(crate::http::INITIALIZE).await;
-    assert_eq!(pipe.json().await["result"]["protocolVersion"], "2025-06-18");
+    pipe.ask(INITIALIZE).await;
     pipe.bench.change(&["a"]);
-    pipe.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
-        .await;
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    pipe.send(ready).await;
     pipe.bench.listened(1).await;
     pipe.bench.change(&["b"]);
     assert_eq!(
@@ -196,28 +200,17 @@ async fn a_legacy_client_is_told_of_changes_once_it_is_initialized() {
 #[tokio::test]
 async fn a_subscription_is_acknowledged_tagged_and_ended_by_its_client() {
     let mut pipe = Pipe::open();
-    let listen = format!(
-        r#"{{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},{META}}}}}"#
-    );
-    pipe.send(&listen).await;
-    let tag = json!({"io.modelcontextprotocol/subscriptionId": "s"});
-    let acknowledged = pipe.json().await;
-    assert_eq!(
-        acknowledged["method"],
-        "notifications/subscriptions/acknowledged"
-    );
+    let wanted = format!(r#""notifications":{{"toolsListChanged":true}},{META}"#);
+    let tag = json!({"io.modelcontextprotocol/subscriptionId": 1});
+    let acknowledged = pipe.ask(&asks("subscriptions/listen", &wanted)).await;
+    let method = "notifications/subscriptions/acknowledged";
+    assert_eq!(acknowledged["method"], method);
     assert_eq!(acknowledged["params"]["_meta"], tag);
     pipe.bench.change(&["a"]);
     assert_eq!(pipe.json().await["params"]["_meta"], tag);
-    pipe.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}"#)
-        .await;
-    pipe.send(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
-        .await;
-    assert_eq!(
-        pipe.json().await["id"],
-        1,
-        "the cancellation has been taken"
-    );
+    pipe.send(&cancel("1")).await;
+    // the cancellation has been taken
+    assert_eq!(pipe.ask(PING).await["id"], "ping");
     pipe.bench.change(&["b"]);
     assert!(pipe.rest().await.is_empty());
 }
@@ -232,24 +225,11 @@ async fn what_is_no_message_is_answered_and_the_conversation_goes_on() {
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
         (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
     ] {
-        pipe.send(line).await;
-        let answer = pipe.json().await;
+        let answer = pipe.ask(line).await;
         assert_eq!(answer["error"]["code"], code, "{line}");
         assert_eq!(answer["id"], Value::Null, "{line}");
     }
-    pipe.send(&call("1", "panics", "")).await;
-    assert_eq!(pipe.json().await["error"]["data"]["kind"], "internal");
-    pipe.send(&call("2", "echo", "")).await;
-    assert_eq!(pipe.json().await["id"], 2);
-}
-
-#[tokio::test]
-async fn a_line_beyond_16_mib_is_refused_and_the_conversation_goes_on() {
-    let mut pipe = Pipe::open();
-    pipe.send(&" x".repeat(8 * 1024 * 1024 + 1)).await;
-    assert_eq!(pipe.json().await["error"]["code"], -32700);
-    pipe.send(&call("2", "echo", "")).await;
-    assert_eq!(pipe.json().await["id"], 2);
+    assert_eq!(pipe.ask(PING).await["id"], "ping");
 }
 
 #[tokio::test]
@@ -258,17 +238,8 @@ async fn calls_in_flight_are_answered_after_the_input_ends() {
     for id in 1..=3 {
         pipe.send(&call(&id.to_string(), "steps", "")).await;
     }
-    let mut ids: Vec<_> = pipe
-        .rest()
-        .await
-        .iter()
-        .map(|line| {
-            serde_json::from_str::<Value>(line).unwrap()["id"]
-                .as_u64()
-                .unwrap()
-        })
-        .collect();
-    ids.sort_unstable();
+    let answers = answers(&pipe.rest().await);
+    let ids: Vec<_> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(ids, [1, 2, 3]);
 }
 
@@ -276,44 +247,36 @@ async fn calls_in_flight_are_answered_after_the_input_ends() {
 async fn a_flood_of_calls_is_refused_beyond_a_bound() {
     let mut pipe = Pipe::open();
     for id in 0..1_024 {
-        pipe.send(&call(&id.to_string(), "hold", "")).await;
-        assert_eq!(pipe.bench.event().await, "started");
+        pipe.hold(&id.to_string()).await;
     }
-    pipe.send(&call("\"over\"", "hold", "")).await;
-    let refused = pipe.json().await;
+    let refused = pipe.ask(&call("\"over\"", "hold", "")).await;
     assert_eq!(refused["id"], "over");
     assert_eq!(refused["error"]["data"]["kind"], "overloaded");
-    pipe.send(r#"{"jsonrpc":"2.0","id":"ping","method":"ping"}"#)
-        .await;
-    assert_eq!(pipe.json().await["id"], "ping");
+    assert_eq!(pipe.ask(PING).await["id"], "ping");
 }
 
 #[tokio::test]
-async fn shutdown_drops_the_calls_and_ends() {
-    let mut pipe = Pipe::open();
-    pipe.send(&call("1", "hold", "")).await;
-    assert_eq!(pipe.bench.event().await, "started");
-    pipe.shutdown.cancel();
-    pipe.served.await.unwrap().unwrap();
-    assert_eq!(pipe.bench.event().await, "dropped");
-}
-
-#[tokio::test]
-async fn a_client_that_is_gone_ends_the_conversation_and_its_calls() {
-    let mut pipe = Pipe::open();
-    pipe.send(&call("1", "hold", "")).await;
-    assert_eq!(pipe.bench.event().await, "started");
-    pipe.send(&call("2", "echo", "")).await;
-    let Pipe {
-        bench,
-        input,
-        output,
-        served,
-        ..
-    } = pipe;
-    drop((input, output));
-    served.await.unwrap().unwrap();
-    assert_eq!(bench.event().await, "dropped");
+async fn a_shutdown_and_a_client_that_leaves_end_the_conversation() {
+    for is_shut_down in [true, false] {
+        let mut pipe = Pipe::open();
+        pipe.hold("1").await;
+        let Pipe {
+            bench,
+            mut input,
+            output,
+            shutdown,
+            served,
+        } = pipe;
+        if is_shut_down {
+            shutdown.cancel();
+        } else {
+            let echo = call("2", "echo", "") + "\n";
+            input.write_all(echo.as_bytes()).await.unwrap();
+            drop((input, output));
+        }
+        served.await.unwrap().unwrap();
+        assert_eq!(bench.event().await, "dropped");
+    }
 }
 
 proptest! {
@@ -348,11 +311,6 @@ async fn what_waits_for_the_start_can_be_cancelled_and_holds_nothing_else_up() {
     let mut pipe = Pipe::open();
     pipe.bench.start(false);
     let list = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
-    let cancel = |id: &str| {
-        format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
-        )
-    };
     let arguments = r#","arguments":{"x":1}"#;
     for line in [
         list("1"),
@@ -369,11 +327,7 @@ async fn what_waits_for_the_start_can_be_cancelled_and_holds_nothing_else_up() {
     pipe.bench.start(true);
     // what is left is answered, also after the input has ended
     let rest = pipe.rest().await;
-    let mut answered: Vec<Value> = rest
-        .iter()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    answered.sort_by_key(|answer| answer["id"].as_u64());
+    let answered = answers(&rest);
     let ids: Vec<_> = answered.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(ids, [2, 4], "{rest:?}");
     assert!(answered[0]["result"]["tools"].is_array(), "{rest:?}");
@@ -381,8 +335,10 @@ async fn what_waits_for_the_start_can_be_cancelled_and_holds_nothing_else_up() {
 }
 
 #[tokio::test]
-async fn a_request_beyond_the_limit_is_refused_under_its_id() {
+async fn a_line_beyond_16_mib_is_refused_under_its_id() {
     let mut pipe = Pipe::open();
+    let refused = pipe.ask(&" x".repeat(8 * 1024 * 1024 + 1)).await;
+    assert_eq!(refused["error"]["code"], -32700);
     let long = "x".repeat(17 << 20);
     pipe.send(&format!(
         r#"{{"jsonrpc":"2.0","method":"ping","params":{{"id":1,"x":"{long}"}},"id":7}}"#
@@ -392,7 +348,9 @@ async fn a_request_beyond_the_limit_is_refused_under_its_id() {
     assert_eq!(refused["id"], 7, "{refused}");
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
     // an answer to nothing that was asked: its id is not one of the client's requests
-    pipe.send(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{long}"}}"#))
-        .await;
-    assert_eq!(pipe.json().await["id"], Value::Null);
+    assert_eq!(
+        pipe.ask(&format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{long}"}}"#))
+            .await["id"],
+        Value::Null
+    );
 }

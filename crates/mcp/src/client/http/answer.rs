@@ -13,7 +13,6 @@ use super::pool::Pool;
 
 /// The body of an answer. The connection goes back to the pool as soon as the server has said all;
 /// it is closed if it is not read to its end.
-#[derive(Debug)]
 pub(super) struct AnswerBody {
     /// There until the body is dropped.
     bytes: Option<Incoming>,

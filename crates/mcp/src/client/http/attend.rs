@@ -123,12 +123,12 @@ async fn attend(link: &Arc<HttpLink>) {
         }
         let since = tokio::time::Instant::now();
         match listen(link, &session).await {
-            Listening::Ended => was_listening = true,
-            Listening::Failed(RequestError::SessionGone) => {
+            Ok(()) => was_listening = true,
+            Err(RequestError::SessionGone) => {
                 // the server lost the session, and with it all it knew of this client
                 was_listening = link.renewed(&session).await.is_ok();
             }
-            Listening::Failed(error) => {
+            Err(error) => {
                 let error = error.into_tool_error();
                 if error.delivery() == Delivery::NotSent {
                     shared.down(error.message());
@@ -146,34 +146,25 @@ async fn attend(link: &Arc<HttpLink>) {
     }
 }
 
-enum Listening {
-    /// The stream ran and ended.
-    Ended,
-    /// There was no stream.
-    Failed(RequestError),
-}
-
-async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Listening {
+/// Follows the stream of a session until it ends.
+///
+/// # Errors
+///
+/// There is no stream.
+async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), RequestError> {
     if session.info.era == Era::Modern {
-        let ask = peer::listen();
         // its notifications come beside the answer, which comes at the end
-        return match link.exchange(session, &ask).await {
-            Ok(_) => Listening::Ended,
-            Err(RequestError::Failed(error)) if error.delivery() == Delivery::Unknown => {
-                Listening::Ended
-            }
-            Err(error) => Listening::Failed(error),
+        return match link.exchange(session, &peer::listen()).await {
+            Err(RequestError::Failed(error)) if error.delivery() == Delivery::Unknown => Ok(()),
+            answered => answered.map(|_| ()),
         };
     }
     let endpoint = &link.endpoint;
-    let mut events = match exchange::events(endpoint, session, None).await {
-        Ok(events) => events,
-        Err(error) => return Listening::Failed(error),
-    };
+    let mut events = exchange::events(endpoint, session, None).await?;
     while let Ok(Some(event)) = events.next().await {
         if let Ok(message) = Message::parse(&event) {
             aside(endpoint, session, message);
         }
     }
-    Listening::Ended
+    Ok(())
 }

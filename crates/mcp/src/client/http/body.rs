@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::client::answer::RequestError;
-use crate::wire::{LONG_SIZE, LongAnswers, SHORT};
+use crate::wire::{LONG_SIZE, LongMessages, SHORT};
 
 /// How much of a body is read that only explains a refusal.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -47,7 +47,7 @@ pub(super) struct Whole {
 pub(super) async fn whole<B>(
     mut body: B,
     limit: usize,
-    long: &LongAnswers,
+    long: &LongMessages,
 ) -> Result<Whole, RequestError>
 where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
@@ -94,7 +94,7 @@ pub(super) async fn refusal<B>(body: B) -> Option<Bytes>
 where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
 {
-    let never_long = LongAnswers::default();
+    let never_long = LongMessages::default();
     let words = whole(body, MAX_REFUSAL, &never_long);
     let words = tokio::time::timeout(REFUSAL_WAIT, words).await.ok()?.ok()?;
     Some(words.bytes)
@@ -134,11 +134,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_long_answers_are_read_at_a_time_and_of_others_what_a_short_one_has() {
+    async fn two_long_messages_are_read_at_a_time_and_others_up_to_a_short_one() {
         const PIECE: usize = 16 * 1024;
         const LONG: usize = 4 * SHORT;
         for is_event in [false, true] {
-            let long = LongAnswers::default();
+            let long = LongMessages::default();
             let mut reading: Vec<_> = (0..5)
                 .map(|_| {
                     let (long, read) = (long.clone(), Arc::new(AtomicUsize::new(0)));

@@ -23,7 +23,6 @@ use super::outgoing::Outgoing;
 use super::pool::Pool;
 
 /// A client of one address.
-#[derive(Debug)]
 pub(super) struct Client {
     connect: Connect,
     pub(super) pool: Arc<Pool>,
@@ -248,91 +247,69 @@ mod tests {
         Outgoing::new(Bytes::from_static(b"{}")).0
     }
 
+    fn client(proxy: &str, url: &str) -> Result<Client, String> {
+        let proxies = Matcher::builder().all(proxy).build();
+        let url = Url::parse(url).unwrap();
+        Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8))
+    }
+
+    async fn send(client: &Client) -> Result<Response<AnswerBody>, SendError> {
+        let headers = client.headers.clone();
+        client.send(Method::POST, headers, outgoing()).await
+    }
+
     #[tokio::test]
     async fn a_request_goes_by_way_of_the_proxy_and_names_the_server() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://me:secret@{}", listener.local_addr().unwrap());
-        let proxies = Matcher::builder().all(proxy).build();
-        let url = Url::parse("http://ada:p%40ss@server.test/mcp?x=1").unwrap();
-        let client =
-            Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8)).unwrap();
+        let client = client(&proxy, "http://ada:p%40ss@server.test/mcp?x=1").unwrap();
         let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
         let seen = tokio::spawn(async move { one_request(listener, answer).await });
-        let headers = client.headers.clone();
-        let response = client
-            .send(Method::POST, headers, outgoing())
-            .await
-            .unwrap();
+        let response = send(&client).await.unwrap();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body, "ok");
         let seen = seen.await.unwrap();
-        assert!(
-            seen.starts_with("post http://server.test/mcp?x=1 http/1.1\r\n"),
-            "{seen}"
-        );
-        assert!(seen.contains("\r\nhost: server.test\r\n"), "{seen}");
-        // "me:secret" and "ada:p@ss", lower case as the rest
-        assert!(
-            seen.contains("\r\nproxy-authorization: basic bwu6c2vjcmv0\r\n"),
-            "{seen}"
-        );
-        assert!(
-            seen.contains("\r\nauthorization: basic ywrhonbac3m=\r\n"),
-            "{seen}"
-        );
+        let line = "post http://server.test/mcp?x=1 http/1.1\r\n";
+        assert!(seen.starts_with(line), "{seen}");
+        for header in [
+            "host: server.test",
+            // "me:secret" and "ada:p@ss", lower case as the rest
+            "proxy-authorization: basic bwu6c2vjcmv0",
+            "authorization: basic ywrhonbac3m=",
+        ] {
+            assert!(seen.contains(&format!("\r\n{header}\r\n")), "{seen}");
+        }
     }
 
     #[tokio::test]
     async fn an_encrypted_connection_asks_the_proxy_for_a_tunnel() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://{}", listener.local_addr().unwrap());
-        let proxies = Matcher::builder().all(proxy).build();
-        let url = Url::parse("https://server.test/mcp").unwrap();
-        let client =
-            Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8)).unwrap();
+        let client = client(&proxy, "https://server.test/mcp").unwrap();
         let refusal = "HTTP/1.1 403 No\r\n\r\n";
         let seen = tokio::spawn(async move { one_request(listener, refusal).await });
-        let headers = client.headers.clone();
-        let failed = client.send(Method::POST, headers, outgoing()).await;
-        assert!(matches!(failed, Err(SendError::Connect(_))));
+        assert!(matches!(send(&client).await, Err(SendError::Connect(_))));
         let seen = seen.await.unwrap();
-        assert!(
-            seen.starts_with("connect server.test:443 http/1.1\r\n"),
-            "{seen}"
-        );
+        let line = "connect server.test:443 http/1.1\r\n";
+        assert!(seen.starts_with(line), "{seen}");
     }
 
     #[tokio::test]
-    async fn a_proxy_that_is_not_there_is_named_without_its_credentials() {
+    async fn a_proxy_that_cannot_be_used_is_named_without_its_credentials() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
+        let proxy = format!("http://me:secret@{address}");
         for url in ["http://server.test/mcp", "https://server.test/mcp"] {
-            let proxies = Matcher::builder()
-                .all(format!("http://me:secret@{address}"))
-                .build();
-            let url = Url::parse(url).unwrap();
-            let client =
-                Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8));
-            let client = client.unwrap();
-            let headers = client.headers.clone();
-            let failed = client.send(Method::POST, headers, outgoing()).await;
-            let error = unsent(&failed.unwrap_err(), false).into_tool_error();
+            let failed = send(&client(&proxy, url).unwrap()).await;
+            let error = unsent(&failed.err().unwrap(), false).into_tool_error();
             let message = error.message();
-            assert!(
-                message.contains(&format!("the proxy http://{address}")),
-                "{message}"
-            );
+            let named = format!("the proxy http://{address}");
+            assert!(message.contains(&named), "{message}");
             assert!(!message.contains("secret"), "{message}");
         }
-    }
-
-    #[test]
-    fn a_proxy_of_another_kind_is_refused_by_name() {
-        let proxies = Matcher::builder().all("socks5://127.0.0.1:1").build();
-        let url = Url::parse("http://server.test/mcp").unwrap();
-        let refused = Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8));
-        assert!(refused.unwrap_err().contains("socks5"));
+        let refused = client("socks5://127.0.0.1:1", "http://server.test/mcp");
+        assert!(refused.err().unwrap().contains("socks5"));
     }
 
     #[test]

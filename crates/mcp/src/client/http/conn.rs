@@ -1,6 +1,5 @@
 //! One connection, driven by the call that uses it.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -133,13 +132,5 @@ impl Drop for Conn {
         // message. What cannot be written at once is not waited for.
         self.requests = None;
         let _ = self.poll(&mut Context::from_waker(Waker::noop()));
-    }
-}
-
-impl fmt::Debug for Conn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Conn")
-            .field("is_over", &self.bytes.is_none())
-            .finish_non_exhaustive()
     }
 }

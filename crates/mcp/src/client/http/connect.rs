@@ -1,6 +1,5 @@
 //! How a connection to the server is made: straight, or by way of a proxy the environment names.
 
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -166,14 +165,6 @@ fn tunnel(proxy: &Intercept, to_proxy: Tls) -> Tunnel<Tls> {
     }
 }
 
-impl fmt::Debug for Connect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connect")
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Connect {
     /// Returns `true` if requests go to a proxy, which needs the server in each.
     pub(super) fn is_forwarded(&self) -> bool {
@@ -198,7 +189,7 @@ impl Connect {
                 .unwrap_or_else(|_| Err(format!("not there within {timeout:?}").into()))
                 .map_err(|cause| ConnectError::Failed(cause, proxy))?;
             Ok(Wire {
-                place: Some(place),
+                _place: Some(place),
                 ..wire
             })
         })
@@ -224,23 +215,15 @@ impl<T: Read + Write + Send + Unpin> Io for T {}
 pub(super) struct Wire {
     io: Box<dyn Io>,
     /// Its place among the connections to the server.
-    place: Option<OwnedSemaphorePermit>,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Wire {
     pub(super) fn new(io: impl Io + 'static) -> Self {
         Self {
             io: Box::new(io),
-            place: None,
+            _place: None,
         }
-    }
-}
-
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire")
-            .field("place", &self.place)
-            .finish_non_exhaustive()
     }
 }
 

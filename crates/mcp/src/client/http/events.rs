@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::body::{append, broken};
 use super::connect::BoxError;
 use crate::client::answer::RequestError;
-use crate::wire::LongAnswers;
+use crate::wire::LongMessages;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -19,7 +19,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub(super) struct EventReader {
     body: UnsyncBoxBody<Bytes, BoxError>,
     limit: usize,
-    long: LongAnswers,
+    long: LongMessages,
     /// Its place among the long answers, until the event is handed over.
     place: Option<OwnedSemaphorePermit>,
     /// What was received and not looked at yet.
@@ -49,7 +49,7 @@ pub(super) struct Resume {
 }
 
 impl EventReader {
-    pub(super) fn new<B>(body: B, limit: usize, long: LongAnswers) -> Self
+    pub(super) fn new<B>(body: B, limit: usize, long: LongMessages) -> Self
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
@@ -181,7 +181,7 @@ pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Opt
     let mut reader = EventReader::new(
         http_body_util::StreamBody::new(pieces),
         limit,
-        LongAnswers::default(),
+        LongMessages::default(),
     );
     let mut messages = Vec::new();
     loop {
@@ -216,7 +216,7 @@ mod tests {
                 .chunks(size)
                 .map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(piece))));
             let body = StreamBody::new(futures_util::stream::iter(pieces));
-            let mut events = EventReader::new(body, 1024, LongAnswers::default());
+            let mut events = EventReader::new(body, 1024, LongMessages::default());
             assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
             assert!(events.next().await.is_err(), "{size}");
         }
@@ -243,7 +243,7 @@ mod tests {
                     (!piece.is_empty()).then_some(Ok::<_, std::io::Error>(Frame::data(piece)))
                 });
                 let body = StreamBody::new(futures_util::stream::iter(pieces));
-                let mut events = EventReader::new(body, 1024, LongAnswers::default());
+                let mut events = EventReader::new(body, 1024, LongMessages::default());
                 let event = events.next().await.unwrap();
                 assert_eq!(event.unwrap(), "{\n}", "{stream:?} {size}");
                 assert_eq!(events.next().await.unwrap(), None);
@@ -260,7 +260,7 @@ mod tests {
             let mut events = EventReader::new(
                 StreamBody::new(stream.take(100_000)),
                 10_000,
-                LongAnswers::default(),
+                LongMessages::default(),
             );
             let ended = events.next().await;
             let error = ended.unwrap_err().into_tool_error();

@@ -25,16 +25,14 @@ use super::sessions;
 use crate::client::answer::RequestError;
 use crate::client::ask::Ask;
 use crate::client::builder::EraChoice;
-use crate::client::handshake::{self, Probe};
+use crate::client::handshake;
 use crate::client::info::ServerInfo;
-use crate::client::list;
 use crate::client::peer;
 use crate::client::shared::{Shared, UpstreamStatus};
 use crate::client::target::HttpSpec;
-use crate::wire::{Era, ParamHeaders, code};
+use crate::wire::{Era, LATEST, ParamHeaders, code};
 
 /// Where requests go.
-#[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) shared: Arc<Shared>,
     client: Result<Client, String>,
@@ -44,15 +42,14 @@ pub(super) struct Endpoint {
 }
 
 /// The session of the moment, and how to get another.
-#[derive(Debug)]
 pub(in crate::client) struct HttpLink {
     pub(super) endpoint: Arc<Endpoint>,
     session: RwLock<Option<Arc<Session>>>,
     /// Held while a session is made, so that a hundred calls make one.
     making: tokio::sync::Mutex<()>,
-    /// How many attempts there were, and the last failure: who waited for an attempt that failed
+    /// How many attempts failed, and the last failure: who waited for an attempt that failed
     /// shares its failure instead of trying in turn.
-    attempts: AtomicU64,
+    failures: AtomicU64,
     failure: RwLock<Option<callward_core::ToolError>>,
     /// Which arguments to mirror, from the last listing.
     mirrored: RwLock<HashMap<String, Arc<ParamHeaders>>>,
@@ -80,15 +77,6 @@ impl Endpoint {
     pub(super) fn headers(&self) -> HeaderMap {
         let client = self.client.as_ref();
         client.map_or_else(|_| HeaderMap::new(), |client| client.headers.clone())
-    }
-
-    /// Sends a message. `headers` are those of a session, and what this message adds.
-    pub(super) async fn post(
-        &self,
-        headers: HeaderMap,
-        message: Vec<u8>,
-    ) -> Result<Response<AnswerBody>, RequestError> {
-        self.send(http::Method::POST, headers, message).await
     }
 
     /// Closes the connections that no request uses.
@@ -140,7 +128,7 @@ impl HttpLink {
             }),
             session: RwLock::new(None),
             making: tokio::sync::Mutex::new(()),
-            attempts: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
             failure: RwLock::new(None),
             mirrored: RwLock::default(),
         });
@@ -219,7 +207,7 @@ impl HttpLink {
     /// Returns `true` if the server's era mirrors arguments into headers.
     pub(in crate::client) fn mirrors(&self) -> bool {
         self.current()
-            .is_some_and(|session| list::mirrors(session.info.era))
+            .is_some_and(|session| session.info.era == Era::Modern)
     }
 
     /// Takes which arguments to mirror, from a fresh listing.
@@ -251,7 +239,7 @@ impl HttpLink {
         session: &Arc<Session>,
         ask: &Ask<'_>,
     ) -> Result<Bytes, RequestError> {
-        let mirrored = if list::mirrors(session.info.era) {
+        let mirrored = if session.info.era == Era::Modern {
             self.mirrored_of(ask)
         } else {
             None
@@ -336,14 +324,14 @@ impl HttpLink {
 
     /// Makes a session, unless another call did meanwhile.
     async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
-        let before = self.attempts.load(Ordering::Acquire);
+        let before = self.failures.load(Ordering::Acquire);
         let _making = self.making.lock().await;
         if let Some(now) = self.current()
             && lost.is_none_or(|lost| !Arc::ptr_eq(lost, &now))
         {
             return Ok(now);
         }
-        if self.attempts.load(Ordering::Acquire) != before
+        if self.failures.load(Ordering::Acquire) != before
             && let Some(failure) = self.failure.read().clone()
         {
             return Err(RequestError::Failed(failure));
@@ -352,21 +340,14 @@ impl HttpLink {
         let timeout = shared.options.connect_timeout;
         let began = Instant::now();
         let greeted = tokio::time::timeout(timeout, self.greet(lost)).await;
-        let made = greeted.unwrap_or_else(|_| {
-            Err(RequestError::not_sent(format!(
-                "the server did not answer the greeting within {timeout:?}"
-            )))
+        let greeted = greeted.unwrap_or_else(|_| {
+            let text = format!("the server did not answer the greeting within {timeout:?}");
+            Err(RequestError::not_sent(text))
         });
-        let made = match made {
-            Ok(session) => Ok(self
-                .completed(session, timeout.saturating_sub(began.elapsed()))
-                .await),
-            Err(error) => Err(error),
-        };
-        self.attempts.fetch_add(1, Ordering::Release);
-        match made {
+        match greeted {
             Ok(session) => {
-                let session = Arc::new(session);
+                let left = timeout.saturating_sub(began.elapsed());
+                let session = Arc::new(self.completed(session, left).await);
                 *self.session.write() = Some(session.clone());
                 *self.failure.write() = None;
                 let before = shared.info();
@@ -383,6 +364,7 @@ impl HttpLink {
                 let error = error.into_tool_error();
                 *self.session.write() = None;
                 *self.failure.write() = Some(error.clone());
+                self.failures.fetch_add(1, Ordering::Release);
                 shared.down(error.message());
                 Err(RequestError::Failed(error))
             }
@@ -409,29 +391,19 @@ impl HttpLink {
         if options.era == EraChoice::Legacy || was_legacy {
             return sessions::open(&self.endpoint).await;
         }
-        let probe = Arc::new(Session::probe(
-            self.endpoint.headers(),
-            &options.client_info,
-        ));
+        let session = |info| Session::new(info, None, self.endpoint.headers(), options);
+        let probe = Arc::new(session(ServerInfo::new(LATEST)));
         let ask = handshake::discover();
         let answer = exchange(&self.endpoint, &probe, &ask, None);
         let answer = tokio::time::timeout(options.probe_timeout, answer).await;
-        let verdict = match answer {
-            Ok(answer) => handshake::judge(answer.map(|answered| answered.result)),
-            Err(_) => Probe::Legacy,
+        let modern = match answer {
+            Ok(answer) => handshake::judge(answer.map(|answered| answered.result), options.era)?,
+            // silence means legacy
+            Err(_) => handshake::judge(Ok(Bytes::new()), options.era)?,
         };
-        match verdict {
-            Probe::Modern(info) => Ok(Session::new(
-                info,
-                None,
-                self.endpoint.headers(),
-                &options.client_info,
-            )),
-            Probe::Legacy if options.era == EraChoice::Auto => sessions::open(&self.endpoint).await,
-            Probe::Legacy => Err(RequestError::protocol(
-                "the server speaks only legacy revisions, and the era is set to modern",
-            )),
-            Probe::Failed(error) => Err(error),
+        match modern {
+            Some(info) => Ok(session(info)),
+            None => sessions::open(&self.endpoint).await,
         }
     }
 

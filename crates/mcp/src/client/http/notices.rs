@@ -97,13 +97,11 @@ async fn send(endpoint: &Arc<Endpoint>, notice: Notice) {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
-
     use super::*;
 
     #[test]
     fn only_a_reply_that_is_lost_is_told() {
-        let session = Arc::new(Session::probe(HeaderMap::new(), b"{}"));
+        let session = Arc::new(super::super::session::unconnected());
         let (queue, waiting) = mpsc::channel(1);
         let notices = Notices {
             queue,

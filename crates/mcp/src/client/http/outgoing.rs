@@ -2,15 +2,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-
-const HELD: u8 = 0;
-const TAKEN: u8 = 1;
-const WITHDRAWN: u8 = 2;
 
 /// The body of a request. Its last byte, the bracket without which a message is not JSON, is a
 /// piece of its own, handed out when the connection asks for it.
@@ -22,45 +18,34 @@ const WITHDRAWN: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Outgoing {
     rest: Bytes,
-    end: Arc<AtomicU8>,
+    /// Whether the last byte was taken or withdrawn, whichever came first.
+    is_decided: Arc<AtomicBool>,
 }
 
 /// Withdraws what was not taken yet.
 #[derive(Debug)]
-pub(super) struct Upload(Arc<AtomicU8>);
+pub(super) struct Upload(Arc<AtomicBool>);
 
 impl Outgoing {
     pub(super) fn new(message: Bytes) -> (Self, Upload) {
-        let end = Arc::new(AtomicU8::new(HELD));
-        let upload = Upload(end.clone());
-        (Self { rest: message, end }, upload)
+        let is_decided = Arc::<AtomicBool>::default();
+        let upload = Upload(is_decided.clone());
+        let rest = message;
+        (Self { rest, is_decided }, upload)
     }
 }
 
 impl Upload {
     /// Keeps the end of the body back for good. False if it was taken already.
     pub(super) fn withdraw(self) -> bool {
-        change(&self.0, WITHDRAWN)
+        !self.0.swap(true, Ordering::AcqRel)
     }
-}
-
-/// Leaves `HELD`, once.
-fn change(end: &AtomicU8, to: u8) -> bool {
-    end.compare_exchange(HELD, to, Ordering::AcqRel, Ordering::Acquire)
-        .is_ok()
 }
 
 /// A request was given up before its end was taken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the request was given up")]
 pub(super) struct Withdrawn;
-
-impl std::fmt::Display for Withdrawn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the request was given up")
-    }
-}
-
-impl std::error::Error for Withdrawn {}
 
 impl Body for Outgoing {
     type Data = Bytes;
@@ -72,7 +57,9 @@ impl Body for Outgoing {
     ) -> Poll<Option<Result<Frame<Bytes>, Withdrawn>>> {
         let piece = match self.rest.len() {
             0 => return Poll::Ready(None),
-            1 if !change(&self.end, TAKEN) => return Poll::Ready(Some(Err(Withdrawn))),
+            1 if self.is_decided.swap(true, Ordering::AcqRel) => {
+                return Poll::Ready(Some(Err(Withdrawn)));
+            }
             1 => self.rest.split_to(1),
             more => self.rest.split_to(more - 1),
         };

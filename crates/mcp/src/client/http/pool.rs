@@ -19,14 +19,14 @@ pub(super) const IDLE: Duration = Duration::from_secs(4);
 pub(super) const MAX_IDLE: usize = 256;
 
 /// The idle connections to one server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Pool {
     idle: Mutex<Idle>,
     /// Notifies one waiter that there may be a connection.
     freed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Idle {
     /// As they came back, the last at the end.
     conns: Vec<(Instant, Box<Conn>)>,

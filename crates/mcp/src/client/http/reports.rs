@@ -1,7 +1,6 @@
 //! Progress that comes on another stream than its request's.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use callward_core::ProgressSink;
@@ -30,13 +29,5 @@ impl Reports {
         if let Some(sink) = sink {
             sink.report(params); // outside of the lock: it is not our code
         }
-    }
-}
-
-impl fmt::Debug for Reports {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Reports")
-            .field(&self.0.lock().len())
-            .finish()
     }
 }

@@ -9,10 +9,11 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
-use crate::client::ask::modern_context;
+use crate::client::ask::Style;
+use crate::client::builder::Options;
 use crate::client::info::ServerInfo;
 use crate::observed::SessionTimer;
-use crate::wire::{Era, header};
+use crate::wire::{Era, LATEST, header};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -24,8 +25,7 @@ pub(super) struct Session {
     /// What every request carries: the client's own headers, `MCP-Protocol-Version`, and
     /// `Mcp-Session-Id` if the server gave one.
     headers: HeaderMap,
-    /// What each request carries in `_meta`; nothing for legacy servers.
-    pub(super) context: Option<Vec<u8>>,
+    pub(super) style: Style,
     /// The server has said that it does not know this session.
     lost: AtomicBool,
     /// The server has said that it has no stream of its own.
@@ -44,22 +44,21 @@ impl Session {
         info: ServerInfo,
         id: Option<HeaderValue>,
         mut headers: HeaderMap,
-        client_info: &[u8],
+        options: &Options,
     ) -> Self {
         // a revision that was agreed on is one of the known ones, so it can travel in a header
         let version = HeaderValue::from_str(&info.version)
-            .unwrap_or_else(|_| HeaderValue::from_static(crate::wire::LATEST));
+            .unwrap_or_else(|_| HeaderValue::from_static(LATEST));
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON_OR_EVENTS);
         headers.insert(header::PROTOCOL_VERSION, version);
         if let Some(id) = id {
             headers.insert(header::SESSION_ID, id);
         }
-        let context = (info.era == Era::Modern).then(|| modern_context(client_info));
         Self {
+            style: options.style(&info),
             info: Arc::new(info),
             headers,
-            context,
             lost: AtomicBool::new(false),
             has_no_stream: AtomicBool::new(false),
             answered: AtomicU64::new(0),
@@ -92,22 +91,6 @@ impl Session {
         headers.remove(CONTENT_TYPE);
         headers.remove(ACCEPT);
         headers
-    }
-
-    /// Returns what a probe is sent under: modern, and nothing known yet.
-    pub(super) fn probe(headers: HeaderMap, client_info: &[u8]) -> Self {
-        let info = ServerInfo {
-            era: Era::Modern,
-            version: crate::wire::LATEST.to_owned(),
-            implementation: None,
-            capabilities: bytes::Bytes::from_static(b"{}"),
-            instructions: None,
-            tools_list_changed: false,
-            takes_idempotency_keys: false,
-            opens_sessions: false,
-            names_legacy: false,
-        };
-        Self::new(info, None, headers, client_info)
     }
 
     /// Takes note that the server does not know it any more.
@@ -149,13 +132,20 @@ impl Session {
     }
 }
 
+/// A session for tests that connect to no server.
+#[cfg(test)]
+pub(super) fn unconnected() -> Session {
+    let info = ServerInfo::new(LATEST);
+    Session::new(info, None, HeaderMap::new(), &Options::default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn a_session_is_idle_since_its_last_answer() {
-        let session = Session::probe(HeaderMap::new(), b"{}");
+        let session = unconnected();
         let second = Duration::from_secs(1);
         tokio::time::advance(second * 40).await;
         assert_eq!(session.idle(), second * 40);

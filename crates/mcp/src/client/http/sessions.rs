@@ -16,14 +16,14 @@ use super::session::Session;
 use crate::client::answer::RequestError;
 use crate::client::handshake;
 use crate::client::info::ServerInfo;
-use crate::wire::{Era, write};
+use crate::wire::{LATEST_LEGACY, write};
 
 /// Initializes a legacy server.
 pub(super) async fn open(endpoint: &Arc<Endpoint>) -> Result<Session, RequestError> {
     let (info, id) = initialize(endpoint).await?;
     let options = &endpoint.shared.options;
-    let session = Session::new(info, id, endpoint.headers(), &options.client_info)
-        .observed_by(options.observer.as_ref());
+    let session = Session::new(info, id, endpoint.headers(), options);
+    let session = session.observed_by(options.observer.as_ref());
     let ready = write::notification("notifications/initialized", None);
     exchange::tell(endpoint, &session, ready).await?;
     Ok(session)
@@ -33,12 +33,11 @@ pub(super) async fn open(endpoint: &Arc<Endpoint>) -> Result<Session, RequestErr
 async fn initialize(
     endpoint: &Arc<Endpoint>,
 ) -> Result<(ServerInfo, Option<HeaderValue>), RequestError> {
-    let client_info = &endpoint.shared.options.client_info;
+    let options = &endpoint.shared.options;
     // nothing of a session is known yet, and no modern header may be sent
-    let mut blank = Session::probe(endpoint.headers(), client_info);
-    blank.context = None;
-    Arc::make_mut(&mut blank.info).era = Era::Legacy;
-    let ask = handshake::initialize(client_info);
+    let blank = ServerInfo::new(LATEST_LEGACY);
+    let blank = Session::new(blank, None, endpoint.headers(), options);
+    let ask = handshake::initialize(&options.client_info);
     let Answered { result, session_id } = exchange(endpoint, &Arc::new(blank), &ask, None).await?;
     let mut info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     info.opens_sessions = session_id.is_some();
@@ -63,8 +62,8 @@ pub(super) async fn are_opened(
     let error = match tokio::time::timeout(timeout, initialize(endpoint)).await {
         Ok(Ok((_, None))) => return false,
         Ok(Ok((info, id))) => {
-            let client_info = &endpoint.shared.options.client_info;
-            let session = Session::new(info, id, endpoint.headers(), client_info);
+            let options = &endpoint.shared.options;
+            let session = Session::new(info, id, endpoint.headers(), options);
             let endpoint = endpoint.clone();
             tokio::spawn(async move { delete(&endpoint, &session).await });
             return true;

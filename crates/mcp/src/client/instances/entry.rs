@@ -94,13 +94,17 @@ impl<H> Entry<H> {
         }
     }
 
+    pub(super) fn is_ending(&self) -> bool {
+        matches!(self.place, Place::Ending)
+    }
+
     /// Returns `true` if another session can learn nothing from it.
     pub(super) fn is_clean(&self) -> bool {
         self.ran == Ran::DeclaredReads
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight == 0 && !matches!(self.place, Place::Ending)
+        self.in_flight == 0 && !self.is_ending()
     }
 
     /// Returns `true` if it is unassigned and can be given away.

@@ -10,9 +10,8 @@
 //!
 //! **Isolation.** An instance serves one owner at a time. It goes to another one only if that is
 //! the next session of the same principal, and only if it is clean: it has run nothing but reads
-//! that are declared to be reads, of a server whose tools do not look stateful. With `reuse`, clean
-//! or not. An instance that has run a write is never taken from its owner: at the limit, a call
-//! fails.
+//! that are declared to be reads, of a server whose tools do not look stateful. An instance that
+//! has run a write is never taken from its owner: at the limit, a call fails.
 
 mod entry;
 mod events;

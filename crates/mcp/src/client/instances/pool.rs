@@ -1,8 +1,8 @@
 //! The instances themselves: started, watched and ended as the table says.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use callward_core::{
     Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
@@ -120,7 +120,9 @@ impl Pool {
             true => Ran::Writes,
             false => Ran::of(call),
         };
-        let entered = self.when_one_ends(|| self.enter(owner, ran)).await;
+        let entered = self
+            .when_one_ends(self.patience(), || self.enter(owner, ran))
+            .await;
         entered.map_err(|refused| match refused {
             Refused::Full | Refused::UntilOneEnds => self.full(),
             Refused::Closed => closed(),
@@ -135,9 +137,9 @@ impl Pool {
         if ending.is_empty() {
             return;
         }
-        let all_ended = self.until(|table| !table.has_any_of(&ending));
         // one that takes longer is not waited for
-        let _ = tokio::time::timeout(self.lead.options.shutdown_grace, all_ended).await;
+        let grace = self.lead.options.shutdown_grace;
+        self.until(grace, |table| !table.has_any_of(&ending)).await;
     }
 
     /// Opens the lead for a request that belongs to no owner. It stays open while the handle
@@ -173,15 +175,23 @@ impl Pool {
         // what is listed is fresh, so no change has to be announced
         let start = |_, _| Handle::lead(&self.lead);
         let open = || self.table.lock().open_lead(share, Instant::now(), start);
-        self.when_one_ends(open).await.map_err(|_| closed())
+        self.when_one_ends(self.patience(), open)
+            .await
+            .map_err(|_| closed())
     }
 
-    /// Tries again when an instance ends, for as long as one may take to connect.
+    /// How long a call waits until an instance ends.
+    fn patience(&self) -> Duration {
+        self.lead.options.connect_timeout
+    }
+
+    /// Tries again when an instance ends.
     async fn when_one_ends<T>(
         &self,
+        patience: Duration,
         mut attempt: impl FnMut() -> Result<T, Refused>,
     ) -> Result<T, Refused> {
-        let mut patience = std::pin::pin!(sleep(self.lead.options.connect_timeout));
+        let mut patience = std::pin::pin!(sleep(patience));
         loop {
             let mut ended = std::pin::pin!(self.ended.notified());
             // from here on no end is missed
@@ -220,20 +230,16 @@ impl Pool {
         for upstream in open.iter().filter_map(|handle| handle.upstream.as_ref()) {
             upstream.stop();
         }
-        self.until(Table::is_empty).await;
+        self.until(Duration::MAX, Table::is_empty).await;
     }
 
     /// Waits until enough instances have ended.
-    async fn until(&self, is_enough: impl Fn(&Table<Handle>) -> bool) {
-        loop {
-            let mut ended = std::pin::pin!(self.ended.notified());
-            // from here on no end is missed
-            ended.as_mut().enable();
-            if is_enough(&self.table.lock()) {
-                return;
-            }
-            ended.await;
-        }
+    async fn until(&self, patience: Duration, is_enough: impl Fn(&Table<Handle>) -> bool) {
+        let attempt = || match is_enough(&self.table.lock()) {
+            true => Ok(()),
+            false => Err(Refused::UntilOneEnds),
+        };
+        let _ = self.when_one_ends(patience, attempt).await;
     }
 
     pub(in crate::client) fn statuses(&self) -> Vec<InstanceStatus> {
@@ -352,14 +358,6 @@ impl Pool {
     }
 }
 
-impl fmt::Debug for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool")
-            .field("server", &self.lead.id)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Lease {
     /// Returns where the call goes; nothing is the lead.
     pub(in crate::client) const fn upstream(&self) -> Option<&Upstream> {
@@ -389,11 +387,8 @@ impl Drop for Lease {
 }
 
 fn closed() -> ToolError {
-    ToolError::new(
-        ErrorKind::ConnectFailed,
-        Delivery::NotSent,
-        "the server was shut down",
-    )
+    let text = "the server was shut down";
+    ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, text)
 }
 
 /// Follows one instance to its end. A loss, and changed tools, may concern what its owner has read.

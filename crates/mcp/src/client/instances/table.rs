@@ -17,8 +17,6 @@ pub(in crate::client) struct Limits {
     pub(in crate::client) idle: Duration,
     /// How many there are at most, those included that are ending.
     pub(in crate::client) max: usize,
-    /// Whether one that is not clean may serve the next session of its principal.
-    pub(in crate::client) reuse: bool,
 }
 
 impl Default for Limits {
@@ -27,7 +25,6 @@ impl Default for Limits {
             spare: 1,
             idle: Duration::from_secs(5 * 60),
             max: 32,
-            reuse: false,
         }
     }
 }
@@ -120,12 +117,12 @@ impl<H: Clone> Table<H> {
 
     /// Returns the instances that are ending, if the owner has none of its own yet.
     pub(super) fn ending_before(&self, owner: Owner<'_>) -> Vec<u64> {
-        let is_ending = |entry: &Entry<H>| matches!(entry.place, Place::Ending);
-        if !self.entries.values().any(is_ending) || self.owners.contains_key(&Key::from(owner)) {
-            return Vec::new();
+        let ending = self.entries.iter().filter(|(_, entry)| entry.is_ending());
+        let ending: Vec<_> = ending.map(|(number, _)| *number).collect();
+        match !ending.is_empty() && self.owners.contains_key(&Key::from(owner)) {
+            true => Vec::new(),
+            false => ending,
         }
-        let ending = self.entries.iter().filter(|(_, entry)| is_ending(entry));
-        ending.map(|(number, _)| *number).collect()
     }
 
     /// Returns `true` if any of these instances is still there.
@@ -290,9 +287,7 @@ impl<H: Clone> Table<H> {
 
     /// Returns `true` if the lead serves some owner, or is closed after it did.
     pub(super) fn lead_is_owned(&self) -> bool {
-        let is_owned = |lead: &Entry<H>| {
-            lead.owner.is_some() || lead.abandoned || matches!(lead.place, Place::Ending)
-        };
+        let is_owned = |lead: &Entry<H>| lead.owner.is_some() || lead.abandoned || lead.is_ending();
         self.lead().is_none_or(|(_, lead)| is_owned(lead))
     }
 
@@ -331,9 +326,7 @@ impl<H: Clone> Table<H> {
                 && !(entry.is_lead && (lead_is_down || self.lead_is_shared))
                 && match &entry.principal {
                     None => true,
-                    Some(principal) => {
-                        *principal == key.principal && (entry.is_clean() || self.limits.reuse)
-                    }
+                    Some(principal) => *principal == key.principal && entry.is_clean(),
                 }
         };
         // one that served the principal before comes before one that has served no owner
@@ -363,8 +356,7 @@ impl<H: Clone> Table<H> {
         if self.count() < self.limits.max {
             return Ok(());
         }
-        let is_ending = |entry: &Entry<H>| matches!(entry.place, Place::Ending);
-        if self.entries.values().any(is_ending) {
+        if self.entries.values().any(Entry::is_ending) {
             return Err(Refused::UntilOneEnds);
         }
         let can_end = |entry: &Entry<H>| {
@@ -421,7 +413,7 @@ impl<H: Clone> Table<H> {
         };
         entry.abandoned = false;
         let is_shared = entry.is_lead && self.lead_is_shared;
-        if entry.is_idle() && !(entry.is_clean() || self.limits.reuse || is_shared) {
+        if entry.is_idle() && !(entry.is_clean() || is_shared) {
             entry.place = Place::Ending;
         }
     }

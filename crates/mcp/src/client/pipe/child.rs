@@ -50,7 +50,8 @@ const SAFE_ENVIRONMENT: [&str; 26] = [
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
-    group: Group,
+    /// Its number, which is that of its group too.
+    leader: Option<u32>,
     /// Whether the child is a supervisor, which has started the server.
     supervised: bool,
     /// Whether the supervisor said that it could not start the server.
@@ -89,14 +90,14 @@ impl Process {
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
-        let group = Group::of(&child);
+        let leader = child.id();
         let said = LastLines::follow(id.clone(), child.stderr.take(), spec);
         match (child.stdin.take(), child.stdout.take()) {
             (Some(stdin), Some(stdout)) => {
                 let program = spec.program.to_string_lossy().into_owned();
                 let process = Self {
                     child,
-                    group,
+                    leader,
                     supervised: supervisor.is_some(),
                     not_started: false,
                     said,
@@ -165,7 +166,7 @@ impl Process {
                 return;
             }
         }
-        self.group.kill();
+        signal(self.leader, End::Kill);
         // cannot fail but by a child that is gone already
         let _ = self.child.kill().await;
     }
@@ -176,10 +177,11 @@ impl Process {
     }
 
     fn terminate(&self) {
-        match self.supervised {
-            true => self.group.terminate_leader(),
-            false => self.group.terminate(),
-        }
+        let end = match self.supervised {
+            true => End::TerminateLeader,
+            false => End::Terminate,
+        };
+        signal(self.leader, end);
     }
 }
 
@@ -190,63 +192,39 @@ impl Drop for Process {
         let runs = self.child.id().is_some();
         if runs && self.supervised {
             // it ends all in its own time: nothing waits for it any more
-            self.group.terminate_leader();
+            signal(self.leader, End::TerminateLeader);
         } else {
-            self.group.kill();
+            signal(self.leader, End::Kill);
         }
     }
 }
 
-/// The process group of a child.
-#[derive(Debug)]
-struct Group {
-    #[cfg(unix)]
-    leader: Option<rustix::process::Pid>,
+/// What is done to a child, which leads a process group.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// SIGTERM for the child alone. Only for one that was not waited for yet.
+    TerminateLeader,
+    /// SIGTERM for its group.
+    Terminate,
+    /// SIGKILL for its group.
+    Kill,
 }
 
 #[cfg(unix)]
-impl Group {
-    fn of(child: &Child) -> Self {
-        let leader = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(rustix::process::Pid::from_raw);
-        Self { leader }
-    }
+fn signal(leader: Option<u32>, end: End) {
+    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-    fn terminate(&self) {
-        self.signal(rustix::process::Signal::TERM);
-    }
-
-    /// Only for a child that was not waited for yet.
-    fn terminate_leader(&self) {
-        if let Some(leader) = self.leader {
-            // fails only if it has just ended
-            let _ = rustix::process::kill_process(leader, rustix::process::Signal::TERM);
-        }
-    }
-
-    fn kill(&self) {
-        self.signal(rustix::process::Signal::KILL);
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        if let Some(leader) = self.leader {
-            // fails only if no process of the group is left
-            let _ = rustix::process::kill_process_group(leader, signal);
-        }
-    }
+    let leader = leader.and_then(|id| i32::try_from(id).ok());
+    let Some(leader) = leader.and_then(Pid::from_raw) else {
+        return;
+    };
+    // fails only if none of these processes is left
+    let _ = match end {
+        End::TerminateLeader => kill_process(leader, Signal::TERM),
+        End::Terminate => kill_process_group(leader, Signal::TERM),
+        End::Kill => kill_process_group(leader, Signal::KILL),
+    };
 }
 
 #[cfg(not(unix))]
-impl Group {
-    fn of(_: &Child) -> Self {
-        Self {}
-    }
-
-    fn terminate(&self) {}
-
-    fn terminate_leader(&self) {}
-
-    fn kill(&self) {}
-}
+fn signal(_: Option<u32>, _: End) {}

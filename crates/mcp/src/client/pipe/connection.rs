@@ -32,7 +32,6 @@ const MAX_WAITING: usize = 64 * 1024 * 1024;
 const MAX_WAITING_BESIDE: usize = 1024 * 1024;
 
 /// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
-#[derive(Debug)]
 pub(super) struct Connection {
     waiters: Mutex<Waiters>,
     outgoing: mpsc::UnboundedSender<Line>,
@@ -86,7 +85,7 @@ impl Connection {
             let connection = connection.clone();
             let options = &shared.options;
             let lines = LineReader::new(reader, options.max_message)
-                .with_long(options.long_answers.clone());
+                .with_long(options.long_messages.clone());
             let shared = shared.clone();
             async move {
                 let closed = connection.closed.clone();
@@ -99,7 +98,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels the request.
-    pub(super) async fn request(&self, ask: &Ask<'_>, style: Style<'_>) -> Answer {
+    pub(super) async fn request(&self, ask: &Ask<'_>, style: &Style) -> Answer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut outbound = Outbound::new(Transport::Pipe, id);
         outbound.protocol_version = style.version;

@@ -35,37 +35,26 @@ pub(super) enum KnownEra {
 }
 
 /// A connection that is up.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Live {
     pub(super) connection: Arc<Connection>,
-    /// What each request carries in `_meta`; nothing for legacy servers.
-    pub(super) context: Option<Arc<[u8]>>,
-    /// Whether calls carry their idempotency keys.
-    pub(super) keys: bool,
-    /// The revision the server speaks.
-    pub(super) version: Option<&'static str>,
+    pub(super) style: Style,
 }
 
 impl Live {
     pub(super) async fn request(&self, ask: &Ask<'_>) -> Answer {
-        let style = Style {
-            context: self.context.as_deref(),
-            keys: self.keys,
-            version: self.version,
-        };
-        self.connection.request(ask, style).await
+        self.connection.request(ask, &self.style).await
     }
 }
 
 /// The connection of the moment. The supervisor sets it; calls take it.
-#[derive(Debug)]
 pub(in crate::client) struct PipeLink {
     shared: Arc<Shared>,
     state: watch::Sender<LinkState>,
 }
 
 /// Whether there is a connection.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) enum LinkState {
     /// There was none yet, or none since the last one was closed as not needed.
     Connecting,

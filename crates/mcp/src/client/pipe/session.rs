@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::link::KnownEra;
 use crate::client::answer::RequestError;
-use crate::client::ask::{Style, modern_context};
+use crate::client::ask::Style;
 use crate::client::builder::EraChoice;
-use crate::client::handshake::{self, Probe};
+use crate::client::handshake;
 use crate::client::info::ServerInfo;
 use crate::client::shared::Shared;
-use crate::wire::Era;
+use crate::wire::{Era, LATEST};
 
 /// Greets the server in whichever era it understands.
 ///
@@ -27,40 +27,26 @@ pub(super) async fn greet(
     {
         return initialize(connection, shared).await;
     }
-    let context = modern_context(&shared.options.client_info);
-    let style = Style {
-        context: Some(&context),
-        keys: false,
-        version: None,
-    };
+    let style = shared.options.style(&ServerInfo::new(LATEST));
     let ask = handshake::discover();
-    let mut discovery = std::pin::pin!(connection.request(&ask, style));
-    if choice == EraChoice::Modern {
-        return match handshake::judge(discovery.await) {
-            Probe::Modern(info) => Ok(info),
-            Probe::Legacy => Err(RequestError::protocol(
-                "the server speaks only legacy revisions, and the era is set to modern",
-            )),
-            Probe::Failed(error) => Err(error),
+    let mut discovery = std::pin::pin!(connection.request(&ask, &style));
+    let answer = match choice {
+        EraChoice::Modern => Ok(discovery.as_mut().await),
+        _ => tokio::time::timeout(shared.options.probe_timeout, discovery.as_mut()).await,
+    };
+    if let Ok(answer) = answer {
+        return match handshake::judge(answer, choice)? {
+            Some(info) => Ok(info),
+            None => initialize(connection, shared).await,
         };
-    }
-    let silence = tokio::time::sleep(shared.options.probe_timeout);
-    tokio::select! {
-        answer = &mut discovery => match handshake::judge(answer) {
-            Probe::Modern(info) => return Ok(info),
-            Probe::Legacy => return initialize(connection, shared).await,
-            Probe::Failed(error) => return Err(error),
-        },
-        () = silence => {}
     }
     // Silence means legacy, or a program that is still starting: whichever answers first decides.
     let mut greeting = std::pin::pin!(initialize(connection, shared));
     tokio::select! {
         biased;
-        answer = &mut discovery => match handshake::judge(answer) {
-            Probe::Modern(info) => Ok(info),
-            Probe::Legacy => greeting.await,
-            Probe::Failed(error) => Err(error),
+        answer = &mut discovery => match handshake::judge(answer, choice)? {
+            Some(info) => Ok(info),
+            None => greeting.await,
         },
         greeted = &mut greeting => greeted,
     }
@@ -71,7 +57,7 @@ async fn initialize(
     shared: &Shared,
 ) -> Result<ServerInfo, RequestError> {
     let ask = handshake::initialize(&shared.options.client_info);
-    let result = connection.request(&ask, Style::default()).await?;
+    let result = connection.request(&ask, &Style::default()).await?;
     let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     if info.era == Era::Modern {
         // it answered `initialize` with a revision that has none: take it at its word

@@ -1,7 +1,6 @@
 //! Keeps one connection alive: connects, watches, and connects again, for ever.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use callward_core::{PeerSession, PeerSide};
 use tokio_util::sync::CancellationToken;
@@ -11,13 +10,12 @@ use super::connection::Connection;
 use super::link::{End, KnownEra, LinkState, Live, PipeLink};
 use super::session;
 use super::supervised::not_started;
-use crate::client::ask::modern_context;
 use crate::client::backoff::Backoff;
 use crate::client::info::ServerInfo;
 use crate::client::peer;
 use crate::client::shared::{Loss, Shared};
 use crate::observed::SessionTimer;
-use crate::wire::{Era, known_version};
+use crate::wire::Era;
 
 /// An open pipe, and the child behind it if there is one.
 struct Opened {
@@ -176,13 +174,9 @@ async fn attend(
     stop: &CancellationToken,
 ) -> String {
     let connection = &opened.connection;
-    let context: Option<Arc<[u8]>> =
-        (info.era == Era::Modern).then(|| modern_context(&shared.options.client_info).into());
     let live = Live {
         connection: connection.clone(),
-        context,
-        keys: shared.options.sends_keys(&info),
-        version: known_version(&info.version),
+        style: shared.options.style(&info),
     };
     // a connection with a legacy server is a session, from its greeting on
     let observer = shared.options.observer.clone();
@@ -239,16 +233,9 @@ async fn finish(
     opened.connection.fail_all(&loss.reason).await;
     if let Some(process) = opened.process.take() {
         shared.set_process(None);
-        process.end(grace(shared, stop)).await;
+        // a child that has failed is given less time to end than one that is asked to
+        let part = if stop.is_cancelled() { 1 } else { 4 };
+        process.end(shared.options.shutdown_grace / part).await;
     }
     loss
-}
-
-/// A child that has failed is given less time to end than one that is asked to.
-fn grace(shared: &Shared, stop: &CancellationToken) -> Duration {
-    if stop.is_cancelled() {
-        shared.options.shutdown_grace
-    } else {
-        shared.options.shutdown_grace / 4
-    }
 }

@@ -13,7 +13,7 @@ use crate::client::answer::RequestError;
 pub(super) type Answer = Result<Bytes, RequestError>;
 
 /// The requests in flight on one connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Waiters {
     waiting: HashMap<u64, Waiter>,
     closing: bool,
@@ -34,14 +34,6 @@ pub(super) enum Written {
     Part,
     /// All of it, perhaps.
     Whole,
-}
-
-impl std::fmt::Debug for Waiter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waiter")
-            .field("written", &self.written)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Waiters {

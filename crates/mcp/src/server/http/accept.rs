@@ -1,7 +1,9 @@
 //! Media types: what the client sends and what it takes.
 
 use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::ACCEPT;
+
+use crate::wire::header::is_of;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -13,31 +15,16 @@ pub(super) struct Accepts {
     pub(super) events: bool,
 }
 
-/// What the protocol wants clients to send.
-const PRESCRIBED: &str = "application/json, text/event-stream";
-
 impl Accepts {
-    const ANYTHING: Self = Self {
-        json: true,
-        events: true,
-    };
-
-    /// Reads `Accept`; a request without one takes anything.
+    /// Reads the `Accept` headers. None at all accepts anything, as everywhere in HTTP.
     pub(super) fn of(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(ACCEPT).iter();
+        let is_absent = !headers.contains_key(ACCEPT);
         let mut accepts = Self {
-            json: false,
-            events: false,
+            json: is_absent,
+            events: is_absent,
         };
-        let values = headers.get_all(ACCEPT);
-        let mut all = values.iter();
-        match (all.next(), all.next()) {
-            (None, _) => return Self::ANYTHING,
-            // what the protocol prescribes, as nearly every client writes it
-            (Some(only), None) if only == PRESCRIBED => return Self::ANYTHING,
-            _ => {}
-        }
         for range in values
-            .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
         {
@@ -53,13 +40,9 @@ impl Accepts {
     }
 }
 
-/// Returns `true` if the body is declared to be JSON.
+/// Returns `true` if the body is JSON, as its content type states.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .is_some_and(|media| media.trim().eq_ignore_ascii_case(JSON))
+    is_of(headers, JSON)
 }
 
 /// Returns `true` if a parameter is a weight of zero: "anything but this".

@@ -103,10 +103,8 @@ async fn read(
     }
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            Fault::transport(
-                StatusCode::BAD_REQUEST,
-                format!("the body broke off: {error}"),
-            )
+            let text = format!("the body broke off: {error}");
+            Fault::transport(StatusCode::BAD_REQUEST, text)
         })?;
         let Ok(data) = frame.into_data() else {
             continue;
@@ -150,27 +148,20 @@ fn grow(buffer: &mut Vec<u8>, more: usize, limit: usize) {
 }
 
 fn too_slow(timeout: Duration) -> Fault {
-    Fault::transport(
-        StatusCode::REQUEST_TIMEOUT,
-        format!("the body did not come within {timeout:?}"),
-    )
+    let text = format!("the body did not come within {timeout:?}");
+    Fault::transport(StatusCode::REQUEST_TIMEOUT, text)
 }
 
 fn no_space() -> Fault {
-    let error = ToolError::new(
-        ErrorKind::Overloaded,
-        Delivery::NotSent,
-        "too many large requests are being read",
-    );
+    let text = "too many large requests are being read";
+    let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
     let error = error.with_retry_after(RETRY_AFTER);
     Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
 }
 
 fn too_long(limit: usize) -> Fault {
-    Fault::transport(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        format!("the body is longer than {limit} bytes"),
-    )
+    let text = format!("the body is longer than {limit} bytes");
+    Fault::transport(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
 /// A body made of a few pieces, none of which is copied.
@@ -227,10 +218,8 @@ mod tests {
     #[tokio::test]
     async fn a_body_is_read_whole_up_to_the_limit() {
         let read = async |body| bodies(5).read(body).await.map(|(body, _)| body);
-        assert_eq!(
-            read(chunked(&["ab", "", "cd", "e"])).await.unwrap(),
-            "abcde"
-        );
+        let body = read(chunked(&["ab", "", "cd", "e"])).await;
+        assert_eq!(body.unwrap(), "abcde");
         assert_eq!(read(Body::empty()).await.unwrap(), "");
         for over in [
             &["abc", "def"][..],
@@ -276,10 +265,8 @@ mod tests {
         assert!(bodies.read(Body::from(vec![b' '; FREE])).await.is_ok());
         drop(slow);
         let (_, held) = bodies.read(large()).await.unwrap();
-        assert!(
-            bodies.read(large()).await.is_err(),
-            "held until it is answered"
-        );
+        // held until it is answered
+        assert!(bodies.read(large()).await.is_err());
         drop(held);
         assert!(bodies.read(large()).await.is_ok());
     }

@@ -10,9 +10,8 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::endpoint::status;
-use super::guard;
 use super::origin::OriginPattern;
-use crate::wire::header::PARAM_PREFIX;
+use crate::wire::header::{PARAM_PREFIX, single};
 
 /// The methods of the endpoint.
 const METHODS: &str = "GET, POST, DELETE";
@@ -35,7 +34,7 @@ const MOST_PARAM_HEADERS: usize = 64;
 /// Returns the origin of a request if it has one and that is allowed.
 pub(super) fn allowed(origins: &[OriginPattern], headers: &HeaderMap) -> Option<HeaderValue> {
     let value = headers.get(ORIGIN)?;
-    let origin = guard::single(headers, &ORIGIN).ok()??;
+    let origin = single(headers, ORIGIN).ok()??;
     let is_allowed = origins.iter().any(|pattern| pattern.allows(origin));
     is_allowed.then(|| value.clone())
 }
@@ -57,23 +56,19 @@ pub(super) fn preflight(origin: Option<HeaderValue>, asked: &HeaderMap) -> Respo
     let mut response = status(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     let Some(origin) = origin else {
-        headers.insert(
-            ALLOW,
-            HeaderValue::from_static("GET, POST, DELETE, OPTIONS"),
-        );
+        let allowed = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+        headers.insert(ALLOW, allowed);
         return response;
     };
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(
-        ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static(METHODS),
-    );
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, request_headers(asked));
-    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE));
-    headers.insert(
-        VARY,
-        HeaderValue::from_static("Origin, Access-Control-Request-Headers"),
-    );
+    for (name, value) in [
+        (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+        (ACCESS_CONTROL_MAX_AGE, MAX_AGE),
+        (VARY, "Origin, Access-Control-Request-Headers"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 

@@ -88,19 +88,14 @@ impl<B: Backend> Endpoint<B> {
             session.timed_by(timer);
         }
         opened.map_err(|full| {
-            let (open, whose) = (
-                full.open,
-                if full.of_client {
-                    " of this client"
-                } else {
-                    ""
-                },
-            );
-            let error = ToolError::new(
-                ErrorKind::Overloaded,
-                Delivery::NotSent,
-                format!("{open} sessions{whose} are open; end those that are not used any more"),
-            );
+            let whose = match full.of_client {
+                true => " of this client",
+                false => "",
+            };
+            let open = full.open;
+            let text =
+                format!("{open} sessions{whose} are open; end those that are not used any more");
+            let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
             let error = error.with_retry_after(full.retry_after);
             Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
         })
@@ -147,50 +142,30 @@ impl<B: Backend> Endpoint<B> {
 }
 
 /// Opens the notification stream of a session: GET.
-pub(super) fn listen<B: Backend>(endpoint: &Endpoint<B>, request: &Request) -> Response {
-    let origin = endpoint.origin(request.headers());
-    let opened = endpoint.check_source(request).and_then(|()| {
-        if !Accepts::of(request.headers()).events {
-            return Err(not_acceptable());
-        }
-        required_session(endpoint, request)
-    });
-    let response = match opened {
-        Ok(session) => stream::respond(
-            stream::session_messages(
-                session,
-                endpoint.dispatcher.changes(),
-                endpoint.options.shutdown.clone(),
-            ),
-            endpoint.options.keep_alive,
-        ),
-        Err(fault) => refuse(None, &fault),
-    };
-    cors::expose(response, origin)
-}
-
-/// Returns what the endpoint takes: OPTIONS, which browsers ask before they send a page's request.
-pub(super) fn options<B: Backend>(endpoint: &Endpoint<B>, request: &Request) -> Response {
-    match endpoint.check_source(request) {
-        Ok(()) => cors::preflight(endpoint.origin(request.headers()), request.headers()),
-        Err(fault) => refuse(None, &fault),
+pub(super) fn listen<B: Backend>(
+    endpoint: &Endpoint<B>,
+    request: &Request,
+) -> Result<Response, Fault> {
+    if !Accepts::of(request.headers()).events {
+        return Err(not_acceptable());
     }
+    let session = required_session(endpoint, request)?;
+    let (changes, shutdown) = (
+        endpoint.dispatcher.changes(),
+        endpoint.options.shutdown.clone(),
+    );
+    let messages = stream::session_messages(session, changes, shutdown);
+    Ok(stream::respond(messages, endpoint.options.keep_alive))
 }
 
 /// Ends a session: DELETE.
-pub(super) fn end_session<B: Backend>(endpoint: &Endpoint<B>, request: &Request) -> Response {
-    let origin = endpoint.origin(request.headers());
-    let found = endpoint
-        .check_source(request)
-        .and_then(|()| required_session(endpoint, request));
-    let response = match found {
-        Ok(session) => {
-            endpoint.sessions.lock().close(session.id);
-            status(StatusCode::NO_CONTENT)
-        }
-        Err(fault) => refuse(None, &fault),
-    };
-    cors::expose(response, origin)
+pub(super) fn end_session<B: Backend>(
+    endpoint: &Endpoint<B>,
+    request: &Request,
+) -> Result<Response, Fault> {
+    let session = required_session(endpoint, request)?;
+    endpoint.sessions.lock().close(session.id);
+    Ok(status(StatusCode::NO_CONTENT))
 }
 
 /// Answers with a message as plain JSON.
@@ -227,10 +202,8 @@ pub(super) fn status(status: StatusCode) -> Response {
 }
 
 pub(super) fn not_acceptable() -> Fault {
-    Fault::transport(
-        StatusCode::NOT_ACCEPTABLE,
-        "Accept must list application/json and text/event-stream",
-    )
+    let text = "Accept must list application/json and text/event-stream";
+    Fault::transport(StatusCode::NOT_ACCEPTABLE, text)
 }
 
 /// The principal of requests without an authenticated one.

@@ -3,8 +3,6 @@
 //! A web page can make a browser resolve its own name to 127.0.0.1 and then talk to a server there.
 //! What it cannot do is change the `Host` and `Origin` the browser sends along.
 
-use std::fmt;
-
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, StatusCode, Uri};
@@ -13,6 +11,7 @@ use super::host::{HostPattern, split_authority};
 use super::origin::OriginPattern;
 use crate::server::error::Fault;
 use crate::sparse::Sparse;
+use crate::wire::header::single;
 
 static HOSTS_REFUSED: Sparse = Sparse::new();
 static ORIGINS_REFUSED: Sparse = Sparse::new();
@@ -28,10 +27,10 @@ pub(super) fn check(
         let message = format!("{refused}: add it to `http.allowed_hosts` of the config");
         return Err(Fault::transport(StatusCode::FORBIDDEN, message));
     }
-    let allowed = match single(headers, &ORIGIN) {
+    let allowed = match single(headers, ORIGIN) {
         Ok(None) => true,
         Ok(Some(origin)) => origins.iter().any(|pattern| pattern.allows(origin)),
-        Err(()) => false,
+        Err(_) => false,
     };
     if !allowed {
         let origin = shown(headers, &ORIGIN);
@@ -67,8 +66,8 @@ pub fn check_host(
             .is_some_and(|(host, port)| allowed.iter().any(|pattern| pattern.allows(host, port)))
     };
     let target = uri.authority().map(Authority::as_str);
-    let host = match (single(headers, &HOST), target) {
-        (Err(()), _) => shown(headers, &HOST),
+    let host = match (single(headers, HOST), target) {
+        (Err(_), _) => shown(headers, &HOST),
         (Ok(Some(host)), _) if !is_allowed(host) => quoted(host),
         (Ok(_), Some(target)) if !is_allowed(target) => quoted(target),
         (Ok(None), None) if !allowed.contains(&HostPattern::any()) => shown(headers, &HOST),
@@ -81,18 +80,11 @@ pub fn check_host(
 }
 
 /// A request names a host that is not allowed, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the Host {host} is not allowed")]
 pub struct HostRefused {
     host: String,
 }
-
-impl fmt::Display for HostRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the Host {} is not allowed", self.host)
-    }
-}
-
-impl std::error::Error for HostRefused {}
 
 /// The longest host or origin that is shown, in characters.
 const LONGEST_SHOWN: usize = 200;
@@ -113,104 +105,64 @@ fn quoted(text: &str) -> String {
     format!("{cut:?}")
 }
 
-/// Returns a header that may be there once only, as text.
-pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next();
-    if values.next().is_some() {
-        return Err(());
-    }
-    first
-        .map(|value| value.to_str().map_err(|_| ()))
-        .transpose()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn host_passes(patterns: &[HostPattern], host: &str) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(HOST, host.parse().unwrap());
-        check(patterns, &[], &Uri::from_static("/mcp"), &headers).is_ok()
-    }
-
-    #[test]
-    fn loopback_names_pass_on_any_port_and_nothing_else_does() {
-        let patterns = [HostPattern::loopback()];
-        for host in [
-            "localhost",
-            "LOCALHOST:80",
-            "127.0.0.1:9000",
-            "[::1]:1",
-            "[::1]",
-        ] {
-            assert!(host_passes(&patterns, host), "{host}");
-        }
-        for host in [
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1@evil",
-            "",
-            ":80",
-            "[::1",
-        ] {
-            assert!(!host_passes(&patterns, host), "{host}");
-        }
-        let none = HeaderMap::new();
-        assert!(check(&patterns, &[], &Uri::from_static("/mcp"), &none).is_err());
-    }
-
-    #[test]
-    fn a_refusal_names_the_host_and_the_key_to_change() {
-        let uri = Uri::from_static("/mcp");
-        let refusal = |headers: &HeaderMap| {
-            let checked = check(&[HostPattern::loopback()], &[], &uri, headers);
-            checked.unwrap_err().error.message.into_owned()
+    /// Returns `true` if a request passes with these `Host` headers.
+    fn passes(pattern: &str, uri: &'static str, hosts: &[&str]) -> bool {
+        let pattern = match pattern {
+            "loopback" => HostPattern::loopback(),
+            other => other.parse().unwrap(),
         };
         let mut headers = HeaderMap::new();
-        assert!(refusal(&headers).contains("without one"));
-        headers.insert(HOST, "gate.example:8443".parse().unwrap());
-        let message = refusal(&headers);
-        assert!(message.contains(r#""gate.example:8443""#), "{message}");
-        assert!(message.contains("`http.allowed_hosts`"), "{message}");
-        headers.insert(HOST, "x".repeat(4_000).parse().unwrap());
-        assert!(refusal(&headers).len() < 400);
-        headers.insert(HOST, "localhost".parse().unwrap());
-        headers.insert(ORIGIN, "https://app.example".parse().unwrap());
-        let message = refusal(&headers);
-        assert!(message.contains(r#""https://app.example""#), "{message}");
-        assert!(message.contains("`http.allowed_origins`"), "{message}");
+        for host in hosts {
+            headers.append(HOST, host.parse().unwrap());
+        }
+        let uri = Uri::from_static(uri);
+        let passes = check_host(std::slice::from_ref(&pattern), &uri, &headers).is_ok();
+        assert_eq!(check(&[pattern], &[], &uri, &headers).is_ok(), passes);
+        passes
     }
 
     #[test]
-    fn a_port_in_a_host_pattern_binds() {
-        let patterns = ["gate.example:8443".parse().unwrap()];
-        assert!(host_passes(&patterns, "gate.example:8443"));
-        assert!(!host_passes(&patterns, "gate.example"));
-        assert!(host_passes(&["*".parse().unwrap()], "anything:1"));
-    }
-
-    #[test]
-    fn two_hosts_or_two_origins_are_none() {
-        let mut headers = HeaderMap::new();
-        headers.append(HOST, "localhost".parse().unwrap());
-        let uri = Uri::from_static("/mcp");
-        let (hosts, origins) = ([HostPattern::loopback()], OriginPattern::loopback());
-        headers.append(ORIGIN, "http://localhost".parse().unwrap());
-        assert!(check(&hosts, &origins, &uri, &headers).is_ok());
-        headers.append(ORIGIN, "http://localhost".parse().unwrap());
-        assert!(check(&hosts, &origins, &uri, &headers).is_err());
-        headers.remove(ORIGIN);
-        headers.append(HOST, "localhost".parse().unwrap());
-        assert!(check(&hosts, &origins, &uri, &headers).is_err());
-        let refused = check_host(&[HostPattern::any()], &uri, &headers).unwrap_err();
-        assert!(refused.to_string().contains("given twice"), "{refused}");
-    }
-
-    #[test]
-    fn a_host_that_is_malformed_passes_nowhere() {
-        for host in [
+    fn a_host_passes_that_a_pattern_allows() {
+        const PATH: &str = "/mcp";
+        for (pattern, uri, hosts, expected) in [
+            ("loopback", PATH, &["localhost"][..], true),
+            ("loopback", PATH, &["LOCALHOST:80"], true),
+            ("loopback", PATH, &["127.0.0.1:9000"], true),
+            ("loopback", PATH, &["[::1]:1"], true),
+            ("loopback", PATH, &["[::1]"], true),
+            ("loopback", PATH, &["evil.example"], false),
+            ("loopback", PATH, &["localhost.evil.example"], false),
+            ("loopback", PATH, &["127.0.0.1@evil"], false),
+            ("loopback", PATH, &[":80"], false),
+            ("loopback", PATH, &["[::1"], false),
+            ("loopback", PATH, &[], false),
+            ("loopback", PATH, &["localhost", "localhost"], false),
+            ("*", PATH, &["localhost", "localhost"], false),
+            ("*", PATH, &["anything:1"], true),
+            ("gate.example:8443", PATH, &["gate.example:8443"], true),
+            ("gate.example:8443", PATH, &["gate.example"], false),
+            // the host of an absolute target counts beside the header
+            ("loopback", "http://localhost:1/mcp", &["localhost"], true),
+            ("loopback", "http://localhost:1/mcp", &[], true),
+            ("loopback", "http://evil.example/mcp", &["localhost"], false),
+            ("loopback", "http://evil.example/mcp", &[], false),
+            ("loopback", "http://localhost/mcp", &["evil.example"], false),
+            ("loopback", "http://u@localhost/mcp", &["localhost"], false),
+            (
+                "loopback",
+                "http://localhost:99999/mcp",
+                &["localhost"],
+                false,
+            ),
+        ] {
+            let case = format!("{pattern} {uri} {hosts:?}");
+            assert_eq!(passes(pattern, uri, hosts), expected, "{case}");
+        }
+        for malformed in [
             "localhost:99999",
             "localhost:",
             "localhost:+80",
@@ -221,25 +173,52 @@ mod tests {
             "[localhost]",
             "",
         ] {
-            assert!(!host_passes(&[HostPattern::loopback()], host), "{host}");
-            assert!(!host_passes(&[HostPattern::any()], host), "{host}");
+            for pattern in ["loopback", "*"] {
+                assert!(!passes(pattern, PATH, &[malformed]), "{malformed}");
+            }
         }
     }
 
     #[test]
-    fn the_host_of_an_absolute_target_counts_beside_the_header() {
-        let passes = |uri: &'static str, host: Option<&'static str>| {
-            let mut headers = HeaderMap::new();
-            headers.extend(host.map(|host| (HOST, host.parse().unwrap())));
-            let allowed = [HostPattern::loopback()];
-            check_host(&allowed, &Uri::from_static(uri), &headers).is_ok()
-        };
-        assert!(passes("http://localhost:1/mcp", Some("localhost")));
-        assert!(passes("http://localhost:1/mcp", None));
-        assert!(!passes("http://evil.example/mcp", Some("localhost")));
-        assert!(!passes("http://evil.example/mcp", None));
-        assert!(!passes("http://localhost/mcp", Some("evil.example")));
-        assert!(!passes("http://u@localhost/mcp", Some("localhost")));
-        assert!(!passes("http://localhost:99999/mcp", Some("localhost")));
+    fn a_refusal_names_what_is_refused_and_the_key_to_change() {
+        let long = "x".repeat(4_000);
+        let (host, origin) = ("`http.allowed_hosts`", "`http.allowed_origins`");
+        for (headers, words) in [
+            (&[][..], &["without one", host][..]),
+            (
+                &[(HOST, "gate.example:8443")],
+                &[r#""gate.example:8443""#, host],
+            ),
+            (
+                &[(HOST, "localhost"), (HOST, "localhost")],
+                &["given twice"],
+            ),
+            (&[(HOST, &long)], &[host]),
+            (
+                &[(HOST, "localhost"), (ORIGIN, "https://app.example")],
+                &[r#""https://app.example""#, origin],
+            ),
+            (
+                &[
+                    (HOST, "localhost"),
+                    (ORIGIN, "http://localhost"),
+                    (ORIGIN, "http://localhost"),
+                ],
+                &["given twice", origin],
+            ),
+        ] {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(name, value.parse().unwrap());
+            }
+            let hosts = [HostPattern::loopback()];
+            let origins = OriginPattern::loopback();
+            let refused = check(&hosts, &origins, &Uri::from_static("/mcp"), &map);
+            let message = refused.unwrap_err().error.message;
+            assert!(message.len() < 400, "{message}");
+            for word in words {
+                assert!(message.contains(word), "{message}");
+            }
+        }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>
 /// Checks the headers of a modern request that states its revision in the body.
 pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
     let stated = single(headers, header::PROTOCOL_VERSION)?;
-    match (stated, request.meta.protocol_version.as_deref()) {
+    match (stated, request.version.as_deref()) {
         // the error for a body without the value names what is missing there
         (_, None) => Ok(()),
         (None, Some(_)) => Err(Fault::header_mismatch("MCP-Protocol-Version is missing")),
@@ -39,7 +39,7 @@ pub(super) fn check_body(
     request: &Request,
     listing: impl FnOnce() -> std::sync::Arc<Written>,
 ) -> Result<(), Fault> {
-    let version = request.meta.protocol_version.as_deref().unwrap_or_default();
+    let version = request.version.as_deref().unwrap_or_default();
     if Era::of(version) == Era::Legacy {
         // a modern request under an older revision: its rules know no such headers
         return Ok(());
@@ -48,7 +48,7 @@ pub(super) fn check_body(
     if request.method != method::CALL_TOOL {
         return Ok(());
     }
-    let Some(name) = request.params.tool_name() else {
+    let Some(name) = request.tool.as_deref() else {
         return Ok(()); // refused for that, with a better reason
     };
     expect(headers, header::NAME, name)?;
@@ -56,7 +56,10 @@ pub(super) fn check_body(
     let Some(mirrored) = listing.mirrored(name) else {
         return Ok(());
     };
-    let arguments = request.params.arguments.as_deref().unwrap_or(b"{}");
+    let arguments = request
+        .params
+        .get("arguments")
+        .map_or(&b"{}"[..], |raw| raw);
     let values = mirrored
         .values(arguments)
         .map_err(|error| Fault::invalid_params(format!("arguments: {error}")))?;
@@ -102,19 +105,9 @@ pub(super) fn take_key(headers: &HeaderMap, request: &mut Request) -> Result<(),
     }
 }
 
-/// Returns a header that may be there once only.
-pub(super) fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
-    let mut values = headers.get_all(name).iter();
-    let Some(first) = values.next() else {
-        return Ok(None);
-    };
-    if values.next().is_some() {
-        return Err(Fault::header_mismatch(format!("{name} is there twice")));
-    }
-    first
-        .to_str()
-        .map(Some)
-        .map_err(|_| Fault::header_mismatch(format!("{name} has characters no header may have")))
+/// Returns a header that may be there once.
+fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+    header::single(headers, name).map_err(|why| Fault::header_mismatch(format!("{name} {why}")))
 }
 
 fn expect(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {

@@ -23,7 +23,7 @@ use axum::response::Response;
 use axum::routing::any;
 use http::{Method, StatusCode};
 
-use self::endpoint::Endpoint;
+use self::endpoint::{Endpoint, refuse};
 use super::Backend;
 use super::error::Fault;
 
@@ -31,6 +31,9 @@ pub use self::guard::{HostRefused, check_host};
 pub use self::host::HostPattern;
 pub use self::options::{HttpOptions, InvalidOption};
 pub use self::origin::OriginPattern;
+
+/// The path at which [`router`] serves.
+pub const PATH: &str = "/mcp";
 
 /// Serves a backend over HTTP. Cloning copies a pointer.
 ///
@@ -60,33 +63,33 @@ impl<B: Backend> HttpEndpoint<B> {
         Self(Arc::new(Endpoint::new(backend, options)))
     }
 
-    /// Returns the path of the options.
-    #[must_use]
-    pub fn path(&self) -> &str {
-        self.0.options.path()
-    }
-
     /// Answers a request, whatever its path.
     pub async fn serve(self, request: Request) -> Response {
         let Self(endpoint) = self;
-        match *request.method() {
-            Method::POST => post::serve(&endpoint, request).await,
-            Method::GET => endpoint::listen(&endpoint, &request),
-            Method::DELETE => endpoint::end_session(&endpoint, &request),
-            Method::OPTIONS => endpoint::options(&endpoint, &request),
-            _ => {
-                let unknown = Fault::transport(StatusCode::METHOD_NOT_ALLOWED, "use GET or POST");
-                let fault = endpoint.check_source(&request).err().unwrap_or(unknown);
-                endpoint::refuse(None, &fault)
+        let origin = endpoint.origin(request.headers());
+        let nameless = |fault| (None, fault);
+        let answered = match (endpoint.check_source(&request), request.method()) {
+            (Err(fault), &Method::OPTIONS) => return refuse(None, &fault),
+            (Err(fault), _) => Err(nameless(fault)),
+            (Ok(()), &Method::OPTIONS) => return cors::preflight(origin, request.headers()),
+            (Ok(()), &Method::POST) => post::take(&endpoint, request).await,
+            (Ok(()), &Method::GET) => endpoint::listen(&endpoint, &request).map_err(nameless),
+            (Ok(()), &Method::DELETE) => {
+                endpoint::end_session(&endpoint, &request).map_err(nameless)
             }
-        }
+            _ => {
+                let status = StatusCode::METHOD_NOT_ALLOWED;
+                Err(nameless(Fault::transport(status, "use GET or POST")))
+            }
+        };
+        let response = answered.unwrap_or_else(|(id, fault)| refuse(id.as_ref(), &fault));
+        cors::expose(response, origin)
     }
 }
 
-/// Returns a router that serves the backend at the path of the options; see [`HttpEndpoint`].
+/// Returns a router that serves the backend at [`PATH`]; see [`HttpEndpoint`].
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
     let endpoint = HttpEndpoint::new(backend, options);
-    let path = endpoint.path().to_owned();
     let serve = move |request| endpoint.clone().serve(request);
-    Router::new().route(&path, any(serve))
+    Router::new().route(PATH, any(serve))
 }

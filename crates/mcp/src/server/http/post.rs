@@ -10,10 +10,9 @@ use http::{HeaderValue, StatusCode};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::accept::{self, Accepts};
-use super::endpoint::{Endpoint, not_acceptable, refuse, reply, status};
+use super::endpoint::{Endpoint, not_acceptable, reply, status};
 use super::session::Session;
-use super::stream::{self, CallMessages};
-use super::{cors, mirrored};
+use super::{mirrored, stream};
 use crate::server::Backend;
 use crate::server::answer::Answer;
 use crate::server::arrival::Arrival;
@@ -21,30 +20,18 @@ use crate::server::error::Fault;
 use crate::server::inflight::Entered;
 use crate::server::request::{Request, cancelled_id, method};
 use crate::server::running::RunningCall;
-use crate::server::service::Step;
+use crate::server::service::{From, Step};
 use crate::wire::{Era, Message, RequestId, header};
 
 /// A refusal, with the id of the request where it is known.
 type Refusal = (Option<RequestId>, Fault);
 
-pub(super) async fn serve<B: Backend>(
-    endpoint: &Endpoint<B>,
-    request: axum::extract::Request,
-) -> Response {
-    let origin = endpoint.origin(request.headers());
-    let response = match take(endpoint, request).await {
-        Ok(response) => response,
-        Err((id, fault)) => refuse(id.as_ref(), &fault),
-    };
-    cors::expose(response, origin)
-}
-
-async fn take<B: Backend>(
+/// Answers a message: POST.
+pub(super) async fn take<B: Backend>(
     endpoint: &Endpoint<B>,
     request: axum::extract::Request,
 ) -> Result<Response, Refusal> {
     let nameless = |fault| (None, fault);
-    endpoint.check_source(&request).map_err(nameless)?;
     let (parts, body) = request.into_parts();
     let accepts = Accepts::of(&parts.headers);
     if !accepts.json {
@@ -59,29 +46,27 @@ async fn take<B: Backend>(
     // held until the request is answered, as the message is made of its bytes
     let (body, _held) = endpoint.bodies.read(body).await.map_err(nameless)?;
     let is_large = body.len() > LARGE;
-    let message = if is_large {
-        let body = body.clone();
-        beside(move || Message::parse(&body))
-            .await
-            .map_err(nameless)?
-    } else {
-        Message::parse(&body)
+    let parse = move || Message::parse(&body);
+    let message = match is_large {
+        true => beside(parse).await.map_err(nameless)?,
+        false => parse(),
     };
     match message {
         Ok(Message::Request { id, method, params }) => {
-            let request = if is_large {
-                let read = beside(move || Request::new(id, method, params.as_ref()));
-                read.await.map_err(nameless)?
-            } else {
-                Request::new(id, method, params.as_ref())
+            let read = {
+                let id = id.clone();
+                move || Request::new(id, method, params.as_ref())
             };
-            let mut request = request.map_err(|(id, fault)| (Some(id), fault))?;
-            if let Err(fault) = mirrored::take_key(&parts.headers, &mut request) {
-                return Err((Some(request.id), fault));
-            }
-            answer(endpoint, &parts, accepts, &request)
-                .await
-                .map_err(|fault| (Some(request.id), fault))
+            let request = match is_large {
+                true => beside(read).await.map_err(nameless)?,
+                false => read(),
+            };
+            let answered = async {
+                let mut request = request?;
+                mirrored::take_key(&parts.headers, &mut request)?;
+                answer(endpoint, &parts, accepts, &request).await
+            };
+            answered.await.map_err(|fault| (Some(id), fault))
         }
         Ok(Message::Notification { method, params }) => {
             note(endpoint, &parts, &method, params.as_ref()).map_err(nameless)
@@ -171,22 +156,23 @@ async fn modern<B: Backend>(
         started.await;
     }
     mirrored::check_body(&parts.headers, request, || endpoint.dispatcher.listing())?;
-    let caller = endpoint.caller(&parts.extensions, None);
     let (reports, seen) = reports(accepts, request);
-    let arrival = || Arrival::by_http(parts, None, None);
-    let dispatcher = &endpoint.dispatcher;
-    match dispatcher.serve(request, Era::Modern, caller, reports, arrival)? {
+    let from = From {
+        era: Era::Modern,
+        caller: endpoint.caller(&parts.extensions, None),
+        reports,
+        arrival: Arrival::by_http(parts, None, None),
+    };
+    match endpoint.dispatcher.serve(request, from)? {
         Step::Done(answer) => Ok(reply(StatusCode::OK, answer)),
         Step::Call(call) => Ok(run(endpoint, call, seen, None).await),
         Step::Listen(_) if !accepts.events => Err(not_acceptable()),
-        Step::Listen(subscription) => Ok(stream::respond(
-            stream::subscription_messages(
-                subscription,
-                endpoint.dispatcher.changes(),
-                endpoint.options.shutdown.clone(),
-            ),
-            endpoint.options.keep_alive,
-        )),
+        Step::Listen(subscription) => {
+            let changes = endpoint.dispatcher.changes();
+            let shutdown = endpoint.options.shutdown.clone();
+            let messages = stream::subscription_messages(subscription, changes, shutdown);
+            Ok(stream::respond(messages, endpoint.options.keep_alive))
+        }
     }
 }
 
@@ -205,21 +191,21 @@ async fn legacy<B: Backend>(
     {
         started.await;
     }
-    let caller = endpoint.caller(&parts.extensions, session.as_deref());
     let (reports, seen) = reports(accepts, request);
-    let arrival = || {
-        let id = session
-            .as_ref()
-            .and_then(|session| session.caller.session.as_ref());
-        let client = session.as_ref().and_then(|session| session.client.clone());
-        Arrival::by_http(parts, id, client)
+    let open = session.as_deref();
+    let id = open.and_then(|session| session.caller.session.as_ref());
+    let client = open.and_then(|session| session.client.clone());
+    let from = From {
+        era: Era::Legacy,
+        caller: endpoint.caller(&parts.extensions, open),
+        reports,
+        arrival: Arrival::by_http(parts, id, client),
     };
-    let dispatcher = &endpoint.dispatcher;
-    let step = dispatcher.serve(request, Era::Legacy, caller, reports, arrival);
+    let step = endpoint.dispatcher.serve(request, from);
     match step.map_err(legacy_status)? {
         Step::Done(answer) if request.method == method::INITIALIZE => {
             // opened last: a refused handshake leaves no session behind
-            let session = endpoint.open_session(&parts.extensions, request.params.client())?;
+            let session = endpoint.open_session(&parts.extensions, request.client_of_session())?;
             let mut response = reply(StatusCode::OK, answer);
             if let Ok(id) = HeaderValue::from_str(&session.id.to_string()) {
                 response.headers_mut().insert(header::SESSION_ID, id);
@@ -253,7 +239,7 @@ fn reports(
     accepts: Accepts,
     request: &Request,
 ) -> (Option<mpsc::Sender<Answer>>, Option<mpsc::Receiver<Answer>>) {
-    if !accepts.events || request.meta.progress_token.is_none() {
+    if !accepts.events || request.progress_token().is_none() {
         return (None, None);
     }
     let (reports, seen) = mpsc::channel(stream::REPORTS);
@@ -264,22 +250,32 @@ fn reports(
 /// the response, which is dropped when the client goes away.
 async fn run<B: Backend>(
     endpoint: &Endpoint<B>,
-    mut call: RunningCall,
+    call: RunningCall,
     reports: Option<mpsc::Receiver<Answer>>,
     entered: Option<(Arc<Session>, Entered)>,
 ) -> Response {
-    if let Some(reports) = reports {
-        let messages = CallMessages::new(call, reports, entered);
-        return stream::respond(messages, endpoint.options.keep_alive);
-    }
-    let answer = match entered {
-        None => call.await,
-        Some((_session, mut entered)) => tokio::select! {
-            biased;
-            () = entered.cancelled() => None,
-            answer = &mut call => Some(answer),
+    let answer = answer_of(call, entered);
+    match reports {
+        Some(reports) => {
+            let messages = stream::call_messages(answer, reports);
+            stream::respond(messages, endpoint.options.keep_alive)
         }
-        .unwrap_or_else(|| call.cancel()),
+        None => {
+            let answer = answer.await;
+            reply(answer.status(), answer)
+        }
+    }
+}
+
+/// Waits for the answer of a call, which may be cancelled in its session.
+async fn answer_of(mut call: RunningCall, entered: Option<(Arc<Session>, Entered)>) -> Answer {
+    let Some((_session, entered)) = entered else {
+        return call.await;
     };
-    reply(answer.status(), answer)
+    tokio::select! {
+        biased;
+        () = entered.cancelled() => None,
+        answer = &mut call => Some(answer),
+    }
+    .unwrap_or_else(|| call.cancel())
 }

@@ -21,8 +21,6 @@ pub(super) struct Session {
     pub(super) calls: Arc<InFlight>,
     /// A tool was called in it.
     pub(super) has_called: AtomicBool,
-    /// Fired when the session is deleted or forgotten.
-    pub(super) ended: CancellationToken,
     /// Reports how long it lasted, if an observer is set.
     timer: OnceLock<SessionTimer>,
     /// What ends the notification stream that is open now.
@@ -38,7 +36,6 @@ impl Session {
             client,
             calls: Arc::default(),
             has_called: AtomicBool::new(false),
-            ended: CancellationToken::new(),
             timer: OnceLock::new(),
             stream: Mutex::new(None),
         }
@@ -58,7 +55,7 @@ impl Session {
     /// Replaces the notification stream by a new one. A message may travel on one stream only, and
     /// the older one may be a dead connection that is not noticed yet, so the older one ends.
     pub(super) fn open_stream(&self) -> CancellationToken {
-        let token = self.ended.child_token();
+        let token = self.calls.ended.child_token();
         let older = self.stream.lock().replace(token.clone());
         if let Some(older) = older {
             older.cancel();

@@ -243,8 +243,7 @@ impl SessionTable {
 impl Drop for Entry {
     fn drop(&mut self) {
         // calls first: the instance that runs them is released after them
-        self.session.ended.cancel();
-        self.session.calls.end();
+        self.session.calls.ended.cancel();
         (self.ends)(&self.session.caller);
     }
 }
@@ -304,10 +303,7 @@ mod tests {
         let at = |second| now + Duration::from_secs(second);
         let mut open = |at, client| table.open(at, of("anonymous"), client).map(|s| s.id);
         let other = open(at(0), address(2)).unwrap();
-        let (first, second) = (
-            open(at(0), address(1)).unwrap(),
-            open(at(1), address(1)).unwrap(),
-        );
+        let [first, second] = [0, 1].map(|second| open(at(second), address(1)).unwrap());
         // used, so it stays longer than one that is not
         assert!(table.find(at(2), first, None).is_some());
         let third = table.open(at(3), of("anonymous"), address(1)).unwrap();
@@ -345,10 +341,8 @@ mod tests {
         table.close(first);
         let third = open(&mut table, now).unwrap();
         assert!(table.find(now + IDLE / 2, third, None).is_some());
-        assert!(
-            open(&mut table, now + IDLE).is_some(),
-            "the second one was idle"
-        );
+        // the second one was idle
+        assert!(open(&mut table, now + IDLE).is_some());
         assert!(table.find(now + IDLE, second, None).is_none());
         assert!(table.find(now + IDLE, third, None).is_some());
     }
@@ -382,45 +376,36 @@ mod tests {
             assert!(table.find(now, id, None).is_some());
         }
         // one that makes no call has to go in the end
-        assert!(
-            table
-                .open(now + SPARED_BEFORE_CALL, of("anonymous"), None)
-                .is_ok()
-        );
+        let later = now + SPARED_BEFORE_CALL;
+        assert!(table.open(later, of("anonymous"), None).is_ok());
     }
 
     #[test]
-    fn an_idle_session_is_gone_even_before_anybody_sweeps() {
-        let (mut table, now) = table(2);
-        let id = open(&mut table, now).unwrap();
-        let almost = now + IDLE - Duration::from_millis(1);
-        assert!(table.find(almost, id, None).is_some());
-        assert!(table.find(almost + IDLE, id, None).is_none());
-    }
-
-    #[test]
-    fn a_session_somebody_works_for_is_not_idle() {
+    fn a_session_in_use_is_not_idle() {
         let (mut table, now) = table(1);
         let held = table.open(now, of("anonymous"), None).unwrap();
         held.called();
         assert!(open(&mut table, now + IDLE * 3).is_none());
         let id = held.id;
         drop(held);
-        assert!(
-            open(&mut table, now + IDLE * 3).is_none(),
-            "its idle time begins now"
-        );
+        // its idle time begins now
+        assert!(open(&mut table, now + IDLE * 3).is_none());
         assert!(open(&mut table, now + IDLE * 4).is_some());
         assert!(table.find(now + IDLE * 4, id, None).is_none());
     }
 
     #[test]
-    fn an_endless_idle_time_is_endless() {
+    fn an_idle_session_is_gone_unless_its_idle_time_is_endless() {
         let (mut table, now) = table(1);
         table.limits.idle = Duration::MAX;
         let id = open(&mut table, now).unwrap();
         table.sweep(now + IDLE);
         assert!(table.find(now + IDLE, id, None).is_some());
+        // and one that ends does so before anything sweeps
+        table.limits.idle = IDLE;
+        let almost = now + IDLE * 2 - Duration::from_millis(1);
+        assert!(table.find(almost, id, None).is_some());
+        assert!(table.find(almost + IDLE, id, None).is_none());
     }
 
     #[test]
@@ -451,13 +436,13 @@ mod tests {
     }
 
     #[test]
-    fn closing_tells_whoever_still_works_for_it() {
+    fn closing_cancels_calls_and_streams() {
         let (mut table, now) = table(1);
         let session = table.open(now, of("anonymous"), None).unwrap();
         let older = session.open_stream();
         let newer = session.open_stream();
         assert!(older.is_cancelled() && !newer.is_cancelled());
         table.close(session.id);
-        assert!(session.ended.is_cancelled() && newer.is_cancelled());
+        assert!(session.calls.ended.is_cancelled() && newer.is_cancelled());
     }
 }

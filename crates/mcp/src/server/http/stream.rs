@@ -1,45 +1,44 @@
 //! Streams of server-sent events: one message an event, a comment when there is nothing to say.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use callward_core::{BoxFuture, BoxStream};
-use futures_core::Stream;
-use futures_util::StreamExt;
+use callward_core::BoxStream;
+use futures_util::{Stream, StreamExt, stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue};
-use pin_project_lite::pin_project;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Interval};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::accept;
 use super::session::Session;
 use crate::server::answer::Answer;
-use crate::server::inflight::Entered;
-use crate::server::running::RunningCall;
 use crate::server::subscription::{self, Subscription};
 
 /// How many reports may wait for a client that reads slowly. Further ones are dropped.
 pub(super) const REPORTS: usize = 64;
 
-/// Turns messages into a response that lasts as long as they do.
+/// Turns messages into a response that lasts as long as they do, with a comment whenever none came
+/// for a while.
 pub(super) fn respond<S>(messages: S, keep_alive: Duration) -> Response
 where
     S: Stream<Item = Answer> + Send + 'static,
 {
-    // an interval may be neither zero nor reach beyond the end of time
-    let period = keep_alive.clamp(Duration::from_millis(1), A_DAY);
-    let mut response = Response::new(Body::from_stream(Events {
-        messages,
-        beat: tokio::time::interval_at(Instant::now() + period, period),
-    }));
+    // comments may not come without a pause
+    let pause = keep_alive.max(Duration::from_millis(1));
+    let events = stream::unfold(Box::pin(messages), move |mut messages| async move {
+        let bytes = match timeout(pause, messages.next()).await {
+            Ok(message) => event(message?),
+            Err(_) => Bytes::from_static(b":\n\n"),
+        };
+        Some((Ok::<_, Infallible>(bytes), messages))
+    });
+    let mut response = Response::new(Body::from_stream(events));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(accept::EVENT_STREAM));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -47,38 +46,8 @@ where
     response
 }
 
-const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// Tells a proxy to pass each event on as it comes.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-pin_project! {
-    /// Messages as events, with a comment whenever none came for a while.
-    struct Events<S> {
-        #[pin]
-        messages: S,
-        beat: Interval,
-    }
-}
-
-impl<S: Stream<Item = Answer>> Stream for Events<S> {
-    type Item = Result<Bytes, Infallible>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.project();
-        match this.messages.poll_next(cx) {
-            Poll::Ready(Some(message)) => {
-                this.beat.reset();
-                Poll::Ready(Some(Ok(event(message))))
-            }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => this
-                .beat
-                .poll_tick(cx)
-                .map(|_| Some(Ok(Bytes::from_static(b":\n\n")))),
-        }
-    }
-}
 
 fn event(message: Answer) -> Bytes {
     let pieces = message.into_lines();
@@ -93,64 +62,31 @@ fn event(message: Answer) -> Bytes {
 }
 
 /// The messages of one call: its progress, then its answer.
-pub(super) struct CallMessages {
-    call: Option<RunningCall>,
-    /// The answer, while reports that came before it are still to be read.
-    answer: Option<Answer>,
+pub(super) fn call_messages(
+    answer: impl Future<Output = Answer> + Send + 'static,
     reports: mpsc::Receiver<Answer>,
-    cancelled: Option<BoxFuture<'static, ()>>,
-}
-
-impl CallMessages {
-    pub(super) fn new(
-        call: RunningCall,
-        reports: mpsc::Receiver<Answer>,
-        entered: Option<(Arc<Session>, Entered)>,
-    ) -> Self {
-        Self {
-            call: Some(call),
-            answer: None,
-            reports,
-            cancelled: entered.map(|(session, mut entered)| -> BoxFuture<'static, ()> {
-                Box::pin(async move {
-                    entered.cancelled().await;
-                    drop(session);
-                })
-            }),
+) -> impl Stream<Item = Answer> + Send + 'static {
+    let state = (Some(Box::pin(answer)), None, reports);
+    stream::unfold(state, async |(mut call, mut answer, mut reports)| {
+        while let Some(running) = &mut call {
+            tokio::select! {
+                // the call first: all that it reports while it runs can then be read
+                biased;
+                ended = running => {
+                    answer = Some(ended);
+                    call = None;
+                    reports.close();
+                }
+                // a call without progress may have no sender left long before it ends
+                Some(report) = reports.recv() => return Some((report, (call, answer, reports))),
+            }
         }
-    }
-
-    fn poll_call(&mut self, cx: &mut Context<'_>) {
-        let Some(call) = &mut self.call else {
-            return;
+        let message = match reports.recv().await {
+            Some(report) => report,
+            None => answer.take()?,
         };
-        let cancelled = self.cancelled.as_mut();
-        if cancelled.is_some_and(|cancelled| cancelled.as_mut().poll(cx).is_ready()) {
-            self.answer = Some(call.cancel());
-        } else if let Poll::Ready(answer) = Pin::new(call).poll(cx) {
-            self.answer = Some(answer);
-        } else {
-            return;
-        }
-        self.call = None;
-        self.cancelled = None;
-        self.reports.close();
-    }
-}
-
-impl Stream for CallMessages {
-    type Item = Answer;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Answer>> {
-        // the call first: all that it reports while it runs can then be read
-        self.poll_call(cx);
-        match self.reports.poll_recv(cx) {
-            Poll::Ready(Some(report)) => Poll::Ready(Some(report)),
-            Poll::Ready(None) if self.call.is_none() => Poll::Ready(self.answer.take()),
-            // a call without progress may have no sender left long before it ends
-            Poll::Ready(None) | Poll::Pending => Poll::Pending,
-        }
-    }
+        Some((message, (call, answer, reports)))
+    })
 }
 
 /// The notifications of a legacy session, until the session or the stream is ended.
@@ -160,10 +96,19 @@ pub(super) fn session_messages(
     shutdown: CancellationToken,
 ) -> impl Stream<Item = Answer> + Send + 'static {
     let replaced = session.open_stream();
+    let ended = async move {
+        tokio::select! {
+            () = replaced.cancelled() => {}
+            () = shutdown.cancelled() => {}
+        }
+    };
     changes
-        // the session is held by the stream, so that it does not count as idle
-        .map(move |()| tools_changed(&session))
-        .take_until(either(replaced, shutdown))
+        .map(move |()| {
+            // the session is held by the stream, so that it does not count as idle
+            let _held = &session;
+            subscription::list_changed()
+        })
+        .take_until(ended)
 }
 
 /// The messages of one subscription: the acknowledgement, each change, and the answer at the end.
@@ -176,26 +121,12 @@ pub(super) fn subscription_messages(
     let acknowledged = subscription.acknowledged();
     let subscribed = Arc::clone(&subscription);
     let changes = changes
-        .filter(move |()| std::future::ready(subscribed.wants_tools()))
-        .map({
-            let subscribed = Arc::clone(&subscription);
-            move |()| subscribed.list_changed()
+        .filter_map(move |()| {
+            let wanted = subscribed.wants_tools();
+            std::future::ready(wanted.then(|| subscribed.list_changed()))
         })
         .take_until(async move { shutdown.cancelled().await });
-    futures_util::stream::iter([acknowledged])
+    stream::iter([acknowledged])
         .chain(changes)
-        .chain(futures_util::stream::once(
-            async move { subscription.ended() },
-        ))
-}
-
-fn tools_changed(_: &Session) -> Answer {
-    subscription::list_changed()
-}
-
-async fn either(one: CancellationToken, other: CancellationToken) {
-    tokio::select! {
-        () = one.cancelled() => {}
-        () = other.cancelled() => {}
-    }
+        .chain(stream::once(async move { subscription.ended() }))
 }

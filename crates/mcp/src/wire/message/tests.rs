@@ -52,42 +52,31 @@ fn null_is_a_result_but_no_id() {
 
 #[test]
 fn what_is_no_message_is_refused_with_the_right_code_and_id() {
+    const INVALID: i64 = code::INVALID_REQUEST;
     let cases = [
         ("", code::PARSE_ERROR, None),
         ("{", code::PARSE_ERROR, None),
         ("nonsense", code::PARSE_ERROR, None),
-        ("7", code::INVALID_REQUEST, None),
-        ("{}", code::INVALID_REQUEST, None),
+        ("7", INVALID, None),
+        ("{}", INVALID, None),
         (
             r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
-            code::INVALID_REQUEST,
+            INVALID,
             None,
         ),
-        (
-            r#"{"id":4,"method":"ping"}"#,
-            code::INVALID_REQUEST,
-            Some(4),
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":5,"method":7}"#,
-            code::INVALID_REQUEST,
-            Some(5),
-        ),
+        (r#"{"id":4,"method":"ping"}"#, INVALID, Some(4)),
+        (r#"{"jsonrpc":"2.0","id":5,"method":7}"#, INVALID, Some(5)),
         (
             r#"{"jsonrpc":"2.0","id":6,"method":"x","params":[1]}"#,
-            code::INVALID_REQUEST,
+            INVALID,
             Some(6),
         ),
         (
             r#"{"jsonrpc":"2.0","id":7,"result":1,"error":{"code":1}}"#,
-            code::INVALID_REQUEST,
+            INVALID,
             Some(7),
         ),
-        (
-            r#"{"jsonrpc":"2.0","id":8,"error":"no"}"#,
-            code::INVALID_REQUEST,
-            Some(8),
-        ),
+        (r#"{"jsonrpc":"2.0","id":8,"error":"no"}"#, INVALID, Some(8)),
     ];
     for (text, code, id) in cases {
         let error = parse(text).expect_err(text);
@@ -118,7 +107,9 @@ fn id() -> impl Strategy<Value = RequestId> {
     prop_oneof![
         any::<u64>().prop_map(RequestId::number),
         any::<i64>().prop_map(|n| RequestId::from_raw(&n.to_string()).unwrap()),
-        any::<String>().prop_map(|text| RequestId::string(&text)),
+        any::<String>().prop_map(|text| {
+            RequestId::from_raw(&serde_json::to_string(&text).unwrap()).unwrap()
+        }),
     ]
 }
 

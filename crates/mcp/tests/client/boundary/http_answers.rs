@@ -162,21 +162,11 @@ fn assert_error(error: &ToolError, said: &str, at: &str) {
 }
 
 #[tokio::test]
-async fn a_legacy_server_that_closes_within_its_answer() {
-    fails_at_every_byte(EraChoice::Legacy, End::Fin).await;
-}
-
-#[tokio::test]
-async fn a_legacy_server_that_resets_within_its_answer() {
-    fails_at_every_byte(EraChoice::Legacy, End::Reset).await;
-}
-
-#[tokio::test]
-async fn a_modern_server_that_closes_within_its_answer() {
-    fails_at_every_byte(EraChoice::Modern, End::Fin).await;
-}
-
-#[tokio::test]
-async fn a_modern_server_that_resets_within_its_answer() {
-    fails_at_every_byte(EraChoice::Modern, End::Reset).await;
+async fn a_server_that_ends_the_connection_within_its_answer() {
+    tokio::join!(
+        fails_at_every_byte(EraChoice::Legacy, End::Fin),
+        fails_at_every_byte(EraChoice::Legacy, End::Reset),
+        fails_at_every_byte(EraChoice::Modern, End::Fin),
+        fails_at_every_byte(EraChoice::Modern, End::Reset),
+    );
 }

@@ -12,11 +12,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
-use super::{LONG, assert_documented, at, first_call};
+use super::{assert_documented, at, first_call};
 use crate::boundary::socket::{End, Fault, Server as FaultyServer};
 use crate::instances;
-use crate::script::{INITIALIZED, call, id, scripted};
-use crate::script_http::Server;
+use crate::script::{INITIALIZED, LONG, call, calling, greeted, id, scripted};
+use crate::script_http::{Server, legacy as legacy_http};
 
 #[tokio::test]
 async fn nobody_is_there() {
@@ -107,19 +107,13 @@ async fn the_greeting_fails() {
 
 /// Refuses a greeting that comes with the call: the session before it was lost.
 async fn refused(status: u16) -> callward_core::ToolError {
-    let mut server = Server::start().await;
-    let upstream = server.upstream().start();
-    server.greet_legacy("one").await;
-    upstream.ready(LONG).await.unwrap();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
+    let (upstream, mut server) = legacy_http("one").await;
+    let running = calling(&upstream, call("x", "{}"));
     server.asked("tools/call").await.answer(404, "", "").await;
     running.await.unwrap().unwrap_err();
-    let running = tokio::spawn(upstream.call(call("x", "{}")));
-    server
-        .asked("initialize")
-        .await
-        .answer(status, "", "")
-        .await;
+    let running = calling(&upstream, call("x", "{}"));
+    let hello = server.asked("initialize").await;
+    hello.answer(status, "", "").await;
     running.await.unwrap().unwrap_err()
 }
 
@@ -154,17 +148,14 @@ async fn no_child_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_call_is_still_here() {
-    let (builder, mut script) = scripted(256);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (builder, script) = scripted(256);
+    let (upstream, peer, _script) = greeted(builder, script).await;
     let arguments = format!(r#"{{"a":"{}"}}"#, "x".repeat(40 << 20));
-    let begun = tokio::spawn(upstream.call(call("x", &arguments)));
+    let begun = calling(&upstream, call("x", &arguments));
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
-    let waiting = tokio::spawn(upstream.call(call("x", &arguments)));
+    let waiting = calling(&upstream, call("x", &arguments));
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -191,16 +182,10 @@ async fn the_end_of_the_request_is_still_here() {
 
 #[tokio::test(start_paused = true)]
 async fn all_instances_belong_to_others() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.max_instances(1).start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
+    let (builder, script) = scripted(1 << 16);
+    let (upstream, mut peer, _script) = greeted(builder.max_instances(1), script).await;
     let owned = |session| instances::call(&instances::caller("ada", session), false);
-    let running = tokio::spawn(upstream.call(owned("1")));
-    let asked = peer.asked("tools/call").await;
-    peer.reply(&asked, r#"{"content":[]}"#).await;
-    running.await.unwrap().unwrap();
+    peer.serve(&upstream, owned("1")).await;
     let error = upstream.call(owned("2")).await.unwrap_err();
     assert_documented("all of [`max_instances`]", &error);
 }

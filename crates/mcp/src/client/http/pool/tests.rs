@@ -90,10 +90,8 @@ impl hyper::rt::Read for Blind {
         cx: &mut Context<'_>,
         buf: hyper::rt::ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let less = |left: usize| left.checked_sub(1);
-        let is_blind = self
-            .1
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let (left, relaxed) = (&self.1, Ordering::Relaxed);
+        let is_blind = left.fetch_update(relaxed, relaxed, |left| left.checked_sub(1));
         if is_blind.is_ok() {
             return Poll::Pending;
         }
@@ -123,9 +121,8 @@ impl hyper::rt::Write for Blind {
 /// Returns once this thread has seen what happened to any socket before: the way to one and back.
 async fn everything_seen() {
     let listener = listener().await;
-    let mut one = TcpStream::connect(listener.local_addr().unwrap())
-        .await
-        .unwrap();
+    let one = TcpStream::connect(listener.local_addr().unwrap()).await;
+    let mut one = one.unwrap();
     let (mut other, _) = listener.accept().await.unwrap();
     other.write_all(b"x").await.unwrap();
     assert_eq!(one.read_u8().await.unwrap(), b'x');
@@ -189,12 +186,17 @@ async fn what_the_server_closed_meanwhile_is_not_used() {
 }
 
 #[tokio::test]
-async fn what_sends_unasked_is_not_used() {
+async fn what_sends_unasked_or_is_over_is_not_used() {
     let pool = Arc::new(Pool::default());
     let (conn, mut other) = duplex().await;
     pool.put(conn);
     other.write_all(OK).await.unwrap();
     assert!(pool.take().is_none());
+    let (mut conn, other) = duplex().await;
+    drop(other);
+    assert!(!conn.look());
+    pool.put(conn);
+    assert_eq!(pool.len(), 0);
 }
 
 #[tokio::test]
@@ -203,7 +205,7 @@ async fn a_connection_that_closes_before_it_takes_a_request_gives_it_back() {
     assert!(conn.is_ready());
     drop(other); // between the look at it and the request
     let (request, upload) = request();
-    let failed = conn.send(request).await.unwrap_err();
+    let failed = conn.send(request).await.err().unwrap();
     assert!(failed.untaken.is_some());
     assert!(upload.withdraw());
 }
@@ -274,17 +276,7 @@ async fn a_call_that_is_given_up_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_over_is_not_kept() {
-    let pool = Arc::new(Pool::default());
-    let (mut conn, other) = duplex().await;
-    drop(other);
-    assert!(!conn.look());
-    pool.put(conn);
-    assert_eq!(pool.len(), 0);
-}
-
-#[tokio::test]
-async fn no_more_than_so_many_lie_unused() {
+async fn the_number_of_idle_connections_is_bounded() {
     let pool = Arc::new(Pool::default());
     let mut others = Vec::new();
     for _ in 0..=MAX_IDLE {
@@ -314,7 +306,7 @@ async fn what_was_used_last_is_taken_first() {
 }
 
 #[tokio::test]
-async fn whoever_begins_to_wait_hears_of_what_came_back_just_before() {
+async fn a_waiter_is_woken_by_what_came_back_just_before() {
     let pool = Arc::new(Pool::default());
     let (conn, _other) = duplex().await;
     pool.put(conn);
@@ -326,12 +318,9 @@ async fn whoever_begins_to_wait_hears_of_what_came_back_just_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_task_looks_after_all_that_lies_unused() {
-    let tasks = || {
-        tokio::runtime::Handle::current()
-            .metrics()
-            .num_alive_tasks()
-    };
+async fn one_task_looks_after_all_idle_connections() {
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let tasks = || metrics.num_alive_tasks();
     let pool = Arc::new(Pool::default());
     let mut others = Vec::new();
     for _ in 0..3 {
@@ -345,7 +334,7 @@ async fn one_task_looks_after_all_that_lies_unused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lies_unused_for_too_long_is_closed() {
+async fn what_is_idle_for_too_long_is_closed() {
     let pool = Arc::new(Pool::default());
     let begun = Instant::now();
     let (first, mut first_other) = duplex().await;
@@ -365,7 +354,7 @@ async fn what_lies_unused_for_too_long_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_lay_unused_for_too_long_is_not_taken() {
+async fn what_was_idle_for_too_long_is_not_taken() {
     let pool = Arc::new(Pool::default());
     let (conn, _other) = duplex().await;
     pool.put(conn);

@@ -1,38 +1,70 @@
+//! Scenarios, step by step, with what each step shows.
+
 use callward_core::{Caller, Instances};
 
 use super::*;
 
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The number of the first lead.
-const LEAD: u64 = 0;
-
-/// A table whose handles are the numbers of the instances, and how many were started.
+/// A table whose handles are the numbers of the instances. The first lead is number 0.
 struct World {
     table: Table<u64>,
+    /// How many instances calls have started.
     started: usize,
     now: Instant,
     lead_is_down: bool,
 }
 
+fn shown(entered: Result<u64, Refused>) -> String {
+    match entered {
+        Ok(number) => number.to_string(),
+        Err(refused) => format!("{refused:?}"),
+    }
+}
+
+/// A caller: a principal, and its session if there is one behind a slash.
+fn caller(text: &str) -> Caller {
+    let (principal, session) = text.split_once('/').unzip();
+    let caller = Caller::new(Principal::new(principal.unwrap_or(text)));
+    match session {
+        Some(session) => caller.with_session(SessionId::new(session)),
+        None => caller,
+    }
+}
+
 impl World {
-    fn new(change: impl FnOnce(&mut Limits)) -> Self {
+    /// Makes a table with limits such as `spare=0 max=2`.
+    fn new(settings: &str) -> Self {
         let mut limits = Limits {
             idle: IDLE,
             ..Limits::default()
         };
-        change(&mut limits);
+        for setting in settings.split_whitespace() {
+            match setting.split_once('=').unwrap() {
+                ("spare", number) => limits.spare = number.parse().unwrap(),
+                ("max", number) => limits.max = number.parse().unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
         let now = Instant::now();
         Self {
-            table: Table::new(limits, LEAD, now),
+            table: Table::new(limits, 0, now),
             started: 0,
             now,
             lead_is_down: false,
         }
     }
 
-    fn enter(&mut self, caller: &Caller, ran: Ran) -> Result<u64, Refused> {
-        let owner = Instances::Session.owner(caller).unwrap();
+    /// Counts a call as in flight, of reads that are declared (`R`) or inferred (`I`), or of a
+    /// write (`W`).
+    fn enter(&mut self, owner: &str, ran: &str) -> Result<u64, Refused> {
+        let ran = match ran {
+            "R" => Ran::DeclaredReads,
+            "I" => Ran::InferredReads,
+            _ => Ran::Writes,
+        };
+        let caller = caller(owner);
+        let owner = Instances::Session.owner(&caller).unwrap();
         let started = &mut self.started;
         let start = |number, _| {
             *started += 1;
@@ -47,324 +79,216 @@ impl World {
         })
     }
 
-    /// Ends the lead, which is ending; returns the number of the next one, if it was started.
-    fn lead_ends(&mut self) -> Option<u64> {
-        assert_eq!(self.table.opened_lead(), None);
-        self.table.lead_ended(self.now, |number, is_lead| {
-            assert!(is_lead);
-            number
-        });
-        self.table.opened_lead()
+    fn open_lead(&mut self, share: bool) -> String {
+        shown(self.table.open_lead(share, self.now, |number, _| number))
     }
 
-    /// Makes one call.
-    fn call(&mut self, caller: &Caller, ran: Ran) -> Result<u64, Refused> {
-        let number = self.enter(caller, ran)?;
-        self.table.leave(number, self.now);
-        Ok(number)
-    }
-
-    fn end(&mut self, caller: &Caller) {
-        let session = caller.session.as_ref().unwrap();
-        self.table
-            .session_ended(&caller.principal, session, self.now);
-    }
-
-    fn sweep(&mut self) -> Swept {
-        self.table.sweep(self.now, self.lead_is_down)
-    }
-
-    fn places(&self) -> Vec<&Place<u64>> {
-        self.table.entries().map(|entry| &entry.place).collect()
+    /// Takes one step; returns what it shows.
+    fn step(&mut self, words: &[&str]) -> String {
+        match words {
+            ["down"] => self.lead_is_down = true,
+            ["idle"] => self.now += IDLE,
+            ["end", owner] => {
+                let Caller {
+                    principal, session, ..
+                } = caller(owner);
+                let session = session.unwrap();
+                self.table.session_ended(&principal, &session, self.now);
+            }
+            ["ended", number] => self.table.ended(number.parse().unwrap()),
+            ["leave", number] => self.table.leave(number.parse().unwrap(), self.now),
+            ["enter", owner, ran] => return shown(self.enter(owner, ran)),
+            ["lead-ends"] => {
+                assert_eq!(self.table.opened_lead(), None);
+                self.table.lead_ended(self.now, |number, is_lead| {
+                    assert!(is_lead);
+                    number
+                });
+                return self.step(&["lead"]);
+            }
+            ["lead"] => {
+                return self
+                    .table
+                    .opened_lead()
+                    .map_or_else(|| "none".into(), |n| n.to_string());
+            }
+            ["list"] => return self.open_lead(false),
+            ["share"] => return self.open_lead(true),
+            ["close"] => return format!("{:?}", self.table.close()),
+            ["started"] => return self.started.to_string(),
+            ["is-empty"] => return self.table.is_empty().to_string(),
+            ["sweep"] => {
+                let swept = self.table.sweep(self.now, self.lead_is_down);
+                let next = swept.next.map(|next| (next - self.now).as_secs());
+                return format!("{} {next:?}", if swept.lost { "lost" } else { "kept" });
+            }
+            ["places"] => {
+                let places = self.table.entries().map(|entry| match &entry.place {
+                    Place::Open(number) => number.to_string(),
+                    Place::Ending => "ending".to_owned(),
+                });
+                return places.collect::<Vec<_>>().join(" ");
+            }
+            // a whole call
+            [owner, ran] => {
+                let entered = self.enter(owner, ran);
+                if let Ok(number) = entered {
+                    self.table.leave(number, self.now);
+                }
+                return shown(entered);
+            }
+            other => panic!("{other:?}"),
+        }
+        String::new()
     }
 }
 
-fn session(principal: &str, session: &str) -> Caller {
-    Caller::new(Principal::new(principal)).with_session(SessionId::new(session))
-}
-
-const READ: Ran = Ran::DeclaredReads;
-const WRITE: Ran = Ran::Writes;
+/// Each scenario has a name, its limits, and steps with what they show.
+const SCENARIOS: &[(&str, &str, &str)] = &[
+    (
+        "each owner has an instance of its own, and one more is kept warm",
+        "",
+        "ada/1 W: 0; ada/2 W: 1; ada/1 R: 0; ada/2 R: 1; started: 2",
+    ),
+    (
+        "a session id does not lead to another principal's instance",
+        "",
+        "ada/1 R: 0; eve/1 R: 1; end eve/1; ada/1 R: 0",
+    ),
+    (
+        "only a clean instance goes to the next session of its principal",
+        "spare=0",
+        "down; ada/1 R: 1; end ada/1; eve/1 R: 2; ada/2 W: 1; end ada/2; ada/3 R: 3; ada/3 I: 3;
+         end ada/3; ada/4 R: 4; places: 0 ending 2 ending 4",
+    ),
+    (
+        "a lead that ran a write ends with its session, and is started again when it is needed",
+        "spare=0",
+        "ada/1 W: 0; end ada/1; places: ending; ada/2 W: 1; lead-ends: none; ada/3 W: 2; lead: 2",
+    ),
+    (
+        "a lead is started again at once as the spare one",
+        "",
+        "ada/1 W: 0; end ada/1; lead-ends: 2; started: 1; eve/1 W: 2; started: 1",
+    ),
+    (
+        "a lead with declared reads whose session never ends ends when it is idle",
+        "spare=0",
+        "ada/1 R: 0; idle; sweep: kept None; places: ending",
+    ),
+    (
+        "a lead with inferred reads whose session never ends is a loss",
+        "spare=0",
+        "ada/1 I: 0; idle; sweep: lost None; places: ending",
+    ),
+    (
+        "a lead with writes whose session never ends is a loss",
+        "spare=0",
+        "ada/1 W: 0; idle; sweep: lost None; places: ending",
+    ),
+    (
+        "a lead that serves no owner stays as a spare one",
+        "spare=1",
+        "idle; sweep: kept None; places: 0",
+    ),
+    (
+        "a lead that serves no owner ends if no spare one is wanted",
+        "spare=0",
+        "idle; sweep: kept None; places: ending",
+    ),
+    (
+        "a spare one beside the lead ends when it is idle",
+        "",
+        "ada/1 W: 0; enter eve/1 W: 1; end ada/1; lead-ends: 3; idle; sweep: kept None;
+         places: 1 ending 3",
+    ),
+    (
+        "a closed lead is started for a listing and not while it ends",
+        "spare=0",
+        "ada/1 W: 0; end ada/1; list: UntilOneEnds; lead-ends: none; list: 1; ada/2 W: 1",
+    ),
+    (
+        "a session that leaves declared reads behind frees its instance after them",
+        "spare=0",
+        "down; enter ada/1 R: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1; places: 0 1 2",
+    ),
+    (
+        "a session that leaves inferred reads behind ends its instance after them",
+        "spare=0",
+        "down; enter ada/1 I: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
+         places: 0 ending 2",
+    ),
+    (
+        "a session that leaves a write behind ends its instance after it",
+        "spare=0",
+        "down; enter ada/1 W: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
+         places: 0 ending 2",
+    ),
+    (
+        "beyond the limit a call fails and no owner loses state; an instance counts until it ends",
+        "max=2",
+        "ada/1 W: 0; ada/2 W: 1; ada/3 R: Full; ada/1 R: 0; ada/2 R: 1; end ada/2;
+         ada/3 R: UntilOneEnds; ended 1; ada/3 R: 2",
+    ),
+    (
+        "at the limit an idle instance without state makes place",
+        "max=2",
+        "ada/1 W: 0; ada/2 I: 1; eve/1 R: UntilOneEnds; ended 1; eve/1 R: 2; ada/2 R: UntilOneEnds",
+    ),
+    (
+        "a spare one is given to the next owner and replaced",
+        "spare=2",
+        "ada/1 W: 0; started: 2; eve/1 W: 1; started: 3",
+    ),
+    (
+        "principals without sessions need no spare one",
+        "",
+        "ada W: 0; started: 0",
+    ),
+    (
+        "an instance ends when it is idle and not while a call runs; its owner may have read",
+        "spare=0",
+        "down; enter ada/1 W: 1; idle; idle; sweep: kept None; leave 1; sweep: kept Some(60); idle;
+         sweep: lost None; places: 0 ending; ended 1; ada/1 W: 2",
+    ),
+    (
+        "the spare one ends when no owner is left",
+        "",
+        "ada/1 R: 0; idle; sweep: kept None; places: ending 1; sweep: kept None;
+         places: ending ending",
+    ),
+    (
+        "a lead that serves all is given to no owner, and does not count",
+        "max=1",
+        "ada/1 W: 0; share: 0; ada/1 R: 1; end ada/1; places: 0 1; ada/2 R: 1; idle;
+         sweep: kept None; places: 0 ending",
+    ),
+    (
+        "nothing is started after the end",
+        "",
+        "ada/1 R: 0; close: [1]; ada/2 R: Closed; is-empty: false; ended 1; is-empty: true",
+    ),
+];
 
 #[test]
-fn each_owner_has_an_instance_of_its_own_and_keeps_it() {
-    let mut world = World::new(|_| {});
-    let [one, other] = [session("ada", "1"), session("ada", "2")];
-    assert_eq!(
-        world.call(&one, WRITE),
-        Ok(LEAD),
-        "the lead serves the first"
-    );
-    let second = world.call(&other, WRITE).unwrap();
-    assert_ne!(second, LEAD);
-    assert_eq!(world.call(&one, READ), Ok(LEAD));
-    assert_eq!(world.call(&other, READ), Ok(second));
-    // one more of each first use is kept warm
-    assert_eq!(world.started, 2);
-}
-
-#[test]
-fn a_session_id_does_not_lead_to_another_principals_instance() {
-    let mut world = World::new(|_| {});
-    let ada = world.call(&session("ada", "1"), READ).unwrap();
-    let eve = world.call(&session("eve", "1"), READ).unwrap();
-    assert_ne!(ada, eve);
-    world.end(&session("eve", "1"));
-    assert_eq!(world.call(&session("ada", "1"), READ), Ok(ada));
+fn each_step_of_each_scenario_shows_what_is_expected() {
+    for (name, limits, steps) in SCENARIOS {
+        let mut world = World::new(limits);
+        for step in steps.split(';') {
+            let (step, expected) = step.split_once(':').unwrap_or((step, ""));
+            let words: Vec<_> = step.split_whitespace().collect();
+            assert_eq!(world.step(&words), expected.trim(), "{name}: {step}");
+        }
+    }
 }
 
 #[test]
 fn a_hundred_reading_sessions_in_a_row_need_two_processes() {
-    let mut world = World::new(|_| {});
+    let mut world = World::new("");
     for number in 0..100 {
-        let caller = session("ada", &number.to_string());
-        assert_eq!(world.call(&caller, READ), Ok(LEAD));
-        world.end(&caller);
+        let owner = format!("ada/{number}");
+        assert_eq!(world.step(&[&owner, "R"]), "0");
+        world.step(&["end", &owner]);
     }
     assert_eq!(world.started, 1, "the lead, and the spare one");
-}
-
-#[test]
-fn only_a_clean_instance_goes_to_the_next_session_of_its_principal() {
-    let mut world = World::new(|limits| limits.spare = 0);
-    world.lead_is_down = true;
-    let first = world.call(&session("ada", "1"), READ).unwrap();
-    world.end(&session("ada", "1"));
-    let eve = world.call(&session("eve", "1"), READ).unwrap();
-    assert_ne!(eve, first, "another principal");
-    assert_eq!(world.call(&session("ada", "2"), WRITE), Ok(first));
-    world.end(&session("ada", "2"));
-    let third = world.call(&session("ada", "3"), READ).unwrap();
-    assert_ne!(third, first, "it has run a write");
-    world
-        .call(&session("ada", "3"), Ran::InferredReads)
-        .unwrap();
-    world.end(&session("ada", "3"));
-    let fourth = world.call(&session("ada", "4"), READ).unwrap();
-    assert_ne!(fourth, third, "what it has run is not declared");
-    assert_eq!(
-        world.places(),
-        [
-            &Place::Open(LEAD),
-            &Place::Ending,
-            &Place::Open(eve),
-            &Place::Ending,
-            &Place::Open(fourth)
-        ]
-    );
-}
-
-#[test]
-fn reuse_gives_the_next_session_what_a_write_left_behind() {
-    let mut world = World::new(|limits| (limits.reuse, limits.spare) = (true, 0));
-    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
-    world.end(&session("ada", "1"));
-    assert_eq!(world.call(&session("ada", "2"), READ), Ok(LEAD));
-    world.end(&session("ada", "2"));
-    assert_ne!(world.call(&session("eve", "1"), READ), Ok(LEAD));
-}
-
-#[test]
-fn a_lead_that_ran_a_write_ends_with_its_session() {
-    let mut world = World::new(|limits| limits.spare = 0);
-    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
-    world.end(&session("ada", "1"));
-    assert_eq!(world.places(), [&Place::Ending]);
-    let meanwhile = world.call(&session("ada", "2"), WRITE).unwrap();
-    assert_ne!(meanwhile, LEAD, "the lead has not ended");
-    assert_eq!(world.lead_ends(), None, "no spare one is wanted");
-    let lead = world.call(&session("ada", "3"), WRITE).unwrap();
-    assert_eq!(world.table.opened_lead(), Some(lead), "it is started again");
-}
-
-#[test]
-fn a_lead_is_started_again_at_once_as_the_spare_one() {
-    let mut world = World::new(|_| {});
-    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
-    world.end(&session("ada", "1"));
-    let lead = world.lead_ends().unwrap();
-    assert_eq!(world.started, 1, "with the first session");
-    assert_eq!(world.call(&session("eve", "1"), WRITE), Ok(lead));
-    assert_eq!(world.started, 1, "one is left");
-}
-
-#[test]
-fn a_lead_whose_session_never_ends_ends_when_it_is_idle() {
-    for ran in [READ, Ran::InferredReads, WRITE] {
-        let mut world = World::new(|limits| limits.spare = 0);
-        assert_eq!(world.call(&session("ada", "1"), ran), Ok(LEAD));
-        world.now += IDLE;
-        assert_eq!(world.sweep().lost, ran != READ);
-        assert_eq!(world.places(), [&Place::Ending]);
-    }
-}
-
-#[test]
-fn a_lead_that_serves_nobody_stays_only_as_a_spare_one() {
-    for (spare, place) in [(1, Place::Open(LEAD)), (0, Place::Ending)] {
-        let mut world = World::new(|limits| limits.spare = spare);
-        world.now += IDLE;
-        world.sweep();
-        assert_eq!(world.places(), [&place]);
-    }
-}
-
-#[test]
-fn a_spare_one_beside_the_lead_ends_when_it_is_idle() {
-    let mut world = World::new(|_| {});
-    let long = session("eve", "1");
-    assert_eq!(world.call(&session("ada", "1"), WRITE), Ok(LEAD));
-    assert_eq!(world.enter(&long, WRITE), Ok(1));
-    world.end(&session("ada", "1"));
-    // the lead, and the one that was started for the second session
-    let lead = world.lead_ends().unwrap();
-    world.now += IDLE;
-    world.sweep();
-    let left = [&Place::Open(1), &Place::Ending, &Place::Open(lead)];
-    assert_eq!(world.places(), left);
-}
-
-#[test]
-fn a_closed_lead_is_started_for_a_listing_and_not_while_it_ends() {
-    let mut world = World::new(|limits| limits.spare = 0);
-    world.call(&session("ada", "1"), WRITE).unwrap();
-    world.end(&session("ada", "1"));
-    let start = |number, _| number;
-    let listed = world.table.open_lead(false, world.now, start);
-    assert_eq!(listed, Err(Refused::UntilOneEnds));
-    world.lead_ends();
-    let lead = world.table.open_lead(false, world.now, start).unwrap();
-    assert_eq!(world.call(&session("ada", "2"), WRITE), Ok(lead));
-}
-
-#[test]
-fn a_session_that_leaves_calls_behind_frees_its_instance_after_them() {
-    for (ran, place) in [
-        (READ, Place::Open(1)),
-        (Ran::InferredReads, Place::Ending),
-        (WRITE, Place::Ending),
-    ] {
-        let mut world = World::new(|limits| limits.spare = 0);
-        world.lead_is_down = true;
-        let caller = session("ada", "1");
-        let number = world.enter(&caller, ran).unwrap();
-        world.end(&caller);
-        assert_eq!(world.places(), [&Place::Open(LEAD), &Place::Open(number)]);
-        // not even the same session gets it while the old call runs
-        assert_ne!(world.enter(&caller, READ), Ok(number));
-        world.table.leave(number, world.now);
-        assert_eq!(world.places()[1], &place);
-    }
-}
-
-#[test]
-fn beyond_the_limit_a_call_fails_and_nobody_loses_state() {
-    let mut world = World::new(|limits| limits.max = 2);
-    let first = world.call(&session("ada", "1"), WRITE).unwrap();
-    let second = world.call(&session("ada", "2"), WRITE).unwrap();
-    assert_eq!(world.call(&session("ada", "3"), READ), Err(Refused::Full));
-    assert_eq!(world.call(&session("ada", "1"), READ), Ok(first));
-    assert_eq!(world.call(&session("ada", "2"), READ), Ok(second));
-    world.end(&session("ada", "2"));
-    assert_eq!(
-        world.call(&session("ada", "3"), READ),
-        Err(Refused::UntilOneEnds),
-        "it counts until it has ended"
-    );
-    world.table.ended(second);
-    assert!(world.call(&session("ada", "3"), READ).is_ok());
-}
-
-#[test]
-fn at_the_limit_an_idle_instance_without_state_makes_place() {
-    let mut world = World::new(|limits| limits.max = 2);
-    world.call(&session("ada", "1"), WRITE).unwrap();
-    let clean = world
-        .call(&session("ada", "2"), Ran::InferredReads)
-        .unwrap();
-    assert_eq!(
-        world.call(&session("eve", "1"), READ),
-        Err(Refused::UntilOneEnds)
-    );
-    world.table.ended(clean);
-    assert!(world.call(&session("eve", "1"), READ).is_ok());
-    // the one that was ended held nothing: its owner gets another one when there is place
-    assert_eq!(
-        world.call(&session("ada", "2"), READ),
-        Err(Refused::UntilOneEnds)
-    );
-}
-
-#[test]
-fn a_spare_one_is_given_to_the_next_owner_and_replaced() {
-    let mut world = World::new(|limits| limits.spare = 2);
-    world.call(&session("ada", "1"), WRITE).unwrap();
-    assert_eq!(world.started, 2);
-    assert_eq!(world.call(&session("eve", "1"), WRITE), Ok(1));
-    assert_eq!(world.started, 3);
-}
-
-#[test]
-fn principals_without_sessions_need_no_spare_one() {
-    let mut world = World::new(|_| {});
-    let ada = Caller::new(Principal::new("ada"));
-    assert_eq!(world.call(&ada, WRITE), Ok(LEAD));
-    assert_eq!(world.started, 0);
-}
-
-#[test]
-fn an_instance_ends_when_it_is_idle_and_not_while_a_call_runs() {
-    let mut world = World::new(|limits| limits.spare = 0);
-    world.lead_is_down = true;
-    let number = world.enter(&session("ada", "1"), WRITE).unwrap();
-    world.now += IDLE * 2;
-    assert_eq!(world.sweep(), Swept::default());
-    world.table.leave(number, world.now);
-    let swept = world.sweep();
-    assert_eq!(swept.next, Some(world.now + IDLE));
-    world.now += IDLE;
-    assert!(world.sweep().lost, "its owner may have read");
-    assert_eq!(world.places(), [&Place::Open(LEAD), &Place::Ending]);
-    world.table.ended(number);
-    assert_ne!(world.call(&session("ada", "1"), WRITE), Ok(number));
-}
-
-#[test]
-fn the_spare_one_ends_when_nobody_is_left() {
-    let mut world = World::new(|_| {});
-    world.call(&session("ada", "1"), READ).unwrap();
-    world.now += IDLE;
-    // the owner's is idle now, and the spare one waits for the next owner until then
-    world.sweep();
-    assert_eq!(world.places(), [&Place::Ending, &Place::Open(1)]);
-    world.sweep();
-    assert_eq!(world.places(), [&Place::Ending, &Place::Ending]);
-}
-
-#[test]
-fn a_lead_that_serves_all_is_given_to_no_owner() {
-    let mut world = World::new(|limits| limits.max = 1);
-    let ada = session("ada", "1");
-    assert_eq!(world.call(&ada, WRITE), Ok(LEAD));
-    let shared = world.table.open_lead(true, world.now, |number, _| number);
-    assert_eq!(shared, Ok(LEAD));
-    // it does not count as one, and its owner gets another one
-    assert_eq!(world.call(&ada, READ), Ok(1));
-    world.end(&ada);
-    assert_eq!(world.places()[0], &Place::Open(LEAD), "others use it");
-    assert_eq!(world.call(&session("ada", "2"), READ), Ok(1));
-    world.now += IDLE;
-    world.sweep();
-    assert_eq!(world.places(), [&Place::Open(LEAD), &Place::Ending]);
-}
-
-#[test]
-fn nothing_is_started_after_the_end() {
-    let mut world = World::new(|_| {});
-    world.call(&session("ada", "1"), READ).unwrap();
-    assert_eq!(world.table.close(), [1]);
-    assert_eq!(world.call(&session("ada", "2"), READ), Err(Refused::Closed));
-    assert!(!world.table.is_empty());
-    world.table.ended(1);
-    assert!(world.table.is_empty());
 }

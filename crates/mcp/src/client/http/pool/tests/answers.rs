@@ -5,6 +5,9 @@ use http_body::Body;
 use super::*;
 use crate::client::http::answer::AnswerBody;
 
+/// An answer of which some is still to come.
+const HALF: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
+
 /// Sends a request, gets this for an answer, and reads nothing of its body.
 async fn unread(pool: &Arc<Pool>, answer: &[u8]) -> (AnswerBody, DuplexStream) {
     let (conn, mut other) = duplex().await;
@@ -22,9 +25,8 @@ async fn unread(pool: &Arc<Pool>, answer: &[u8]) -> (AnswerBody, DuplexStream) {
 #[tokio::test]
 async fn an_answer_that_is_not_read_to_its_end_closes_its_connection() {
     let pool = Arc::new(Pool::default());
-    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
     for reads in [0, 1] {
-        let (mut body, mut other) = unread(&pool, half).await;
+        let (mut body, mut other) = unread(&pool, HALF).await;
         for _ in 0..reads {
             let frame = body.frame().await.unwrap().unwrap();
             assert_eq!(frame.into_data().unwrap(), "half");
@@ -63,8 +65,7 @@ async fn an_answer_in_pieces_frees_its_connection_with_the_last() {
 #[tokio::test]
 async fn an_answer_that_is_dropped_when_all_of_it_came_frees_its_connection() {
     let pool = Arc::new(Pool::default());
-    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
-    let (body, mut other) = unread(&pool, half).await;
+    let (body, mut other) = unread(&pool, HALF).await;
     other.write_all(b" more").await.unwrap();
     assert_eq!(pool.len(), 0, "no call has looked");
     drop(body);
@@ -72,10 +73,9 @@ async fn an_answer_that_is_dropped_when_all_of_it_came_frees_its_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_reads_an_answer_is_woken_by_more_of_it() {
+async fn a_reader_of_an_answer_is_woken_by_more_of_it() {
     let pool = Arc::new(Pool::default());
-    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
-    let (body, mut other) = unread(&pool, half).await;
+    let (body, mut other) = unread(&pool, HALF).await;
     let more = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         other.write_all(b" more").await.unwrap();
