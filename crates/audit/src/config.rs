@@ -8,6 +8,7 @@ use callward_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
 use crate::AuditKey;
+use crate::log::before_extension;
 
 /// Settings of an [`AuditLog`](crate::AuditLog).
 ///
@@ -142,13 +143,7 @@ impl AuditConfig {
     /// Returns the default path for open-world calls: `audit.open-world.jsonl` for `audit.jsonl`.
     #[must_use]
     pub fn open_world_beside(path: &Path) -> PathBuf {
-        let mut name = path.file_stem().unwrap_or_default().to_owned();
-        name.push(".open-world");
-        if let Some(extension) = path.extension() {
-            name.push(".");
-            name.push(extension);
-        }
-        path.with_file_name(name)
+        before_extension(path, ".open-world")
     }
 
     /// Sets the file for open-world calls. The same path as the main one gives one file.
@@ -242,28 +237,28 @@ impl AuditConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let (main, open_world) = (self.path.file_name(), self.open_world_path.file_name());
-        let young = self.max_age.is_some_and(|age| age < MIN_AGE);
-        let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
+        let is_file = |path: &Path| path.file_name().is_some();
         let fsync = match self.fsync {
             Fsync::Interval(time) => !time.is_zero() && time <= MAX_INTERVAL,
             Fsync::EveryRecord | Fsync::Never => true,
         };
-        let large = self.max_bytes >= Self::MIN_MAX_BYTES;
+        let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
+        let file = "expected the path of a file";
+        let at_least_1 = "expected 1 or more";
         let rules = [
-            (main.is_some(), "path", "expected the path of a file"),
+            (is_file(&self.path), "path", file),
+            (is_file(&self.open_world_path), "open_world_path", file),
             (
-                open_world.is_some(),
-                "open_world_path",
-                "expected the path of a file",
+                self.max_bytes >= Self::MIN_MAX_BYTES,
+                "max_bytes",
+                "expected 4 KiB or more",
             ),
-            (large, "max_bytes", "expected 4 KiB or more"),
-            (!young, "max_age", "expected 1 s or more"),
             (
-                self.keep_files != Some(0),
-                "keep_files",
-                "expected 1 or more",
+                self.max_age.is_none_or(|age| age >= MIN_AGE),
+                "max_age",
+                "expected 1 s or more",
             ),
+            (self.keep_files != Some(0), "keep_files", at_least_1),
             (queue, "queue", "expected 1 to 4294967295 permits"),
             (
                 fsync,

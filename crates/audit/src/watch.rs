@@ -7,8 +7,8 @@ use callward_core::{CallRecord, ToolCall, ToolError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use crate::event::{Called, Ending};
-use crate::future::Answer;
+use crate::event::{Called, Ending, Event};
+use crate::service::Answer;
 use crate::{AuditLog, time};
 
 /// Follows a call to its end. Dropped before its end, it records a cancelled call.
@@ -147,7 +147,7 @@ impl Watch {
         let permit = self.permit.take();
         // none yet: a refused call, or one of a log that never blocks
         let permit = permit.or_else(|| self.log.try_permits(permits));
-        self.log.send(called, permit)
+        self.log.send(Event::Call(called), permit)
     }
 }
 
