@@ -1,6 +1,5 @@
 //! A call that leaves a record.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{CallRecord, ToolCall, ToolError};
@@ -31,14 +30,8 @@ fn permits(bytes: usize) -> u32 {
 
 impl Watch {
     /// Begins to follow a call, and adds a [`CallRecord`] if it has none.
-    pub(crate) fn begin(log: AuditLog, call: ToolCall) -> (ToolCall, Self) {
-        let (call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
-            None => {
-                let record = Arc::new(CallRecord::for_counting());
-                (call.with_record(record.clone()), record)
-            }
-        };
+    pub(crate) fn begin(log: AuditLog, mut call: ToolCall) -> (ToolCall, Self) {
+        let record = call.ensure_record(CallRecord::for_counting);
         let called = Called {
             at: time::now(),
             took: Duration::ZERO,

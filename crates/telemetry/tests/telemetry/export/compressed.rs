@@ -31,11 +31,8 @@ async fn compressed_spans_arrive_complete() {
     let mut bytes = 0;
     for request in requests {
         assert_eq!(request["content-encoding"], "gzip");
-        bytes += request["content-length"]
-            .to_str()
-            .unwrap()
-            .parse::<usize>()
-            .unwrap();
+        let length = request["content-length"].to_str().unwrap();
+        bytes += length.parse::<usize>().unwrap();
     }
     // several hundred bytes per span without compression
     assert!(bytes < 100 * 200, "{bytes} bytes for 100 spans");

@@ -28,15 +28,13 @@ async fn metrics_arrive_with_the_outcomes_of_spans() {
     .await;
     let mut points = collector.metric(names::metric::TELEMETRY_SPANS.name);
     points.sort_by_key(|point| point.attributes[names::metric::label::RESULT].to_string());
-    let results: Vec<_> = points
+    let results = points
         .iter()
-        .map(|point| {
-            point.attributes[names::metric::label::RESULT]
-                .as_str()
-                .unwrap()
-        })
-        .collect();
-    assert_eq!(results, ["dropped", "exported", "failed"]);
+        .map(|point| &point.attributes[names::metric::label::RESULT]);
+    assert_eq!(
+        results.collect::<Vec<_>>(),
+        ["dropped", "exported", "failed"]
+    );
     assert_eq!(points[0].value, 0.0);
     assert_eq!(exporter.shutdown(NEVER).await.exported, 4);
 }
