@@ -72,15 +72,6 @@ pub(crate) fn all() -> Vec<Row> {
     rows
 }
 
-/// What is measured under this name.
-pub(crate) fn named(name: &str) -> Option<Subject> {
-    if name == ALONE {
-        return Some(alone());
-    }
-    let row = all().into_iter().find(|row| row.name == name);
-    row.map(|row| row.subject())
-}
-
 /// The name of [`alone`].
 pub(crate) const ALONE: &str = "the service alone";
 
