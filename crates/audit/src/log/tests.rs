@@ -25,9 +25,9 @@ fn service(log: &AuditLog) -> (crate::Audit<MockService>, MockService) {
 }
 
 fn stuck(on_full: OnFull) -> (AuditLog, Receiver<Message>) {
-    let config = AuditConfig::new("nowhere")
-        .with_queue(4)
-        .with_on_full(on_full);
+    let mut config = AuditConfig::new("nowhere");
+    config.queue = 4;
+    config.on_full = on_full;
     AuditLog::queue(&config)
 }
 
@@ -115,7 +115,8 @@ async fn a_result_larger_than_the_queue_takes_all_permits() {
 
 #[tokio::test(start_paused = true)]
 async fn with_fsync_every_record_an_answer_waits_for_the_disk() {
-    let config = AuditConfig::new("nowhere").with_fsync(Fsync::EveryRecord);
+    let mut config = AuditConfig::new("nowhere");
+    config.fsync = Fsync::EveryRecord;
     let (log, messages) = AuditLog::queue(&config);
     let (service, server) = service(&log);
     let answer = tokio::spawn(service.oneshot(restricted()));
@@ -175,7 +176,8 @@ async fn answers_wait_while_a_record_is_unwritten_for_a_second() {
         (Fsync::Interval(Duration::from_millis(50)), 50),
         (Fsync::Never, 1000),
     ] {
-        let config = AuditConfig::new("nowhere").with_fsync(fsync);
+        let mut config = AuditConfig::new("nowhere");
+        config.fsync = fsync;
         let (log, messages) = AuditLog::queue(&config);
         let (service, _server) = service(&log);
         assert_eq!(answered(&service, 1).await, 1);
@@ -191,7 +193,8 @@ async fn answers_wait_while_a_record_is_unwritten_for_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn with_on_full_drop_no_answer_waits_for_the_writer() {
-    let config = AuditConfig::new("nowhere").with_on_full(OnFull::Drop);
+    let mut config = AuditConfig::new("nowhere");
+    config.on_full = OnFull::Drop;
     let (log, messages) = AuditLog::queue(&config);
     let (service, _server) = service(&log);
     assert_eq!(answered(&service, 1).await, 1);
@@ -204,15 +207,16 @@ async fn with_on_full_drop_no_answer_waits_for_the_writer() {
 fn failing(on_failure: OnFailure) -> (tempfile::TempDir, AuditLog, Arc<AtomicBool>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
-    let config = AuditConfig::new(&path).with_open_world_path(&path);
-    let config = &config.with_on_failure(on_failure);
-    let main = LogFile::open(&config.path, config).unwrap();
+    let mut config = AuditConfig::new(&path);
+    config.open_world_path = path;
+    config.on_failure = on_failure;
+    let main = LogFile::open(&config.path, &config).unwrap();
     let fails = main.fails.clone();
     let logs = Logs {
         main,
         open_world: None,
     };
-    (folder, AuditLog::start(config, logs).unwrap(), fails)
+    (folder, AuditLog::start(&config, logs).unwrap(), fails)
 }
 
 fn whole(log: &AuditLog) -> crate::Report {

@@ -36,6 +36,13 @@ impl Bed {
         AuditConfig::new(&self.path)
     }
 
+    /// Returns the default settings with a change.
+    pub(crate) fn config_with(&self, change: impl FnOnce(&mut AuditConfig)) -> AuditConfig {
+        let mut config = self.config();
+        change(&mut config);
+        config
+    }
+
     pub(crate) fn open(&self) -> AuditLog {
         AuditLog::open(&self.config()).unwrap()
     }

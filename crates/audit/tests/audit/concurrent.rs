@@ -37,7 +37,7 @@ async fn calls(bed: &Bed, config: &AuditConfig) {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_restricted_calls_all_have_records() {
     let bed = Bed::new();
-    calls(&bed, &bed.config().with_queue(8)).await;
+    calls(&bed, &bed.config_with(|config| config.queue = 8)).await;
     let records = bed.records("call");
     let id = |record: &serde_json::Value| record["arguments"]["id"].as_u64().unwrap();
     let mut ids: Vec<_> = records.iter().map(id).collect();
@@ -48,7 +48,10 @@ async fn concurrent_restricted_calls_all_have_records() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rotation_under_load_keeps_the_chain() {
     let bed = Bed::new();
-    let config = bed.config().with_max_bytes(8192).with_fsync(Fsync::Never);
+    let config = bed.config_with(|config| {
+        config.max_bytes = 8192;
+        config.fsync = Fsync::Never;
+    });
     calls(&bed, &config).await;
     let files = bed.files();
     assert!(files.len() > 20, "{files:?}");

@@ -128,7 +128,7 @@ async fn open_world_calls_have_their_own_file_unless_the_paths_are_equal() {
     });
     let tweet = tweet.build();
     let beside = bed.config();
-    let together = bed.config().with_open_world_path(&bed.path);
+    let together = bed.config_with(|config| config.open_world_path = bed.path.clone());
     for (config, here) in [(beside, 0), (together, 1)] {
         bed.record(config, [call(&tweet, json!({}))]).await;
         assert_eq!(
@@ -185,7 +185,9 @@ async fn refused_failed_and_cancelled_calls_have_records() {
 async fn arguments_and_results_can_be_digests_or_omitted() {
     for (bodies, has_hash) in [(Bodies::Digest, true), (Bodies::Omitted, false)] {
         let bed = Bed::new();
-        let config = bed.config().with_arguments(bodies).with_results(bodies);
+        let config = bed.config_with(|config| {
+            (config.arguments, config.results) = (bodies, bodies);
+        });
         bed.record(config, [pay(json!({"to": "bob"}))]).await;
         let record = bed.records("call").remove(0);
         assert!(record["arguments"].is_null() && record["result"].is_null());

@@ -22,7 +22,10 @@ async fn a_reopened_log_continues_its_chain() {
 #[tokio::test]
 async fn expired_files_are_deleted_and_the_log_states_it() {
     let bed = Bed::new();
-    let config = bed.config().with_max_bytes(4096).with_keep_files(2);
+    let config = bed.config_with(|config| {
+        config.max_bytes = 4096;
+        config.keep_files = Some(2);
+    });
     bed.record(config, (0..60).map(|_| pay(json!({})))).await;
     let files = bed.files();
     assert_eq!(files.len(), 3, "{files:?}");
@@ -36,7 +39,7 @@ async fn expired_files_are_deleted_and_the_log_states_it() {
 #[tokio::test]
 async fn a_file_has_its_time_in_the_first_line() {
     let bed = Bed::new();
-    let config = bed.config().with_max_age(Duration::from_secs(3600));
+    let config = bed.config_with(|config| config.max_age = Some(Duration::from_secs(3600)));
     bed.record(config, []).await;
     // the age counts from the first line, so it outlives the process
     let text = std::fs::read_to_string(&bed.path).unwrap();

@@ -16,7 +16,10 @@ fn written(key: Option<AuditKey>) -> Files {
         .build()
         .unwrap();
     let bed = Bed::new();
-    let config = bed.config().with_max_bytes(4096).with_key(key);
+    let config = bed.config_with(|config| {
+        config.max_bytes = 4096;
+        config.key = key;
+    });
     let calls = (0..20).map(|id| pay(json!({"id": id})));
     runtime.block_on(bed.record(config, calls));
     let files = bed.files().into_iter().map(|path| {
@@ -172,7 +175,7 @@ fn a_keyed_log_is_whole_only_with_its_key() {
     let fault = forged.fault.unwrap();
     assert!(fault.what.contains("key"), "{fault}");
     // another key cannot continue the log
-    let error = AuditLog::open(&bed.config().with_key(other)).unwrap_err();
+    let error = AuditLog::open(&bed.config_with(|config| config.key = Some(other))).unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("key"), "{source}");
 }
@@ -186,6 +189,6 @@ fn a_cut_end_shows_as_a_log_that_was_not_closed_even_after_a_restart() {
     *last = kept.concat();
     let bed = Bed::with(&files);
     assert_eq!(bed.verified(None).closed, Some(false));
-    drop(AuditLog::open(&bed.config().with_max_bytes(1 << 20)).unwrap());
+    drop(bed.open());
     assert_eq!(bed.whole().unclosed, 1);
 }

@@ -19,6 +19,7 @@ pub(crate) fn name(name: &str) -> ToolName {
     name.parse().unwrap()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is mapped over values")]
 pub(crate) fn definition(tool: impl ToString) -> ToolDefinition {
     ToolDefinition::from_json(tool.to_string()).unwrap()
 }

@@ -110,8 +110,9 @@ fn both(sampling: Sampling, metrics: Option<Arc<Metrics>>) -> CallSpan<AttemptSp
 
 fn exporting(share: f64, is_measured: bool) -> Subject {
     let collector = Collector::start();
-    let config = OtlpConfig::new(&collector.endpoint).unwrap();
-    let exporter = config.with_queue(1 << 16).start().unwrap();
+    let mut config = OtlpConfig::new(&collector.endpoint).unwrap();
+    config.queue = 1 << 16;
+    let exporter = config.start().unwrap();
     let provider = SdkMeterProvider::builder()
         .with_reader(exporter.metric_reader().unwrap().unwrap())
         .build();

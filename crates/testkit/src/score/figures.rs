@@ -339,6 +339,6 @@ mod tests {
     #[test]
     fn a_line_that_is_no_tool_is_named() {
         let error = read("{\"server\":\"a\",\"tool\":\"b\"}\n\n{}").unwrap_err();
-        assert!(error.to_string().starts_with("line 3: "), "{error}");
+        assert!(error.starts_with("line 3: "), "{error}");
     }
 }

@@ -23,7 +23,7 @@ async fn compressed_spans_arrive_complete() {
         return;
     }
     let collector = Collector::start().await;
-    let exporter = to(&collector).with_batch(20).start().unwrap();
+    let exporter = in_batches(&collector, 20);
     calls(&exporter, 50).await;
     let counts = exporter.shutdown(NEVER).await;
     assert_eq!((counts.exported, counts.lost()), (100, 0));

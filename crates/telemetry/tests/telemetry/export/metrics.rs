@@ -9,7 +9,9 @@ use callward_telemetry::names;
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_arrive_with_the_outcomes_of_spans() {
     let collector = Collector::start().await;
-    let exporter = to(&collector).with_queue(4).with_batch(4).start().unwrap();
+    let mut config = to(&collector);
+    (config.queue, config.batch) = (4, 4);
+    let exporter = config.start().unwrap();
     let provider = SdkMeterProvider::builder()
         .with_resource(exporter.resource())
         .with_reader(exporter.metric_reader().unwrap().unwrap())

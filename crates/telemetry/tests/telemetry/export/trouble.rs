@@ -9,13 +9,9 @@ async fn a_dead_collector_fails_no_call() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
     };
-    let exporter = OtlpConfig::new(&format!("http://{dead}"))
-        .unwrap()
-        .with_queue(64)
-        .with_batch(64)
-        .with_interval(NEVER)
-        .start()
-        .unwrap();
+    let mut config = OtlpConfig::new(&format!("http://{dead}")).unwrap();
+    (config.queue, config.batch, config.interval) = (64, 64, NEVER);
+    let exporter = config.start().unwrap();
     calls(&exporter, 1_000).await;
     let counts = exporter.shutdown(Duration::ZERO).await;
     assert_eq!(counts.exported, 0);
@@ -26,8 +22,9 @@ async fn a_dead_collector_fails_no_call() {
 async fn hanging() -> (Collector, Exporter) {
     let collector = Collector::start().await;
     collector.behave(Mood::Hangs);
-    let config = to(&collector).with_queue(100).with_batch(10);
-    let exporter = config.with_timeout(NEVER).start().unwrap();
+    let mut config = to(&collector);
+    (config.queue, config.batch, config.timeout) = (100, 10, NEVER);
+    let exporter = config.start().unwrap();
     calls(&exporter, 5).await;
     within("a request", collector.until(|now| now.requests().pop())).await;
     (collector, exporter)
@@ -67,7 +64,7 @@ async fn refused_spans_are_counted_as_failed_or_retried() {
     for (status, is_transient) in [(400, false), (503, true)] {
         let collector = Collector::start().await;
         collector.behave(Mood::Refuses(status));
-        let exporter = to(&collector).with_batch(4).start().unwrap();
+        let exporter = in_batches(&collector, 4);
         calls(&exporter, 2).await;
         within("an answer", collector.until(|now| now.answers().pop())).await;
         collector.behave(Mood::Takes);
