@@ -215,12 +215,10 @@ impl ToolCall {
 
     /// Returns the record of the call, which `new` starts if there is none.
     pub fn ensure_record(&mut self, new: impl FnOnce() -> CallRecord) -> Arc<CallRecord> {
-        if let Some(record) = self.record() {
-            return record.clone();
+        match self.record() {
+            Some(record) => record.clone(),
+            None => self.parts_mut().record.insert(Arc::new(new())).clone(),
         }
-        let record = Arc::new(new());
-        self.parts_mut().record = Some(record.clone());
-        record
     }
 
     /// Names the call to servers that run a repeated call only once. Default: the layer that makes

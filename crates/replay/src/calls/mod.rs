@@ -58,8 +58,8 @@ const MIN_RESULT: u32 = 100;
 ///
 /// # Errors
 ///
-/// [`ReplayError::Cache`] if the runtime or the cache cannot be built. An invalid line is counted and
-/// reported to `left_out`.
+/// [`ReplayError::Cache`] if the runtime or the cache cannot be built. An invalid line is counted
+/// and reported to `left_out`.
 pub fn replay(
     calls: impl IntoIterator<Item = Result<RecordedCall, ReplayError>>,
     options: &Options,

@@ -23,8 +23,8 @@ pub(crate) struct Tools {
     made: HashMap<Kind, Arc<Tool>>,
 }
 
-/// The identity of a tool: its name, effect and lifetime. A tool whose labels vary from call to call
-/// is several tools.
+/// The identity of a tool: its name, effect and lifetime. A tool whose labels vary from call to
+/// call is several tools.
 type Kind = (ToolName, Option<Effect>, Option<u64>);
 
 impl Tools {
