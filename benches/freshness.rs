@@ -3,11 +3,7 @@
 //! `cargo bench --bench freshness [-- FILE... --seed N --times N --outside N]`. Without a FILE, the
 //! sample in `docs/examples` is replayed. `docs/benchmarks/freshness.md` documents what is recorded
 //! and what is modelled. The figures of one seed are the same on every machine.
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "a benchmark prints"
-)]
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,13 +40,7 @@ const LIFETIMES: [(&str, Freshness); 5] = [
 ];
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            eprintln!("{fault}");
-            ExitCode::from(2)
-        }
-    }
+    callward_testkit::bench::main(run)
 }
 
 fn run() -> Result<(), String> {

@@ -79,8 +79,9 @@ fn print_tree(spans: &[Collected], parent: Option<&str>, depth: usize) {
 async fn main() -> Result<(), Box<dyn Error>> {
     let collector = Collector::start().await;
     // from here on it is what a program of yours would do
-    let exporter = OtlpConfig::new(collector.endpoint())?.with_service_name("orders-agent");
-    let exporter = exporter.start()?;
+    let mut config = OtlpConfig::new(collector.endpoint())?;
+    config.service_name = Some("orders-agent".to_owned());
+    let exporter = config.start()?;
     let subscriber = tracing_subscriber::registry().with(exporter.layer());
     tracing::subscriber::set_global_default(subscriber)?;
     let meters = SdkMeterProvider::builder().with_resource(exporter.resource());

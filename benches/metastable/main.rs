@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let args = bench::args(&[], USAGE)?;
-    let found = all(bench::seed(&args, SEED, USAGE)?);
+    let found = all(args.number("--seed", SEED)?);
     if !args.json() {
         println!("{}", report::tables(&found));
         return Ok(());

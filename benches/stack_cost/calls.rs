@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use callward::{Annotations, Stack, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
+use callward::{Annotations, Stack, Tool, ToolCall, ToolError, ToolOutput, ToolSpec, Tools};
 use tokio::runtime::{Builder, Runtime};
 use tower::Service;
 
@@ -71,6 +71,13 @@ impl World {
 
 pub(crate) fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Makes calls of a tool with this many distinct arguments.
+pub(crate) fn calls(tool: &Arc<Tool>, distinct: usize) -> Arc<[ToolCall]> {
+    let arguments = arguments(distinct);
+    let call = |text: &Bytes| ToolCall::new(tool.clone(), text.clone());
+    arguments.iter().map(call).collect()
 }
 
 /// Makes this many distinct arguments of 200 bytes each.

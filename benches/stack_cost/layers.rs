@@ -1,11 +1,9 @@
 //! The layers of the stack, put around a server one at a time, each as the stack has it.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use callward::breaker::{BreakerLayer, BreakerSet};
 use callward::cache::CacheLayer;
-use callward::core::BoxFuture;
 use callward::limit::{
     AttemptTimeoutLayer, ConcurrencyLimitLayer, RateLimitConfig, RateLimitLayer,
 };
@@ -14,29 +12,17 @@ use callward::retry::RetryLayer;
 use callward::retry::hedge::HedgeLayer;
 use callward::router::{Member, Pool, Router};
 use callward::telemetry::{AttemptSpanLayer, CallSpanLayer};
-use callward::{ToolCall, ToolError, ToolOutput, ToolServer, ToolService};
-use tower::{Layer, Service, ServiceExt};
+use callward::{ToolCall, ToolServer, ToolService};
+use tower::{Layer, ServiceExt, service_fn};
 
-use crate::calls::{arguments, server};
+use crate::calls::{calls, server};
 use crate::measure::{Subject, prepared};
 use crate::rows::{DISTINCT, Part, Row};
 
 /// One server, called, as it stands innermost in the stack.
-#[derive(Clone)]
-struct Leaf(Arc<dyn ToolServer>);
-
-impl Service<ToolCall> for Leaf {
-    type Response = ToolOutput;
-    type Error = ToolError;
-    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, call: ToolCall) -> Self::Future {
-        self.0.call(call)
-    }
+fn leaf() -> impl ToolService {
+    let server = Arc::new(server(10));
+    service_fn(move |call| server.call(call))
 }
 
 /// Returns a row for each layer, innermost first, with calls made like `call`.
@@ -46,7 +32,7 @@ pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
     let id = callward::ServerId::new("bench").unwrap();
     let breakers = BreakerSet::default();
 
-    let leaf = Leaf(Arc::new(server(10)));
+    let leaf = leaf();
     add("the service behind its one box", around(&leaf, call));
     let timed = AttemptTimeoutLayer::new().layer(leaf);
     add("attempt timeout", around(&timed, call));
@@ -83,8 +69,7 @@ pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
 
 /// Returns a row for each layer that a hit passes, innermost first.
 pub(crate) fn hit(call: &ToolCall) -> Vec<Row> {
-    let leaf = Leaf(Arc::new(server(10)));
-    let cached = CacheLayer::default().layer(leaf);
+    let cached = CacheLayer::default().layer(leaf());
     let spanned = CallSpanLayer::new().layer(cached.clone());
     vec![
         Row::new("cache layer alone", Part::Hit, around(&cached, call)),
@@ -94,11 +79,7 @@ pub(crate) fn hit(call: &ToolCall) -> Vec<Row> {
 
 fn around<S: ToolService>(service: &S, call: &ToolCall) -> Subject {
     let service = service.clone();
-    let tool = call.tool().clone();
-    let calls: Arc<[ToolCall]> = arguments(DISTINCT)
-        .iter()
-        .map(|arguments| ToolCall::new(tool.clone(), arguments.clone()))
-        .collect();
+    let calls = calls(call.tool(), DISTINCT);
     Subject::new(DISTINCT, move || {
         let mut service = service.clone();
         let calls = calls.clone();

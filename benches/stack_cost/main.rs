@@ -48,13 +48,7 @@ const USAGE: &str = "usage: cargo bench --bench stack_cost -- \
 fn main() -> ExitCode {
     // cargo itself passes `--bench`, and `cargo test --benches` does not: one round shows it runs
     let measured = std::env::args().any(|word| word == "--bench");
-    match run(measured) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            println!("{fault}");
-            ExitCode::from(2)
-        }
-    }
+    callward_testkit::bench::main(|| run(measured))
 }
 
 fn run(measured: bool) -> Result<(), String> {
@@ -64,24 +58,18 @@ fn run(measured: bool) -> Result<(), String> {
     let counts = std::env::args().any(|word| word == "--instructions");
     let options = ["--rounds", ROUNDS, instructions::ROW, instructions::CALLS];
     let args = Args::parse(words, &options, USAGE)?;
-    let number = |option: &str, default: usize| match args.value(option) {
-        None => Ok(default),
-        Some(word) => word
-            .parse()
-            .map_err(|_| format!("{option} {word:?} is not a number\n{USAGE}")),
-    };
     if let Some(row) = args.value(instructions::ROW) {
-        return instructions::repeat(row, number(instructions::CALLS, 0)?);
+        return instructions::repeat(row, args.number(instructions::CALLS, 0)?);
     }
     let part = args.file().unwrap_or_default();
     if counts {
         return instructions::table(part);
     }
-    let rounds = number("--rounds", if measured { 40 } else { 1 })?;
+    let rounds = args.number("--rounds", if measured { 40 } else { 1 })?;
     let mut rows = rows::all(part);
     rows.retain(|row| row.is_needed() || row.name.contains(part));
     if args.value(ROUNDS).is_some() {
-        processes::answer(rows, number(ROUNDS, 1)?);
+        processes::answer(rows, args.number(ROUNDS, 1)?);
         return Ok(());
     }
     if measured {

@@ -11,7 +11,7 @@ use tower_resilience_circuitbreaker::{CircuitBreakerError, CircuitBreakerLayer, 
 use tower_resilience_ratelimiter::{RateLimiterLayer, RateLimiterServiceError};
 use tower_resilience_retry::RetryLayer;
 
-use crate::calls::{arguments, server};
+use crate::calls::{calls, server};
 use crate::measure::{Subject, prepared};
 use crate::rows::DISTINCT;
 
@@ -93,11 +93,7 @@ where
     S: Service<ToolCall, Response = ToolOutput> + Clone + Send + 'static,
     S::Error: std::fmt::Debug,
 {
-    let tool = call.tool().clone();
-    let calls: Arc<[ToolCall]> = arguments(DISTINCT)
-        .iter()
-        .map(|arguments| ToolCall::new(tool.clone(), arguments.clone()))
-        .collect();
+    let calls = calls(call.tool(), DISTINCT);
     Subject::new(DISTINCT, move || {
         let (service, calls) = (service.clone(), calls.clone());
         prepared(

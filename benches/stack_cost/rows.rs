@@ -9,7 +9,7 @@ use callward::{ToolCall, ToolOutput, ToolServer};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use crate::calls::{CALLED, READ, WRITE, World, argument, arguments, server};
+use crate::calls::{CALLED, READ, WRITE, World, argument, arguments, calls, server};
 use crate::measure::{RUN, Subject, bare, prepared};
 use crate::peer::{self, sip};
 use crate::{layers, report};
@@ -157,11 +157,7 @@ pub(crate) fn all(part: &str) -> Vec<Row> {
 /// The service alone, called as the stack calls it.
 fn service(call: &ToolCall) -> Subject {
     let server = Arc::new(server(10));
-    let tool = call.tool().clone();
-    let calls: Arc<[ToolCall]> = arguments(DISTINCT)
-        .iter()
-        .map(|arguments| ToolCall::new(tool.clone(), arguments.clone()))
-        .collect();
+    let calls = calls(call.tool(), DISTINCT);
     Subject::new(DISTINCT, move || {
         let (server, calls) = (server.clone(), calls.clone());
         prepared(

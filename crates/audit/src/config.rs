@@ -8,34 +8,35 @@ use callward_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
 use crate::AuditKey;
+use crate::log::before_extension;
 
 /// Settings of an [`AuditLog`](crate::AuditLog).
 ///
 /// | setting | default |
 /// | --- | --- |
-/// | [`open_world_path`](Self::with_open_world_path) | `audit.open-world.jsonl` beside an `audit.jsonl` |
-/// | [`max_bytes`](Self::with_max_bytes) | 64 MiB a file |
-/// | [`max_age`](Self::with_max_age) | a new file every 24 h |
-/// | [`keep_files`](Self::with_keep_files) | all of them |
-/// | [`fsync`](Self::with_fsync) | every second |
-/// | [`on_full`](Self::with_on_full) | calls wait |
-/// | [`on_failure`](Self::with_on_failure) | calls that need a full record are refused |
-/// | [`queue`](Self::with_queue) | 4096 permits |
-/// | [`arguments`](Self::with_arguments), [`results`](Self::with_results) | redacted |
-/// | [`redactor`](Self::with_redactor) | the default names, texts of 64 KiB |
-/// | [`key`](Self::with_key) | none |
+/// | [`open_world_path`](Self::open_world_path) | `audit.open-world.jsonl` beside an `audit.jsonl` |
+/// | [`max_bytes`](Self::max_bytes) | 64 MiB a file |
+/// | [`max_age`](Self::max_age) | a new file every 24 h |
+/// | [`keep_files`](Self::keep_files) | all of them |
+/// | [`fsync`](Self::fsync) | every second |
+/// | [`on_full`](Self::on_full) | calls wait |
+/// | [`on_failure`](Self::on_failure) | calls that need a full record are refused |
+/// | [`queue`](Self::queue) | 4096 permits |
+/// | [`arguments`](Self::arguments), [`results`](Self::results) | redacted |
+/// | [`redactor`](Self::redactor) | the default names, texts of 64 KiB |
+/// | [`key`](Self::key) | none |
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AuditConfig {
     /// The file that records are appended to.
     pub path: PathBuf,
-    /// The file for open-world calls.
+    /// The file for open-world calls. The same path as the main one gives one file.
     pub open_world_path: PathBuf,
     /// The size at which a file is rotated.
     pub max_bytes: u64,
-    /// The age at which a file is rotated.
+    /// The age at which a file is rotated; `None` for never.
     pub max_age: Option<Duration>,
-    /// The number of closed files that are kept; `None` keeps all.
+    /// The number of closed files that are kept; `None` keeps all. The log records each deletion.
     pub keep_files: Option<u64>,
     /// When records are synced to disk.
     pub fsync: Fsync,
@@ -142,98 +143,7 @@ impl AuditConfig {
     /// Returns the default path for open-world calls: `audit.open-world.jsonl` for `audit.jsonl`.
     #[must_use]
     pub fn open_world_beside(path: &Path) -> PathBuf {
-        let mut name = path.file_stem().unwrap_or_default().to_owned();
-        name.push(".open-world");
-        if let Some(extension) = path.extension() {
-            name.push(".");
-            name.push(extension);
-        }
-        path.with_file_name(name)
-    }
-
-    /// Sets the file for open-world calls. The same path as the main one gives one file.
-    #[must_use]
-    pub fn with_open_world_path(mut self, path: impl Into<PathBuf>) -> Self {
-        self.open_world_path = path.into();
-        self
-    }
-
-    /// Sets the size at which a file is rotated.
-    #[must_use]
-    pub fn with_max_bytes(mut self, bytes: u64) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Sets the age at which a file is rotated; `None` for never.
-    #[must_use]
-    pub fn with_max_age(mut self, age: impl Into<Option<Duration>>) -> Self {
-        self.max_age = age.into();
-        self
-    }
-
-    /// Sets the number of closed files that are kept; `None` for all. The log records each
-    /// deletion.
-    #[must_use]
-    pub fn with_keep_files(mut self, files: impl Into<Option<u64>>) -> Self {
-        self.keep_files = files.into();
-        self
-    }
-
-    /// Sets when records are synced to disk.
-    #[must_use]
-    pub fn with_fsync(mut self, fsync: Fsync) -> Self {
-        self.fsync = fsync;
-        self
-    }
-
-    /// Sets the reaction to a full queue.
-    #[must_use]
-    pub fn with_on_full(mut self, on_full: OnFull) -> Self {
-        self.on_full = on_full;
-        self
-    }
-
-    /// Sets the reaction to a file that cannot be written.
-    #[must_use]
-    pub fn with_on_failure(mut self, on_failure: OnFailure) -> Self {
-        self.on_failure = on_failure;
-        self
-    }
-
-    /// Sets the permits of the queue.
-    #[must_use]
-    pub fn with_queue(mut self, permits: usize) -> Self {
-        self.queue = permits;
-        self
-    }
-
-    /// Sets the form of the arguments in full records.
-    #[must_use]
-    pub fn with_arguments(mut self, bodies: Bodies) -> Self {
-        self.arguments = bodies;
-        self
-    }
-
-    /// Sets the form of the result in full records.
-    #[must_use]
-    pub fn with_results(mut self, bodies: Bodies) -> Self {
-        self.results = bodies;
-        self
-    }
-
-    /// Sets the redactor.
-    #[must_use]
-    pub fn with_redactor(mut self, redactor: Redactor) -> Self {
-        self.redactor = redactor;
-        self
-    }
-
-    /// Sets the key of the hashes.
-    #[must_use]
-    pub fn with_key(mut self, key: impl Into<Option<AuditKey>>) -> Self {
-        self.key = key.into();
-        self
+        before_extension(path, ".open-world")
     }
 
     /// Checks the settings.
@@ -242,28 +152,28 @@ impl AuditConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let (main, open_world) = (self.path.file_name(), self.open_world_path.file_name());
-        let young = self.max_age.is_some_and(|age| age < MIN_AGE);
-        let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
+        let is_file = |path: &Path| path.file_name().is_some();
         let fsync = match self.fsync {
             Fsync::Interval(time) => !time.is_zero() && time <= MAX_INTERVAL,
             Fsync::EveryRecord | Fsync::Never => true,
         };
-        let large = self.max_bytes >= Self::MIN_MAX_BYTES;
+        let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
+        let file = "expected the path of a file";
+        let at_least_1 = "expected 1 or more";
         let rules = [
-            (main.is_some(), "path", "expected the path of a file"),
+            (is_file(&self.path), "path", file),
+            (is_file(&self.open_world_path), "open_world_path", file),
             (
-                open_world.is_some(),
-                "open_world_path",
-                "expected the path of a file",
+                self.max_bytes >= Self::MIN_MAX_BYTES,
+                "max_bytes",
+                "expected 4 KiB or more",
             ),
-            (large, "max_bytes", "expected 4 KiB or more"),
-            (!young, "max_age", "expected 1 s or more"),
             (
-                self.keep_files != Some(0),
-                "keep_files",
-                "expected 1 or more",
+                self.max_age.is_none_or(|age| age >= MIN_AGE),
+                "max_age",
+                "expected 1 s or more",
             ),
+            (self.keep_files != Some(0), "keep_files", at_least_1),
             (queue, "queue", "expected 1 to 4294967295 permits"),
             (
                 fsync,
@@ -307,17 +217,24 @@ mod tests {
 
     #[test]
     fn an_invalid_setting_is_named() {
-        let plain = || AuditConfig::new("a.jsonl");
-        assert!(plain().validate().is_ok());
-        for (config, field) in [
-            (AuditConfig::new("/"), "path"),
-            (plain().with_open_world_path(".."), "open_world_path"),
-            (plain().with_max_bytes(10), "max_bytes"),
-            (plain().with_max_age(Duration::ZERO), "max_age"),
-            (plain().with_keep_files(0), "keep_files"),
-            (plain().with_queue(0), "queue"),
-            (plain().with_fsync(Fsync::Interval(Duration::ZERO)), "fsync"),
-        ] {
+        type Spoil = fn(&mut AuditConfig);
+        let rows: [(&str, Spoil); 7] = [
+            ("path", |config| config.path = "/".into()),
+            ("open_world_path", |config| {
+                config.open_world_path = "..".into();
+            }),
+            ("max_bytes", |config| config.max_bytes = 10),
+            ("max_age", |config| config.max_age = Some(Duration::ZERO)),
+            ("keep_files", |config| config.keep_files = Some(0)),
+            ("queue", |config| config.queue = 0),
+            ("fsync", |config| {
+                config.fsync = Fsync::Interval(Duration::ZERO);
+            }),
+        ];
+        for (field, spoil) in rows {
+            let mut config = AuditConfig::new("a.jsonl");
+            assert!(config.validate().is_ok());
+            spoil(&mut config);
             assert_eq!(config.validate().unwrap_err().field(), field);
         }
     }

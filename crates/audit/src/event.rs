@@ -24,6 +24,15 @@ pub(crate) enum Event {
     Refused(Box<RefusedCall>),
 }
 
+impl Event {
+    pub(crate) fn at(&self) -> SystemTime {
+        match self {
+            Self::Call(called) => called.at,
+            Self::Refused(refused) => refused.at,
+        }
+    }
+}
+
 /// A call that ended.
 #[derive(Debug)]
 pub(crate) struct Called {

@@ -27,21 +27,15 @@
 mod chain;
 mod config;
 mod event;
-mod future;
-mod layer;
 mod log;
 mod notes;
 mod service;
-mod stats;
 mod time;
 mod verify;
 mod watch;
 
 pub use chain::AuditKey;
 pub use config::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
-pub use future::AuditFuture;
-pub use layer::AuditLayer;
-pub use log::{AuditLog, OpenError};
-pub use service::Audit;
-pub use stats::AuditStats;
+pub use log::{AuditLog, AuditStats, OpenError};
+pub use service::{Audit, AuditFuture, AuditLayer};
 pub use verify::{Fault, Report, files, verify};

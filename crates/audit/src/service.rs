@@ -1,14 +1,50 @@
-//! The service.
+//! The layer and its service.
 
 use std::future::ready;
 use std::task::{Context, Poll};
 
-use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
+use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::AuditLog;
-use crate::future::AuditFuture;
 use crate::watch::Watch;
+
+/// Wraps a service in [`Audit`].
+#[derive(Debug, Clone, Default)]
+pub struct AuditLayer {
+    log: Option<AuditLog>,
+}
+
+impl AuditLayer {
+    /// Creates a layer that records into `log`.
+    #[must_use]
+    pub const fn new(log: AuditLog) -> Self {
+        Self { log: Some(log) }
+    }
+
+    /// Creates a layer that records nothing.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self { log: None }
+    }
+
+    /// Returns the log, if there is one.
+    #[must_use]
+    pub const fn log(&self) -> Option<&AuditLog> {
+        self.log.as_ref()
+    }
+}
+
+impl<S> Layer<S> for AuditLayer {
+    type Service = Audit<S>;
+
+    fn layer(&self, inner: S) -> Audit<S> {
+        let log = self.log.clone();
+        Audit { inner, log }
+    }
+}
 
 /// Records calls as their plans demand.
 #[derive(Debug, Clone)]
@@ -17,11 +53,10 @@ pub struct Audit<S> {
     log: Option<AuditLog>,
 }
 
-impl<S> Audit<S> {
-    pub(crate) const fn new(inner: S, log: Option<AuditLog>) -> Self {
-        Self { inner, log }
-    }
-}
+/// The response future of [`Audit`]: that of the inner service for a call without a record.
+pub type AuditFuture<S> = Either<<S as Service<ToolCall>>::Future, BoxFuture<'static, Answer>>;
+
+pub(crate) type Answer = Result<ToolOutput, ToolError>;
 
 impl<S: ToolService> Service<ToolCall> for Audit<S> {
     type Response = ToolOutput;
@@ -35,22 +70,22 @@ impl<S: ToolService> Service<ToolCall> for Audit<S> {
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let log = match &self.log {
             Some(log) if call.plan().audit.is_recorded() => log.clone(),
-            _ => return AuditFuture::passed(self.inner.call(call)),
+            _ => return Either::Left(self.inner.call(call)),
         };
         let (call, mut watch) = Watch::begin(log, call);
-        match watch.try_enter() {
-            Ok(true) => AuditFuture::recorded(watch.follow(self.inner.call(call))),
+        Either::Right(match watch.try_enter() {
+            Ok(true) => Box::pin(watch.follow(self.inner.call(call))),
             Ok(false) => {
                 let fresh = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, fresh);
-                AuditFuture::recorded(async move {
+                Box::pin(async move {
                     match watch.wait().await {
                         Ok(()) => watch.follow(inner.call(call)).await,
                         Err(error) => watch.refuse(error),
                     }
                 })
             }
-            Err(error) => AuditFuture::recorded(ready(watch.refuse(error))),
-        }
+            Err(error) => Box::pin(ready(watch.refuse(error))),
+        })
     }
 }

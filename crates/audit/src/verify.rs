@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::AuditKey;
 use crate::chain::{Line, Link, Seal, no_hash};
-use crate::log::{Paths, number_in};
+use crate::log::{all_closed, number_in};
 use crate::notes::{FORMAT, Note, VERSION};
 
 /// The longest line that is read. Written lines are far shorter.
@@ -68,6 +68,18 @@ pub struct Fault {
     pub what: String,
 }
 
+impl Fault {
+    fn of(file: &Path, line: u64, byte: u64, what: String) -> Self {
+        let file = file.to_owned();
+        Self {
+            file,
+            line,
+            byte,
+            what,
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
@@ -109,9 +121,8 @@ pub fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
     if number_in(path).is_some() && path.exists() {
         return Ok(vec![path.to_owned()]);
     }
-    let paths = Paths::new(path);
-    let closed = paths.all_closed()?.into_iter().map(|(_, path)| path);
-    let files = closed.chain([paths.active]);
+    let closed = all_closed(path)?.into_iter().map(|(_, path)| path);
+    let files = closed.chain([path.to_owned()]);
     Ok(files.filter(|path| path.is_file()).collect())
 }
 
@@ -139,26 +150,15 @@ fn verify_log(path: &Path, seal: &Seal) -> io::Result<Report> {
             return Ok(scan.report);
         }
     }
-    let Scan {
-        number,
-        is_open,
-        mut report,
-        ..
-    } = scan;
+    let mut report = scan.report;
     if is_alone {
         return Ok(report);
     }
-    report.closed = Some(!is_open);
-    let first = (number + 1).saturating_sub(report.files);
-    if first > report.oldest.max(1)
-        && let Some(file) = files.first()
-    {
-        report.fault = Some(Fault {
-            file: file.clone(),
-            line: 0,
-            byte: 0,
-            what: format!("the log begins with file {first}: the files before it are missing"),
-        });
+    report.closed = Some(!scan.is_open);
+    let first = (scan.number + 1).saturating_sub(report.files);
+    if first > report.oldest.max(1) {
+        let what = format!("the log begins with file {first}: the files before it are missing");
+        report.fault = files.first().map(|file| Fault::of(file, 0, 0, what));
     }
     Ok(report)
 }
@@ -210,12 +210,7 @@ impl Scan<'_> {
             let named = number_in(path).filter(|named| *named != self.number)?;
             Some(format!("file {} has the name of file {named}", self.number))
         });
-        self.report.fault = fault.map(|what| Fault {
-            file: path.to_owned(),
-            line,
-            byte,
-            what,
-        });
+        self.report.fault = fault.map(|what| Fault::of(path, line, byte, what));
         Ok(self.report.fault.is_none())
     }
 

@@ -1,14 +1,13 @@
 //! A call that leaves a record.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{CallRecord, ToolCall, ToolError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use crate::event::{Called, Ending};
-use crate::future::Answer;
+use crate::event::{Called, Ending, Event};
+use crate::service::Answer;
 use crate::{AuditLog, time};
 
 /// Follows a call to its end. Dropped before its end, it records a cancelled call.
@@ -31,14 +30,8 @@ fn permits(bytes: usize) -> u32 {
 
 impl Watch {
     /// Begins to follow a call, and adds a [`CallRecord`] if it has none.
-    pub(crate) fn begin(log: AuditLog, call: ToolCall) -> (ToolCall, Self) {
-        let (call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
-            None => {
-                let record = Arc::new(CallRecord::for_counting());
-                (call.with_record(record.clone()), record)
-            }
-        };
+    pub(crate) fn begin(log: AuditLog, mut call: ToolCall) -> (ToolCall, Self) {
+        let record = call.ensure_record(CallRecord::for_counting);
         let called = Called {
             at: time::now(),
             took: Duration::ZERO,
@@ -147,7 +140,7 @@ impl Watch {
         let permit = self.permit.take();
         // none yet: a refused call, or one of a log that never blocks
         let permit = permit.or_else(|| self.log.try_permits(permits));
-        self.log.send(called, permit)
+        self.log.send(Event::Call(called), permit)
     }
 }
 

@@ -213,6 +213,14 @@ impl ToolCall {
         self
     }
 
+    /// Returns the record of the call, which `new` starts if there is none.
+    pub fn ensure_record(&mut self, new: impl FnOnce() -> CallRecord) -> Arc<CallRecord> {
+        match self.record() {
+            Some(record) => record.clone(),
+            None => self.parts_mut().record.insert(Arc::new(new())).clone(),
+        }
+    }
+
     /// Names the call to servers that run a repeated call only once. Default: the layer that makes
     /// the attempts gives the call a key of its own.
     ///

@@ -150,7 +150,8 @@ impl ToolDefinition {
     }
 
     /// Makes the definition of a tool that takes any object.
-    fn named(name: ToolName, annotations: Annotations) -> Self {
+    #[must_use]
+    pub fn named(name: ToolName, annotations: Annotations) -> Self {
         let raw = json!({
             "name": name,
             "inputSchema": {"type": "object"},

@@ -16,7 +16,8 @@ use crate::output::Screen;
 /// [`AppError`] if it cannot be written, or the key cannot be read.
 pub(crate) fn open(path: &Path, config: &Audit) -> Result<AuditLog, AppError> {
     let key = config.key_file.as_deref().map(read_key).transpose()?;
-    let config = config.layer(path.to_owned()).with_key(key);
+    let mut config = config.layer(path.to_owned());
+    config.key = key;
     AuditLog::open(&config).map_err(|error| match std::error::Error::source(&error) {
         Some(source) => AppError::Usage(format!("{error}: {source}")),
         None => AppError::Usage(error.to_string()),

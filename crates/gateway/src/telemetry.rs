@@ -35,14 +35,12 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
     for (name, value) in &config.otlp_headers {
         otlp = otlp.with_header(name, value)?;
     }
-    match &config.service_name {
-        Some(name) => otlp = otlp.with_service_name(name),
-        None if std::env::var_os("OTEL_SERVICE_NAME").is_none() => {
-            otlp = otlp.with_service_name("callward");
-        }
-        None => {}
+    otlp.service_name.clone_from(&config.service_name);
+    if otlp.service_name.is_none() && std::env::var_os("OTEL_SERVICE_NAME").is_none() {
+        otlp.service_name = Some("callward".to_owned());
     }
-    otlp = otlp.with_resource("service.version", env!("CARGO_PKG_VERSION"));
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    otlp.resource.insert("service.version".to_owned(), version);
     Ok(Some(otlp))
 }
 

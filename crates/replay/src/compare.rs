@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use serde::Serialize;
@@ -102,37 +103,25 @@ impl Comparison {
         let done = AtomicU64::new(0);
         let step = |requests| progress(done.fetch_add(requests, Ordering::Relaxed) + requests, all);
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
-        let results = thread::scope(|scope| {
-            // the workers take turns, so that each has policies of all kinds
-            #[expect(
-                clippy::needless_collect,
-                reason = "every worker runs before one is joined"
-            )]
-            let workers: Vec<_> = (0..workers)
-                .map(|worker| {
-                    let jobs = jobs.iter().skip(worker).step_by(workers);
-                    scope.spawn(|| {
-                        jobs.map(|job| replay(trace, *job, &step))
-                            .collect::<Vec<_>>()
-                    })
-                })
-                .collect();
-            let mut results: Vec<_> = workers
-                .into_iter()
-                .map(|worker| match worker.join() {
-                    Ok(results) => results.into_iter(),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect();
-            let workers = results.len();
-            (0..jobs.len())
-                .filter_map(|job| results.get_mut(job % workers)?.next())
-                .collect::<Result<Vec<_>, _>>()
-        })?;
+        let (open, ended) = (Mutex::new(jobs.iter().enumerate()), Mutex::new(Vec::new()));
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some((place, job)) = lock(&open).next() {
+                        let found = replay(trace, *job, &step);
+                        lock(&ended).push((place, found));
+                    }
+                });
+            }
+        });
+        let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        ended.sort_by_key(|(place, _)| *place);
+        let figures = ended.into_iter().map(|(_, found)| found);
+        let figures = figures.collect::<Result<_, _>>()?;
         Ok(Self {
             requests: trace.requests(),
             distinct: trace.distinct(),
-            figures: results,
+            figures,
         })
     }
 
@@ -209,6 +198,11 @@ impl Comparison {
         }
         grid
     }
+}
+
+/// A worker that panics ends the comparison anyway.
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Only the optimum may be above ours.

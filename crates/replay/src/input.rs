@@ -11,17 +11,7 @@ use crate::ReplayError;
 
 /// The lines of a file, or of standard input for `-`. Data with a gzip header is decompressed,
 /// whatever the name of the file.
-///
-/// ```no_run
-/// use callward_replay::Lines;
-///
-/// let mut lines = Lines::open("requests.keys.gz".as_ref(), 1 << 16)?;
-/// while let Some(line) = lines.next_line()? {
-///     println!("{} bytes", line.len());
-/// }
-/// # Ok::<(), callward_replay::ReplayError>(())
-/// ```
-pub struct Lines {
+pub(crate) struct Lines {
     file: String,
     reader: Box<dyn BufRead>,
     longest: usize,
@@ -43,7 +33,7 @@ impl Lines {
     /// # Errors
     ///
     /// [`ReplayError::Open`] if the file cannot be opened or its first bytes cannot be read.
-    pub fn open(path: &Path, longest: usize) -> Result<Self, ReplayError> {
+    pub(crate) fn open(path: &Path, longest: usize) -> Result<Self, ReplayError> {
         if path.as_os_str() == "-" {
             return Self::from_reader("standard input", io::stdin(), longest);
         }
@@ -59,7 +49,7 @@ impl Lines {
     /// # Errors
     ///
     /// [`ReplayError::Open`] if the first bytes cannot be read.
-    pub fn from_reader(
+    pub(crate) fn from_reader(
         name: &str,
         mut reader: impl Read + 'static,
         longest: usize,
@@ -95,7 +85,7 @@ impl Lines {
     ///
     /// [`ReplayError::Read`] if the file cannot be read or decompressed, [`ReplayError::Line`] if
     /// the line is too long.
-    pub fn next_line(&mut self) -> Result<Option<&[u8]>, ReplayError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<&[u8]>, ReplayError> {
         if let Err(source) = self.read_line() {
             return Err(ReplayError::Read {
                 file: self.file.clone(),
@@ -139,8 +129,7 @@ impl Lines {
     }
 
     /// Returns an error about the last line.
-    #[must_use]
-    pub fn fault(&self, problem: impl fmt::Display) -> ReplayError {
+    pub(crate) fn fault(&self, problem: impl fmt::Display) -> ReplayError {
         ReplayError::Line {
             file: self.file.clone(),
             line: self.number,

@@ -38,12 +38,7 @@ impl KeyTrace {
         Self::from_lines(Lines::open(path, MAX_LINE)?)
     }
 
-    /// Reads lines.
-    ///
-    /// # Errors
-    ///
-    /// [`ReplayError`] at the first invalid line.
-    pub fn from_lines(mut lines: Lines) -> Result<Self, ReplayError> {
+    fn from_lines(mut lines: Lines) -> Result<Self, ReplayError> {
         let mut numbers = Numbers::default();
         let (mut keys, mut sizes) = (Vec::new(), Vec::new());
         while let Some(line) = lines.next_line()? {
@@ -201,7 +196,7 @@ mod tests {
 
     #[test]
     fn keys_are_numbered_in_order_of_appearance() {
-        let trace = read("GET:/a?b=1\n\n42\r\nGET:/a?b=1\nž\n").unwrap();
+        let trace = read("\u{feff}GET:/a?b=1\n\n42\r\nGET:/a?b=1\nž\n").unwrap();
         assert_eq!(trace.keys(), [0, 1, 0, 2]);
         assert_eq!(trace.distinct(), 3);
         assert!(!trace.is_sized());
@@ -209,12 +204,6 @@ mod tests {
             trace,
             KeyTrace::from_keys(["GET:/a?b=1", "42", "GET:/a?b=1", "ž"])
         );
-    }
-
-    #[test]
-    fn a_byte_order_mark_is_skipped() {
-        let trace = read("\u{feff}a\r\na\r\n").unwrap();
-        assert_eq!(trace.keys(), [0, 0]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub mod trace;
 pub use capacity::{Capacity, InvalidCapacity};
 pub use compare::{Comparison, Gap, KeyFigures};
 pub use error::ReplayError;
-pub use input::Lines;
+pub(crate) use input::Lines;
 pub use keys::KeyTrace;
 pub use ours::Ours;
 pub use policy::{Policy, UnknownPolicy};

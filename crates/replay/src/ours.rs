@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callward_cache::{Cache, CacheConfig, CacheHandle, CacheLayer};
-use callward_core::{Effect, Profile, Tool, ToolCall, ToolError, ToolOutput};
+use callward_core::{Effect, Profile, Tool, ToolCall, ToolError, ToolName, ToolOutput};
 use tokio::runtime::{self, Runtime};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -80,8 +80,8 @@ impl Ours {
 fn read_only() -> Result<Arc<Tool>, ReplayError> {
     let mut profile = Profile::standard();
     profile.read_ttl = TTL;
-    let tool = labelled_tool("get", Effect::ReadOnly, &profile).map_err(ReplayError::cache)?;
-    Ok(Arc::new(tool))
+    let name = ToolName::new("get").map_err(ReplayError::cache)?;
+    Ok(Arc::new(labelled_tool(name, Effect::ReadOnly, &profile)))
 }
 
 /// Builds a runtime of one thread with a paused clock.

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::ours::Charge;
 use crate::policies::{Belady, Lfu, Queued, S3Fifo, Simulator, WTinyLfu};
 use crate::{Capacity, KeyTrace, Ours, ReplayError};
 
 /// Decides which keys a cache keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Policy {
     /// Keeps nothing.
@@ -24,6 +25,7 @@ pub enum Policy {
     /// Three FIFO queues.
     S3Fifo,
     /// A window, and admission by frequency.
+    #[serde(rename = "w-tinylfu")]
     WTinyLfu,
     /// The cache of this project.
     Callward,
@@ -118,12 +120,6 @@ impl fmt::Display for Policy {
     }
 }
 
-impl Serialize for Policy {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +128,7 @@ mod tests {
     fn names_round_trip_and_an_error_lists_them() {
         for policy in Policy::ALL {
             assert_eq!(policy.as_str().parse(), Ok(policy));
+            assert_eq!(serde_json::to_value(policy).unwrap(), policy.as_str());
         }
         let error = "LRU".parse::<Policy>().unwrap_err().to_string();
         assert!(error.ends_with("callward, belady, ttl"), "{error}");

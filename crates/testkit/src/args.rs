@@ -1,11 +1,14 @@
 //! Command lines of the binaries and benches: `--json`, options with a value, and one file.
 
+use std::str::FromStr;
+
 /// A parsed command line.
 #[derive(Debug, Default)]
 pub struct Args {
     json: bool,
     values: Vec<(String, String)>,
     file: Option<String>,
+    usage: String,
 }
 
 impl Args {
@@ -19,7 +22,10 @@ impl Args {
         options: &[&str],
         usage: &str,
     ) -> Result<Self, String> {
-        let mut parsed = Self::default();
+        let mut parsed = Self {
+            usage: usage.to_owned(),
+            ..Self::default()
+        };
         while let Some(arg) = args.next() {
             if arg == "--json" {
                 parsed.json = true;
@@ -52,6 +58,19 @@ impl Args {
             .find_map(|(name, value)| (name == option).then_some(value.as_str()))
     }
 
+    /// Returns the number that an option has, or `default`.
+    ///
+    /// # Errors
+    ///
+    /// The invalid number, and the usage.
+    pub fn number<T: FromStr>(&self, option: &str, default: T) -> Result<T, String> {
+        let Some(value) = self.value(option) else {
+            return Ok(default);
+        };
+        let number = value.parse();
+        number.map_err(|_| format!("{option} {value:?} is not a number\n{}", self.usage))
+    }
+
     /// Returns the file.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
@@ -74,6 +93,8 @@ mod tests {
             let args = parse(line).unwrap();
             assert!(args.json());
             assert_eq!(args.value("--rules"), Some("a"));
+            assert!(args.number("--rules", 1).unwrap_err().contains("usage"));
+            assert_eq!(args.number("--other", 1), Ok(1));
             assert_eq!(args.file(), Some("f"));
         }
     }

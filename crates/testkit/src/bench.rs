@@ -33,18 +33,6 @@ pub fn args(options: &[&str], usage: &str) -> Result<Args, String> {
     }
 }
 
-/// Returns the value of `--seed`, or `default`.
-///
-/// # Errors
-///
-/// The invalid number, and `usage`.
-pub fn seed(args: &Args, default: u64, usage: &str) -> Result<u64, String> {
-    args.value("--seed").map_or(Ok(default), |seed| {
-        seed.parse()
-            .map_err(|_| format!("--seed {seed:?} is not a whole number\n{usage}"))
-    })
-}
-
 /// Shows the finished share of the work on a terminal; 1 ends the line.
 pub fn progress(share: f64) {
     if !std::io::stderr().is_terminal() {

@@ -50,7 +50,7 @@ pub(crate) struct PeerFigures {
 }
 
 /// Replies lost after the tool had run, in one way, of one kind of tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Lost {
     pub(crate) way: String,
     pub(crate) tool: String,

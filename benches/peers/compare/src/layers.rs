@@ -11,7 +11,7 @@ use peers_upstream::{Counts, Fault, Rule, State, Work, find};
 use serde_json::Value;
 use tokio::time::sleep;
 use tower::util::BoxCloneService;
-use tower::{Layer, Service, ServiceExt};
+use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_resilience_cache::CacheLayer;
 use tower_resilience_circuitbreaker::CircuitBreakerLayer;
 use tower_resilience_coalesce::CoalesceLayer;
@@ -35,7 +35,8 @@ pub(crate) struct Layers {
 impl Layers {
     pub(crate) fn new() -> Outcome<Self> {
         let state = Arc::new(State::default());
-        let tools = Tools(Arc::clone(&state));
+        let own = Arc::clone(&state);
+        let tools = BoxCloneService::new(service_fn(move |call| run(Arc::clone(&own), call)));
         let breaker = CircuitBreakerLayer::builder().build().map_err(text)?;
         let broken = breaker.layer(tools).map_err(text);
         let retry = RetryLayer::<Request, Answer, String>::builder()
@@ -63,36 +64,16 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-#[derive(Clone)]
-struct Tools(Arc<State>);
-
-impl Service<Request> for Tools {
-    type Response = Answer;
-    type Error = String;
-    type Future = Pinned<'static, Result<Answer, String>>;
-
-    fn poll_ready(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Result<(), String>> {
-        std::task::Poll::Ready(Ok(()))
+/// Runs a tool, and fails as its rule says.
+async fn run(state: Arc<State>, (tool, work, key, value, ms): Request) -> Result<Answer, String> {
+    let (answer, fault) = state.run(tool, work, &key, &value);
+    if work == Work::Slow {
+        sleep(Duration::from_millis(ms)).await;
     }
-
-    fn call(&mut self, (tool, work, key, value, ms): Request) -> Self::Future {
-        let state = Arc::clone(&self.0);
-        Box::pin(async move {
-            let (answer, fault) = state.run(tool, work, &key, &value);
-            if work == Work::Slow {
-                sleep(Duration::from_millis(ms)).await;
-            }
-            match fault {
-                Fault::None => Ok(Answer::Text(answer)),
-                Fault::Result => Ok(Answer::Failed("failed as instructed".to_owned())),
-                Fault::Drop | Fault::Unavailable | Fault::Rpc => {
-                    Err("failed as instructed".to_owned())
-                }
-            }
-        })
+    match fault {
+        Fault::None => Ok(Answer::Text(answer)),
+        Fault::Result => Ok(Answer::Failed("failed as instructed".to_owned())),
+        Fault::Drop | Fault::Unavailable | Fault::Rpc => Err("failed as instructed".to_owned()),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -88,24 +88,16 @@ impl Faults {
 
 /// What the tool decided, for the connection that carries its answer.
 #[derive(Debug, Clone, Default)]
-pub struct Verdict(Arc<AtomicU8>);
+pub struct Verdict(Arc<OnceLock<Fault>>);
 
 impl Verdict {
     pub fn set(&self, fault: Fault) {
-        let code = match fault {
-            Fault::Drop => 1,
-            Fault::Unavailable => 2,
-            Fault::None | Fault::Rpc | Fault::Result => 0,
-        };
-        self.0.store(code, Ordering::Release);
+        // the first one stays
+        let _ = self.0.set(fault);
     }
 
     pub fn get(&self) -> Fault {
-        match self.0.load(Ordering::Acquire) {
-            1 => Fault::Drop,
-            2 => Fault::Unavailable,
-            _ => Fault::None,
-        }
+        self.0.get().copied().unwrap_or_default()
     }
 }
 

@@ -9,12 +9,12 @@ use crate::chain::{Line, Link, Seal};
 use crate::notes::{FORMAT, Note, VERSION};
 use crate::{AuditConfig, Fsync, time};
 
-use super::paths::{Paths, folder};
+use super::paths::{all_closed, closed, folder};
 
 /// A log open for writing. A lock file excludes other processes.
 #[derive(Debug)]
 pub(crate) struct LogFile {
-    paths: Paths,
+    path: PathBuf,
     seal: Seal,
     file: File,
     _lock: File,
@@ -53,32 +53,30 @@ impl LogFile {
     ///
     /// If the log cannot be written, is locked by another process, or has another key.
     pub(crate) fn open(path: &Path, config: &AuditConfig) -> io::Result<Self> {
-        let paths = Paths::new(path);
         let seal = Seal::new(config.key.as_ref());
         std::fs::create_dir_all(folder(path))?;
-        let lock = lock(&paths.lock)?;
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let lock = lock(Path::new(&beside))?;
         let mut end = None;
-        if paths.active.exists() {
-            let (found, is_torn) = last_of(&paths.active, &seal)?;
+        if path.exists() {
+            let (found, is_torn) = last_of(path, &seal)?;
             end = found;
             if let Some(end) = end.as_ref().filter(|_| is_torn) {
-                close(&paths, end.number)?;
+                close(path, end.number)?;
             }
         }
-        let is_new = end.is_none() || !paths.active.exists();
+        let is_new = end.is_none() || !path.exists();
         if end.is_none()
-            && let Some((_, closed)) = paths.all_closed()?.pop()
+            && let Some((_, closed)) = all_closed(path)?.pop()
         {
             end = last_of(&closed, &seal)?.0;
             if end.is_none() {
-                return Err(invalid(&format!(
-                    "{} is not an audit log",
-                    closed.display()
-                )));
+                let text = format!("{} is not an audit log", closed.display());
+                return Err(invalid(&text));
             }
         }
-        let mut options = OpenOptions::new();
-        let file = private(options.read(true).append(true).create(true)).open(path)?;
+        let file = private().read(true).append(true).create(true).open(path)?;
         if is_new {
             // drops the beginning of a first line
             file.set_len(0)?;
@@ -98,7 +96,7 @@ impl LogFile {
             is_unsynced: true,
             is_new,
             config: config.clone(),
-            paths,
+            path: path.to_owned(),
             seal,
             #[cfg(test)]
             fails: std::sync::Arc::default(),
@@ -156,10 +154,13 @@ impl LogFile {
         }
         self.flush()?;
         self.sync()?;
-        close(&self.paths, self.end.number)?;
-        let mut options = OpenOptions::new();
-        let options = private(options.read(true).append(true).create_new(true));
-        self.file = options.open(&self.paths.active)?;
+        close(&self.path, self.end.number)?;
+        let mut options = private();
+        self.file = options
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .open(&self.path)?;
         self.len = 0;
         self.is_new = true;
         self.begin();
@@ -181,7 +182,7 @@ impl LogFile {
             return Ok(Vec::new());
         };
         let oldest = self.end.number.saturating_sub(keep);
-        let mut closed = self.paths.all_closed()?;
+        let mut closed = all_closed(&self.path)?;
         closed.retain(|(number, _)| *number < oldest);
         Ok(closed)
     }
@@ -223,7 +224,7 @@ impl LogFile {
         if self.is_unsynced && self.config.fsync != Fsync::Never {
             self.file.sync_data()?;
             if std::mem::take(&mut self.is_new) {
-                sync_folder(folder(&self.paths.active));
+                sync_folder(folder(&self.path));
             }
         }
         self.is_unsynced = false;
@@ -243,9 +244,9 @@ impl LogFile {
 }
 
 /// Gives the active file its number.
-fn close(paths: &Paths, number: u64) -> io::Result<()> {
-    let closed = paths.closed(number);
-    if !paths.active.exists() {
+fn close(active: &Path, number: u64) -> io::Result<()> {
+    let closed = closed(active, number);
+    if !active.exists() {
         // renamed before, and the next file could not be created
         return Ok(());
     }
@@ -253,7 +254,7 @@ fn close(paths: &Paths, number: u64) -> io::Result<()> {
         let text = format!("{} already exists", closed.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
-    std::fs::rename(&paths.active, closed)
+    std::fs::rename(active, closed)
 }
 
 /// Reads where a file ends, and whether it ends in anything but a complete record. Returns no end
@@ -309,8 +310,11 @@ fn sync_folder(folder: &Path) {
 
 /// Takes the lock: two writers would break the chain.
 fn lock(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let lock = private(options.write(true).create(true).truncate(false)).open(path)?;
+    let lock = private()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => Err(io::Error::new(
@@ -321,14 +325,11 @@ fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Makes a new file readable by its owner only.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+/// Returns options with which a new file is readable by its owner only.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-
-        options.mode(0o600);
-    }
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
 }
 

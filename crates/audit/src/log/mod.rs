@@ -7,9 +7,8 @@ mod writer;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use callward_core::{
@@ -19,10 +18,10 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use crate::event::{Called, Event, MAX_NAME, RefusedCall};
-use crate::{AuditConfig, AuditStats, OnFailure, OnFull, time};
+use crate::event::{Event, MAX_NAME, RefusedCall};
+use crate::{AuditConfig, OnFailure, OnFull, time};
 
-pub(crate) use self::paths::{Paths, number_in};
+pub(crate) use self::paths::{all_closed, before_extension, number_in};
 
 use self::file::LogFile;
 use self::unwritten::{Bound, Unwritten};
@@ -32,77 +31,64 @@ use self::writer::{Logs, Message};
 ///
 /// Call [`close`](Self::close) before the process ends: it writes the queued records.
 #[derive(Clone)]
-pub struct AuditLog(pub(crate) Arc<Shared>);
+pub struct AuditLog(Arc<Shared>);
 
-pub(crate) struct Shared {
+struct Shared {
     to_writer: Mutex<Option<Sender<Message>>>,
     permits: Arc<Semaphore>,
-    capacity: u32,
-    on_full: OnFull,
-    on_failure: OnFailure,
     bound: Bound,
-    path: PathBuf,
-    open_world_path: PathBuf,
-    pub(crate) counts: Arc<Counts>,
-    refusals: Mutex<RefusalRate>,
+    config: AuditConfig,
+    state: Arc<Mutex<State>>,
 }
 
-/// Counters of records.
+/// What the handles and the writer share.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) unwritten: Mutex<Unwritten>,
-    pub(crate) written: AtomicU64,
-    dropped: AtomicU64,
-    pub(crate) failed: AtomicU64,
-    waited: AtomicU64,
-    refused_calls: AtomicU64,
-    pub(crate) suppressed: AtomicU64,
+struct State {
+    stats: AuditStats,
+    unwritten: Unwritten,
     /// Suppressed refusals that the log does not state yet.
-    pub(crate) unstated: AtomicU64,
-    /// A file cannot be written.
-    pub(crate) is_failing: AtomicBool,
-    pub(crate) why: Mutex<String>,
+    unstated: u64,
+    /// Why a file cannot be written.
+    why: String,
+    /// The beginning of the current second of refusals, and their number.
+    refusals: Option<(Instant, u32)>,
 }
 
-/// The rate of refusals.
-struct RefusalRate {
-    since: Instant,
-    records: u32,
+/// The counters of a log since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditStats {
+    /// Records that were written.
+    pub written: u64,
+    /// Records that were dropped, because the queue was full.
+    pub dropped: u64,
+    /// Records that were lost, because a file could not be written.
+    pub failed: u64,
+    /// Calls that waited for the queue.
+    pub waited: u64,
+    /// Calls that were refused, because the log could not be written.
+    pub refused_calls: u64,
+    /// Refusals of unknown tools that were counted only, because of their rate.
+    pub suppressed: u64,
+    /// `true` while a file cannot be written.
+    pub is_failing: bool,
 }
 
 /// Why a log cannot be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// A setting is invalid.
-    Config(InvalidConfig),
+    #[error("the settings of the audit log are invalid")]
+    Config(#[from] InvalidConfig),
     /// A file cannot be read or written.
+    #[error("the audit log {} cannot be written", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(_) => f.write_str("the settings of the audit log are invalid"),
-            Self::Io { path, .. } => {
-                write!(f, "the audit log {} cannot be written", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Config(error) => Some(error),
-            Self::Io { source, .. } => Some(source),
-        }
-    }
 }
 
 impl AuditLog {
@@ -117,13 +103,12 @@ impl AuditLog {
     /// [`OpenError`] if a setting is invalid, or a file cannot be written, is locked by another
     /// process, or has another key.
     pub fn open(config: &AuditConfig) -> Result<Self, OpenError> {
-        config.validate().map_err(OpenError::Config)?;
-        let open = |path: &PathBuf| {
-            LogFile::open(path, config).map_err(|source| OpenError::Io {
-                path: path.clone(),
-                source,
-            })
+        config.validate()?;
+        let fault = |path: &Path, source| OpenError::Io {
+            path: path.to_owned(),
+            source,
         };
+        let open = |path: &Path| LogFile::open(path, config).map_err(|error| fault(path, error));
         let logs = Logs {
             main: open(&config.path)?,
             open_world: match config.open_world_path == config.path {
@@ -131,37 +116,28 @@ impl AuditLog {
                 false => Some(open(&config.open_world_path)?),
             },
         };
+        Self::start(config, logs).map_err(|error| fault(&config.path, error))
+    }
+
+    /// Starts the writer thread.
+    fn start(config: &AuditConfig, logs: Logs) -> io::Result<Self> {
         let (log, messages) = Self::queue(config);
-        let (counts, config) = (log.0.counts.clone(), config.clone());
+        let (state, config) = (log.0.state.clone(), config.clone());
         std::thread::Builder::new()
             .name("audit".into())
-            .spawn(move || writer::run(&messages, logs, &config, &counts))
-            .map_err(|source| OpenError::Io {
-                path: log.0.path.clone(),
-                source,
-            })?;
+            .spawn(move || writer::run(&messages, logs, &config, &state))?;
         Ok(log)
     }
 
     /// Creates a log without its writer thread.
     fn queue(config: &AuditConfig) -> (Self, std::sync::mpsc::Receiver<Message>) {
         let (to_writer, messages) = std::sync::mpsc::channel();
-        // the settings are valid
-        let capacity = u32::try_from(config.queue).unwrap_or(u32::MAX);
         let log = Self(Arc::new(Shared {
             to_writer: Mutex::new(Some(to_writer)),
             permits: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
-            capacity,
-            on_full: config.on_full,
-            on_failure: config.on_failure,
             bound: Bound::of(config),
-            path: config.path.clone(),
-            open_world_path: config.open_world_path.clone(),
-            counts: Arc::default(),
-            refusals: Mutex::new(RefusalRate {
-                since: Instant::now(),
-                records: 0,
-            }),
+            config: config.clone(),
+            state: Arc::default(),
         }));
         (log, messages)
     }
@@ -177,8 +153,7 @@ impl AuditLog {
         inbound: Option<&Arc<Inbound>>,
         error: &ToolError,
     ) {
-        let shared = &self.0;
-        if !shared.admits_refusal() {
+        if !self.0.state.lock().admits_refusal() {
             return;
         }
         // one character more than a record shows, so that it marks the cut
@@ -190,38 +165,25 @@ impl AuditLog {
             inbound: inbound.cloned(),
             error: error.clone(),
         }));
-        match self.try_permits(1) {
-            Some(permit) => drop(shared.send(event, permit)),
-            None => shared.drop_one(),
-        }
+        drop(self.send(event, self.try_permits(1)));
     }
 
     /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> AuditStats {
-        let counts = &self.0.counts;
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        AuditStats {
-            written: read(&counts.written),
-            dropped: read(&counts.dropped),
-            failed: read(&counts.failed),
-            waited: read(&counts.waited),
-            refused_calls: read(&counts.refused_calls),
-            suppressed: read(&counts.suppressed),
-            is_failing: counts.is_failing.load(Ordering::Relaxed),
-        }
+        self.0.state.lock().stats
     }
 
     /// Returns the path of the log, and that of the log of open-world calls.
     #[must_use]
-    pub fn paths(&self) -> [&std::path::Path; 2] {
-        [&self.0.path, &self.0.open_world_path]
+    pub fn paths(&self) -> [&Path; 2] {
+        [&self.0.config.path, &self.0.config.open_world_path]
     }
 
     /// Waits until all queued records are written, and synced if syncing is configured.
     pub async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        self.0.post(Message::Flush(done));
+        self.post(Message::Flush(done));
         // a writer that ended has written all it could
         let _ = written.await;
     }
@@ -230,7 +192,7 @@ impl AuditLog {
     /// if the log could not be written.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        self.0.post(Message::End(done));
+        self.post(Message::End(done));
         self.0.to_writer.lock().take();
         self.0.permits.close();
         let _ = closed.await;
@@ -238,32 +200,37 @@ impl AuditLog {
 
     /// Returns `true` if calls wait for a permit before they are sent.
     pub(crate) fn blocks(&self) -> bool {
-        self.0.on_full == OnFull::Block
+        self.0.config.on_full == OnFull::Block
     }
 
     /// Takes permits if they are available.
     pub(crate) fn try_permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
-        let count = count.min(self.0.capacity);
-        self.0.permits.clone().try_acquire_many_owned(count).ok()
+        let permits = self.0.permits.clone();
+        permits.try_acquire_many_owned(self.up_to_all(count)).ok()
     }
 
     /// Waits for permits; `None` if the log is closed.
     pub(crate) async fn permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
-        self.0.counts.waited.fetch_add(1, Ordering::Relaxed);
-        let count = count.min(self.0.capacity);
-        self.0.permits.clone().acquire_many_owned(count).await.ok()
+        self.0.state.lock().stats.waited += 1;
+        let permits = self.0.permits.clone();
+        permits.acquire_many_owned(self.up_to_all(count)).await.ok()
+    }
+
+    fn up_to_all(&self, permits: u32) -> u32 {
+        // the settings are valid
+        permits.min(u32::try_from(self.0.config.queue).unwrap_or(u32::MAX))
     }
 
     /// Checks whether a call may be sent although its record may not be written.
     pub(crate) fn admit(&self, rule: AuditRule) -> Result<(), ToolError> {
-        if !self.0.counts.is_failing.load(Ordering::Relaxed) {
+        let mut state = self.0.state.lock();
+        let may_be_lost =
+            self.0.config.on_failure == OnFailure::FailOpen || rule.level != AuditLevel::Full;
+        if may_be_lost || !state.stats.is_failing {
             return Ok(());
         }
-        if self.0.on_failure == OnFailure::FailOpen || rule.level != AuditLevel::Full {
-            return Ok(());
-        }
-        self.0.counts.refused_calls.fetch_add(1, Ordering::Relaxed);
-        let why = self.0.counts.why.lock().clone();
+        state.stats.refused_calls += 1;
+        let why = &state.why;
         Err(ToolError::new(
             ErrorKind::Internal,
             Delivery::NotSent,
@@ -274,18 +241,36 @@ impl AuditLog {
         ))
     }
 
-    /// Queues the record of a call, or drops it without a permit. The answer waits for the returned
-    /// receiver.
+    /// Queues a record, or drops it without a permit. The answer waits for the returned receiver.
     pub(crate) fn send(
         &self,
-        called: Box<Called>,
+        event: Event,
         permit: Option<OwnedSemaphorePermit>,
     ) -> Option<oneshot::Receiver<()>> {
-        if let Some(permit) = permit {
-            return self.0.send(Event::Call(called), permit);
+        let to_writer = self.0.to_writer.lock();
+        // held until the record is counted: the writer may be faster
+        let mut state = self.0.state.lock();
+        let waits = permit.is_some() && state.unwritten.reaches(self.0.bound);
+        let (done, written) = waits.then(oneshot::channel).unzip();
+        let sent = permit.zip(to_writer.as_ref()).map(|(permit, to_writer)| {
+            to_writer.send(Message::Event {
+                event,
+                permit,
+                done,
+            })
+        });
+        match sent {
+            Some(Ok(())) => state.unwritten.add(),
+            _ => state.stats.dropped += 1,
         }
-        self.0.drop_one();
-        None
+        written
+    }
+
+    fn post(&self, message: Message) {
+        if let Some(to_writer) = &*self.0.to_writer.lock() {
+            // without a writer the message is dropped, which ends the wait for it
+            let _ = to_writer.send(message);
+        }
     }
 
     /// The error of a call that waited for a permit until its deadline.
@@ -298,63 +283,25 @@ impl AuditLog {
     }
 }
 
-impl Shared {
-    fn post(&self, message: Message) {
-        if let Some(to_writer) = &*self.to_writer.lock() {
-            // without a writer the message is dropped, which ends the wait for it
-            let _ = to_writer.send(message);
-        }
-    }
-
-    fn send(&self, event: Event, permit: OwnedSemaphorePermit) -> Option<oneshot::Receiver<()>> {
-        let to_writer = self.to_writer.lock();
-        // held until the record is counted: the writer may be faster
-        let mut unwritten = self.counts.unwritten.lock();
-        let waits = unwritten.reaches(self.bound);
-        let (done, written) = waits.then(oneshot::channel).unzip();
-        let message = Message::Event {
-            event,
-            permit,
-            done,
-        };
-        let sent = to_writer
-            .as_ref()
-            .is_some_and(|to_writer| to_writer.send(message).is_ok());
-        match sent {
-            true => unwritten.add(),
-            false => self.drop_one(),
-        }
-        written
-    }
-
-    fn drop_one(&self) {
-        self.counts.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn admits_refusal(&self) -> bool {
-        let mut rate = self.refusals.lock();
+impl State {
+    fn admits_refusal(&mut self) -> bool {
         let now = Instant::now();
-        if now.duration_since(rate.since).as_secs() >= 1 {
-            *rate = RefusalRate {
-                since: now,
-                records: 0,
-            };
+        let (since, records) = self.refusals.get_or_insert((now, 0));
+        if now.duration_since(*since).as_secs() >= 1 {
+            (*since, *records) = (now, 0);
         }
-        rate.records = rate.records.saturating_add(1);
-        if rate.records <= AuditLog::MAX_REFUSALS {
-            return true;
-        }
-        self.counts.suppressed.fetch_add(1, Ordering::Relaxed);
-        self.counts.unstated.fetch_add(1, Ordering::Relaxed);
-        false
+        *records = records.saturating_add(1);
+        let admits = *records <= AuditLog::MAX_REFUSALS;
+        self.stats.suppressed += u64::from(!admits);
+        self.unstated += u64::from(!admits);
+        admits
     }
 }
 
 impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuditLog")
-            .field("path", &self.0.path)
-            .field("open_world_path", &self.0.open_world_path)
+            .field("paths", &self.paths())
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }

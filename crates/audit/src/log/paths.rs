@@ -1,70 +1,32 @@
-//! The names of the files of a log.
+//! The names of the files of a log: the active `audit.jsonl`, and the closed `audit.000001.jsonl`
+//! and so on.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The files of a log: the active `audit.jsonl`, and the closed `audit.000001.jsonl` and so on.
-#[derive(Debug, Clone)]
-pub(crate) struct Paths {
-    pub(crate) active: PathBuf,
-    pub(crate) lock: PathBuf,
-    stem: OsString,
-    extension: Option<OsString>,
+/// Returns the path of a closed file.
+pub(crate) fn closed(active: &Path, number: u64) -> PathBuf {
+    before_extension(active, &format!(".{number:06}"))
 }
 
-impl Paths {
-    pub(crate) fn new(active: &Path) -> Self {
-        Self {
-            lock: beside(active, ".lock"),
-            stem: active.file_stem().unwrap_or_default().to_owned(),
-            extension: active.extension().map(OsStr::to_owned),
-            active: active.to_owned(),
+/// Returns the existing closed files, by number.
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub(crate) fn all_closed(active: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder(active))? {
+        let name = entry?.file_name();
+        if let Some(number) = number_in(Path::new(&name))
+            && closed(active, number).file_name() == Some(&name)
+        {
+            found.push((number, closed(active, number)));
         }
     }
-
-    /// Returns the path of a closed file.
-    pub(crate) fn closed(&self, number: u64) -> PathBuf {
-        let mut name = self.stem.clone();
-        name.push(format!(".{number:06}"));
-        if let Some(extension) = &self.extension {
-            name.push(".");
-            name.push(extension);
-        }
-        self.active.with_file_name(name)
-    }
-
-    /// Returns the existing closed files, by number.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be read.
-    pub(crate) fn all_closed(&self) -> io::Result<Vec<(u64, PathBuf)>> {
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(folder(&self.active))? {
-            let name = entry?.file_name();
-            if let Some(number) = self.number_of(&name) {
-                found.push((number, self.closed(number)));
-            }
-        }
-        found.sort_unstable();
-        Ok(found)
-    }
-
-    fn number_of(&self, name: &OsStr) -> Option<u64> {
-        let name = Path::new(name);
-        if name.extension() != self.extension.as_deref() && self.extension.is_some() {
-            return None;
-        }
-        let stem = match self.extension {
-            Some(_) => Path::new(name.file_stem()?),
-            None => name,
-        };
-        if stem.file_stem()? != self.stem {
-            return None;
-        }
-        closed_number(stem.extension()?)
-    }
+    found.sort_unstable();
+    Ok(found)
 }
 
 /// Returns the number of a closed file of any log.
@@ -89,9 +51,14 @@ pub(crate) fn folder(path: &Path) -> &Path {
     }
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(ending);
+/// Inserts a text before the extension of a file name.
+pub(crate) fn before_extension(path: &Path, text: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(text);
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
     path.with_file_name(name)
 }
 
@@ -102,7 +69,7 @@ mod tests {
     #[test]
     fn closed_files_are_found_among_others() {
         let folder = tempfile::tempdir().unwrap();
-        let paths = Paths::new(&folder.path().join("audit.jsonl"));
+        let active = folder.path().join("audit.jsonl");
         for name in [
             "audit.jsonl",
             "audit.000010.jsonl",
@@ -115,19 +82,18 @@ mod tests {
         ] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        let found: Vec<_> = paths.all_closed().unwrap();
+        let found = all_closed(&active).unwrap();
         let numbers: Vec<_> = found.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [2, 10, 1_000_000]);
         assert!(found.iter().all(|(_, path)| path.exists()));
         assert_eq!(number_in(&found[0].1), Some(2));
-        assert_eq!(number_in(&paths.active), None);
+        assert_eq!(number_in(&active), None);
     }
 
     #[test]
     fn a_log_without_an_extension_has_closed_files() {
-        let paths = Paths::new(Path::new("/tmp/audit"));
-        assert_eq!(paths.closed(7), Path::new("/tmp/audit.000007"));
-        assert_eq!(paths.number_of(OsStr::new("audit.000007")), Some(7));
-        assert_eq!(number_in(&paths.closed(7)), Some(7));
+        let seventh = closed(Path::new("/tmp/audit"), 7);
+        assert_eq!(seventh, Path::new("/tmp/audit.000007"));
+        assert_eq!(number_in(&seventh), Some(7));
     }
 }

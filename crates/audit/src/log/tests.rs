@@ -25,9 +25,9 @@ fn service(log: &AuditLog) -> (crate::Audit<MockService>, MockService) {
 }
 
 fn stuck(on_full: OnFull) -> (AuditLog, Receiver<Message>) {
-    let config = AuditConfig::new("nowhere")
-        .with_queue(4)
-        .with_on_full(on_full);
+    let mut config = AuditConfig::new("nowhere");
+    config.queue = 4;
+    config.on_full = on_full;
     AuditLog::queue(&config)
 }
 
@@ -72,9 +72,7 @@ async fn with_on_full_drop_records_are_dropped_and_counted() {
 async fn a_call_waits_for_the_queue_until_its_deadline() {
     let (log, _messages) = stuck(OnFull::Block);
     let (service, server) = service(&log);
-    for _ in 0..4 {
-        service.clone().oneshot(restricted()).await.unwrap();
-    }
+    assert_eq!(answered(&service, 4).await, 4);
     let before = Instant::now();
     let deadline = before + Duration::from_secs(2);
     let late = restricted().with_deadline(deadline.into_std());
@@ -88,9 +86,7 @@ async fn a_call_waits_for_the_queue_until_its_deadline() {
 async fn a_call_cancelled_in_the_queue_is_not_sent_and_holds_no_permit() {
     let (log, messages) = stuck(OnFull::Block);
     let (service, server) = service(&log);
-    for _ in 0..4 {
-        service.clone().oneshot(restricted()).await.unwrap();
-    }
+    assert_eq!(answered(&service, 4).await, 4);
     let given_up = service.clone().oneshot(restricted());
     let waited = tokio::time::timeout(Duration::from_secs(1), given_up).await;
     assert!(waited.is_err());
@@ -119,7 +115,8 @@ async fn a_result_larger_than_the_queue_takes_all_permits() {
 
 #[tokio::test(start_paused = true)]
 async fn with_fsync_every_record_an_answer_waits_for_the_disk() {
-    let config = AuditConfig::new("nowhere").with_fsync(Fsync::EveryRecord);
+    let mut config = AuditConfig::new("nowhere");
+    config.fsync = Fsync::EveryRecord;
     let (log, messages) = AuditLog::queue(&config);
     let (service, server) = service(&log);
     let answer = tokio::spawn(service.oneshot(restricted()));
@@ -139,7 +136,7 @@ async fn with_fsync_every_record_an_answer_waits_for_the_disk() {
 /// Acts as the writer after a write.
 fn write_one(log: &AuditLog, messages: &Receiver<Message>) {
     drop(messages.try_recv().unwrap());
-    log.0.counts.unwritten.lock().written(1);
+    log.0.state.lock().unwritten.written(1);
 }
 
 /// Sends calls in sequence; returns how many were answered before the first that waits.
@@ -179,7 +176,8 @@ async fn answers_wait_while_a_record_is_unwritten_for_a_second() {
         (Fsync::Interval(Duration::from_millis(50)), 50),
         (Fsync::Never, 1000),
     ] {
-        let config = AuditConfig::new("nowhere").with_fsync(fsync);
+        let mut config = AuditConfig::new("nowhere");
+        config.fsync = fsync;
         let (log, messages) = AuditLog::queue(&config);
         let (service, _server) = service(&log);
         assert_eq!(answered(&service, 1).await, 1);
@@ -195,7 +193,8 @@ async fn answers_wait_while_a_record_is_unwritten_for_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn with_on_full_drop_no_answer_waits_for_the_writer() {
-    let config = AuditConfig::new("nowhere").with_on_full(OnFull::Drop);
+    let mut config = AuditConfig::new("nowhere");
+    config.on_full = OnFull::Drop;
     let (log, messages) = AuditLog::queue(&config);
     let (service, _server) = service(&log);
     assert_eq!(answered(&service, 1).await, 1);
@@ -204,26 +203,32 @@ async fn with_on_full_drop_no_answer_waits_for_the_writer() {
     assert_eq!(messages.try_iter().count(), 2001);
 }
 
-/// A log whose disk can fail.
-fn failing(config: &AuditConfig) -> (AuditLog, Arc<AtomicBool>) {
-    let main = LogFile::open(&config.path, config).unwrap();
+/// A log of one file whose disk can fail.
+fn failing(on_failure: OnFailure) -> (tempfile::TempDir, AuditLog, Arc<AtomicBool>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let mut config = AuditConfig::new(&path);
+    config.open_world_path = path;
+    config.on_failure = on_failure;
+    let main = LogFile::open(&config.path, &config).unwrap();
     let fails = main.fails.clone();
     let logs = Logs {
         main,
         open_world: None,
     };
-    let (log, messages) = AuditLog::queue(config);
-    let (counts, config) = (log.0.counts.clone(), config.clone());
-    std::thread::spawn(move || writer::run(&messages, logs, &config, &counts));
-    (log, fails)
+    (folder, AuditLog::start(&config, logs).unwrap(), fails)
+}
+
+fn whole(log: &AuditLog) -> crate::Report {
+    let paths = [log.paths()[0].to_owned()];
+    let report = verify(&paths, None).unwrap().remove(0);
+    assert!(report.is_whole(), "{report:?}");
+    report
 }
 
 #[tokio::test]
 async fn fail_closed_refuses_calls_that_need_a_full_record() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.jsonl");
-    let config = AuditConfig::new(&path).with_open_world_path(&path);
-    let (log, fails) = failing(&config);
+    let (_folder, log, fails) = failing(OnFailure::FailClosed);
     let (service, server) = service(&log);
     fails.store(true, Ordering::Relaxed);
     // the first record that cannot be written shows it
@@ -247,20 +252,14 @@ async fn fail_closed_refuses_calls_that_need_a_full_record() {
     service.oneshot(restricted()).await.unwrap();
     log.close().await;
     // nothing is missing: the records were buffered
-    let report = verify(&[path], None).unwrap().remove(0);
-    assert!(report.is_whole(), "{report:?}");
+    let report = whole(&log);
     assert_eq!((report.calls, report.lost), (4, 0));
     assert_eq!(log.stats().failed, 0);
 }
 
 #[tokio::test]
 async fn fail_open_counts_lost_records_and_states_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.jsonl");
-    let config = AuditConfig::new(&path)
-        .with_open_world_path(&path)
-        .with_on_failure(OnFailure::FailOpen);
-    let (log, fails) = failing(&config);
+    let (_folder, log, fails) = failing(OnFailure::FailOpen);
     let text = "x".repeat(60_000);
     let server = MockService::new(move |_, _| {
         let output = ToolOutput::text(&text);
@@ -277,8 +276,7 @@ async fn fail_open_counts_lost_records_and_states_them() {
     fails.store(false, Ordering::Relaxed);
     log.flush().await;
     log.close().await;
-    let report = verify(&[path], None).unwrap().remove(0);
-    assert!(report.is_whole(), "{report:?}");
+    let report = whole(&log);
     assert_eq!((report.calls, report.lost), (100 - lost, lost));
     assert_eq!(log.stats().written, 100 - lost);
 }

@@ -1,9 +1,9 @@
 //! The writer thread.
 
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
@@ -11,12 +11,12 @@ use crate::event::{Event, Recorder};
 use crate::notes::Note;
 use crate::{AuditConfig, Fsync, time};
 
-use super::Counts;
+use super::State;
 use super::file::LogFile;
 
 /// A message to the writer.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(super) enum Message {
     Event {
         event: Event,
         /// Held until the record is written.
@@ -30,10 +30,10 @@ pub(crate) enum Message {
 
 /// The open files.
 #[derive(Debug)]
-pub(crate) struct Logs {
-    pub(crate) main: LogFile,
+pub(super) struct Logs {
+    pub(super) main: LogFile,
     /// The file for open-world calls, if separate.
-    pub(crate) open_world: Option<LogFile>,
+    pub(super) open_world: Option<LogFile>,
 }
 
 impl Logs {
@@ -70,55 +70,60 @@ const IDLE: Duration = Duration::from_secs(3600);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Writes records until the log is closed or dropped.
-pub(crate) fn run(messages: &Receiver<Message>, logs: Logs, config: &AuditConfig, counts: &Counts) {
+pub(super) fn run(
+    messages: &Receiver<Message>,
+    logs: Logs,
+    config: &AuditConfig,
+    state: &Mutex<State>,
+) {
     let mut writer = Writer {
         logs,
         recorder: Recorder::new(config),
         fsync: config.fsync,
-        counts,
+        state,
         batch: Batch::default(),
         sync_at: None,
         rotate_at: None,
         lost: 0,
     };
     loop {
-        match messages.recv_timeout(writer.patience()) {
-            Ok(first) => {
-                let mut next = Some(first);
-                while let Some(message) = next {
-                    match message {
-                        Message::Event {
-                            event,
-                            permit,
-                            done,
-                        } => {
-                            writer.batch.permits.push(permit);
-                            writer.add(&event, done);
-                        }
-                        Message::Flush(done) => {
-                            writer.write();
-                            writer.sync();
-                            // the receiver may be dropped
-                            let _ = done.send(());
-                        }
-                        Message::End(done) => {
-                            writer.close();
-                            // the receiver may reopen the log at once
-                            drop(writer);
-                            let _ = done.send(());
-                            return;
-                        }
-                    }
-                    next = match writer.logs.waiting() < MAX_WRITE {
-                        true => messages.try_recv().ok(),
-                        false => None,
-                    };
-                }
-                writer.write();
-            }
-            Err(RecvTimeoutError::Timeout) => writer.write(),
+        let mut next = match messages.recv_timeout(writer.patience()) {
+            Ok(first) => Some(first),
+            Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return writer.close(),
+        };
+        while let Some(message) = next {
+            match message {
+                Message::Event {
+                    event,
+                    permit,
+                    done,
+                } => {
+                    writer.batch.permits.push(permit);
+                    writer.add(&event, done);
+                }
+                Message::Flush(done) => {
+                    writer.write();
+                    writer.sync();
+                    // the receiver may be dropped
+                    let _ = done.send(());
+                }
+                Message::End(done) => {
+                    writer.close();
+                    // the receiver may reopen the log at once
+                    drop(writer);
+                    let _ = done.send(());
+                    return;
+                }
+            }
+            let is_full = writer.logs.waiting() >= MAX_WRITE;
+            next = if is_full {
+                None
+            } else {
+                messages.try_recv().ok()
+            };
         }
+        writer.write();
         if writer.fsync == Fsync::EveryRecord || writer.is_sync_due() {
             writer.sync();
         }
@@ -137,7 +142,7 @@ struct Writer<'a> {
     logs: Logs,
     recorder: Recorder,
     fsync: Fsync,
-    counts: &'a Counts,
+    state: &'a Mutex<State>,
     batch: Batch,
     /// When the next sync is due.
     sync_at: Option<Instant>,
@@ -149,21 +154,17 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn is_failing(&self) -> bool {
-        self.counts.is_failing.load(Ordering::Relaxed)
+        self.state.lock().stats.is_failing
     }
 
     fn add(&mut self, event: &Event, done: Option<oneshot::Sender<()>>) {
         if self.is_failing() && self.logs.waiting() >= MAX_BUFFERED {
             self.lost += 1;
-            self.counts.failed.fetch_add(1, Ordering::Relaxed);
+            self.state.lock().stats.failed += 1;
             return;
         }
         self.note_suppressed();
         let members = self.recorder.members(event);
-        let at = match event {
-            Event::Call(called) => called.at,
-            Event::Refused(refused) => refused.at,
-        };
         let log = self.logs.of(event);
         if self.rotate_at.is_none_or(|at| at <= Instant::now()) {
             self.rotate_at = match log.rotate_if_due(time::now()) {
@@ -175,14 +176,14 @@ impl Writer<'_> {
                 }
             };
         }
-        log.push(&members, at);
+        log.push(&members, event.at());
         self.batch.records += 1;
         self.batch.done.extend(done);
     }
 
     fn note_suppressed(&mut self) {
-        if self.counts.unstated.load(Ordering::Relaxed) > 0 {
-            let records = self.counts.unstated.swap(0, Ordering::Relaxed);
+        let records = std::mem::take(&mut self.state.lock().unstated);
+        if records > 0 {
             self.logs.main.note(&Note::Suppressed { records });
         }
     }
@@ -194,10 +195,7 @@ impl Writer<'_> {
         }
         match self.logs.each(LogFile::flush) {
             Ok(()) => {
-                self.counts
-                    .written
-                    .fetch_add(self.batch.records, Ordering::Relaxed);
-                self.batch.records = 0;
+                self.state.lock().stats.written += std::mem::take(&mut self.batch.records);
                 if self.sync_at.is_none() {
                     self.sync_at = Instant::now().checked_add(self.sync_after());
                 }
@@ -205,11 +203,11 @@ impl Writer<'_> {
                     self.recovers();
                 }
             }
-            Err(error) => fails(self.counts, &error),
+            Err(error) => self.fails(&error),
         }
         // released on failure too, or all calls would stop
         let written = self.batch.permits.len();
-        self.counts.unwritten.lock().written(written);
+        self.state.lock().unwritten.written(written);
         self.batch.permits.clear();
         if self.fsync != Fsync::EveryRecord || self.is_failing() {
             self.batch.done.clear();
@@ -217,7 +215,7 @@ impl Writer<'_> {
     }
 
     fn recovers(&mut self) {
-        self.counts.is_failing.store(false, Ordering::Relaxed);
+        self.state.lock().stats.is_failing = false;
         tracing::info!("the audit log can be written again");
         let records = std::mem::take(&mut self.lost);
         if records > 0 {
@@ -236,7 +234,7 @@ impl Writer<'_> {
                 }
             }
             Err(error) => {
-                fails(self.counts, &error);
+                self.fails(&error);
                 self.sync_at = Some(Instant::now() + RETRY);
                 self.batch.done.clear();
             }
@@ -266,19 +264,20 @@ impl Writer<'_> {
         self.note_suppressed();
         self.write();
         if let Err(error) = self.logs.each(LogFile::close) {
-            fails(self.counts, &error);
-            let kept = self.batch.records;
-            self.counts.failed.fetch_add(kept, Ordering::Relaxed);
-            tracing::error!(records = kept, %error, "audit records are lost");
+            self.fails(&error);
+            let records = self.batch.records;
+            self.state.lock().stats.failed += records;
+            tracing::error!(records, %error, "audit records are lost");
         }
         self.sync();
     }
-}
 
-/// Records a failure, and logs the first one in a row.
-fn fails(counts: &Counts, error: &std::io::Error) {
-    *counts.why.lock() = error.to_string();
-    if !counts.is_failing.swap(true, Ordering::Relaxed) {
-        tracing::error!(%error, "the audit log cannot be written; retried each second");
+    /// Records a failure, and logs the first one in a row.
+    fn fails(&self, error: &std::io::Error) {
+        let mut state = self.state.lock();
+        state.why = error.to_string();
+        if !std::mem::replace(&mut state.stats.is_failing, true) {
+            tracing::error!(%error, "the audit log cannot be written; retried each second");
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! An audited service with its own log.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use callward_audit::{Audit, AuditConfig, AuditLayer, AuditLog, Report, verify};
-use callward_core::{SecurityLevel, Tool, ToolOutput};
-use callward_testkit::{MockService, tool};
+use callward_audit::{Audit, AuditConfig, AuditKey, AuditLayer, AuditLog, Report, verify};
+use callward_core::{SecurityLevel, Tool, ToolCall, ToolOutput};
+use callward_testkit::{MockService, call, tool};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 use tower_layer::Layer;
 
 /// A folder with a log.
@@ -22,56 +23,77 @@ impl Bed {
         Self { folder, path }
     }
 
+    /// Creates a folder with these files.
+    pub(crate) fn with(files: &[(String, Vec<u8>)]) -> Self {
+        let bed = Self::new();
+        for (name, bytes) in files {
+            std::fs::write(bed.folder.path().join(name), bytes).unwrap();
+        }
+        bed
+    }
+
     pub(crate) fn config(&self) -> AuditConfig {
         AuditConfig::new(&self.path)
+    }
+
+    /// Returns the default settings with a change.
+    pub(crate) fn config_with(&self, change: impl FnOnce(&mut AuditConfig)) -> AuditConfig {
+        let mut config = self.config();
+        change(&mut config);
+        config
     }
 
     pub(crate) fn open(&self) -> AuditLog {
         AuditLog::open(&self.config()).unwrap()
     }
 
-    pub(crate) fn report(&self) -> Report {
-        verify(std::slice::from_ref(&self.path), None)
-            .unwrap()
-            .remove(0)
+    /// Opens the log, makes calls that are answered, and closes it.
+    pub(crate) async fn record(
+        &self,
+        config: AuditConfig,
+        calls: impl IntoIterator<Item = ToolCall>,
+    ) {
+        let log = AuditLog::open(&config).unwrap();
+        for call in calls {
+            audited(&log, answering()).oneshot(call).await.unwrap();
+            // a write for each record, so that files rotate
+            log.flush().await;
+        }
+        log.close().await;
+    }
+
+    pub(crate) fn verified(&self, key: Option<&AuditKey>) -> Report {
+        let paths = std::slice::from_ref(&self.path);
+        verify(paths, key).unwrap().remove(0)
+    }
+
+    /// Returns the report of a log without a fault.
+    pub(crate) fn whole(&self) -> Report {
+        let report = self.verified(None);
+        assert!(report.is_whole(), "{report:?}");
+        report
     }
 
     /// Returns all records of a kind in the files of the main log, in their order.
     pub(crate) fn records(&self, kind: &str) -> Vec<Value> {
-        self.files()
-            .iter()
-            .flat_map(|path| records_in(path))
-            .filter(|record| record["kind"] == kind)
-            .collect()
+        let files = self.files();
+        let records = files.iter().flat_map(|path| records_in(path));
+        records.filter(|record| record["kind"] == kind).collect()
     }
 
     pub(crate) fn open_world(&self) -> Vec<Value> {
-        let path = AuditConfig::open_world_beside(&self.path);
-        let mut records = records_in(&path);
+        let mut records = records_in(&AuditConfig::open_world_beside(&self.path));
         records.retain(|record| record["kind"] == "call");
         records
     }
 
     /// Returns the files of the main log, in their order.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<_> = std::fs::read_dir(self.folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| {
-                let name = path.file_name().unwrap().to_str().unwrap();
-                let number = name
-                    .strip_prefix("audit.")
-                    .and_then(|n| n.strip_suffix(".jsonl"));
-                number.is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
-            })
-            .collect();
-        files.sort();
-        files.push(self.path.clone());
-        files
+        callward_audit::files(&self.path).unwrap()
     }
 }
 
-pub(crate) fn records_in(path: &std::path::Path) -> Vec<Value> {
+fn records_in(path: &Path) -> Vec<Value> {
     let text = std::fs::read(path).unwrap();
     text.split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice(line).ok())
@@ -86,29 +108,13 @@ pub(crate) fn answering() -> MockService {
     MockService::new(|_, _| async { Ok(ToolOutput::json(&json!({"done": true})).unwrap()) })
 }
 
-pub(crate) fn restricted(name: &str) -> Arc<Tool> {
+pub(crate) fn leveled(name: &str, level: SecurityLevel) -> Arc<Tool> {
     tool(name)
-        .hint(|hints| hints.security_level = Some(SecurityLevel::Restricted))
+        .hint(|hints| hints.security_level = Some(level))
         .build()
 }
 
-pub(crate) fn internal(name: &str) -> Arc<Tool> {
-    tool(name)
-        .hint(|hints| hints.security_level = Some(SecurityLevel::Internal))
-        .build()
-}
-
-pub(crate) fn public(name: &str) -> Arc<Tool> {
-    tool(name)
-        .hint(|hints| hints.security_level = Some(SecurityLevel::Public))
-        .build()
-}
-
-pub(crate) fn reaching_out(name: &str) -> Arc<Tool> {
-    tool(name)
-        .hint(|hints| {
-            hints.audit_required = Some(true);
-            hints.open_world_hint = Some(true);
-        })
-        .build()
+/// A call of a restricted tool, which has a full record.
+pub(crate) fn pay(arguments: Value) -> ToolCall {
+    call(&leveled("pay", SecurityLevel::Restricted), arguments)
 }

@@ -7,7 +7,8 @@ use tower::Layer;
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract_with_a_log_and_without() {
     let folder = tempfile::tempdir().unwrap();
-    let config = AuditConfig::new(folder.path().join("a.jsonl")).with_fsync(Fsync::Never);
+    let mut config = AuditConfig::new(folder.path().join("a.jsonl"));
+    config.fsync = Fsync::Never;
     let log = AuditLog::open(&config).unwrap();
     for layer in [AuditLayer::new(log.clone()), AuditLayer::off()] {
         contract::check(|inner| layer.layer(inner)).await;

@@ -1,25 +1,18 @@
 //! Processes that are killed.
 
-use callward_testkit::call;
 use serde_json::json;
-use tower::ServiceExt;
 
-use crate::bed::{Bed, answering, audited, restricted};
+use crate::bed::{Bed, pay};
 
 async fn one_call(bed: &Bed) {
-    let log = bed.open();
-    let asked = call(&restricted("pay"), json!({}));
-    audited(&log, answering()).oneshot(asked).await.unwrap();
-    log.close().await;
+    bed.record(bed.config(), [pay(json!({}))]).await;
 }
 
 /// Leaves the log as a kill does: without its closing record, and with `keep` bytes of a line.
 fn kill(bed: &Bed, keep: usize) -> Vec<u8> {
     let mut text = std::fs::read(&bed.path).unwrap();
-    let closing = text[..text.len() - 1]
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .unwrap();
+    let mut before = text[..text.len() - 1].iter();
+    let closing = before.rposition(|byte| *byte == b'\n').unwrap();
     text.truncate(closing + 1 + keep);
     std::fs::write(&bed.path, &text).unwrap();
     text
@@ -31,12 +24,10 @@ async fn the_chain_continues_after_a_partial_line() {
         let bed = Bed::new();
         one_call(&bed).await;
         let text = kill(&bed, keep);
-        let before = bed.report();
-        assert!(before.is_whole(), "{before:?}");
+        let before = bed.whole();
         assert_eq!((before.closed, before.torn), (Some(false), 1));
         one_call(&bed).await;
-        let after = bed.report();
-        assert!(after.is_whole(), "{keep}: {after:?}");
+        let after = bed.whole();
         assert_eq!((after.files, after.torn, after.calls), (2, 1, 2), "{keep}");
         assert_eq!((after.closed, after.unclosed), (Some(true), 1), "{keep}");
         // nothing that was written is removed
@@ -48,21 +39,17 @@ async fn the_chain_continues_after_a_partial_line() {
 #[tokio::test]
 async fn a_log_that_was_not_closed_is_whole_and_reported() {
     let bed = Bed::new();
+    let ends = || {
+        let report = bed.whole();
+        (report.files, report.closed, report.unclosed)
+    };
     one_call(&bed).await;
-    let closed = bed.report();
-    assert_eq!((closed.closed, closed.unclosed), (Some(true), 0));
+    assert_eq!(ends(), (1, Some(true), 0));
     kill(&bed, 0);
-    let killed = bed.report();
-    assert!(killed.is_whole(), "{killed:?}");
-    assert_eq!((killed.closed, killed.unclosed), (Some(false), 0));
+    assert_eq!(ends(), (1, Some(false), 0));
     // the report stays after the next start
     one_call(&bed).await;
-    let after = bed.report();
-    assert!(after.is_whole(), "{after:?}");
-    assert_eq!(
-        (after.files, after.closed, after.unclosed),
-        (1, Some(true), 1)
-    );
+    assert_eq!(ends(), (1, Some(true), 1));
 }
 
 #[tokio::test]
@@ -74,15 +61,13 @@ async fn a_kill_during_rotation_leaves_one_chain() {
         std::fs::rename(&bed.path, &closed).unwrap();
         if let Some(begun) = begun {
             std::fs::write(&bed.path, begun).unwrap();
-            let before = bed.report();
-            assert!(before.is_whole(), "{before:?}");
+            let before = bed.whole();
             assert_eq!((before.calls, before.files), (1, 1));
             // an emptied file is not a closed log
             assert_eq!(before.closed, Some(false));
         }
         one_call(&bed).await;
-        let report = bed.report();
-        assert!(report.is_whole(), "{begun:?}: {report:?}");
-        assert_eq!((report.calls, report.files), (2, 2));
+        let report = bed.whole();
+        assert_eq!((report.calls, report.files), (2, 2), "{begun:?}");
     }
 }

@@ -7,6 +7,7 @@
 )]
 
 mod bed;
+mod concurrent;
 mod contract;
 mod crash;
 mod records;

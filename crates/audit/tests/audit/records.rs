@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use callward_audit::{AuditLog, Bodies};
+use callward_audit::Bodies;
 use callward_core::{
-    CacheStatus, CallRecord, Caller, ClientInfo, Delivery, ErrorKind, Inbound, Principal, ServerId,
-    SessionId, ToolError, ToolOutput, TraceContext, Transport,
+    CacheStatus, CallRecord, Caller, ClientInfo, Delivery, ErrorKind, Inbound, Principal,
+    SecurityLevel, ServerId, SessionId, ToolError, ToolOutput, TraceContext, Transport,
 };
-use callward_testkit::{MockService, call};
+use callward_testkit::{MockService, call, tool};
+use futures_util::FutureExt;
 use serde_json::json;
 use tower::ServiceExt;
 
-use crate::bed::{Bed, answering, audited, internal, public, reaching_out, restricted};
+use crate::bed::{Bed, audited, leveled, pay};
 
 fn ada() -> Arc<Caller> {
     let caller = Caller::new(Principal::new("ada"));
@@ -30,12 +31,9 @@ async fn a_restricted_call_has_a_full_redacted_record() {
         Ok(ToolOutput::json(&json!({"balance": 7, "api_key": "k3y"})).unwrap())
     });
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let asked = call(
-        &restricted("pay"),
-        json!({"to": "bob", "password": "hunter2"}),
-    )
-    .with_caller(ada())
-    .with_trace(Arc::new(TraceContext::parse(trace, None).unwrap()));
+    let asked = pay(json!({"to": "bob", "password": "hunter2"}))
+        .with_caller(ada())
+        .with_trace(Arc::new(TraceContext::parse(trace, None).unwrap()));
     audited(&log, server).oneshot(asked).await.unwrap();
     log.close().await;
 
@@ -72,37 +70,20 @@ async fn a_restricted_call_has_a_full_redacted_record() {
 #[tokio::test]
 async fn an_internal_call_has_a_partial_record_and_a_public_one_none() {
     let bed = Bed::new();
-    let log = bed.open();
-    for tool in [internal("look"), public("see")] {
-        let service = audited(&log, answering());
-        let asked = call(&tool, json!({"what": "this"})).with_caller(ada());
-        service.oneshot(asked).await.unwrap();
-    }
-    log.close().await;
+    let levels = [
+        ("look", SecurityLevel::Internal),
+        ("see", SecurityLevel::Public),
+    ];
+    let calls = levels.map(|(name, level)| {
+        call(&leveled(name, level), json!({"what": "this"})).with_caller(ada())
+    });
+    bed.record(bed.config(), calls).await;
     let [record] = &bed.records("call")[..] else {
         panic!("one record expected")
     };
-    let members: Vec<_> = record
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
-    let mut expected = [
-        "seq",
-        "time",
-        "kind",
-        "level",
-        "tool",
-        "set",
-        "open_world",
-        "outcome",
-        "duration_us",
-        "prev",
-        "hash",
-    ];
-    expected.sort_unstable();
-    assert_eq!(members, expected, "{record}");
+    let members = record.as_object().unwrap().keys().map(String::as_str);
+    let expected = "duration_us hash kind level open_world outcome prev seq set time tool";
+    assert_eq!(members.collect::<Vec<_>>().join(" "), expected, "{record}");
     assert_eq!(
         (&record["tool"], &record["level"]),
         (&json!("look"), &json!("partial"))
@@ -112,19 +93,19 @@ async fn an_internal_call_has_a_partial_record_and_a_public_one_none() {
 #[tokio::test]
 async fn every_record_names_the_client_and_its_address() {
     let bed = Bed::new();
-    let log = bed.open();
     let info = r#"{"name":"a \u001b[31m name","version":"1.2"}"#;
     let mut inbound = Inbound::new(Transport::Tcp);
     inbound.client_info = ClientInfo::from_json(info.as_bytes()).map(Arc::new);
     inbound.client = Some(([127, 0, 0, 1], 4321).into());
     let inbound = Arc::new(inbound);
-    for tool in [restricted("pay"), internal("look")] {
-        let asked = call(&tool, json!({})).with_inbound(inbound.clone());
-        audited(&log, answering()).oneshot(asked).await.unwrap();
-    }
-    let pipe = Arc::new(Inbound::new(Transport::Pipe));
-    let asked = call(&restricted("pay"), json!({})).with_inbound(pipe);
-    audited(&log, answering()).oneshot(asked).await.unwrap();
+    let look = call(&leveled("look", SecurityLevel::Internal), json!({}));
+    let calls = [
+        pay(json!({})).with_inbound(inbound.clone()),
+        look.with_inbound(inbound.clone()),
+        pay(json!({})).with_inbound(Arc::new(Inbound::new(Transport::Pipe))),
+    ];
+    bed.record(bed.config(), calls).await;
+    let log = bed.open();
     let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no such tool");
     log.note_refused("gone", None, Some(&inbound), &error);
     log.close().await;
@@ -141,54 +122,42 @@ async fn every_record_names_the_client_and_its_address() {
 #[tokio::test]
 async fn open_world_calls_have_their_own_file_unless_the_paths_are_equal() {
     let bed = Bed::new();
-    for one_file in [false, true] {
-        let config = match one_file {
-            false => bed.config(),
-            true => bed.config().with_open_world_path(&bed.path),
-        };
-        let log = AuditLog::open(&config).unwrap();
-        let asked = call(&reaching_out("tweet"), json!({}));
-        audited(&log, answering()).oneshot(asked).await.unwrap();
-        log.close().await;
-        assert_eq!(bed.records("call").len(), usize::from(one_file));
-        assert_eq!(bed.open_world().len(), 1);
+    let tweet = tool("tweet").hint(|hints| {
+        hints.audit_required = Some(true);
+        hints.open_world_hint = Some(true);
+    });
+    let tweet = tweet.build();
+    let beside = bed.config();
+    let together = bed.config_with(|config| config.open_world_path = bed.path.clone());
+    for (config, here) in [(beside, 0), (together, 1)] {
+        bed.record(config, [call(&tweet, json!({}))]).await;
+        assert_eq!(
+            (bed.records("call").len(), bed.open_world().len()),
+            (here, 1)
+        );
     }
     assert_eq!(bed.open_world()[0]["open_world"], true);
 }
 
 #[tokio::test]
 async fn refused_failed_and_cancelled_calls_have_records() {
+    use Delivery::NotSent;
+
     let bed = Bed::new();
     let log = bed.open();
-    let tool = restricted("pay");
     for (kind, delivery, outcome, by) in [
-        (
-            ErrorKind::RateLimited,
-            Delivery::NotSent,
-            "refused",
-            "rate_limit",
-        ),
-        (
-            ErrorKind::BreakerOpen,
-            Delivery::NotSent,
-            "refused",
-            "breaker",
-        ),
-        (
-            ErrorKind::NoEligibleServer,
-            Delivery::NotSent,
-            "refused",
-            "router",
-        ),
+        (ErrorKind::RateLimited, NotSent, "refused", "rate_limit"),
+        (ErrorKind::BreakerOpen, NotSent, "refused", "breaker"),
+        (ErrorKind::NoEligibleServer, NotSent, "refused", "router"),
         (ErrorKind::Timeout, Delivery::Unknown, "failed", ""),
         (ErrorKind::ServerFault, Delivery::Answered, "failed", ""),
-        (ErrorKind::ConnectFailed, Delivery::NotSent, "failed", ""),
+        (ErrorKind::ConnectFailed, NotSent, "failed", ""),
     ] {
         let server = MockService::new(move |_, _| async move {
             Err(ToolError::new(kind, delivery, "no: token=t0k3n"))
         });
-        let asked = call(&tool, json!({}));
-        audited(&log, server).oneshot(asked).await.unwrap_err();
+        let asked = audited(&log, server).oneshot(pay(json!({})));
+        asked.await.unwrap_err();
         log.flush().await;
         let records = bed.records("call");
         let record = records.last().unwrap();
@@ -198,45 +167,28 @@ async fn refused_failed_and_cancelled_calls_have_records() {
         assert_eq!(record["error"]["message"], "[redacted]");
         assert_eq!(record["decision"]["by"].as_str().unwrap_or_default(), by);
     }
-    let answer = MockService::new(|_, _| async { Ok(ToolOutput::error_text("no money")) });
-    audited(&log, answer)
-        .oneshot(call(&tool, json!({})))
-        .await
-        .unwrap();
+    let failing = MockService::sequence(vec![Ok(ToolOutput::error_text("no money"))]);
+    let asked = audited(&log, failing).oneshot(pay(json!({})));
+    asked.await.unwrap();
     let pending = MockService::new(|_, _| std::future::pending());
-    let mut running = Box::pin(audited(&log, pending).oneshot(call(&tool, json!({}))));
-    assert!(futures_poll(&mut running).await.is_none());
-    drop(running);
+    let running = audited(&log, pending).oneshot(pay(json!({})));
+    assert!(running.now_or_never().is_none());
     log.close().await;
     let records = bed.records("call");
-    let outcomes: Vec<_> = records
-        .iter()
-        .rev()
-        .take(2)
-        .map(|r| &r["outcome"])
-        .collect();
+    let last = records.iter().rev().take(2);
+    let outcomes: Vec<_> = last.map(|record| &record["outcome"]).collect();
     assert_eq!(outcomes, ["cancelled", "tool_error"]);
-    assert!(bed.report().is_whole());
-}
-
-/// Polls once.
-async fn futures_poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    tokio::select! {
-        biased;
-        output = future => Some(output),
-        () = std::future::ready(()) => None,
-    }
+    bed.whole();
 }
 
 #[tokio::test]
 async fn arguments_and_results_can_be_digests_or_omitted() {
     for (bodies, has_hash) in [(Bodies::Digest, true), (Bodies::Omitted, false)] {
         let bed = Bed::new();
-        let config = bed.config().with_arguments(bodies).with_results(bodies);
-        let log = AuditLog::open(&config).unwrap();
-        let asked = call(&restricted("pay"), json!({"to": "bob"}));
-        audited(&log, answering()).oneshot(asked).await.unwrap();
-        log.close().await;
+        let config = bed.config_with(|config| {
+            (config.arguments, config.results) = (bodies, bodies);
+        });
+        bed.record(config, [pay(json!({"to": "bob"}))]).await;
         let record = bed.records("call").remove(0);
         assert!(record["arguments"].is_null() && record["result"].is_null());
         assert_eq!(record["arguments_digest"]["bytes"], r#"{"to":"bob"}"#.len());
@@ -265,56 +217,15 @@ async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
     let notes = bed.records("suppressed");
     let counts = notes.iter().map(|note| note["records"].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), 10);
-    assert_eq!((bed.report().suppressed, log.stats().suppressed), (10, 10));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn concurrent_restricted_calls_all_have_records() {
-    let bed = Bed::new();
-    let log = AuditLog::open(&bed.config().with_queue(8)).unwrap();
-    let (restricted, public) = (restricted("pay"), public("see"));
-    let tasks: Vec<_> = (0..32)
-        .map(|task| {
-            let (service, restricted, public) = (
-                audited(&log, answering()),
-                restricted.clone(),
-                public.clone(),
-            );
-            tokio::spawn(async move {
-                for number in 0..50 {
-                    let asked = call(&restricted, json!({"id": task * 50 + number}));
-                    service.clone().oneshot(asked).await.unwrap();
-                    let seen = call(&public, json!({}));
-                    service.clone().oneshot(seen).await.unwrap();
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    log.close().await;
-    let mut ids: Vec<_> = bed
-        .records("call")
-        .iter()
-        .map(|record| record["arguments"]["id"].as_u64().unwrap())
-        .collect();
-    ids.sort_unstable();
-    assert_eq!(ids, (0..1600).collect::<Vec<_>>());
-    let report = bed.report();
-    assert!(report.is_whole(), "{report:?}");
-    let stats = log.stats();
-    assert_eq!((stats.written, stats.dropped, stats.failed), (1600, 0, 0));
+    assert_eq!((bed.whole().suppressed, log.stats().suppressed), (10, 10));
 }
 
 #[tokio::test]
 async fn the_call_record_of_an_outer_layer_is_used() {
     let bed = Bed::new();
-    let log = bed.open();
     let record = Arc::new(CallRecord::new());
     record.set_cache(CacheStatus::Hit);
-    let asked = call(&restricted("pay"), json!({})).with_record(record);
-    audited(&log, answering()).oneshot(asked).await.unwrap();
-    log.close().await;
+    let asked = pay(json!({})).with_record(record);
+    bed.record(bed.config(), [asked]).await;
     assert_eq!(bed.records("call")[0]["cache"], "hit");
 }

@@ -1,56 +1,44 @@
 //! Verification detects changes.
 
-use std::path::{Path, PathBuf};
-
-use callward_audit::{AuditConfig, AuditKey, AuditLog, Report, verify};
-use callward_testkit::call;
+use callward_audit::{AuditKey, AuditLog, Report, verify};
 use proptest::prelude::*;
 use serde_json::json;
-use tower::ServiceExt;
 
-use crate::bed::{Bed, answering, audited, restricted};
+use crate::bed::{Bed, pay};
 
-/// The bytes of a log of several files.
-fn written(key: Option<AuditKey>) -> Vec<(String, Vec<u8>)> {
+/// The names and bytes of the files of a log.
+type Files = Vec<(String, Vec<u8>)>;
+
+/// Writes a log of several files.
+fn written(key: Option<AuditKey>) -> Files {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async {
-        let bed = Bed::new();
-        let config = bed.config().with_max_bytes(4096).with_key(key);
-        let log = AuditLog::open(&config).unwrap();
-        let pay = restricted("pay");
-        for id in 0..20 {
-            let asked = call(&pay, json!({"id": id}));
-            audited(&log, answering()).oneshot(asked).await.unwrap();
-            log.flush().await;
-        }
-        log.close().await;
-        let files = bed.files();
-        assert!(files.len() >= 3, "{files:?}");
-        files
-            .into_iter()
-            .map(|path| {
-                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-                (name, std::fs::read(path).unwrap())
-            })
-            .collect()
-    })
+    let bed = Bed::new();
+    let config = bed.config_with(|config| {
+        config.max_bytes = 4096;
+        config.key = key;
+    });
+    let calls = (0..20).map(|id| pay(json!({"id": id})));
+    runtime.block_on(bed.record(config, calls));
+    let files = bed.files().into_iter().map(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read(path).unwrap())
+    });
+    let files: Files = files.collect();
+    assert!(files.len() >= 3, "{} files", files.len());
+    files
+}
+
+fn written_once() -> Files {
+    static ONCE: std::sync::OnceLock<Files> = std::sync::OnceLock::new();
+    ONCE.get_or_init(|| written(None)).clone()
 }
 
 /// Writes the files to a new folder and verifies them.
 fn read_back(files: &[(String, Vec<u8>)]) -> Report {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in files {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
-    }
-    of(folder.path(), None)
-}
-
-fn of(folder: &Path, key: Option<&AuditKey>) -> Report {
-    let paths: [PathBuf; 1] = [folder.join("audit.jsonl")];
-    verify(&paths, key).unwrap().remove(0)
+    Bed::with(files).verified(None)
 }
 
 /// Returns `true` if nothing suggests a change: no fault, closed, and no partial line.
@@ -66,37 +54,27 @@ fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn an_untouched_log_is_whole() {
-    let report = read_back(&written(None));
-    assert!(report.is_whole(), "{report:?}");
-    assert_eq!((report.calls, report.closed), (20, Some(true)));
-}
-
-#[test]
 fn a_change_of_any_byte_is_detected() {
+    let files = written_once();
+    let bed = Bed::with(&files);
     // every seventh, for speed; `chain` tests every byte of a line
-    let files = written(None);
-    let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in &files {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
-    }
-    for (name, bytes) in &files {
-        let path = folder.path().join(name);
+        let path = bed.folder.path().join(name);
         for at in (0..bytes.len()).step_by(7) {
             let mut edited = bytes.clone();
             edited[at] ^= 1;
             std::fs::write(&path, &edited).unwrap();
-            let report = of(folder.path(), None);
-            assert!(!is_sound(&report), "byte {at} of {name}");
+            assert!(!is_sound(&bed.verified(None)), "byte {at} of {name}");
         }
         std::fs::write(&path, bytes).unwrap();
     }
-    assert!(of(folder.path(), None).is_whole());
+    let untouched = bed.whole();
+    assert_eq!((untouched.calls, untouched.closed), (20, Some(true)));
 }
 
 #[test]
 fn a_fault_has_its_place() {
-    let mut files = written(None);
+    let mut files = written_once();
     let first = lines(&files[0].1);
     let at = first[0].len() + first[1].len();
     let text = String::from_utf8(files[0].1.clone()).unwrap();
@@ -155,11 +133,6 @@ proptest! {
     }
 }
 
-fn written_once() -> Vec<(String, Vec<u8>)> {
-    static ONCE: std::sync::OnceLock<Vec<(String, Vec<u8>)>> = std::sync::OnceLock::new();
-    ONCE.get_or_init(|| written(None)).clone()
-}
-
 #[test]
 fn removed_and_swapped_files_are_detected() {
     let files = written_once();
@@ -182,10 +155,9 @@ fn removed_and_swapped_files_are_detected() {
 
 #[test]
 fn a_closed_file_can_be_verified_alone() {
-    let files = written_once();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(&files[1].0);
-    std::fs::write(&path, &files[1].1).unwrap();
+    let files = &written_once()[1..2];
+    let bed = Bed::with(files);
+    let path = bed.folder.path().join(&files[0].0);
     let report = verify(&[path], None).unwrap().remove(0);
     assert!(report.is_whole(), "{report:?}");
     assert_eq!(report.closed, None);
@@ -193,25 +165,17 @@ fn a_closed_file_can_be_verified_alone() {
 
 #[test]
 fn a_keyed_log_is_whole_only_with_its_key() {
-    let key = AuditKey::new([7; 32]).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in written(Some(key.clone())) {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
-    }
-    assert!(of(folder.path(), Some(&key)).is_whole());
-    let other = AuditKey::new([8; 32]).unwrap();
-    assert!(!of(folder.path(), Some(&other)).is_whole());
-    assert!(!of(folder.path(), None).is_whole());
+    let [key, other] = [7, 8].map(|byte| AuditKey::new([byte; 32]).unwrap());
+    let bed = Bed::with(&written(Some(key.clone())));
+    assert!(bed.verified(Some(&key)).is_whole());
+    assert!(!bed.verified(Some(&other)).is_whole());
+    assert!(!bed.verified(None).is_whole());
     // a log forged without the key
-    let anew = tempfile::tempdir().unwrap();
-    for (name, bytes) in written_once() {
-        std::fs::write(anew.path().join(name), bytes).unwrap();
-    }
-    let fault = of(anew.path(), Some(&key)).fault.unwrap();
+    let forged = Bed::with(&written_once()).verified(Some(&key));
+    let fault = forged.fault.unwrap();
     assert!(fault.what.contains("key"), "{fault}");
     // another key cannot continue the log
-    let config = AuditConfig::new(folder.path().join("audit.jsonl")).with_key(other);
-    let error = AuditLog::open(&config).unwrap_err();
+    let error = AuditLog::open(&bed.config_with(|config| config.key = Some(other))).unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("key"), "{source}");
 }
@@ -223,14 +187,8 @@ fn a_cut_end_shows_as_a_log_that_was_not_closed_even_after_a_restart() {
     let mut kept = lines(last);
     kept.truncate(kept.len() - 2);
     *last = kept.concat();
-    let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in &files {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
-    }
-    assert_eq!(of(folder.path(), None).closed, Some(false));
-    let path = folder.path().join("audit.jsonl");
-    drop(AuditLog::open(&AuditConfig::new(&path).with_max_bytes(1 << 20)).unwrap());
-    let report = of(folder.path(), None);
-    assert!(report.is_whole(), "{report:?}");
-    assert_eq!(report.unclosed, 1);
+    let bed = Bed::with(&files);
+    assert_eq!(bed.verified(None).closed, Some(false));
+    drop(bed.open());
+    assert_eq!(bed.whole().unclosed, 1);
 }

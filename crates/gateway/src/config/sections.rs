@@ -407,20 +407,20 @@ impl Audit {
         let names = ours
             .into_iter()
             .chain(self.redact.iter().map(String::as_str));
-        let config = AuditConfig::new(path)
-            .with_max_bytes(self.max_bytes)
-            .with_max_age(self.max_age)
-            .with_keep_files(self.keep_files)
-            .with_fsync(self.fsync)
-            .with_on_full(self.on_full)
-            .with_on_failure(self.on_failure)
-            .with_arguments(self.arguments)
-            .with_results(self.results)
-            .with_redactor(Redactor::new(names, AuditConfig::DEFAULT_MAX_TEXT));
-        match &self.open_world_path {
-            Some(path) => config.with_open_world_path(path),
-            None => config,
+        let mut config = AuditConfig::new(path);
+        if let Some(path) = &self.open_world_path {
+            config.open_world_path.clone_from(path);
         }
+        config.max_bytes = self.max_bytes;
+        config.max_age = Some(self.max_age);
+        config.keep_files = self.keep_files;
+        config.fsync = self.fsync;
+        config.on_full = self.on_full;
+        config.on_failure = self.on_failure;
+        config.arguments = self.arguments;
+        config.results = self.results;
+        config.redactor = Redactor::new(names, AuditConfig::DEFAULT_MAX_TEXT);
+        config
     }
 }
 

@@ -147,14 +147,13 @@ impl Recorder {
 }
 
 impl Inner {
-    fn watch(self: &Arc<Self>, stack: &Stack, name: &str, call: ToolCall) -> (ToolCall, Watched) {
-        let (call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
-            None => {
-                let record = Arc::new(CallRecord::new());
-                (call.with_record(record.clone()), record)
-            }
-        };
+    fn watch(
+        self: &Arc<Self>,
+        stack: &Stack,
+        name: &str,
+        mut call: ToolCall,
+    ) -> (ToolCall, Watched) {
+        let record = call.ensure_record(CallRecord::new);
         let catalogue = stack.catalogue();
         let tool = catalogue
             .find(name)

@@ -1,18 +1,16 @@
 //! Definitions that clients may be unable to read are left out, and only they.
 
-use callward_core::{ReplicaSetId, ServerId, ToolDefinition};
-use callward_registry::Registry;
+use crate::bed::{Bed, definition, server, set};
 
 /// Lists this definition beside a plain one; returns why it is not offered.
-fn refused(definition: String) -> Option<String> {
-    let registry = Registry::new();
+fn refused(odd: String) -> Option<String> {
+    let bed = Bed::default();
     let plain = r#"{"name":"plain","inputSchema":{"type":"object"}}"#.to_owned();
-    let definitions = [definition, plain].map(|text| ToolDefinition::from_json(text).unwrap());
-    let (set, server) = (ReplicaSetId::new("s").unwrap(), ServerId::new("s").unwrap());
-    registry.register(&set, &server, definitions.into());
-    let catalogue = registry.catalogue();
+    let definitions = [odd, plain].map(definition);
+    bed.register(&set("s"), &server("s"), definitions.into());
+    let catalogue = bed.catalogue();
     assert!(catalogue.find("s.plain").is_some());
-    let reason = catalogue.refused().first().map(|it| it.reason.clone());
+    let reason = bed.refusals().pop();
     assert_eq!(catalogue.find("s.odd").is_none(), reason.is_some());
     reason
 }
@@ -30,42 +28,34 @@ fn sized(bytes: usize) -> String {
 }
 
 #[test]
-fn a_definition_nested_deeper_than_64_levels_is_refused() {
-    assert_eq!(refused(nested(64)), None);
-    assert!(refused(nested(65)).unwrap().contains("deeper than 64"));
-}
-
-#[test]
-fn a_definition_larger_than_256_kb_is_refused() {
-    assert_eq!(refused(sized(256 * 1024)), None);
-    assert!(
-        refused(sized(256 * 1024 + 1))
-            .unwrap()
-            .contains("larger than 262144")
-    );
+fn a_definition_too_deep_or_too_large_is_refused() {
+    for (largest, beyond, reason) in [
+        (nested(64), nested(65), "deeper than 64"),
+        (
+            sized(256 * 1024),
+            sized(256 * 1024 + 1),
+            "larger than 262144",
+        ),
+    ] {
+        assert_eq!(refused(largest), None);
+        assert!(refused(beyond).unwrap().contains(reason), "{reason}");
+    }
 }
 
 #[test]
 fn an_oversized_list_does_not_displace_other_servers() {
-    let registry = Registry::new();
-    let list = |server: &str, count: usize, bytes: usize| {
+    let bed = Bed::default();
+    let list = |of: &str, bytes: usize| {
         let odd = sized(bytes);
-        let definitions = (0..count).map(|at| {
-            let named = odd.replace(r#""odd""#, &format!(r#""tool_{at}""#));
-            ToolDefinition::from_json(named).unwrap()
-        });
-        let (set, server) = (ReplicaSetId::new(server), ServerId::new(server));
-        registry.register(&set.unwrap(), &server.unwrap(), definitions.collect());
+        let named = (0..80).map(|at| odd.replace(r#""odd""#, &format!(r#""tool_{at}""#)));
+        bed.register(&set(of), &server(of), named.map(definition).collect());
+        bed.catalogue()
     };
     // before the neighbour and after it
-    list("a", 80, 200 * 1024);
-    list("b", 80, 1024);
-    let catalogue = registry.catalogue();
-    assert_eq!(catalogue.entries().len(), 160);
-    list("c", 80, 200 * 1024);
-    let catalogue = registry.catalogue();
-    let b = ReplicaSetId::new("b").unwrap();
-    assert_eq!(catalogue.in_set(&b).count(), 80);
+    list("a", 200 * 1024);
+    assert_eq!(list("b", 1024).entries().len(), 160);
+    let catalogue = list("c", 200 * 1024);
+    assert_eq!(catalogue.in_set(&set("b")).count(), 80);
     let listed = catalogue.entries().iter().map(|tool| tool.listed().len());
     let listed: usize = listed.sum();
     // the names that clients see are a little longer
@@ -76,15 +66,12 @@ fn an_oversized_list_does_not_displace_other_servers() {
 
 #[test]
 fn of_one_server_10_000_tools_are_offered() {
-    let registry = Registry::new();
-    let (set, server) = (ReplicaSetId::new("s").unwrap(), ServerId::new("s").unwrap());
+    let bed = Bed::default();
     let named = (0..10_002).map(|at| format!(r#"{{"name":"tool_{at}","inputSchema":{{}}}}"#));
-    let definitions = named.map(|text| ToolDefinition::from_json(text).unwrap());
-    registry.register(&set, &server, definitions.collect());
-    let catalogue = registry.catalogue();
-    assert_eq!(catalogue.entries().len(), 10_000);
-    let refused = catalogue.refused();
+    bed.register(&set("s"), &server("s"), named.map(definition).collect());
+    assert_eq!(bed.catalogue().entries().len(), 10_000);
+    let refused = bed.refusals();
     assert_eq!(refused.len(), 1);
-    assert_eq!(refused[0].tool.as_str(), "tool_10000");
-    assert!(refused[0].reason.contains("more than 10000"));
+    assert!(refused[0].starts_with("tool_10000: "));
+    assert!(refused[0].contains("more than 10000"));
 }

@@ -2,55 +2,36 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use callward_core::{BoxFuture, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 use tokio::task::yield_now;
 use tokio::time::sleep;
-use tower_service::Service;
 
 use super::tally::{Facts, Kept};
 
-/// Gives the recorded answer of one call, and knows whether it was called.
-#[derive(Debug, Clone)]
-pub(crate) struct Recorded(Arc<Answer>);
-
+/// The recorded answer of one call.
 #[derive(Debug)]
-struct Answer {
-    facts: Facts,
+pub(crate) struct Answer {
+    pub(crate) facts: Facts,
     /// The delivery, if the call had no answer.
-    lost: Option<Delivery>,
-    takes: Duration,
+    pub(crate) lost: Option<Delivery>,
+    pub(crate) takes: Duration,
     /// The maximum length of the result; a longer one is cut.
-    max_length: u64,
-    asked: AtomicBool,
-}
-
-impl Recorded {
-    pub(crate) fn new(
-        facts: Facts,
-        lost: Option<Delivery>,
-        takes: Duration,
-        max_length: u64,
-    ) -> Self {
-        Self(Arc::new(Answer {
-            facts,
-            lost,
-            takes,
-            max_length,
-            asked: AtomicBool::new(false),
-        }))
-    }
-
-    /// Returns `true` if the call reached the server.
-    pub(crate) fn was_asked(&self) -> bool {
-        self.0.asked.load(Ordering::Relaxed)
-    }
+    pub(crate) max_length: u64,
+    /// The call reached the server.
+    pub(crate) asked: AtomicBool,
 }
 
 impl Answer {
-    fn give(&self) -> Result<ToolOutput, ToolError> {
+    pub(crate) async fn give(self: Arc<Self>) -> Result<ToolOutput, ToolError> {
+        self.asked.store(true, Ordering::Relaxed);
+        if self.takes.is_zero() {
+            // concurrent calls must all begin before the first one ends
+            yield_now().await;
+        } else {
+            sleep(self.takes).await;
+        }
         if let Some(delivery) = self.lost {
             let text = "recorded as without an answer";
             return Err(ToolError::new(ErrorKind::ConnectionLost, delivery, text));
@@ -59,30 +40,6 @@ impl Answer {
             return Ok(ToolOutput::error_text("recorded as a failure"));
         }
         Ok(ToolOutput::text(write(&self.facts, self.max_length)))
-    }
-}
-
-impl Service<ToolCall> for Recorded {
-    type Response = ToolOutput;
-    type Error = ToolError;
-    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: ToolCall) -> Self::Future {
-        let answer = self.0.clone();
-        answer.asked.store(true, Ordering::Relaxed);
-        Box::pin(async move {
-            if answer.takes.is_zero() {
-                // concurrent calls must all begin before the first one ends
-                yield_now().await;
-            } else {
-                sleep(answer.takes).await;
-            }
-            answer.give()
-        })
     }
 }
 

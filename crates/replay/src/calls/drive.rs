@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use callward_cache::{CacheConfig, CacheLayer, MokaStore};
 use callward_core::{CacheStatus, CallRecord, Caller, Principal, Tool, ToolCall};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
-use tower::{Layer, ServiceExt};
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::Options;
-use super::answer::{self, Recorded};
+use super::answer::{self, Answer};
 use super::order::Timed;
 use super::tally::{Did, Facts, Figures, Tally};
 
@@ -104,7 +105,7 @@ impl Driver {
         if let Some(at) = timed.at {
             self.run_until(at).await;
         }
-        let alone = !self.is_layer_of(timed);
+        let alone = !self.beside(timed).any(|one| one.is_concurrent_with(timed));
         while self.must_wait(timed) || self.running.len() >= MAX_IN_FLIGHT {
             self.end_next().await;
         }
@@ -120,18 +121,25 @@ impl Driver {
         } = timed;
         self.sent += 1;
         let (id, world) = (self.sent, place.world);
-        let takes = self.takes(timed);
-        let server = Recorded::new(facts, call.delivery, takes, self.max_result);
+        let recorded = Arc::new(Answer {
+            facts,
+            lost: call.delivery,
+            takes: self.takes(timed),
+            max_length: self.max_result,
+            asked: AtomicBool::new(false),
+        });
+        let given = recorded.clone();
+        let server = service_fn(move |_: ToolCall| given.clone().give());
         let principal = Principal::new(format!("{:032x}", place.principal));
         let record = Arc::new(CallRecord::new());
         let prepared = ToolCall::new(tool, call.arguments().to_owned())
             .with_caller(Arc::new(Caller::new(principal)))
             .with_record(record.clone());
-        let answered = self.cache(world).layer(server.clone()).oneshot(prepared);
+        let answered = self.cache(world).layer(server).oneshot(prepared);
         let mut running: Running = Box::pin(async move {
             let answer = answered.await;
             let did = match answer {
-                Ok(output) if !server.was_asked() => {
+                Ok(output) if !recorded.asked.load(Ordering::Relaxed) => {
                     let kept = answer::read(&output);
                     match record.cache() {
                         CacheStatus::Joined => Did::Joined(kept),
@@ -164,9 +172,7 @@ impl Driver {
 
     /// Waits for all calls and returns the figures.
     pub(crate) async fn end(mut self) -> Figures {
-        while !self.running.is_empty() {
-            self.end_next().await;
-        }
+        self.end_all().await;
         self.tally.end(self.store.usage().bytes)
     }
 
@@ -184,9 +190,7 @@ impl Driver {
 
     /// Drops the least recently used half of the worlds, after all calls have ended.
     async fn forget_half(&mut self) {
-        while !self.running.is_empty() {
-            self.end_next().await;
-        }
+        self.end_all().await;
         let mut used: Vec<u64> = self.worlds.values().map(|world| world.used).collect();
         let (_, middle, _) = used.select_nth_unstable(MAX_WORLDS / 2);
         let middle = *middle;
@@ -201,9 +205,9 @@ impl Driver {
         }
     }
 
-    fn is_layer_of(&self, timed: &Timed) -> bool {
-        let running = self.in_flight.get(&timed.place.world);
-        running.is_some_and(|in_flight| in_flight.iter().any(|one| one.is_concurrent_with(timed)))
+    /// Returns the calls in flight in the world of a call.
+    fn beside(&self, timed: &Timed) -> impl Iterator<Item = &InFlight> {
+        self.in_flight.get(&timed.place.world).into_iter().flatten()
     }
 
     /// Returns `true` while a call of the same world must end before this one begins.
@@ -212,12 +216,14 @@ impl Driver {
             (Some(at), Some(ends)) => at < ends,
             _ => false,
         };
-        let running = self.in_flight.get(&timed.place.world);
-        running.is_some_and(|in_flight| {
-            in_flight
-                .iter()
-                .any(|one| !one.is_concurrent_with(timed) && !overlaps(one))
-        })
+        self.beside(timed)
+            .any(|one| !one.is_concurrent_with(timed) && !overlaps(one))
+    }
+
+    async fn end_all(&mut self) {
+        while !self.running.is_empty() {
+            self.end_next().await;
+        }
     }
 
     async fn end_next(&mut self) {

@@ -32,22 +32,6 @@ use crate::ours::{Charge, paused};
 use crate::trace::{Millis, RecordedCall};
 use crate::{Capacity, ReplayError};
 
-/// Receives the progress of a replay.
-pub trait Watch {
-    /// `calls` calls are replayed.
-    fn replayed(&mut self, calls: u64) {
-        let _ = calls;
-    }
-
-    /// A line is invalid and was skipped.
-    fn left_out(&mut self, error: &ReplayError) {
-        let _ = error;
-    }
-}
-
-/// Ignores the progress.
-impl Watch for () {}
-
 /// The assumed length of a result without a recorded one.
 const UNKNOWN_BYTES: u64 = 1_024;
 
@@ -66,7 +50,7 @@ const MIN_RESULT: u32 = 100;
 /// let call = r#"{"tool":"get_order","args":{"id":7},"write":false,"result_sha1":"#;
 /// let recorded = format!("{call}\"{digest}\"}}\n").repeat(2);
 /// let recorded = Calls::from_reader("calls.jsonl", std::io::Cursor::new(recorded))?;
-/// let replayed = calls::replay(recorded, &Options::default(), &mut ())?;
+/// let replayed = calls::replay(recorded, &Options::default(), &mut |_| ())?;
 /// let ours = replayed.ours();
 /// assert_eq!((ours.hits, ours.stale, ours.writes_swallowed), (1, Some(0), 0));
 /// # Ok::<(), callward_replay::ReplayError>(())
@@ -74,23 +58,23 @@ const MIN_RESULT: u32 = 100;
 ///
 /// # Errors
 ///
-/// [`ReplayError::Cache`] if the runtime or the cache cannot be built. An invalid line is reported
-/// to `watch` and counted.
+/// [`ReplayError::Cache`] if the runtime or the cache cannot be built. An invalid line is counted
+/// and reported to `left_out`.
 pub fn replay(
     calls: impl IntoIterator<Item = Result<RecordedCall, ReplayError>>,
     options: &Options,
-    watch: &mut dyn Watch,
+    left_out: &mut dyn FnMut(&ReplayError),
 ) -> Result<Replayed, ReplayError> {
     let runtime = paused()?;
     let size = Size::of(options)?;
-    Ok(runtime.block_on(run(calls.into_iter(), options, &size, watch)))
+    Ok(runtime.block_on(run(calls.into_iter(), options, &size, left_out)))
 }
 
 async fn run(
     calls: impl Iterator<Item = Result<RecordedCall, ReplayError>>,
     options: &Options,
     size: &Size,
-    watch: &mut dyn Watch,
+    report: &mut dyn FnMut(&ReplayError),
 ) -> Replayed {
     let config = tools::with_scopes(size.config.clone(), &options.scopes);
     let mut driver = Driver::new(options, config, size.max_result);
@@ -102,18 +86,15 @@ async fn run(
     let (mut replayed, mut left_out) = (0, 0);
 
     for next in InOrder::new(calls, options.sessions) {
-        let found = next.and_then(|timed| {
-            let tool = tools.of(&timed.call).map_err(ReplayError::cache)?;
-            Ok((timed, tool))
-        });
-        let (timed, tool) = match found {
-            Ok(found) => found,
+        let timed = match next {
+            Ok(timed) => timed,
             Err(error) => {
                 left_out += 1;
-                watch.left_out(&error);
+                report(&error);
                 continue;
             }
         };
+        let tool = tools.of(&timed.call);
         let place = &timed.place;
         sessions.insert(place.session);
         let effect = tool.plan().effect;
@@ -136,7 +117,6 @@ async fn run(
         });
         driver.send(&timed, tool, facts).await;
         replayed += 1;
-        watch.replayed(replayed);
     }
     let ours = driver.end().await;
     Replayed {
@@ -178,18 +158,13 @@ impl Size {
     fn of(options: &Options) -> Result<Self, ReplayError> {
         let mut config = options.cache.clone();
         let charge = Charge::measure()?;
-        let max_result = match options.capacity {
-            Capacity::Bytes(bytes) => {
-                config.max_bytes = bytes;
-                // the smallest result that is not stored
-                config.max_item_bytes.saturating_add(1)
-            }
-            Capacity::Entries(entries) => {
-                // results without padding all have about the same weight
-                config.max_bytes = entries.saturating_mul(charge.of(MIN_RESULT));
-                0
-            }
+        let (max_bytes, max_result) = match options.capacity {
+            // the smallest result that is not stored
+            Capacity::Bytes(bytes) => (bytes, config.max_item_bytes.saturating_add(1)),
+            // results without padding all have about the same weight
+            Capacity::Entries(entries) => (entries.saturating_mul(charge.of(MIN_RESULT)), 0),
         };
+        config.max_bytes = max_bytes;
         Ok(Self {
             config,
             max_result,

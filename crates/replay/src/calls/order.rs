@@ -4,8 +4,7 @@
 //! are recorded, a bounded number of lines is read ahead and sorted; without times, the order of
 //! the lines counts.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::Sessions;
@@ -20,7 +19,6 @@ pub(crate) struct Timed {
     pub(crate) place: Place,
     /// Since the start of the replay; `None` if no time is recorded.
     pub(crate) at: Option<Duration>,
-    turn: (Duration, u64),
 }
 
 /// The number of lines that are read ahead.
@@ -38,7 +36,8 @@ const LATEST: Duration = Duration::from_secs(50 * 365 * 24 * 3600);
 pub(crate) struct InOrder<I> {
     lines: I,
     sessions: Sessions,
-    ahead: BinaryHeap<Timed>,
+    /// By the start of each call, then by its line.
+    ahead: BTreeMap<(Duration, u64), Timed>,
     /// For each recorded clock, its first time less the lead, and the same moment in the replay.
     clocks: HashMap<u128, (Duration, Duration)>,
     latest: Duration,
@@ -51,7 +50,7 @@ impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> InOrder<I> {
         Self {
             lines,
             sessions,
-            ahead: BinaryHeap::new(),
+            ahead: BTreeMap::new(),
             clocks: HashMap::new(),
             latest: Duration::ZERO,
             read: 0,
@@ -66,12 +65,8 @@ impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> InOrder<I> {
             .map(|at| self.place_in_time(place.clock, at.duration()));
         self.latest = self.latest.max(at.unwrap_or_default());
         self.read += 1;
-        self.ahead.push(Timed {
-            turn: (at.unwrap_or(self.latest), self.read),
-            call,
-            place,
-            at,
-        });
+        let turn = (at.unwrap_or(self.latest), self.read);
+        self.ahead.insert(turn, Timed { call, place, at });
     }
 
     fn place_in_time(&mut self, clock: u128, at: Duration) -> Duration {
@@ -92,30 +87,9 @@ impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> Iterator for InOrder
                 None => self.ended = true,
             }
         }
-        self.ahead.pop().map(Ok)
+        self.ahead.pop_first().map(|(_, timed)| Ok(timed))
     }
 }
-
-// a heap pops the greatest: the call whose turn is earliest
-impl Ord for Timed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.turn.cmp(&self.turn)
-    }
-}
-
-impl PartialOrd for Timed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Timed {
-    fn eq(&self, other: &Self) -> bool {
-        self.turn == other.turn
-    }
-}
-
-impl Eq for Timed {}
 
 #[cfg(test)]
 mod tests {

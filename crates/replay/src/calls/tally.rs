@@ -43,7 +43,7 @@ pub(crate) enum Did {
 }
 
 /// The figures of one policy.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
     /// The policy.
@@ -76,7 +76,7 @@ pub struct Figures {
 }
 
 /// Counts the figures of one policy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     figures: Figures,
     read_hits: u64,
@@ -88,28 +88,15 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Starts at zero. A call of unknown duration counts as `assumed`.
-    pub(crate) const fn new(policy: &'static str, assumed: Duration) -> Self {
+    pub(crate) fn new(policy: &'static str, assumed: Duration) -> Self {
+        let figures = Figures {
+            policy,
+            ..Figures::default()
+        };
         Self {
-            figures: Figures {
-                policy,
-                calls: 0,
-                reads: 0,
-                hits: 0,
-                joined: 0,
-                hit_rate: 0.0,
-                read_hit_rate: 0.0,
-                stale: None,
-                not_compared: 0,
-                writes_swallowed: 0,
-                repeats_answered: 0,
-                saved_ms: 0.0,
-                bytes: 0,
-            },
-            read_hits: 0,
-            compared: 0,
-            stale: 0,
-            saved: Duration::ZERO,
+            figures,
             assumed,
+            ..Self::default()
         }
     }
 

@@ -7,9 +7,8 @@ use std::time::Duration;
 use callward_cache::{CacheConfig, ToolScopes};
 use callward_core::infer::{Inference, Listed};
 use callward_core::{
-    Annotations, CacheRule, CallPlan, Effect, Hints, Inferred, InvalidDefinition, Judgement,
-    Profile, ReplicaSetId, Resolved, RuleSet, Source, Subject, Tool, ToolDefinition, ToolName,
-    Trust, judge,
+    Annotations, CacheRule, CallPlan, Effect, Hints, Inferred, Judgement, Profile, ReplicaSetId,
+    Resolved, RuleSet, Source, Subject, Tool, ToolDefinition, ToolName, Trust, judge,
 };
 
 use super::{HintSource, Options};
@@ -20,17 +19,13 @@ use crate::trace::RecordedCall;
 pub(crate) struct Tools {
     hints: HintSource,
     profile: Profile,
-    listed: HashMap<String, Arc<Tool>>,
+    listed: HashMap<ToolName, Arc<Tool>>,
     made: HashMap<Kind, Arc<Tool>>,
 }
 
-/// The identity of a tool. A tool whose labels vary from call to call is several tools.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Kind {
-    name: String,
-    effect: Option<Effect>,
-    ttl_ms: Option<u64>,
-}
+/// The identity of a tool: its name, effect and lifetime. A tool whose labels vary from call to
+/// call is several tools.
+type Kind = (ToolName, Option<Effect>, Option<u64>);
 
 impl Tools {
     pub(crate) fn new(options: &Options) -> Self {
@@ -43,58 +38,40 @@ impl Tools {
     }
 
     /// Returns the tool of a call.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidDefinition`] if the name is not valid for a tool.
-    pub(crate) fn of(&mut self, call: &RecordedCall) -> Result<Arc<Tool>, InvalidDefinition> {
-        if let Some(listed) = self.listed.get(call.tool.as_str()) {
-            return Ok(listed.clone());
+    pub(crate) fn of(&mut self, call: &RecordedCall) -> Arc<Tool> {
+        if let Some(listed) = self.listed.get(&call.tool) {
+            return listed.clone();
         }
         let is_recorded = self.hints == HintSource::Recorded;
-        let kind = Kind {
-            name: call.tool.as_str().to_owned(),
-            effect: call.labelled().filter(|_| is_recorded),
-            ttl_ms: call.ttl_ms.filter(|_| is_recorded),
-        };
-        if let Some(made) = self.made.get(&kind) {
-            return Ok(made.clone());
-        }
-        let made = Arc::new(self.make(&kind)?);
-        self.made.insert(kind, made.clone());
-        Ok(made)
-    }
-
-    fn make(&self, kind: &Kind) -> Result<Tool, InvalidDefinition> {
-        let tool = match kind.effect {
-            Some(effect) => labelled_tool(&kind.name, effect, &self.profile)?,
-            None => {
-                let inferred = RuleSet::Standard.infer(&Subject::new(&kind.name));
-                let silent = Annotations::default();
-                judged(definition(&kind.name)?, &inferred, &silent, &self.profile)
-            }
-        };
-        let Some(ttl) = kind.ttl_ms else {
-            return Ok(tool);
-        };
-        let mut plan = CallPlan::clone(tool.plan());
-        plan.cache = with_ttl(plan.cache, Duration::from_millis(ttl));
-        let resolved = tool.resolved().clone();
-        Ok(Tool::new(set(), definition(&kind.name)?, resolved, plan))
+        let effect = call.labelled().filter(|_| is_recorded);
+        let ttl_ms = call.ttl_ms.filter(|_| is_recorded);
+        let kind = (call.tool.clone(), effect, ttl_ms);
+        let made = self.made.entry(kind);
+        made.or_insert_with_key(|kind| Arc::new(make(kind, &self.profile)))
+            .clone()
     }
 }
 
-fn definition(name: &str) -> Result<ToolDefinition, InvalidDefinition> {
-    let raw = serde_json::json!({ "name": name, "inputSchema": { "type": "object" } });
-    ToolDefinition::from_json(raw.to_string())
+fn make((name, effect, ttl_ms): &Kind, profile: &Profile) -> Tool {
+    let tool = match effect {
+        Some(effect) => labelled_tool(name.clone(), *effect, profile),
+        None => {
+            let inferred = RuleSet::Standard.infer(&Subject::new(name.as_str()));
+            let definition = ToolDefinition::named(name.clone(), Annotations::default());
+            judged(definition, &inferred, profile)
+        }
+    };
+    let Some(ttl) = ttl_ms else {
+        return tool;
+    };
+    let mut plan = CallPlan::clone(tool.plan());
+    plan.cache = with_ttl(plan.cache, Duration::from_millis(*ttl));
+    let resolved = tool.resolved().clone();
+    Tool::new(set(), tool.definition().clone(), resolved, plan)
 }
 
 /// Makes a tool that declares an effect.
-pub(crate) fn labelled_tool(
-    name: &str,
-    effect: Effect,
-    profile: &Profile,
-) -> Result<Tool, InvalidDefinition> {
+pub(crate) fn labelled_tool(name: ToolName, effect: Effect, profile: &Profile) -> Tool {
     let hints = Annotations::default();
     let hints = match effect {
         Effect::ReadOnly => hints.with_read_only(true),
@@ -102,46 +79,28 @@ pub(crate) fn labelled_tool(
         Effect::Mutating => hints.with_read_only(false).with_destructive(false),
         Effect::Destructive => hints.with_destructive(true),
     };
-    let resolved = Resolved::from_single(hints, Source::Declared);
+    let resolved = Resolved::from_single(hints.clone(), Source::Declared);
     let plan = CallPlan::derive(&resolved, profile);
-    Ok(Tool::new(set(), definition(name)?, resolved, plan))
+    Tool::new(set(), ToolDefinition::named(name, hints), resolved, plan)
 }
 
 /// Makes the listed tools, inferred together as those of one server.
-fn listed(options: &Options) -> HashMap<String, Arc<Tool>> {
+fn listed(options: &Options) -> HashMap<ToolName, Arc<Tool>> {
     let tools = &options.tools;
     let siblings: Vec<_> = tools
         .iter()
-        .map(|tool| {
-            let mut subject = Subject::new(tool.name().as_str());
-            subject.description = tool.description();
-            subject.input_schema = tool.input_schema();
-            Listed::new(subject, tool.annotations())
-        })
+        .map(|tool| Listed::new(Subject::of(tool, None), tool.annotations()))
         .collect();
     let inferred = Inference::new(RuleSet::Standard).infer_all(&siblings);
-    tools
-        .iter()
-        .zip(inferred)
-        .map(|(tool, inferred)| {
-            let made = judged(
-                tool.clone(),
-                &inferred,
-                tool.annotations(),
-                &options.profile,
-            );
-            (tool.name().as_str().to_owned(), Arc::new(made))
-        })
-        .collect()
+    let made = tools.iter().zip(&inferred).map(|(tool, inferred)| {
+        let made = judged(tool.clone(), inferred, &options.profile);
+        (tool.name().clone(), Arc::new(made))
+    });
+    made.collect()
 }
 
-fn judged(
-    definition: ToolDefinition,
-    inferred: &Inferred,
-    declared: &Annotations,
-    profile: &Profile,
-) -> Tool {
-    let hints = Hints::new(inferred, declared, Trust::Standard);
+fn judged(definition: ToolDefinition, inferred: &Inferred, profile: &Profile) -> Tool {
+    let hints = Hints::new(inferred, definition.annotations(), Trust::Standard);
     let Judgement { resolved, plan, .. } = judge(&hints, profile);
     Tool::new(set(), definition, resolved, plan)
 }

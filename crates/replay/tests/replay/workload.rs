@@ -232,27 +232,3 @@ impl Zipf {
         u32::try_from(place).unwrap_or(u32::MAX)
     }
 }
-
-#[test]
-fn zipf_draws_follow_the_exponent() {
-    let (zipf, mut random) = (Zipf::new(1000, 1.0), Random::new(7));
-    let mut counts = vec![0_u32; 1000];
-    for _ in 0..100_000 {
-        counts[zipf.draw(&mut random) as usize] += 1;
-    }
-    // 1 in 7.49, and half of that
-    assert!((12_800..13_900).contains(&counts[0]), "{}", counts[0]);
-    assert!((6_400..6_950).contains(&counts[1]), "{}", counts[1]);
-}
-
-#[test]
-fn the_same_seed_gives_the_same_workload() {
-    for workload in Workload::ALL {
-        let name = workload.name();
-        for requests in [0, 1, 5000] {
-            let trace = workload.keys(requests, 3);
-            assert_eq!(trace.requests(), requests as u64, "{name}");
-            assert_eq!(trace, workload.keys(requests, 3), "{name}");
-        }
-    }
-}

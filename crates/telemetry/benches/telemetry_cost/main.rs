@@ -2,8 +2,7 @@
 //! service that answers at once.
 //!
 //! `cargo bench -p callward-telemetry --features otlp --bench telemetry_cost`; a word after `--`
-//! leaves only the rows that have it in their name, and `--instructions` counts instructions under
-//! `valgrind` in place of time.
+//! leaves only the rows that have it in their name.
 //!
 //! Each row is processor time above that of the service alone: of the calling thread, in rounds
 //! that alternate with the service alone, and of the whole process with the exporter's thread and
@@ -36,13 +35,9 @@ const ROUNDS: usize = 120;
 
 /// Measures one row and prints the figures, for the parent process.
 const ROW: &str = "--row";
-/// Runs one row this many times, to be counted from outside.
-const COUNT: &str = "--count";
-/// Counted calls: the difference to twice as many is the cost of one.
-const COUNTED: u32 = 50_000;
 
 const USAGE: &str = "usage: cargo bench -p callward-telemetry --features otlp \
-                     --bench telemetry_cost -- [--instructions] [PART OF A NAME]";
+                     --bench telemetry_cost -- [PART OF A NAME]";
 
 fn main() -> ExitCode {
     if std::env::args().any(|word| word == collector::COLLECTOR) {
@@ -53,27 +48,19 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let is = |flag: &'static str| std::env::args().any(|word| word == flag);
-    let words = std::env::args()
-        .skip(1)
-        .filter(|word| word != "--bench" && word != "--instructions");
-    let args = Args::parse(words, &[processes::ROUNDS, ROW, COUNT], USAGE)?;
-    let number = |option: &str| args.value(option).and_then(|word| word.parse().ok());
+    let words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let args = Args::parse(words, &[processes::ROUNDS, ROW], USAGE)?;
+    let mut rows = rows::all();
     if let Some(name) = args.value(ROW) {
-        let subject = rows::named(name).ok_or_else(|| format!("there is no row {name:?}"))?;
-        match (number(COUNT), number(processes::ROUNDS)) {
-            (Some(calls), _) => subject.repeat(calls),
-            (None, rounds) => println!("{}", beside(subject, CALLS, rounds.unwrap_or(1)).to_json()),
-        }
+        let row = rows.iter().find(|row| row.name == name);
+        let row = row.ok_or_else(|| format!("there is no row {name:?}"))?;
+        let found = beside(row.subject(), CALLS, args.number(processes::ROUNDS, 1)?);
+        println!("{}", found.to_json());
         return Ok(());
     }
-    let mut rows = rows::all();
     rows.retain(|row| row.name.contains(args.file().unwrap_or_default()));
-    if is("--instructions") {
-        return instructions(&rows);
-    }
     // `cargo test --benches` only proves that it runs
-    let table = match is("--bench") {
+    let table = match std::env::args().any(|word| word == "--bench") {
         true => {
             let found: Result<Vec<_>, _> = rows.iter().map(asked).collect();
             report::table(&rows, &found?)
@@ -102,31 +89,4 @@ fn tried(row: &Row) -> Vec<Found> {
 /// Measures a subject against the service alone.
 fn beside(subject: Subject, calls: u32, rounds: u32) -> Found {
     measure::beside(rows::alone(), subject, calls, rounds)
-}
-
-/// Counts each row's instructions above those of the service alone.
-fn instructions(rows: &[Row]) -> Result<(), String> {
-    println!("| instructions per call | thread | process |");
-    println!("| --- | ---: | ---: |");
-    let alone = counted(rows::ALONE)?;
-    for row in rows {
-        let [thread, process] = counted(&row.name)?;
-        let (thread, process) = (thread - alone[0], process - alone[1]);
-        println!("| {} | {thread:.1} | {process:.1} |", row.name);
-    }
-    Ok(())
-}
-
-fn counted(row: &str) -> Result<[f64; 2], String> {
-    let mut both = [0.0; 2];
-    let places = [Some("*telemetry_cost*measure*counted*"), None];
-    for (figure, place) in both.iter_mut().zip(places) {
-        let count = |calls: u32| {
-            let words = [ROW, row, COUNT, &calls.to_string()];
-            processes::instructions(place, &words)
-        };
-        let (few, more) = (count(COUNTED)?, count(2 * COUNTED)?);
-        *figure = (more as f64 - few as f64) / f64::from(COUNTED);
-    }
-    Ok(both)
 }

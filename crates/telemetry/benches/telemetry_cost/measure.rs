@@ -42,27 +42,12 @@ impl Subject {
         }
     }
 
-    /// Does it so often, after a first time that makes what stays, and the same each time it is
-    /// asked to.
-    pub(crate) fn repeat(mut self, calls: u32) {
-        fastrand::seed(7);
-        self.run(calls.min(1_000));
-        counted(|| self.run(calls));
-        (self.end)();
-    }
-
     /// Takes the nanoseconds of a round's call.
     fn round(&mut self, calls: u32) -> f64 {
         let start = now(ClockId::ThreadCPUTime);
         self.run(calls);
         since(start, ClockId::ThreadCPUTime) / f64::from(calls)
     }
-}
-
-/// The part whose instructions are counted.
-#[inline(never)]
-fn counted(work: impl FnOnce()) {
-    work();
 }
 
 /// What one process found: nanoseconds of processor time per call.

@@ -72,15 +72,6 @@ pub(crate) fn all() -> Vec<Row> {
     rows
 }
 
-/// What is measured under this name.
-pub(crate) fn named(name: &str) -> Option<Subject> {
-    if name == ALONE {
-        return Some(alone());
-    }
-    let row = all().into_iter().find(|row| row.name == name);
-    row.map(|row| row.subject())
-}
-
 /// The name of [`alone`].
 pub(crate) const ALONE: &str = "the service alone";
 
@@ -119,8 +110,9 @@ fn both(sampling: Sampling, metrics: Option<Arc<Metrics>>) -> CallSpan<AttemptSp
 
 fn exporting(share: f64, is_measured: bool) -> Subject {
     let collector = Collector::start();
-    let config = OtlpConfig::new(&collector.endpoint).unwrap();
-    let exporter = config.with_queue(1 << 16).start().unwrap();
+    let mut config = OtlpConfig::new(&collector.endpoint).unwrap();
+    config.queue = 1 << 16;
+    let exporter = config.start().unwrap();
     let provider = SdkMeterProvider::builder()
         .with_reader(exporter.metric_reader().unwrap().unwrap())
         .build();

@@ -26,14 +26,8 @@ pub(super) struct ObservedAttempt {
 
 impl ObservedAttempt {
     /// Begins to observe an attempt, and gives its call a record if it has none.
-    pub(super) fn begin(call: ToolCall, span: Span) -> (ToolCall, Self) {
-        let (mut call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
-            None => {
-                let record = Arc::new(CallRecord::new());
-                (call.with_record(record.clone()), record)
-            }
-        };
+    pub(super) fn begin(mut call: ToolCall, span: Span) -> (ToolCall, Self) {
+        let record = call.ensure_record(CallRecord::new);
         let attempt = call.attempt().clone();
         let mut request = None;
         record.start_attempt();

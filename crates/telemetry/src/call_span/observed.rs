@@ -39,14 +39,7 @@ impl ObservedCall {
         span: Span,
         settings: &CallSpanLayer,
     ) -> (ToolCall, Self) {
-        let record = match call.record() {
-            Some(record) => record.clone(),
-            None => {
-                let record = Arc::new(CallRecord::for_counting());
-                call = call.with_record(record.clone());
-                record
-            }
-        };
+        let record = call.ensure_record(CallRecord::for_counting);
         let is_traced = !span.is_disabled();
         if is_traced {
             record.ask_for_decisions();

@@ -19,10 +19,10 @@ use super::env;
 /// use std::time::Duration;
 /// use callward_telemetry::export::OtlpConfig;
 ///
-/// let config = OtlpConfig::new("http://collector:4318")?
-///     .with_service_name("orders-agent")
-///     .with_header("authorization", "Bearer abc")?
-///     .with_timeout(Duration::from_secs(3));
+/// let mut config = OtlpConfig::new("http://collector:4318")?
+///     .with_header("authorization", "Bearer abc")?;
+/// config.service_name = Some("orders-agent".to_owned());
+/// config.timeout = Duration::from_secs(3);
 /// assert_eq!(config.traces_url(), Some("http://collector:4318/v1/traces"));
 /// # Ok::<_, callward_telemetry::export::InvalidOtlp>(())
 /// ```
@@ -33,13 +33,22 @@ pub struct OtlpConfig {
     pub(super) traces: Option<Url>,
     pub(super) metrics: Option<Url>,
     pub(super) headers: HeaderMap,
-    pub(super) service_name: Option<String>,
-    pub(super) resource: BTreeMap<String, String>,
-    pub(super) timeout: Duration,
-    pub(super) queue: usize,
-    pub(super) batch: usize,
-    pub(super) interval: Duration,
-    pub(super) metrics_interval: Duration,
+    /// The name of the service. Default: `OTEL_SERVICE_NAME`, or `unknown_service`.
+    pub service_name: Option<String>,
+    /// Attributes of the service, such as `deployment.environment.name`.
+    pub resource: BTreeMap<String, String>,
+    /// How long one request may take, and for how long it is retried.
+    pub timeout: Duration,
+    /// How many spans may wait, those in flight included; further ones are dropped and counted. At
+    /// least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE).
+    pub queue: usize,
+    /// How many spans are sent together; a full batch does not wait for the interval. At most the
+    /// size of the queue.
+    pub batch: usize,
+    /// How long a span waits at most for a full batch.
+    pub interval: Duration,
+    /// How often metrics are sent.
+    pub metrics_interval: Duration,
 }
 
 impl OtlpConfig {
@@ -151,57 +160,6 @@ impl OtlpConfig {
         secret.set_sensitive(true);
         self.headers.insert(key, secret);
         Ok(self)
-    }
-
-    /// Names the service. Default: `OTEL_SERVICE_NAME`, or `unknown_service`.
-    #[must_use]
-    pub fn with_service_name(mut self, name: impl Into<String>) -> Self {
-        self.service_name = Some(name.into());
-        self
-    }
-
-    /// Adds an attribute of the service, such as `deployment.environment.name`.
-    #[must_use]
-    pub fn with_resource(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.resource.insert(key.into(), value.into());
-        self
-    }
-
-    /// Sets how long one request may take, and for how long it is retried. Default: 10 s.
-    #[must_use]
-    pub fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Sets how many spans may wait, those in flight included; further ones are dropped and
-    /// counted. Default: 2048. At least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE).
-    #[must_use]
-    pub fn with_queue(mut self, spans: usize) -> Self {
-        self.queue = spans;
-        self
-    }
-
-    /// Sets how many spans are sent together; a full batch does not wait for the interval. Default:
-    /// 512. At most the size of the queue.
-    #[must_use]
-    pub fn with_batch(mut self, spans: usize) -> Self {
-        self.batch = spans;
-        self
-    }
-
-    /// Sets how long a span waits at most for a full batch. Default: 5 s.
-    #[must_use]
-    pub fn with_interval(mut self, interval: Duration) -> Self {
-        self.interval = interval;
-        self
-    }
-
-    /// Sets how often metrics are sent. Default: 60 s.
-    #[must_use]
-    pub fn with_metrics_interval(mut self, interval: Duration) -> Self {
-        self.metrics_interval = interval;
-        self
     }
 
     /// Returns the URL that spans are sent to; `None` if they are not sent.

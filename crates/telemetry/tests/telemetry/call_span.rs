@@ -1,57 +1,57 @@
 //! The span of a call.
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallRecord, Delivery, ErrorKind, HedgeStatus, ToolError, ToolOutput,
+    CacheStatus, CallRecord, Delivery, ErrorKind, HedgeStatus, Tool, ToolError, ToolOutput,
 };
-use callward_telemetry::{CallSpanLayer, names};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, names};
 use callward_testkit::{MockService, call, contract, tool};
 use futures_util::FutureExt;
 use serde_json::json;
 use tower::{Layer, Service, ServiceExt};
 
-use crate::capture::{Capture, Seen, send, server};
+use crate::capture::{Capture, Meters, Seen, miss, noting, plain, send, server};
 
-fn assert_fields(seen: &Seen, expected: &[(&str, &str)]) {
-    for (name, value) in expected {
-        assert_eq!(seen.field(name), Some(*value), "{name} of {seen:?}");
-    }
-    let listed: Vec<_> = expected.iter().map(|(name, _)| *name).collect();
+/// Checks that a span has the fields that are known before the call, these, and no others.
+fn assert_fields(seen: &Seen, tool: &Tool, expected: &[(&str, &str)]) {
+    let (name, plan) = (tool.name().as_str(), tool.plan());
+    let (shown, in_line) = (format!("execute_tool {name}"), plan.in_line().to_string());
+    let known = [
+        ("otel.name", &*shown),
+        ("otel.kind", "internal"),
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", name),
+        ("gen_ai.tool.type", "function"),
+        ("callward.plan", &in_line),
+        ("callward.plan.reason", &plan.reason),
+        ("callward.server_set", "test"),
+    ];
+    let all = [&known, expected].concat();
+    seen.assert_has(&all);
     // decisions have their own tests
-    assert!(
-        seen.field(names::DECISIONS)
-            .is_some_and(|line| line.starts_with("plan:"))
-    );
-    let known = |name: &&str| listed.contains(name) || *name == names::DECISIONS;
-    let extra: Vec<_> = seen.fields.keys().filter(|name| !known(name)).collect();
-    assert!(extra.is_empty(), "{extra:?}");
+    let decisions = seen.field(names::DECISIONS).unwrap();
+    assert!(decisions.starts_with("plan:"), "{decisions}");
+    assert_eq!(seen.fields.len(), all.len() + 1, "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_ran_has_every_field() {
     let capture = Capture::start();
-    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
     let read = tool("read_order").read_only().build();
-    send(&CallSpanLayer::new(), &miss, call(&read, json!({})))
-        .await
-        .unwrap();
+    let request = call(&read, json!({}));
+    send(&CallSpanLayer::new(), &miss(), request).await.unwrap();
     let seen = capture.one(names::CALL_SPAN);
     assert_eq!((seen.target, seen.closed), ("callward", true));
     assert_fields(
         &seen,
+        &read,
         &[
-            ("otel.name", "execute_tool read_order"),
-            ("otel.kind", "internal"),
-            ("gen_ai.operation.name", "execute_tool"),
-            ("gen_ai.tool.name", "read_order"),
-            ("gen_ai.tool.type", "function"),
             ("callward.annotations", "[read-only]"),
-            ("callward.plan", &read.plan().in_line().to_string()),
-            ("callward.server_set", "test"),
             ("callward.effect", "read_only"),
             ("callward.confirm", "skip"),
-            ("callward.plan.reason", &read.plan().reason),
             ("callward.cache", "miss"),
             ("callward.attempts", "1"),
             ("callward.server", "orders-eu"),
@@ -64,30 +64,18 @@ async fn a_call_that_ran_has_every_field() {
 #[tokio::test(start_paused = true)]
 async fn a_hit_has_no_server_and_no_attempt() {
     let capture = Capture::start();
-    let hit = MockService::new(|call, _| {
-        if let Some(record) = call.record() {
-            record.set_cache(CacheStatus::Hit);
-        }
-        std::future::ready(Ok(ToolOutput::text("42")))
-    });
+    let hit = noting(|record| record.set_cache(CacheStatus::Hit));
     let delete = tool("delete").destructive().build();
     let request = call(&delete, json!({}));
     let layer = CallSpanLayer::new();
     layer.layer(hit).oneshot(request).await.unwrap();
     assert_fields(
         &capture.one(names::CALL_SPAN),
+        &delete,
         &[
-            ("otel.name", "execute_tool delete"),
-            ("otel.kind", "internal"),
-            ("gen_ai.operation.name", "execute_tool"),
-            ("gen_ai.tool.name", "delete"),
-            ("gen_ai.tool.type", "function"),
             ("callward.annotations", "[DESTRUCTIVE]"),
-            ("callward.plan", &delete.plan().in_line().to_string()),
-            ("callward.server_set", "test"),
             ("callward.effect", "destructive"),
             ("callward.confirm", "ask"),
-            ("callward.plan.reason", &delete.plan().reason),
             ("callward.cache", "hit"),
             ("callward.attempts", "0"),
             ("duration_ms", "0.0"),
@@ -96,44 +84,39 @@ async fn a_hit_has_no_server_and_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bypassed_cache_is_recorded_with_its_reason() {
-    let capture = Capture::start();
-    let past = MockService::new(|call, _| {
-        if let Some(record) = call.record() {
-            record.set_cache_bypass("writing");
-        }
-        std::future::ready(Ok(ToolOutput::text("42")))
-    });
-    let request = call(&tool("get").read_only().build(), json!({}));
-    let layer = CallSpanLayer::new();
-    layer.layer(past).oneshot(request).await.unwrap();
-    let seen = capture.one(names::CALL_SPAN);
-    assert_eq!(seen.field("callward.cache"), Some("bypass"));
-    assert_eq!(seen.field("callward.cache.bypass_reason"), Some("writing"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn hedge_and_loop_guard_are_recorded_if_they_acted() {
-    let seen = async |note: fn(&CallRecord)| {
+async fn what_inner_layers_note_is_recorded() {
+    type Noted<'a> = (&'a str, fn(&CallRecord), [Option<&'a str>; 4]);
+    let rows: [Noted<'_>; 4] = [
+        ("nothing", |_| {}, [Some("bypass"), None, None, None]),
+        (
+            "a bypass",
+            |record| record.set_cache_bypass("writing"),
+            [Some("bypass"), Some("writing"), None, None],
+        ),
+        (
+            "a hedge",
+            |record| record.note_hedge(HedgeStatus::Won),
+            [Some("bypass"), None, Some("won"), None],
+        ),
+        (
+            "the loop guard",
+            CallRecord::note_guarded,
+            [Some("bypass"), None, None, Some("true")],
+        ),
+    ];
+    for (row, note, expected) in rows {
         let capture = Capture::start();
-        let inner = MockService::new(move |call, _| {
-            if let Some(record) = call.record() {
-                note(record);
-            }
-            std::future::ready(Ok(ToolOutput::text("42")))
-        });
-        let request = call(&tool("get").read_only().build(), json!({}));
         let layer = CallSpanLayer::new();
-        layer.layer(inner).oneshot(request).await.unwrap();
-        let span = capture.one(names::CALL_SPAN);
-        let of = |field| span.field(field).map(str::to_owned);
-        (of("callward.hedge"), of("callward.guarded"))
-    };
-    assert_eq!(seen(|_| {}).await, (None, None));
-    let hedged = seen(|record| record.note_hedge(HedgeStatus::Won)).await;
-    assert_eq!(hedged, (Some("won".to_owned()), None));
-    let guarded = seen(CallRecord::note_guarded).await;
-    assert_eq!(guarded, (None, Some("true".to_owned())));
+        layer.layer(noting(note)).oneshot(plain()).await.unwrap();
+        let seen = capture.one(names::CALL_SPAN);
+        let fields = [
+            names::CACHE,
+            names::CACHE_BYPASS_REASON,
+            names::HEDGE,
+            names::GUARDED,
+        ];
+        assert_eq!(fields.map(|name| seen.field(name)), expected, "{row}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,15 +131,9 @@ async fn an_error_is_recorded_as_its_error_type() {
     for (answer, word) in cases {
         let capture = Capture::start();
         let failing = server(CacheStatus::Invalidated, move |_| answer.clone());
-        let _ = send(
-            &CallSpanLayer::new(),
-            &failing,
-            call(&tool("x").build(), json!({})),
-        )
-        .await;
+        let _ = send(&CallSpanLayer::new(), &failing, plain()).await;
         let seen = capture.one(names::CALL_SPAN);
-        assert_eq!(seen.field("error.type"), Some(word));
-        assert_eq!(seen.field("callward.cache"), Some("invalidated"));
+        seen.assert_has(&[("error.type", word), ("callward.cache", "invalidated")]);
     }
 }
 
@@ -166,8 +143,7 @@ async fn the_server_of_an_error_is_recorded() {
     let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "gone")
         .with_server("alone".parse().unwrap());
     let failing = MockService::sequence(vec![Err(lost)]);
-    let request = call(&tool("x").build(), json!({}));
-    let _ = CallSpanLayer::new().layer(failing).oneshot(request).await;
+    let _ = CallSpanLayer::new().layer(failing).oneshot(plain()).await;
     let seen = capture.one(names::CALL_SPAN);
     assert_eq!(seen.field("callward.server"), Some("alone"));
 }
@@ -175,33 +151,29 @@ async fn the_server_of_an_error_is_recorded() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_recorded_as_cancelled() {
     let capture = Capture::start();
-    let slow = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("late")));
-    let layer = CallSpanLayer::new();
-    let request = call(&tool("x").build(), json!({}));
-    let mut running = Box::pin(send(&layer, &slow, request));
+    let (layer, slow) = (CallSpanLayer::new(), miss());
+    let mut running = Box::pin(send(&layer, &slow, plain()));
     assert!(running.as_mut().now_or_never().is_none());
-    tokio::time::advance(std::time::Duration::from_millis(40)).await;
+    tokio::time::advance(Duration::from_millis(40)).await;
     drop(running);
     let seen = capture.one(names::CALL_SPAN);
     assert!(seen.closed);
-    for (name, value) in [
+    seen.assert_has(&[
         ("error.type", "cancelled"),
+        ("otel.status_code", "ERROR"),
         ("duration_ms", "40.0"),
         ("callward.attempts", "1"),
         ("callward.server", "orders-eu"),
-    ] {
-        assert_eq!(seen.field(name), Some(value));
-    }
+    ]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_record_that_is_there_already_is_used() {
     let _capture = Capture::start();
     let record = Arc::new(CallRecord::new());
-    let hit = server(CacheStatus::Hit, |_| Ok(ToolOutput::text("42")));
-    let request = call(&tool("x").build(), json!({})).with_record(record.clone());
-    send(&CallSpanLayer::new(), &hit, request).await.unwrap();
-    assert_eq!(record.cache(), CacheStatus::Hit);
+    let request = plain().with_record(record.clone());
+    send(&CallSpanLayer::new(), &miss(), request).await.unwrap();
+    assert_eq!(record.cache(), CacheStatus::Miss);
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,9 +189,8 @@ async fn the_span_is_current_while_the_call_is_polled_and_not_between() {
     });
     let mut service = CallSpanLayer::new().layer(slow);
     let mut start = || {
-        let _ready =
-            service.poll_ready(&mut std::task::Context::from_waker(std::task::Waker::noop()));
-        Box::pin(service.call(call(&tool("x").build(), json!({}))))
+        let _ready = service.poll_ready(&mut Context::from_waker(Waker::noop()));
+        Box::pin(service.call(plain()))
     };
     let (mut one, mut other) = (start(), start());
     for _ in 0..3 {
@@ -232,11 +203,8 @@ async fn the_span_is_current_while_the_call_is_polled_and_not_between() {
     one.await.unwrap();
     other.await.unwrap();
     // once for `call`, four times for the polls
-    let entered: Vec<_> = capture
-        .all(names::CALL_SPAN)
-        .iter()
-        .map(|s| s.entered)
-        .collect();
+    let seen = capture.all(names::CALL_SPAN);
+    let entered: Vec<_> = seen.iter().map(|s| s.entered).collect();
     assert_eq!(entered, [5, 5]);
 }
 
@@ -246,11 +214,10 @@ async fn arguments_and_results_are_not_recorded() {
     let answers = server(CacheStatus::Miss, |n| match n {
         1 => Ok(ToolOutput::text("classified")),
         2 => Ok(ToolOutput::error_text("classified")),
-        _ => Err(ToolError::new(
-            ErrorKind::InvalidCall,
-            Delivery::Answered,
-            "classified",
-        )),
+        _ => {
+            let (kind, delivery) = (ErrorKind::InvalidCall, Delivery::Answered);
+            Err(ToolError::new(kind, delivery, "classified"))
+        }
     });
     for _ in 0..3 {
         let request = call(&tool("x").build(), json!({"password": "hunter2"}));
@@ -264,7 +231,10 @@ async fn arguments_and_results_are_not_recorded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observed_call_keeps_the_contract() {
+async fn observed_and_measured_layers_keep_the_contract() {
+    let measured = CallSpanLayer::new().with_metrics(Meters::start().metrics());
+    contract::check(|inner| measured.layer(inner)).await;
     let _capture = Capture::start();
     contract::check(|inner| CallSpanLayer::new().layer(inner)).await;
+    contract::check(|inner| AttemptSpanLayer::new().layer(inner)).await;
 }

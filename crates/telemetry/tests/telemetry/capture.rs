@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{CacheStatus, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_core::{CacheStatus, CallRecord, ServerId, ToolCall, ToolError, ToolOutput};
 use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
-use callward_testkit::MockService;
+use callward_testkit::{MockService, call, tool};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -38,6 +38,12 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn assert_has(&self, expected: &[(&str, &str)]) {
+        for (name, value) in expected {
+            assert_eq!(self.field(name), Some(*value), "{name} of {self:?}");
+        }
     }
 }
 
@@ -140,9 +146,24 @@ pub(crate) fn orders_eu() -> ServerId {
     ServerId::new("orders-eu").unwrap()
 }
 
-/// Another server.
-pub(crate) fn orders_us() -> ServerId {
-    ServerId::new("orders-us").unwrap()
+/// A call of a tool without hints.
+pub(crate) fn plain() -> ToolCall {
+    call(&tool("x").build(), serde_json::json!({}))
+}
+
+/// Stands in for the layers inside of a call span: notes what they would, and answers at once.
+pub(crate) fn noting(note: impl Fn(&CallRecord) + Send + Sync + 'static) -> MockService {
+    MockService::new(move |call: ToolCall, _| {
+        if let Some(record) = call.record() {
+            note(record);
+        }
+        std::future::ready(Ok(ToolOutput::text("42")))
+    })
+}
+
+/// A server behind cache and router that answers after 250 ms.
+pub(crate) fn miss() -> MockService {
+    server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")))
 }
 
 /// Stands in for cache and router: writes into the record what they would.
@@ -219,10 +240,10 @@ impl PushMetricExporter for Export {
                     }));
                 }
                 AggregatedMetrics::U64(MetricData::Sum(data)) => {
-                    points
-                        .extend(data.data_points().map(|p| {
-                            point(attributes(p.attributes()), p.value(), 0.0, Vec::new())
-                        }));
+                    points.extend(data.data_points().map(|p| {
+                        let by = attributes(p.attributes());
+                        point(by, p.value(), 0.0, Vec::new())
+                    }));
                 }
                 other => panic!("a kind of metric that is not used: {other:?}"),
             }

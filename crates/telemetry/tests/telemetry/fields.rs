@@ -3,16 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use callward_core::{CacheStatus, ToolOutput};
 use callward_telemetry::{CallSpanLayer, DiscoveryPurpose, DiscoverySpan, names};
-use callward_testkit::{call, tool};
 use parking_lot::Mutex;
-use serde_json::json;
 use tracing::Subscriber;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use crate::capture::{send, server};
+use crate::capture::{miss, plain, send};
 
 type Declared = Arc<Mutex<BTreeSet<(&'static str, &'static str)>>>;
 
@@ -33,13 +30,9 @@ async fn each_span_has_exactly_its_listed_fields() {
     let declared = Declared::default();
     let subscriber = tracing_subscriber::registry().with(Keep(declared.clone()));
     let _guard = tracing::subscriber::set_default(subscriber);
-    let miss = server(CacheStatus::Miss, |_| Ok(ToolOutput::text("42")));
-    let request = call(&tool("x").build(), json!({}));
-    send(&CallSpanLayer::new(), &miss, request).await.unwrap();
-    drop(DiscoverySpan::begin(
-        &"a".parse().unwrap(),
-        DiscoveryPurpose::Probe,
-    ));
+    send(&CallSpanLayer::new(), &miss(), plain()).await.unwrap();
+    let server = "a".parse().unwrap();
+    drop(DiscoverySpan::begin(&server, DiscoveryPurpose::Probe));
 
     let listed = |field: &names::Field| {
         let name = field.name;

@@ -7,7 +7,6 @@
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use callward_testkit::args::Args;
 use callward_testkit::calls;
@@ -23,9 +22,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let args = Args::parse(std::env::args().skip(1), &options, USAGE)?;
     let ledger = args.value("--ledger").ok_or(USAGE)?;
     let ledger = Ledger::in_file(Path::new(ledger))?;
-    let chaos = Chaos::everything(number(&args, "--seed", 0)?)
-        .with_share(number(&args, "--share", 300)?)
-        .hastened(number(&args, "--hasten", 1)?);
+    let chaos = Chaos::everything(args.number("--seed", 0)?)
+        .with_share(args.number("--share", 300)?)
+        .hastened(args.number("--hasten", 1)?);
     let era = match args.value("--era") {
         None | Some("legacy") => Era::Legacy,
         Some("modern") => Era::Modern,
@@ -43,13 +42,5 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(match ended {
         Ended::Closed => ExitCode::SUCCESS,
         Ended::Died => ExitCode::FAILURE,
-    })
-}
-
-fn number<T: FromStr>(args: &Args, option: &str, default: T) -> Result<T, String> {
-    args.value(option).map_or(Ok(default), |value| {
-        value
-            .parse()
-            .map_err(|_| format!("{option} {value:?} is not a number\n{USAGE}"))
     })
 }

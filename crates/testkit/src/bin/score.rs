@@ -22,12 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(name) => RuleSet::by_name(name).ok_or(USAGE)?,
         None => RuleSet::Standard,
     };
-    let errors = match args.value("--errors") {
-        Some(count) => count
-            .parse()
-            .map_err(|_| format!("--errors {count:?} is not a number\n{USAGE}"))?,
-        None => 0,
-    };
+    let errors = args.number("--errors", 0)?;
     let file = args.file().map_or_else(default_file, PathBuf::from);
     let text =
         std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;

@@ -11,13 +11,28 @@ use tokio::time::sleep;
 
 pub(super) const JSON: &str = "content-type: application/json\r\n";
 
-pub(super) type Stream = BufReader<TcpStream>;
+/// A buffered connection.
+pub type Stream = BufReader<TcpStream>;
 
-/// A complete request.
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) session: Option<String>,
-    pub(super) body: Vec<u8>,
+/// A complete request or response.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Message {
+    /// The first line of its head.
+    pub first: String,
+    /// The session.
+    pub session: Option<String>,
+    /// The name of the tool, which the modern era repeats.
+    pub name: Option<String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Message {
+    /// The method of a request.
+    pub(super) fn method(&self) -> &str {
+        self.first.split(' ').next().unwrap_or_default()
+    }
 }
 
 /// The reply to a request, as raw bytes.
@@ -154,33 +169,49 @@ pub(super) async fn slowly(
     Ok(())
 }
 
-/// Reads a request; `None` if the client closes the connection before it is complete.
-pub(super) async fn read(stream: &mut Stream) -> Option<Request> {
+/// The longest body.
+const MAX_BODY: usize = 1 << 20;
+
+/// Reads a request or a response; `None` if the connection ends before it.
+///
+/// # Errors
+///
+/// If the connection fails or ends within the message, or its body is chunked or longer than 1 MiB.
+pub async fn read(stream: &mut Stream) -> io::Result<Option<Message>> {
+    let mut first = String::new();
+    if stream.read_line(&mut first).await? == 0 {
+        return Ok(None);
+    }
+    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+    let (mut session, mut tool, mut length) = (None, None, 0);
     let mut line = String::new();
-    stream.read_line(&mut line).await.ok()?;
-    let method = line.split_once(' ')?.0.to_owned();
-    let (mut session, mut length) = (None, 0);
     loop {
         line.clear();
-        if stream.read_line(&mut line).await.ok()? == 0 {
-            return None;
+        if stream.read_line(&mut line).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let Some((name, value)) = line.trim_end().split_once(':') else {
             break;
         };
         match (name.to_ascii_lowercase().as_str(), value.trim()) {
-            ("content-length", value) => length = value.parse().ok()?,
+            ("content-length", value) => length = value.parse().map_err(|_| invalid(value))?,
+            ("transfer-encoding", _) => return Err(invalid("a chunked body")),
             ("mcp-session-id", value) => session = Some(value.to_owned()),
+            ("mcp-name", value) => tool = Some(value.to_owned()),
             _ => {}
         }
     }
+    if length > MAX_BODY {
+        return Err(invalid("a body over 1 MiB"));
+    }
     let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(Request {
-        method,
+    stream.read_exact(&mut body).await?;
+    Ok(Some(Message {
+        first,
         session,
+        name: tool,
         body,
-    })
+    }))
 }
 
 /// Reads up to `bytes` bytes.

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use super::exchange::{self, JSON, Reply, Request, Then};
+use super::exchange::{self, JSON, Message, Reply, Then};
 use super::protocol::{Asked, Call, Era, Protocol};
 
 /// A listening server, at `/mcp` and any other path, until it is dropped.
@@ -134,7 +134,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
             _ => {}
         }
         is_fresh = false;
-        let Some(request) = exchange::read(&mut stream).await else {
+        let Ok(Some(request)) = exchange::read(&mut stream).await else {
             return;
         };
         if !shared.answer(&request).await.write(&mut stream).await {
@@ -144,10 +144,11 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 }
 
 impl Shared {
-    async fn answer(&self, request: &Request) -> Reply {
-        if request.method != "POST" {
-            let status = if request.method == "DELETE" { 200 } else { 405 };
-            return Reply::http(status, "", "");
+    async fn answer(&self, request: &Message) -> Reply {
+        match request.method() {
+            "POST" => {}
+            "DELETE" => return Reply::http(200, "", ""),
+            _ => return Reply::http(405, "", ""),
         }
         let asked = self.protocol.read(&request.body);
         let session = format!("life-{}", self.life.load(Ordering::Relaxed));
@@ -161,13 +162,7 @@ impl Shared {
         }
         match asked {
             Asked::Call(call) => self.call(&call).await,
-            Asked::Question { answer, .. } if greets => Reply::http(
-                200,
-                &format!("{JSON}mcp-session-id: {session}\r\n"),
-                &answer,
-            ),
-            Asked::Question { answer, .. } => Reply::http(200, JSON, &answer),
-            Asked::Statement => Reply::http(202, "", ""),
+            other => other.reply(&session),
         }
     }
 

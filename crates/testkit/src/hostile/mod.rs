@@ -9,4 +9,5 @@ pub mod peer;
 pub mod pipe;
 mod protocol;
 
-pub use protocol::Era;
+pub use exchange::{Message, Stream, read};
+pub use protocol::{Era, error, result};

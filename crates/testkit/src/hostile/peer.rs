@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 pub use super::exchange::{Reply, Then};
 
-use super::exchange::{self, JSON};
+use super::exchange;
 use super::protocol::{Asked, Call, Era, Protocol};
 
 type Plays = dyn Fn(&str) -> Reply + Send + Sync;
@@ -96,17 +96,10 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let mut stream = BufReader::new(stream);
-    while let Some(request) = exchange::read(&mut stream).await {
-        let reply = match (&*request.method, shared.protocol.read(&request.body)) {
+    while let Ok(Some(request)) = exchange::read(&mut stream).await {
+        let reply = match (request.method(), shared.protocol.read(&request.body)) {
             ("POST", Asked::Call(call)) => shared.call(&call),
-            ("POST", Asked::Question { method, answer }) => {
-                let session = match method.as_str() {
-                    "initialize" => "mcp-session-id: peer\r\n",
-                    _ => "",
-                };
-                Reply::http(200, &format!("{JSON}{session}"), &answer)
-            }
-            ("POST", Asked::Statement) => Reply::http(202, "", ""),
+            ("POST", other) => other.reply("peer"),
             ("DELETE", _) => Reply::http(200, "", ""),
             _ => Reply::http(405, "", ""),
         };

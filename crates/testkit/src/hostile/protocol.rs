@@ -1,10 +1,14 @@
 //! The part of MCP that a failing server needs.
 
+use std::fmt;
+
 use callward_chaos::{Fault, identity};
 use callward_core::ToolDefinition;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use super::exchange::{JSON, Reply};
 
 /// The protocol revisions that a server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,22 @@ struct CallParams<'a> {
 pub(super) struct Protocol {
     pub(super) era: Era,
     tools: Value,
+}
+
+impl Asked {
+    /// Returns the HTTP reply to a message that is not a call.
+    pub(super) fn reply(&self, session: &str) -> Reply {
+        match self {
+            Self::Question { method, answer } => {
+                let session = match method.as_str() {
+                    "initialize" => format!("mcp-session-id: {session}\r\n"),
+                    _ => String::new(),
+                };
+                Reply::http(200, &format!("{JSON}{session}"), answer)
+            }
+            Self::Call(_) | Self::Statement => Reply::http(202, "", ""),
+        }
+    }
 }
 
 impl Protocol {
@@ -160,11 +180,15 @@ impl Call {
     }
 }
 
-fn result(id: &str, result: &Value) -> String {
+/// Formats the response to a request. `id` is JSON.
+#[must_use]
+pub fn result(id: impl fmt::Display, result: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-fn error(id: &str, code: i64, text: &str) -> String {
+/// Formats the error response to a request. `id` is JSON.
+#[must_use]
+pub fn error(id: impl fmt::Display, code: i64, text: &str) -> String {
     let error = json!({"code": code, "message": text});
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }

@@ -7,7 +7,7 @@ use callward_core::resolve::{Hints, resolve};
 use callward_core::{Annotations, Field, Resolved, Source, Trust};
 use serde::Serialize;
 
-use super::{Case, Labels};
+use super::Case;
 
 /// The four hints of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -44,15 +44,6 @@ impl Hint {
             Self::Destructive => Field::Destructive,
             Self::Idempotent => Field::Idempotent,
             Self::OpenWorld => Field::OpenWorld,
-        }
-    }
-
-    const fn label(self, labels: &Labels) -> Option<bool> {
-        match self {
-            Self::ReadOnly => labels.read_only_hint,
-            Self::Destructive => labels.destructive_hint,
-            Self::Idempotent => labels.idempotent_hint,
-            Self::OpenWorld => labels.open_world_hint,
         }
     }
 
@@ -230,7 +221,7 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
             }
         }
         for hint in Hint::ALL {
-            let Some(declared) = hint.label(&case.declared) else {
+            let Some(declared) = hint.of(&case.declared) else {
                 continue;
             };
             let concluded = hint.of(hints) == Some(true);
@@ -348,6 +339,6 @@ mod tests {
     #[test]
     fn a_line_that_is_no_tool_is_named() {
         let error = read("{\"server\":\"a\",\"tool\":\"b\"}\n\n{}").unwrap_err();
-        assert!(error.to_string().starts_with("line 3: "), "{error}");
+        assert!(error.starts_with("line 3: "), "{error}");
     }
 }

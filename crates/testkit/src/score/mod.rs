@@ -15,7 +15,7 @@ mod interval;
 mod report;
 mod worst;
 
-pub use corpus::{BadLine, Case, Labels, read};
+pub use corpus::{Case, read};
 pub use figures::{Counts, Hint, Mistake, OfServer, Score, score};
 pub use interval::{Interval, Intervals};
 pub use report::Report;

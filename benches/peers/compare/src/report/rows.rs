@@ -129,50 +129,30 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "Uncached, 1 caller",
-        rows: &[
-            high("calls/s", |peer| rate(cell(peer, 1, false)?)),
-            high("calls/s, % of direct", |peer| share(cell(peer, 1, false)?)),
-            low("added at p50, ms", |peer| {
-                ms(cell(peer, 1, false)?.summary.added_p50_ms)
-            }),
-            low("added at p99, ms", |peer| {
-                ms(cell(peer, 1, false)?.summary.added_p99_ms)
-            }),
-            low("CPU, µs a call", |peer| cpu(cell(peer, 1, false)?)),
-        ],
+        rows: &uncached::<1>(),
     },
     Group {
         name: "Uncached, 32 callers",
-        rows: &[
-            high("calls/s", |peer| rate(cell(peer, 32, false)?)),
-            high("calls/s, % of direct", |peer| share(cell(peer, 32, false)?)),
-            low("added at p50, ms", |peer| {
-                ms(cell(peer, 32, false)?.summary.added_p50_ms)
-            }),
-            low("added at p99, ms", |peer| {
-                ms(cell(peer, 32, false)?.summary.added_p99_ms)
-            }),
-            low("CPU, µs a call", |peer| cpu(cell(peer, 32, false)?)),
-        ],
+        rows: &uncached::<32>(),
     },
     Group {
         name: "Repeated calls, 1 caller",
         rows: &[
-            high("calls/s", |peer| rate(cell(peer, 1, true)?)),
-            high("calls/s, % of direct", |peer| share(cell(peer, 1, true)?)),
-            low("CPU, µs a call", |peer| cpu(cell(peer, 1, true)?)),
+            high("calls/s", rate::<1, true>),
+            high("calls/s, % of direct", share::<1, true>),
+            low("CPU, µs a call", cpu::<1, true>),
         ],
     },
     Group {
         name: "Repeated calls, 32 callers",
         rows: &[
-            high("calls/s", |peer| rate(cell(peer, 32, true)?)),
-            high("calls/s, % of direct", |peer| share(cell(peer, 32, true)?)),
+            high("calls/s", rate::<32, true>),
+            high("calls/s, % of direct", share::<32, true>),
             neither("answered from the cache, %", |peer| {
                 let hits = cell(peer, 32, true)?.hits * 100.0;
                 Some((hits, short(hits)))
             }),
-            low("CPU, µs a call", |peer| cpu(cell(peer, 32, true)?)),
+            low("CPU, µs a call", cpu::<32, true>),
         ],
     },
     Group {
@@ -189,6 +169,20 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
     },
 ];
+
+const fn uncached<const CALLERS: usize>() -> [Row; 5] {
+    [
+        high("calls/s", rate::<CALLERS, false>),
+        high("calls/s, % of direct", share::<CALLERS, false>),
+        low("added at p50, ms", |peer| {
+            ms(cell(peer, CALLERS, false)?.summary.added_p50_ms)
+        }),
+        low("added at p99, ms", |peer| {
+            ms(cell(peer, CALLERS, false)?.summary.added_p99_ms)
+        }),
+        low("CPU, µs a call", cpu::<CALLERS, false>),
+    ]
+}
 
 fn executions(peer: &PeerFigures, writes: bool) -> Cell {
     let runs = per_call(peer, writes, |lost| lost.executed)?;
@@ -248,13 +242,13 @@ pub(crate) fn cell(peer: &PeerFigures, callers: usize, cached: bool) -> Option<&
     peer.speed.iter().find(same)
 }
 
-fn rate(speed: &Speed) -> Cell {
-    let rate = speed.summary.calls_per_second;
+fn rate<const CALLERS: usize, const CACHED: bool>(peer: &PeerFigures) -> Cell {
+    let rate = cell(peer, CALLERS, CACHED)?.summary.calls_per_second;
     Some((rate, thousands(rate)))
 }
 
-fn share(speed: &Speed) -> Cell {
-    let share = speed.summary.share_of_direct * 100.0;
+fn share<const CALLERS: usize, const CACHED: bool>(peer: &PeerFigures) -> Cell {
+    let share = cell(peer, CALLERS, CACHED)?.summary.share_of_direct * 100.0;
     Some((share, short(share)))
 }
 
@@ -267,8 +261,8 @@ fn ms(added: f64) -> Cell {
     Some((added, text))
 }
 
-fn cpu(speed: &Speed) -> Cell {
-    let cpu = speed.summary.cpu_us_per_call?;
+fn cpu<const CALLERS: usize, const CACHED: bool>(peer: &PeerFigures) -> Cell {
+    let cpu = cell(peer, CALLERS, CACHED)?.summary.cpu_us_per_call?;
     Some((cpu, thousands(cpu)))
 }
 
@@ -320,14 +314,11 @@ mod tests {
     fn ways_and_tools_are_added_up_and_reads_kept_apart_from_writes() {
         let lost = |writes, intended, extra| Lost {
             way: "w".to_owned(),
-            tool: String::new(),
             writes,
             intended,
             executed: intended + extra,
             extra,
-            never: 0,
-            errors: 0,
-            slowest_seconds: 0.0,
+            ..Lost::default()
         };
         let peer = PeerFigures {
             lost: vec![lost(true, 10, 1), lost(true, 30, 3), lost(false, 10, 9)],
@@ -347,14 +338,12 @@ mod tests {
     fn who_runs_nothing_is_not_the_one_who_repeats_nothing() {
         let dead = Lost {
             way: "w".to_owned(),
-            tool: String::new(),
             writes: true,
             intended: 10,
             executed: 4,
-            extra: 0,
             never: 6,
             errors: 10,
-            slowest_seconds: 0.0,
+            ..Lost::default()
         };
         let peer = PeerFigures {
             lost: vec![dead],

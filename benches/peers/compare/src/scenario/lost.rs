@@ -63,11 +63,7 @@ fn score(tool: &str, writes: bool, way: &str, keys: &[String], counts: &Counts) 
         tool: tool.to_owned(),
         writes,
         intended: keys.len() as u64,
-        executed: 0,
-        extra: 0,
-        never: 0,
-        errors: 0,
-        slowest_seconds: 0.0,
+        ..Lost::default()
     };
     for key in keys {
         let runs = counts.of(tool, key);

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use callward::cache::ToolScopes;
 use callward::core::{Profile, ToolDefinition, ToolName};
-use callward_replay::calls::{self, HintSource, Options, Sessions, Watch};
+use callward_replay::Capacity;
+use callward_replay::calls::{self, HintSource, Options, Sessions};
 use callward_replay::trace::Calls;
-use callward_replay::{Capacity, ReplayError};
 
 use super::{named, show};
 use crate::args::{Hints, Replay, ReplayCalls};
@@ -22,11 +22,13 @@ const TELL_BAD: u64 = 20;
 pub(super) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
     let options = options(&args.recorded)?;
     let recorded = Calls::open(file)?;
-    let mut watch = Reported {
-        screen,
-        left_out: 0,
-    };
-    let replayed = calls::replay(recorded, &options, &mut watch)?;
+    let mut reported = 0;
+    let replayed = calls::replay(recorded, &options, &mut |bad| {
+        reported += 1;
+        if reported <= TELL_BAD {
+            screen.error(bad);
+        }
+    })?;
     if replayed.left_out > TELL_BAD {
         screen.error(&format_args!("and {} more", replayed.left_out - TELL_BAD));
     }
@@ -95,21 +97,4 @@ fn scopes(file: &Path) -> Result<Vec<(ToolName, ToolScopes)>, AppError> {
     let tools: BTreeMap<ToolName, ToolScopes> =
         toml::from_str(&text).map_err(|error| AppError::Usage(format!("{name}: {error}")))?;
     Ok(tools.into_iter().collect())
-}
-
-/// Reports lines that are left out.
-struct Reported<'a> {
-    screen: &'a Screen,
-    left_out: u64,
-}
-
-impl Watch for Reported<'_> {
-    fn replayed(&mut self, _: u64) {}
-
-    fn left_out(&mut self, error: &ReplayError) {
-        self.left_out += 1;
-        if self.left_out <= TELL_BAD {
-            self.screen.error(error);
-        }
-    }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callward::DiscoveryConfig;
+use callward::audit::AuditConfig;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
 use callward::limit::{RateLimitConfig, TimeoutConfig};
@@ -176,15 +177,18 @@ impl Faults<'_, '_> {
             .clone()
             .unwrap_or_else(|| PathBuf::from("audit.jsonl"));
         // one setting at a time
-        let plain = || super::Audit::default().layer(path.clone());
-        for alone in [
-            plain(),
-            plain().with_open_world_path(audit.layer(path.clone()).open_world_path),
-            plain().with_max_bytes(audit.max_bytes),
-            plain().with_max_age(audit.max_age),
-            plain().with_keep_files(audit.keep_files),
-            plain().with_fsync(audit.fsync),
-        ] {
+        let settings: [fn(&mut AuditConfig, &AuditConfig); 6] = [
+            |_, _| {},
+            |alone, all| alone.open_world_path.clone_from(&all.open_world_path),
+            |alone, all| alone.max_bytes = all.max_bytes,
+            |alone, all| alone.max_age = all.max_age,
+            |alone, all| alone.keep_files = all.keep_files,
+            |alone, all| alone.fsync = all.fsync,
+        ];
+        let all = audit.layer(path.clone());
+        for set in settings {
+            let mut alone = super::Audit::default().layer(path.clone());
+            set(&mut alone, &all);
             if let Err(fault) = alone.validate() {
                 self.layer_fault(&["audit"], fault.field(), fault.reason());
             }

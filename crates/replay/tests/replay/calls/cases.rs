@@ -6,14 +6,14 @@ use std::time::Duration;
 use callward_cache::ToolScopes;
 use callward_core::{ToolDefinition, ToolName};
 use callward_replay::ReplayError;
-use callward_replay::calls::{self, Figures, HintSource, Options, Replayed, Sessions, Watch};
+use callward_replay::calls::{self, Figures, HintSource, Options, Replayed, Sessions};
 use callward_replay::trace::Calls;
 use serde_json::{Value, json};
 
 pub(crate) fn replay(lines: &[Value], options: &Options) -> Replayed {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let calls = Calls::from_reader("test", Cursor::new(text)).unwrap();
-    let replayed = calls::replay(calls, options, &mut ()).unwrap();
+    let replayed = calls::replay(calls, options, &mut |_| ()).unwrap();
     assert_eq!((replayed.calls, replayed.left_out), (lines.len() as u64, 0));
     replayed
 }
@@ -47,6 +47,11 @@ fn counts(figures: &Figures) -> (u64, u64, Option<u64>, u64) {
         figures.stale,
         figures.writes_swallowed,
     )
+}
+
+/// Replays with the default options.
+fn ours(lines: &[Value]) -> (u64, u64, Option<u64>, u64) {
+    counts(replay(lines, &Options::default()).ours())
 }
 
 #[test]
@@ -142,27 +147,18 @@ fn sessions_of_a_named_set_share_state_but_not_results() {
         of(write(1, 2), "3", "q"),
         of(read(1, 2), "1", "p"),
     ];
-    assert_eq!(
-        counts(replay(&lines, &Options::default()).ours()),
-        (1, 0, Some(0), 0)
-    );
+    assert_eq!(ours(&lines), (1, 0, Some(0), 0));
 }
 
 #[test]
 fn calls_of_a_layer_are_concurrent_and_join() {
     let at_once = |layer: u64| with(read(1, 1), json!({"layer": layer}));
     let lines = [at_once(0), at_once(0), at_once(0), at_once(1)];
-    assert_eq!(
-        counts(replay(&lines, &Options::default()).ours()),
-        (1, 2, Some(0), 0)
-    );
+    assert_eq!(ours(&lines), (1, 2, Some(0), 0));
     // a write of the layer is in flight: no read beside it may be shared
     let beside = with(write(1, 1), json!({"layer": 0}));
     let lines = [beside, at_once(0), at_once(0)];
-    assert_eq!(
-        counts(replay(&lines, &Options::default()).ours()),
-        (0, 0, Some(0), 0)
-    );
+    assert_eq!(ours(&lines), (0, 0, Some(0), 0));
 }
 
 #[test]
@@ -221,10 +217,7 @@ fn a_write_invalidates_only_its_scopes() {
 fn sessions_over_the_limit_lose_hits_only() {
     let of = |session: usize| with(read(1, 1), json!({"session": session.to_string()}));
     let lines: Vec<_> = (0..800).chain([799, 0]).map(of).collect();
-    assert_eq!(
-        counts(replay(&lines, &Options::default()).ours()),
-        (1, 0, Some(0), 0)
-    );
+    assert_eq!(ours(&lines), (1, 0, Some(0), 0));
 }
 
 #[test]
@@ -268,42 +261,20 @@ fn a_result_with_ttl_zero_or_over_the_limit_is_not_stored() {
 fn a_write_with_unknown_outcome_blocks_the_cache() {
     let lost = with(write(1, 2), json!({"delivery": "unknown", "error": true}));
     let lines = [read(1, 1), lost, read(1, 1), read(1, 2)];
-    assert_eq!(
-        counts(replay(&lines, &Options::default()).ours()),
-        (0, 0, Some(0), 0)
-    );
+    assert_eq!(ours(&lines), (0, 0, Some(0), 0));
     let unsent = with(write(1, 2), json!({"delivery": "not_sent", "error": true}));
     let lines = [unsent, read(1, 1), read(1, 1)];
-    assert_eq!(
-        counts(replay(&lines, &Options::default()).ours()),
-        (1, 0, Some(0), 0)
-    );
+    assert_eq!(ours(&lines), (1, 0, Some(0), 0));
 }
 
 #[test]
 fn invalid_lines_are_reported_and_skipped() {
-    #[derive(Default)]
-    struct Watched(Vec<String>, u64);
-
-    impl Watch for Watched {
-        fn replayed(&mut self, calls: u64) {
-            self.1 = calls;
-        }
-
-        fn left_out(&mut self, error: &ReplayError) {
-            self.0.push(error.to_string());
-        }
-    }
-
     let text = format!("{}\nno json\n{}\n", read(1, 1), read(1, 1));
     let calls = Calls::from_reader("f", Cursor::new(text)).unwrap();
-    let mut watched = Watched::default();
-    let replayed = calls::replay(calls, &Options::default(), &mut watched).unwrap();
-    assert_eq!((replayed.calls, replayed.left_out, watched.1), (2, 1, 2));
-    assert!(
-        watched.0[0].starts_with("f:2: not a JSON object"),
-        "{:?}",
-        watched.0
-    );
+    let mut bad = Vec::new();
+    let mut report = |error: &ReplayError| bad.push(error.to_string());
+    let replayed = calls::replay(calls, &Options::default(), &mut report).unwrap();
+    assert_eq!((replayed.calls, replayed.left_out), (2, 1));
+    assert!(bad[0].starts_with("f:2: not a JSON object"), "{bad:?}");
     assert_eq!(replayed.ours().hits, 1);
 }

@@ -47,7 +47,7 @@ fn scopes_by_argument_give_more_hits() {
         let name = path.display().to_string();
         let replay = |options: &Options| {
             let calls = Calls::open(&path).unwrap();
-            let replayed = calls::replay(calls, options, &mut ()).unwrap();
+            let replayed = calls::replay(calls, options, &mut |_| ()).unwrap();
             replayed.ours().clone()
         };
         let (plain, scoped) = (replay(&Options::default()), replay(&by_values(&path)));
@@ -69,7 +69,7 @@ fn recorded_agents_get_no_stale_answer_and_no_swallowed_write() {
             BufReader::new(MultiGzDecoder::new(std::fs::File::open(&path).unwrap())).lines();
         let flush = model::flush(lines.map(Result::unwrap));
         let calls = Calls::open(&path).unwrap();
-        let replayed = calls::replay(calls, &Options::default(), &mut ()).unwrap();
+        let replayed = calls::replay(calls, &Options::default(), &mut |_| ()).unwrap();
         println!("{name}: {flush:?}\n{}", replayed.grid());
         let ours = replayed.ours();
         assert_eq!(replayed.left_out, 0, "{name}");

@@ -14,14 +14,13 @@ use callward_core::{
 };
 use callward_replay::trace::RecordedCall;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use serde_json::json;
 use tokio::time::{Instant, sleep_until};
-use tower::{Layer, ServiceExt};
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::Fault;
 use super::figures::{Figures, ToolEvidence};
 use super::model::{DAY, Event, Model, Schedule, Step, Traffic};
-use super::state::{Executed, Server, State};
+use super::state::{Executed, State};
 
 /// The rule for lifetimes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,8 +130,7 @@ fn tool(call: &RecordedCall, effect: Effect, profile: &Profile) -> Result<Tool, 
         Effect::Mutating => hints.with_read_only(false).with_destructive(false),
         Effect::Destructive => hints.with_destructive(true),
     };
-    let raw = json!({"name": call.tool.as_str(), "inputSchema": {"type": "object"}});
-    let definition = ToolDefinition::from_json(raw.to_string())?;
+    let definition = ToolDefinition::named(call.tool.clone(), hints.clone());
     let resolved = Resolved::from_single(hints, Source::Declared);
     let plan = CallPlan::derive(&resolved, profile);
     Ok(Tool::new(
@@ -201,7 +199,7 @@ impl Run<'_> {
         let mut changes = step.also_changes.clone();
         changes.extend(self.traffic.changed_by.get(&step.key).into_iter().flatten());
         let (state, key, error) = (self.state.clone(), step.key, step.call.error);
-        let server = Server::new(Executed {
+        let executed = Arc::new(Executed {
             state: state.clone(),
             key,
             takes: event.takes,
@@ -209,18 +207,20 @@ impl Run<'_> {
             changes,
             ran: AtomicBool::new(false),
         });
+        let this = executed.clone();
+        let server = service_fn(move |_: ToolCall| this.clone().run());
         let record = Arc::new(CallRecord::new());
         let caller = Caller::new(Principal::new("agents"))
             .with_session(SessionId::new(event.session.to_string()));
         let call = ToolCall::new(tool.clone(), step.call.arguments().to_owned())
             .with_caller(Arc::new(caller))
             .with_record(record.clone());
-        let answered = self.layer.layer(server.clone()).oneshot(call);
+        let answered = self.layer.layer(server).oneshot(call);
         self.running.push(Box::pin(async move {
             let now = state.answer(key);
             let answer = answered.await;
             let served = match answer {
-                Ok(output) if !server.ran() => Some(Served {
+                Ok(output) if !executed.ran.load(Ordering::Relaxed) => Some(Served {
                     stale: output.is_error() != error || (!error && output.to_text() != now),
                     age: record.cache_age(),
                 }),

@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput};
+use callward_core::{ToolError, ToolOutput};
 use parking_lot::Mutex;
 use tokio::time::sleep;
-use tower_service::Service;
 
 /// The number of changes of each read's answer.
 #[derive(Debug, Default)]
@@ -18,10 +16,7 @@ pub(crate) struct State {
     pub(crate) executions: AtomicU64,
 }
 
-/// A server for one call.
-#[derive(Debug, Clone)]
-pub(crate) struct Server(Arc<Executed>);
-
+/// One call at its server.
 #[derive(Debug)]
 pub(crate) struct Executed {
     pub(crate) state: Arc<State>,
@@ -30,6 +25,7 @@ pub(crate) struct Executed {
     pub(crate) error: bool,
     /// The reads that change when the call succeeds.
     pub(crate) changes: Vec<u128>,
+    /// The call reached the server.
     pub(crate) ran: AtomicBool,
 }
 
@@ -45,41 +41,19 @@ impl State {
     }
 }
 
-impl Server {
-    pub(crate) fn new(executed: Executed) -> Self {
-        Self(Arc::new(executed))
-    }
-
-    /// Returns `true` if the call reached the server.
-    pub(crate) fn ran(&self) -> bool {
-        self.0.ran.load(Ordering::Relaxed)
-    }
-}
-
-impl Service<ToolCall> for Server {
-    type Response = ToolOutput;
-    type Error = ToolError;
-    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        Poll::Ready(Ok(()))
-    }
-
+impl Executed {
     /// Reads the state at the start and changes it at the end.
-    fn call(&mut self, _: ToolCall) -> Self::Future {
-        let this = self.0.clone();
-        this.ran.store(true, Ordering::Relaxed);
-        this.state.executions.fetch_add(1, Ordering::Relaxed);
-        let answer = this.state.answer(this.key);
-        Box::pin(async move {
-            sleep(this.takes).await;
-            if this.error {
-                return Ok(ToolOutput::error_text("recorded as a failure"));
-            }
-            for key in &this.changes {
-                this.state.change(*key);
-            }
-            Ok(ToolOutput::text(answer))
-        })
+    pub(crate) async fn run(self: Arc<Self>) -> Result<ToolOutput, ToolError> {
+        self.ran.store(true, Ordering::Relaxed);
+        self.state.executions.fetch_add(1, Ordering::Relaxed);
+        let answer = self.state.answer(self.key);
+        sleep(self.takes).await;
+        if self.error {
+            return Ok(ToolOutput::error_text("recorded as a failure"));
+        }
+        for key in &self.changes {
+            self.state.change(*key);
+        }
+        Ok(ToolOutput::text(answer))
     }
 }

@@ -23,7 +23,7 @@ async fn compressed_spans_arrive_complete() {
         return;
     }
     let collector = Collector::start().await;
-    let exporter = to(&collector).with_batch(20).start().unwrap();
+    let exporter = in_batches(&collector, 20);
     calls(&exporter, 50).await;
     let counts = exporter.shutdown(NEVER).await;
     assert_eq!((counts.exported, counts.lost()), (100, 0));
@@ -31,11 +31,8 @@ async fn compressed_spans_arrive_complete() {
     let mut bytes = 0;
     for request in requests {
         assert_eq!(request["content-encoding"], "gzip");
-        bytes += request["content-length"]
-            .to_str()
-            .unwrap()
-            .parse::<usize>()
-            .unwrap();
+        let length = request["content-length"].to_str().unwrap();
+        bytes += length.parse::<usize>().unwrap();
     }
     // several hundred bytes per span without compression
     assert!(bytes < 100 * 200, "{bytes} bytes for 100 spans");

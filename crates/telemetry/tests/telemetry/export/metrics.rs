@@ -9,7 +9,9 @@ use callward_telemetry::names;
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_arrive_with_the_outcomes_of_spans() {
     let collector = Collector::start().await;
-    let exporter = to(&collector).with_queue(4).with_batch(4).start().unwrap();
+    let mut config = to(&collector);
+    (config.queue, config.batch) = (4, 4);
+    let exporter = config.start().unwrap();
     let provider = SdkMeterProvider::builder()
         .with_resource(exporter.resource())
         .with_reader(exporter.metric_reader().unwrap().unwrap())
@@ -28,15 +30,13 @@ async fn metrics_arrive_with_the_outcomes_of_spans() {
     .await;
     let mut points = collector.metric(names::metric::TELEMETRY_SPANS.name);
     points.sort_by_key(|point| point.attributes[names::metric::label::RESULT].to_string());
-    let results: Vec<_> = points
+    let results = points
         .iter()
-        .map(|point| {
-            point.attributes[names::metric::label::RESULT]
-                .as_str()
-                .unwrap()
-        })
-        .collect();
-    assert_eq!(results, ["dropped", "exported", "failed"]);
+        .map(|point| &point.attributes[names::metric::label::RESULT]);
+    assert_eq!(
+        results.collect::<Vec<_>>(),
+        ["dropped", "exported", "failed"]
+    );
     assert_eq!(points[0].value, 0.0);
     assert_eq!(exporter.shutdown(NEVER).await.exported, 4);
 }

@@ -29,11 +29,18 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 fn to(collector: &Collector) -> OtlpConfig {
-    OtlpConfig::new(collector.endpoint())
-        .unwrap()
-        .with_service_name("test")
-        .with_interval(NEVER)
-        .with_metrics_interval(NEVER)
+    let mut config = OtlpConfig::new(collector.endpoint()).unwrap();
+    config.service_name = Some("test".to_owned());
+    config.interval = NEVER;
+    config.metrics_interval = NEVER;
+    config
+}
+
+/// Starts an exporter with batches of this size.
+fn in_batches(collector: &Collector, spans: usize) -> Exporter {
+    let mut config = to(collector);
+    config.batch = spans;
+    config.start().unwrap()
 }
 
 /// Makes `count` calls, each of which has a call span and an attempt span.

@@ -7,10 +7,9 @@ use callward_testkit::collector::path_to;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_arrives_as_a_trace_of_two_spans() {
     let collector = Collector::start().await;
-    let config = to(&collector)
-        .with_resource("deployment.environment.name", "test")
-        .with_header("x-key", "secret")
-        .unwrap();
+    let mut config = to(&collector).with_header("x-key", "secret").unwrap();
+    let attribute = ("deployment.environment.name".into(), "test".into());
+    config.resource.extend([attribute]);
     let exporter = config.start().unwrap();
     calls(&exporter, 1).await;
     let counts = exporter.shutdown(NEVER).await;
@@ -56,7 +55,7 @@ async fn spans_of_other_crates_are_ignored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_batch_does_not_wait_for_the_interval() {
     let collector = Collector::start().await;
-    let exporter = to(&collector).with_batch(4).start().unwrap();
+    let exporter = in_batches(&collector, 4);
     calls(&exporter, 2).await;
     within("the batch", collector.until_spans(4)).await;
     assert_eq!(exporter.shutdown(NEVER).await.exported, 4);

@@ -9,31 +9,30 @@ async fn a_dead_collector_fails_no_call() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
     };
-    let exporter = OtlpConfig::new(&format!("http://{dead}"))
-        .unwrap()
-        .with_queue(64)
-        .with_batch(64)
-        .with_interval(NEVER)
-        .start()
-        .unwrap();
+    let mut config = OtlpConfig::new(&format!("http://{dead}")).unwrap();
+    (config.queue, config.batch, config.interval) = (64, 64, NEVER);
+    let exporter = config.start().unwrap();
     calls(&exporter, 1_000).await;
     let counts = exporter.shutdown(Duration::ZERO).await;
     assert_eq!(counts.exported, 0);
     assert_eq!(counts.lost(), 2_000, "{counts:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hanging_collector_loses_only_what_exceeds_the_queue() {
+/// Starts a collector that does not answer, and an exporter with ten spans in flight.
+async fn hanging() -> (Collector, Exporter) {
     let collector = Collector::start().await;
     collector.behave(Mood::Hangs);
-    let exporter = to(&collector)
-        .with_queue(100)
-        .with_batch(10)
-        .with_timeout(NEVER)
-        .start()
-        .unwrap();
+    let mut config = to(&collector);
+    (config.queue, config.batch, config.timeout) = (100, 10, NEVER);
+    let exporter = config.start().unwrap();
     calls(&exporter, 5).await;
     within("a request", collector.until(|now| now.requests().pop())).await;
+    (collector, exporter)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hanging_collector_loses_only_what_exceeds_the_queue() {
+    let (collector, exporter) = hanging().await;
     // ten of a hundred are in flight; ninety of two thousand are admitted
     calls(&exporter, 1_000).await;
     assert_eq!(exporter.counts().dropped, 1_910);
@@ -51,15 +50,7 @@ async fn a_hanging_collector_loses_only_what_exceeds_the_queue() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_does_not_wait_for_a_hanging_collector() {
-    let collector = Collector::start().await;
-    collector.behave(Mood::Hangs);
-    let exporter = to(&collector)
-        .with_batch(10)
-        .with_timeout(NEVER)
-        .start()
-        .unwrap();
-    calls(&exporter, 5).await;
-    within("a request", collector.until(|now| now.requests().pop())).await;
+    let (_collector, exporter) = hanging().await;
     calls(&exporter, 2).await;
     let counts = within("the end", exporter.shutdown(Duration::from_millis(1))).await;
     assert_eq!((counts.exported, counts.dropped, counts.failed), (0, 14, 0));
@@ -69,28 +60,24 @@ async fn shutdown_does_not_wait_for_a_hanging_collector() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_spans_are_counted_as_failed() {
-    let collector = Collector::start().await;
-    collector.behave(Mood::Refuses(400));
-    let exporter = to(&collector).with_batch(4).start().unwrap();
-    calls(&exporter, 2).await;
-    within("an answer", collector.until(|now| now.answers().pop())).await;
-    collector.behave(Mood::Takes);
-    calls(&exporter, 2).await;
-    let counts = exporter.shutdown(NEVER).await;
-    assert_eq!((counts.exported, counts.dropped, counts.failed), (4, 0, 4));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_transient_refusal_is_retried() {
-    let collector = Collector::start().await;
-    collector.behave(Mood::Refuses(503));
-    let exporter = to(&collector).with_batch(4).start().unwrap();
-    calls(&exporter, 2).await;
-    within("an answer", collector.until(|now| now.answers().pop())).await;
-    collector.behave(Mood::Takes);
-    within("the retry", collector.until_spans(4)).await;
-    let counts = exporter.shutdown(NEVER).await;
-    assert_eq!((counts.exported, counts.lost()), (4, 0));
-    assert!(collector.answers().ends_with(&[503, 200]));
+async fn refused_spans_are_counted_as_failed_or_retried() {
+    for (status, is_transient) in [(400, false), (503, true)] {
+        let collector = Collector::start().await;
+        collector.behave(Mood::Refuses(status));
+        let exporter = in_batches(&collector, 4);
+        calls(&exporter, 2).await;
+        within("an answer", collector.until(|now| now.answers().pop())).await;
+        collector.behave(Mood::Takes);
+        if is_transient {
+            within("the retry", collector.until_spans(4)).await;
+            assert!(collector.answers().ends_with(&[503, 200]));
+        }
+        calls(&exporter, 2).await;
+        let counts = exporter.shutdown(NEVER).await;
+        let lost = if is_transient { 0 } else { 4 };
+        assert_eq!(
+            (counts.exported, counts.dropped, counts.failed),
+            (8 - lost, 0, lost)
+        );
+    }
 }

@@ -15,7 +15,7 @@ use crate::wire;
 pub(crate) struct Http {
     address: String,
     era: Era,
-    stream: Option<BufReader<TcpStream>>,
+    stream: Option<wire::Stream>,
     pub(crate) session: Option<String>,
     id: u64,
 }

@@ -79,15 +79,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 async fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let number = |option: &str, default: u64| {
-        args.value(option).map_or(Ok(default), |value| {
-            value
-                .parse()
-                .map_err(|_| format!("{option} {value:?} is not a number\n{USAGE}"))
-        })
-    };
-    let (minutes, clients) = (number("--minutes", 10)?, number("--clients", 16)?);
-    let faults = u32::try_from(number("--faults", 10)?)?;
+    let minutes: u64 = args.number("--minutes", 10)?;
+    let (clients, faults) = (args.number("--clients", 16)?, args.number("--faults", 10)?);
     let this = std::env::current_exe()?;
     let directory = std::env::temp_dir().join(format!("soak-{}", std::process::id()));
     let beside = this.with_file_name("callward");

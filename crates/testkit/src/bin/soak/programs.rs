@@ -3,6 +3,7 @@
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
+use callward_testkit::hostile::{error, result};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -10,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::channel::Era;
-use crate::server::{result, text, tool};
+use crate::server::{text, tool};
 use crate::wire;
 
 /// Makes this program a server of notes.
@@ -41,9 +42,7 @@ pub(crate) fn serve_notes() -> std::io::Result<()> {
             }
             (Some("ping"), _) => result(id, &json!({})),
             (Some(method), _) if method == first => result(id, &greeting),
-            _ => json!({"jsonrpc": "2.0", "id": id,
-                "error": {"code": -32601, "message": "no such method"}})
-            .to_string(),
+            _ => error(id, -32601, "no such method"),
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "{answer}")?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use callward_testkit::hostile::{error, result};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::BufReader;
@@ -16,7 +17,7 @@ use tokio::time::sleep;
 use crate::channel::Era;
 use crate::found::Found;
 use crate::names::kind;
-use crate::wire::{self, Heard};
+use crate::wire::{self, Message};
 use crate::world::World;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
@@ -121,7 +122,7 @@ impl Server {
         }
     }
 
-    async fn answer(self: &Arc<Self>, heard: &Heard) -> Answer {
+    async fn answer(self: &Arc<Self>, heard: &Message) -> Answer {
         let session = heard.session.as_deref().unwrap_or_default();
         if heard.first.starts_with("DELETE") {
             self.notes.lock().remove(session);
@@ -165,7 +166,7 @@ impl Server {
                 Some((OK.to_owned(), result(id, &list)))
             }
             "ping" => Some((OK.to_owned(), result(id, &json!({})))),
-            _ => Some((OK.to_owned(), error(id, -32601))),
+            _ => Some((OK.to_owned(), error(id, -32601, "failed"))),
         }
     }
 
@@ -251,7 +252,7 @@ impl Server {
             // an error of JSON-RPC after it ran
             5 => {
                 self.run(name, arguments);
-                return Some((OK.to_owned(), error(id, -32603)));
+                return Some((OK.to_owned(), error(id, -32603, "failed")));
             }
             _ => {}
         }
@@ -290,14 +291,6 @@ pub(crate) fn tool(server: &str, name: &str) -> Value {
     };
     json!({"name": name, "description": format!("{server}.{name}"), "annotations": annotations,
         "inputSchema": {"type": "object"}})
-}
-
-fn error(id: &Value, code: i32) -> String {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "failed"}}).to_string()
-}
-
-pub(crate) fn result(id: &Value, result: &Value) -> String {
-    json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
 }
 
 pub(crate) fn text(id: &Value, text: &str) -> String {
