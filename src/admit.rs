@@ -134,7 +134,7 @@ fn member(
     shared: &Arc<Shared>,
 ) -> Result<(Member<Guarded>, ServerHandles), BuildError> {
     let id = server.server.id().clone();
-    let limits = ServerLayers::new(&server.limits, limits)
+    let limits = ServerLayers::new(server, limits)
         .map_err(BuildError::of_the(format_args!("server `{id}`")))?;
     let rate = limits.rate.limits().clone();
     let of_server = BreakerLayer::of_server(shared.breakers.clone(), id.clone());

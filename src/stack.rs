@@ -205,8 +205,7 @@ impl Stack {
         self.0.shared.cache.scope_rules()
     }
 
-    /// Returns the state of every breaker: of each server, of its discovery, and of those of its
-    /// tools that were called.
+    /// Returns the state of every breaker: of each server, and of each of its tools that was called.
     #[must_use]
     pub fn breakers(&self) -> Vec<BreakerStatus> {
         self.0.shared.breakers.snapshot()

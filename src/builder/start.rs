@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callward_audit::AuditLayer;
-use callward_breaker::{BreakerSet, Subject};
+use callward_breaker::{BreakerConfig, BreakerSet};
 use callward_cache::CacheLayer;
 use callward_limit::RateLimitLayer;
 use callward_loopguard::LoopGuardLayer;
@@ -102,7 +102,9 @@ impl StackBuilder {
             lexicon: self.lexicon,
             scopes: self.cache.scopes.clone(),
             limits: self.limits,
-            listing_timeout: self.discovery.timeout,
+            listing_timeout: self.listing_timeout.map_or(Self::LISTING_TIMEOUT, |limit| {
+                limit.max(Self::MIN_LISTING_TIMEOUT)
+            }),
             ping: self.ping.0,
             startup_timeout: self.startup_timeout,
         };
@@ -113,7 +115,7 @@ impl StackBuilder {
             call_deadline: self.call_deadline,
             hedge: self.hedge,
             loop_guard: self.loop_guard.0,
-            breaker: self.breakers.tool,
+            breaker: self.breaker,
             limits: self.limits,
         };
         let call_span = CallSpanLayer::new()
@@ -144,17 +146,13 @@ impl StackBuilder {
         Ok((stack, startup))
     }
 
-    fn breaker_set(&mut self) -> Result<BreakerSet, BuildError> {
-        self.breakers.discovery = self.discovery.breaker;
-        for (whose, config) in [
-            ("breaker", self.breakers.tool),
-            ("breaker of servers", self.breakers.server),
-            ("breaker of discovery", self.breakers.discovery),
-        ] {
+    fn breaker_set(&self) -> Result<BreakerSet, BuildError> {
+        let (tool, server) = (self.breaker, self.server_breaker);
+        let server = server.unwrap_or_else(BreakerConfig::server);
+        for (whose, config) in [("breaker", tool), ("breaker of servers", server)] {
             config.validate().map_err(BuildError::of_the(whose))?;
         }
-        self.discovery.validate()?;
-        Ok(BreakerSet::new(self.breakers)?)
+        Ok(BreakerSet::new(tool, server)?)
     }
 }
 
@@ -162,11 +160,6 @@ impl StackBuilder {
 fn send_changes(breakers: &BreakerSet, pool: &Arc<Pool<Guarded>>) {
     let pool = Arc::downgrade(pool);
     breakers.on_change(move |change| {
-        let tool = match &change.subject {
-            Subject::Server => None,
-            Subject::Tool(tool) => Some(tool.clone()),
-            _ => return,
-        };
         // a server that was removed has no set
         if let Some(pool) = pool.upgrade()
             && let Some(set) = pool.set_of(&change.server)
@@ -174,7 +167,7 @@ fn send_changes(breakers: &BreakerSet, pool: &Arc<Pool<Guarded>>) {
             pool.events().send(|| RouteEvent::HealthUpdate {
                 set,
                 server: change.server,
-                tool,
+                tool: change.subject.tool().cloned(),
                 from: state_word(change.from),
                 to: state_word(change.to),
                 reason: change.reason,

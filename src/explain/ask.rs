@@ -79,7 +79,7 @@ impl Stack {
             server: known.id().clone(),
             weight: known.weight(),
             categories: known.spec.categories.clone(),
-            calls_per_minute: known.spec.limits.calls_per_minute,
+            calls_per_minute: known.spec.calls_per_minute,
             lets_calls_through: lets_through(known.id()),
             last_error: known.liveness.lock().last_error.clone(),
             why_not: self.0.router.why_not(known.id(), &probe),

@@ -92,14 +92,6 @@ impl BreakerConfig {
             .with_max_open_time(Duration::from_secs(60))
     }
 
-    /// Returns what suits the discovery of a server: 2 failures in a row, then 60 s, 5 min at most.
-    #[must_use]
-    pub const fn discovery() -> Self {
-        Self::standard()
-            .with_failures(2)
-            .with_open_time(Duration::from_secs(60))
-    }
-
     /// Sets how many failures in a row open it; 0 if no number does, where a share of calls may.
     #[must_use]
     pub const fn with_failures(mut self, failures: u32) -> Self {
@@ -216,10 +208,8 @@ impl BreakerConfig {
 
     /// Returns `true` if a call that took this long was slow.
     pub(crate) fn is_slow(&self, took: Option<Duration>) -> bool {
-        match (self.slow_calls, took) {
-            (Some(slow), Some(took)) => took >= slow.after,
-            _ => false,
-        }
+        let slow = self.slow_calls.zip(took);
+        slow.is_some_and(|(slow, took)| took >= slow.after)
     }
 
     /// How long the breaker stays open after this many trips in a row, counted from 1.
@@ -278,9 +268,7 @@ mod tests {
             assert_eq!(fault.field(), field);
             assert!(fault.to_string().starts_with(field), "{fault}");
         }
-        for config in [BreakerConfig::server(), BreakerConfig::discovery()] {
-            assert_eq!(config.validate(), Ok(()));
-        }
+        assert_eq!(BreakerConfig::server().validate(), Ok(()));
         // where a share opens it, no number of failures in a row has to
         assert_eq!(
             config.with_failures(0).with_failure_rate(1).validate(),

@@ -69,18 +69,16 @@ impl BreakerLayer {
     /// Makes the layer with a breaker for each tool of a server; the breakers are kept in the set.
     #[must_use]
     pub fn new(set: BreakerSet, server: ServerId) -> Self {
-        let is_of_server = false;
-        Self(Arc::new(Shared {
-            server,
-            set,
-            is_of_server,
-        }))
+        Self::with(set, server, false)
     }
 
     /// Makes the layer with one breaker for a whole server, which is kept in the set.
     #[must_use]
     pub fn of_server(set: BreakerSet, server: ServerId) -> Self {
-        let is_of_server = true;
+        Self::with(set, server, true)
+    }
+
+    fn with(set: BreakerSet, server: ServerId, is_of_server: bool) -> Self {
         Self(Arc::new(Shared {
             server,
             set,

@@ -30,7 +30,7 @@ async fn both_together_and_timed_keep_the_contract() {
         .with_failure_rate(50)
         .with_slow_calls(Duration::from_secs(5), 50);
     contract::check(|inner| {
-        let set = BreakerSet::new(config).unwrap();
+        let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
         let of_tool = BreakerLayer::new(set.clone(), server.clone()).layer(inner);
         BreakerLayer::of_server(set, server.clone()).layer(of_tool)
     })

@@ -24,7 +24,7 @@ fn breaker(inner: MockService, set: &BreakerSet) -> Breaker<MockService> {
 }
 
 fn set(config: BreakerConfig) -> BreakerSet {
-    BreakerSet::new(config.with_failures(0)).unwrap()
+    BreakerSet::new(config.with_failures(0), BreakerConfig::server()).unwrap()
 }
 
 /// Takes 6 s, of which the last 5 s are spent waiting for a person.

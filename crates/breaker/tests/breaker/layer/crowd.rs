@@ -52,7 +52,7 @@ async fn a_share_of_failures_counts_every_attempt() {
     let config = BreakerConfig::default()
         .with_failure_rate(50)
         .with_min_calls(4);
-    let set = BreakerSet::new(config).unwrap();
+    let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
     let service = breaker(down(), &set);
     let mut call = read();
     for _ in 0..4 {
