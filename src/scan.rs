@@ -249,20 +249,19 @@ impl Scan {
         };
         let listed = tokio::time::timeout(timeout, AssertUnwindSafe(listed).catch_unwind());
         let listed = span.follow(async move {
-            let failed = |kind, text| Err(ToolError::new(kind, Delivery::Unknown, text));
-            match listed.await {
-                Ok(Ok(listed)) => listed,
-                Ok(Err(_)) => failed(ErrorKind::Internal, "listing the tools panicked".to_owned()),
-                Err(_) => failed(
-                    ErrorKind::Timeout,
-                    format!(
-                        "the tools were not listed within {} s, the timeout of discovery (never \
-                         below {} s)",
-                        timeout.as_secs_f64(),
-                        MIN_TIMEOUT.as_secs()
-                    ),
-                ),
-            }
+            let (kind, text) = match listed.await {
+                Ok(Ok(listed)) => return listed,
+                Ok(Err(_)) => (ErrorKind::Internal, "listing the tools panicked".into()),
+                Err(_) => {
+                    let (secs, least) = (timeout.as_secs_f64(), MIN_TIMEOUT.as_secs());
+                    let text = format!(
+                        "the tools were not listed within {secs} s, the timeout of discovery \
+                         (never below {least} s)"
+                    );
+                    (ErrorKind::Timeout, text)
+                }
+            };
+            Err(ToolError::new(kind, Delivery::Unknown, text))
         });
         Listing {
             listed: Box::pin(listed),
