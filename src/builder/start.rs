@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use callward_audit::AuditLayer;
 use callward_breaker::{BreakerConfig, BreakerSet};
 use callward_cache::CacheLayer;
@@ -13,6 +14,7 @@ use callward_retry::hedge::HedgeLayer;
 use callward_router::{Pool, RouteEvent, Router};
 use callward_telemetry::CallSpanLayer;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::{BuildError, StackBuilder};
@@ -22,7 +24,7 @@ use crate::explain::Settings;
 use crate::order::{self, Guarded};
 use crate::roster::state_word;
 use crate::scan::Shared;
-use crate::stack::Stack;
+use crate::stack::{Inner, Stack};
 
 impl StackBuilder {
     /// Starts the stack, and waits until each server has listed its tools, failed to, or used up
@@ -141,7 +143,18 @@ impl StackBuilder {
             rate,
             router.clone(),
         );
-        let stack = Stack::new(layers, router, shared, terms, rates, settings);
+        let stack = Stack(Arc::new(Inner {
+            layers,
+            pool: router.pool().clone(),
+            router,
+            shared,
+            roster: ArcSwap::default(),
+            changing: Mutex::default(),
+            terms,
+            rates,
+            settings,
+            runtime: Handle::current(),
+        }));
         let startup = stack.start_servers(self.servers)?;
         Ok((stack, startup))
     }

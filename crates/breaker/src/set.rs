@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
+use callward_core::{InvalidConfig, Owner, ServerId, ToolCall};
 use dashmap::DashMap;
 use foldhash::fast::RandomState;
 
@@ -60,17 +60,6 @@ impl BreakerSet {
     /// first function is called; returns `true` if this is it.
     pub fn on_change(&self, observer: impl Fn(BreakerChange) + Send + Sync + 'static) -> bool {
         self.0.observer.0.set(Box::new(observer)).is_ok()
-    }
-
-    /// Returns `true` if a safe call would be admitted now by the breakers of the server and of the
-    /// tool. Takes no probe's place, so another call may be faster.
-    #[must_use]
-    pub fn is_available(&self, server: &ServerId, tool: &ToolName) -> bool {
-        let is_available = |subject| {
-            let circuit = self.find(server, subject, None);
-            circuit.is_none_or(|circuit| circuit.is_available())
-        };
-        is_available(Subject::Server) && is_available(tool.into())
     }
 
     /// Checks whether the breakers of the server and of the tool would admit this call now. Takes
@@ -254,7 +243,9 @@ fn rank(status: &BreakerStatus) -> Option<(Option<Duration>, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use callward_core::{Caller, Delivery, ErrorKind, Instances, Principal, SessionId, ToolError};
+    use callward_core::{
+        Caller, Delivery, ErrorKind, Instances, Principal, SessionId, ToolError, ToolName,
+    };
 
     use super::*;
 

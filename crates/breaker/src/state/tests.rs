@@ -152,8 +152,8 @@ fn consecutive_failures_open_it_and_probes_decide() {
         closed, it starts over | f f f +30 f +60 s f f f | 30 s: 3 failures in a row
         overlapping quick failures are one event | hold f end:n f f f f f f +event f #2 |
         further apart they are not | hold f end:n f +event f +event f | 30 s: 3 failures in a row
-        a late success is none | hold f f f end:s =open |
-        a late failure is none | hold f f f +30 hold end:f =half_open end:s | closes
+        a late success does not count | hold f f f end:s =open |
+        a late failure does not count | hold f f f +30 hold end:f =half_open end:s | closes
         a dropped probe leaves its place | f f f +30 hold refused:30 end:n =half_open f | 60 s: a probe failed
         a probe without end | f f f +30 hold +29 refused:1 +1 hold end:f refused:30 end:s | closes
         a lost probe has no place to give | f f f +30 hold +30 hold end:n refused:30 |

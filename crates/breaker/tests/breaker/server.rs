@@ -251,21 +251,6 @@ async fn a_write_is_no_probe_as_long_as_a_read_may_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_only_writes_is_probed_by_its_own_call() {
-    let setting = Setting::new();
-    setting.fails_with(ErrorKind::ServerFault, Delivery::Answered);
-    for _ in 0..3 {
-        setting.ask(write("put")).await.unwrap_err();
-    }
-    setting.works();
-    let error = setting.ask(write("put")).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
-    advance(Duration::from_secs(30)).await;
-    setting.ask(write("put")).await.unwrap();
-    assert_eq!(setting.mock.started(), 4);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_connection_that_is_back_closes_it_and_an_operator_holds_it() {
     let setting = Setting::new();
     setting.trip().await;
@@ -274,21 +259,10 @@ async fn a_connection_that_is_back_closes_it_and_an_operator_holds_it() {
     setting.ask(read("get_0")).await.unwrap();
 
     setting.set.force_open(&setting.server, Subject::Server);
-    setting.set.reset_server(&setting.server);
     let error = setting.ask(read("get_0")).await.unwrap_err();
     assert_eq!(error.retry_after(), None);
-    assert!(
-        error
-            .message()
-            .contains("an operator holds its breaker open")
-    );
-    setting.set.release(&setting.server, Subject::Server);
-    setting.ask(read("get_0")).await.unwrap();
-    // held closed, it lets everything through
-    setting.set.force_closed(&setting.server, Subject::Server);
-    setting.fails_with(ErrorKind::ConnectFailed, Delivery::NotSent);
-    setting.ask_many(20).await;
-    assert_eq!(setting.state(), BreakerState::ForcedClosed);
+    let reason = "an operator holds its breaker open";
+    assert!(error.message().contains(reason), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
