@@ -19,7 +19,7 @@ async fn each_row_about_the_breaker_of_a_tool() {
         three failures in a row open it, and the fourth call is refused at once
         | layer:tool fails:connect_failed 2*get @get=closed get @get=open +12s get=18s started=3
         | says:`get` says:`a` says:3_failures_in_a_row says:scripted says:18.0_s
-        a probe that is told to come later proves nothing
+        a rate-limited probe proves nothing
         | layer:tool fails:timeout 3*get +30s fails:rate_limited get @get=half_open works get=ok
         | @get=closed
         a probe that never ends does not lock the tool out

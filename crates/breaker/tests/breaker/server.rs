@@ -27,10 +27,10 @@ async fn each_row_about_the_breaker_of_a_server() {
         | fails:connection_lost many:4 many:4 @server=closed many:5 @server=open another=10s
         | says:5_failures_in_a_row +10s get_7 @server=half_open get_8 @server=open
         | +20s get_7 works get_9=ok @server=closed
-        a tool's open breaker is no probe of the server
+        a refusal of a tool's breaker does not probe the server
         | fails:connect_failed 3*sick many:2 @server=open works +10s 5*sick=20s says:`sick`
         | well=ok @server=closed
-        a write is no probe as long as a read may come
+        a write does not probe as long as a read may come
         | fails:connect_failed many:5 works +10s put=10s says:this_call_is_a_write get=ok put=ok
         an idempotent write may be the probe
         | fails:connect_failed many:5 works +10s set=ok @server=closed
