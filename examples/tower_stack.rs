@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use callward::breaker::{BreakerConfig, BreakerLayer, BreakerSet};
+use callward::breaker::{BreakerLayer, BreakerSet};
 use callward::cache::{CacheConfig, CacheLayer};
 use callward::retry::{RetryConfig, RetryLayer};
 use callward::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
     let cache = CacheLayer::new(CacheConfig::default());
     let stats = cache.handle();
-    let breakers = BreakerSet::new(BreakerConfig::default())?;
+    let breakers = BreakerSet::default();
     let mut service = ServiceBuilder::new()
         .layer(cache)
         .layer(RetryLayer::new(RetryConfig::default())?)

@@ -1,12 +1,12 @@
 //! From what is said of a server to a member of its replica set.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use callward_breaker::{BreakerLayer, BreakerState, Subject};
 use callward_cache::ScopeRules;
 use callward_core::infer::{Lexicon, RuleSet};
-use callward_core::{FreshnessMode, Profile, ToolCall, Weight};
+use callward_core::{BoxFuture, FreshnessMode, Profile, ToolCall, Weight};
 use callward_router::{ExclusionReason, Member};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
@@ -43,26 +43,10 @@ pub(crate) struct Terms {
 pub(crate) struct Admitted {
     pub(crate) member: Member<Guarded>,
     pub(crate) known: Known,
-    pub(crate) follower: Follower,
+    /// Follows the server for as long as it is in the stack.
+    pub(crate) follower: BoxFuture<'static, ()>,
     /// Completes when the first attempt to list has an outcome.
     pub(crate) listed: oneshot::Receiver<()>,
-}
-
-/// The tasks of one server, for as long as it is in the stack.
-pub(crate) struct Follower {
-    scan: Scan,
-    pinger: Option<Pinger>,
-}
-
-impl Follower {
-    pub(crate) async fn run(self) {
-        match self.pinger {
-            Some(pinger) => {
-                tokio::join!(self.scan.run(), pinger.run());
-            }
-            None => self.scan.run().await,
-        }
-    }
 }
 
 impl Terms {
@@ -102,8 +86,20 @@ impl Terms {
         let endpoint = member.endpoint().clone();
         Ok(Admitted {
             member,
-            known: Known::new(server, weight, endpoint, limits, liveness),
-            follower: Follower { scan, pinger },
+            known: Known {
+                spec: server,
+                endpoint,
+                limits,
+                liveness,
+                weight: Mutex::new(weight),
+                scan: OnceLock::new(),
+            },
+            follower: Box::pin(async move {
+                match pinger {
+                    Some(pinger) => drop(tokio::join!(scan.run(), pinger.run())),
+                    None => scan.run().await,
+                }
+            }),
             listed,
         })
     }
@@ -134,7 +130,7 @@ fn member(
     shared: &Arc<Shared>,
 ) -> Result<(Member<Guarded>, ServerHandles), BuildError> {
     let id = server.server.id().clone();
-    let limits = ServerLayers::new(&server.limits, limits)
+    let limits = ServerLayers::new(server, limits)
         .map_err(BuildError::of_the(format_args!("server `{id}`")))?;
     let rate = limits.rate.limits().clone();
     let of_server = BreakerLayer::of_server(shared.breakers.clone(), id.clone());

@@ -1,7 +1,6 @@
 //! Changing the servers of a stack while it runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt;
 use std::sync::Arc;
 
 use callward_cache::{ScopeRules, StateGroup};
@@ -18,6 +17,7 @@ use crate::server::Server;
 use crate::stack::{Inner, Stack};
 
 /// Servers of a stack that are starting. Dropping it stops nothing.
+#[derive(Debug)]
 #[must_use]
 pub struct Startup {
     stack: Stack,
@@ -35,12 +35,6 @@ impl Startup {
             }
         }
         scopes::warn_of_idle(&self.stack, &self.sets);
-    }
-}
-
-impl fmt::Debug for Startup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Startup").finish_non_exhaustive()
     }
 }
 
@@ -244,7 +238,7 @@ impl Inner {
         let mut listed = Vec::with_capacity(followers.len());
         let follow = followers.into_iter().map(|(known, follower, outcome)| {
             listed.push(outcome);
-            known.followed_by(self.shared.spawn(follower.run(), &self.runtime))
+            known.followed_by(self.shared.spawn(follower, &self.runtime))
         });
         self.roster.store(Arc::new(roster.with(follow)));
         Ok(listed)

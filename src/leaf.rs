@@ -83,12 +83,6 @@ impl Future for LeafFuture {
     }
 }
 
-impl fmt::Debug for LeafFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LeafFuture").finish_non_exhaustive()
-    }
-}
-
 /// A server has the call, until this is dropped.
 struct Timed {
     record: Arc<CallRecord>,

@@ -11,7 +11,6 @@
 mod admit;
 mod builder;
 mod change;
-mod discovery;
 mod explain;
 mod leaf;
 mod learned;
@@ -39,7 +38,6 @@ pub use callward_core::{
 };
 pub use callward_router::{Drained, Draining, UnknownServer};
 pub use change::Startup;
-pub use discovery::DiscoveryConfig;
 pub use explain::{Candidate, Explanation};
 pub use learned::LearnedLifetime;
 pub use limits::{LimitStatus, LimitsConfig, ServerLimitStatus};

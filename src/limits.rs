@@ -1,13 +1,14 @@
 //! The limits of a stack: what is set, and what is known of them.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use callward_core::{InvalidConfig, ServerId, ToolName};
+use callward_core::{InvalidConfig, ServerId};
 use callward_limit::{
     AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimitLayer, ConcurrencyStatus,
-    RateLimitConfig, RateLimitLayer, RateLimits, RateStatus, Shed, TimeoutConfig,
+    RateLimitConfig, RateLimitLayer, RateLimits, RateStatus, TimeoutConfig,
 };
+
+use crate::server::Server;
 
 /// The limits that hold for all servers of a stack. What holds for one is said of the
 /// [`Server`](crate::Server).
@@ -48,30 +49,6 @@ impl LimitsConfig {
     }
 }
 
-/// The limits of one server, as they are set.
-#[derive(Debug, Clone)]
-pub(crate) struct OfServer {
-    pub(crate) max_concurrent: usize,
-    pub(crate) max_waiting: usize,
-    pub(crate) shed: Shed,
-    pub(crate) max_concurrent_per_tool: Option<usize>,
-    pub(crate) max_concurrent_of: HashMap<ToolName, usize>,
-    pub(crate) calls_per_minute: Option<f64>,
-}
-
-impl Default for OfServer {
-    fn default() -> Self {
-        Self {
-            max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
-            max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
-            shed: Shed::default(),
-            max_concurrent_per_tool: None,
-            max_concurrent_of: HashMap::new(),
-            calls_per_minute: None,
-        }
-    }
-}
-
 /// The layers of limits around one server.
 #[derive(Debug)]
 pub(crate) struct ServerLayers {
@@ -81,24 +58,15 @@ pub(crate) struct ServerLayers {
 }
 
 impl ServerLayers {
-    pub(crate) fn new(of_server: &OfServer, all: &LimitsConfig) -> Result<Self, InvalidConfig> {
+    pub(crate) fn new(server: &Server, all: &LimitsConfig) -> Result<Self, InvalidConfig> {
         let rate = all
             .rate
             .with_tools(false)
             .with_per_principal(None)
-            .with_in_all(of_server.calls_per_minute);
-        let mut concurrency = ConcurrencyLimitLayer::new(of_server.max_concurrent)
-            .with_max_waiting(of_server.max_waiting)
-            .with_shed(of_server.shed);
-        if let Some(places) = of_server.max_concurrent_per_tool {
-            concurrency = concurrency.with_per_tool(places);
-        }
-        for (tool, places) in &of_server.max_concurrent_of {
-            concurrency = concurrency.with_tool(tool.clone(), *places);
-        }
+            .with_in_all(server.calls_per_minute);
         Ok(Self {
             rate: RateLimitLayer::new(rate)?,
-            concurrency,
+            concurrency: server.concurrency.clone(),
             timeout: AttemptTimeoutLayer::new().with_config(all.timeout),
         })
     }

@@ -29,11 +29,11 @@ const INVALID_PARAMS: i64 = -32602;
 ///     .annotations(Annotations::default().with_destructive(true));
 /// ```
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct ToolSpec(Map<String, Value>);
 
 impl ToolSpec {
     /// Starts a tool that takes any object and has no hints.
-    #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         let mut listed = Map::new();
         listed.insert("name".into(), name.into().into());
@@ -42,7 +42,6 @@ impl ToolSpec {
     }
 
     /// Sets what the tool does, for models and for inference.
-    #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.0.insert("description".into(), text.into().into());
         self
@@ -50,14 +49,12 @@ impl ToolSpec {
 
     /// Sets the JSON Schema of the arguments. It is listed; the closure's argument type is what is
     /// checked.
-    #[must_use]
     pub fn schema(mut self, schema: Value) -> Self {
         self.0.insert("inputSchema".into(), schema);
         self
     }
 
     /// Declares hints. What is left open is inferred.
-    #[must_use]
     pub fn annotations(mut self, hints: Annotations) -> Self {
         // a struct of plain fields always has a JSON form
         self.0.insert(
@@ -164,12 +161,12 @@ impl Tools {
                         Box::pin(async move { Ok(finish(running.await)) })
                     }
                     Err(error) => {
-                        let refused = ToolError::new(
+                        let text = format!("the arguments do not fit the tool: {error}");
+                        refuse(ToolError::new(
                             ErrorKind::InvalidCall,
                             Delivery::Answered,
-                            format!("the arguments do not fit the tool: {error}"),
-                        );
-                        Box::pin(std::future::ready(Err(refused.with_code(INVALID_PARAMS))))
+                            text,
+                        ))
                     }
                 },
             ),
@@ -225,6 +222,10 @@ impl Tools {
     }
 }
 
+fn refuse(error: ToolError) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    Box::pin(std::future::ready(Err(error.with_code(INVALID_PARAMS))))
+}
+
 fn finish<T: IntoToolOutput, E: fmt::Display>(answer: Result<T, E>) -> ToolOutput {
     match answer {
         Ok(answer) => answer
@@ -261,12 +262,12 @@ impl ToolServer for Tools {
         match self.tools.get(call.tool().name()) {
             Some((_, run)) => run(call),
             None => {
-                let unknown = ToolError::new(
+                let text = format!("no tool {:?} here", call.tool().name().as_str());
+                refuse(ToolError::new(
                     ErrorKind::UnknownTool,
                     Delivery::Answered,
-                    format!("no tool {:?} here", call.tool().name().as_str()),
-                );
-                Box::pin(std::future::ready(Err(unknown.with_code(INVALID_PARAMS))))
+                    text,
+                ))
             }
         }
     }

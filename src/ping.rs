@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
+#[must_use]
 pub struct PingConfig {
     /// How often. Default: 10 s.
     #[serde(with = "callward_core::human::duration")]
@@ -37,14 +38,12 @@ impl Default for PingConfig {
 
 impl PingConfig {
     /// Sets how often servers are pinged.
-    #[must_use]
     pub const fn with_interval(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
     /// Sets how long an answer may take.
-    #[must_use]
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

@@ -20,15 +20,15 @@ pub(crate) struct Roster(Vec<Arc<Known>>);
 /// One server as it was added to the stack.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// As it was added; of its weight, [`weight`](Self::weight) knows more.
+    /// As it was added; its weight may have changed since.
     pub(crate) spec: Server,
     /// What the router counts for it.
     pub(crate) endpoint: Endpoint,
     pub(crate) limits: ServerHandles,
     pub(crate) liveness: Arc<Mutex<Liveness>>,
-    weight: Mutex<Weight>,
+    pub(crate) weight: Mutex<Weight>,
     /// What follows the server. It ends with this.
-    scan: OnceLock<AbortHandle>,
+    pub(crate) scan: OnceLock<AbortHandle>,
 }
 
 /// How one server is.
@@ -130,23 +130,6 @@ impl Roster {
 }
 
 impl Known {
-    pub(crate) fn new(
-        spec: Server,
-        weight: Weight,
-        endpoint: Endpoint,
-        limits: ServerHandles,
-        liveness: Arc<Mutex<Liveness>>,
-    ) -> Self {
-        Self {
-            spec,
-            endpoint,
-            limits,
-            liveness,
-            weight: Mutex::new(weight),
-            scan: OnceLock::new(),
-        }
-    }
-
     /// Names what follows the server.
     pub(crate) fn followed_by(self, scan: AbortHandle) -> Self {
         // no other was set before: it was just made

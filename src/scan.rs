@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_audit::AuditLayer;
-use callward_breaker::{BreakerSet, Permit, Subject};
+use callward_breaker::{BreakerSet, Subject};
 use callward_cache::CacheHandle;
 use callward_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
@@ -25,32 +25,34 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
-use crate::DiscoveryConfig;
 use crate::roster::Listings;
+
+/// How long a listing may take.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// The shortest timeout of a listing: servers that start slowly are listed first of all.
+pub(crate) const MIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the
 /// least time from the start of one listing to the next: a server that says with each listing that
 /// its tools changed is not listed without end.
 const SCAN_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause between two listings that fail, but for what the breaker makes of it.
-const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The longest pause between two listings that fail.
+const SCAN_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// The longest time that a server's own wish to be asked later is followed.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// The pause after a listing, before another one that the server asks for, as a multiple of the
-/// time it took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves
+/// time it took to process, up to [`BUSY_PAUSE_MAX`]: a long list that changes all the time leaves
 /// time for calls.
 const PAUSES: u32 = 20;
+const BUSY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A listing in flight, and the permit of the breaker that admitted it. Dropped, it counts as
-/// nothing.
+/// A listing in flight.
 struct Listing {
     listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
-    permit: Permit,
     /// How long a thread was busy with it.
     busy: Duration,
 }
-
-/// The longest a server's wish to be asked again later is followed.
-const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// What every scan writes into.
 #[derive(Debug)]
@@ -140,15 +142,14 @@ pub(crate) struct Scan {
 impl Scan {
     pub(crate) async fn run(mut self) {
         let breakers = &self.shared.breakers;
-        let discovery = breakers.circuit(self.server.id(), Subject::Discovery);
         let server = breakers.circuit(self.server.id(), Subject::Server);
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
         self.connected.send_replace(events.is_none());
         let mut is_down = false;
+        // from when on a listing may begin that a new connection asks for, or the server itself
         let mut earliest = Instant::now();
-        // the same for what the server itself asks for
         let mut quiet = earliest;
         let mut pause = SCAN_PAUSE;
         let mut running: Option<Listing> = None;
@@ -196,65 +197,74 @@ impl Scan {
                     }
                     _ => {}
                 },
-                listed = end_of(&mut running) => {
-                    let (listed, busy) = listed;
-                    let is_listed = listed.1.is_ok();
-                    self.count(is_listed);
+                (listed, busy) = end_of(&mut running) => {
+                    self.count(listed.is_ok());
                     let processing = Instant::now();
                     match listed {
-                        (permit, Ok(definitions)) => {
-                            permit.succeed();
+                        Ok(definitions) => {
                             // the server was reached
                             if let Ok(permit) = server.admit() {
                                 permit.succeed();
                             }
                             pause = SCAN_PAUSE;
                             self.register(definitions).await;
+                            let now = Instant::now();
+                            quiet = now + pause_after(busy + (now - processing));
+                            // while it ran, the server asked for another
+                            due = due.map(|due| due.max(quiet));
                         }
-                        (permit, Err(error)) => {
+                        Err(error) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
                             // more is known of a lost connection than calls report
                             if !is_down {
                                 note(&self.liveness, false, Some(error.to_string()));
                             }
-                            due = Some(Instant::now() + wait_after(permit, &error, pause));
+                            let asked = error.retry_after().unwrap_or_default();
+                            quiet = processing + asked.min(LONGEST_ASKED).max(pause);
+                            due = Some(quiet);
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
                         }
-                    }
-                    let now = Instant::now();
-                    quiet = now + pause_after(busy + (now - processing));
-                    // while it ran, the server asked for another
-                    if is_listed {
-                        due = due.map(|due| due.max(quiet));
                     }
                     self.settle();
                 }
                 () = until(due), if due.is_some() && running.is_none() => {
-                    due = match discovery.admit() {
-                        Ok(permit) => {
-                            earliest = Instant::now() + SCAN_PAUSE;
-                            running = Some(self.list(permit));
-                            None
-                        }
-                        // held open by an operator, it is looked at again now and then
-                        Err(rejection) => {
-                            let wait = rejection.time_to_probe().unwrap_or(SCAN_PAUSE_MAX);
-                            Some(Instant::now() + wait)
-                        }
-                    };
+                    due = None;
+                    earliest = Instant::now() + SCAN_PAUSE;
+                    running = Some(self.list());
                 }
             }
         }
     }
 
-    fn list(&self, permit: Permit) -> Listing {
+    /// Lists the server's tools. A server that panics has failed, and is followed on.
+    fn list(&self) -> Listing {
+        let (server, timeout) = (self.server.clone(), self.timeout);
+        let span = DiscoverySpan::begin(server.id(), DiscoveryPurpose::Discovery);
+        let watch = span.watch();
+        let listed = async move {
+            match watch {
+                Some(watch) => server.list_tools_watched(watch).await,
+                None => server.list_tools().await,
+            }
+        };
+        let listed = tokio::time::timeout(timeout, AssertUnwindSafe(listed).catch_unwind());
+        let listed = span.follow(async move {
+            let (kind, text) = match listed.await {
+                Ok(Ok(listed)) => return listed,
+                Ok(Err(_)) => (ErrorKind::Internal, "listing the tools panicked".into()),
+                Err(_) => {
+                    let (secs, least) = (timeout.as_secs_f64(), MIN_TIMEOUT.as_secs());
+                    let text = format!(
+                        "the tools were not listed within {secs} s, the timeout of discovery \
+                         (never below {least} s)"
+                    );
+                    (ErrorKind::Timeout, text)
+                }
+            };
+            Err(ToolError::new(kind, Delivery::Unknown, text))
+        });
         Listing {
-            listed: list(
-                self.server.clone(),
-                self.timeout,
-                DiscoveryPurpose::Discovery,
-            ),
-            permit,
+            listed: Box::pin(listed),
             busy: Duration::ZERO,
         }
     }
@@ -316,79 +326,28 @@ fn note(liveness: &Mutex<Liveness>, up: bool, last_error: Option<String>) {
     (liveness.up, liveness.last_error) = (up, last_error);
 }
 
-/// Lists a server's tools. One that panics has failed, and is followed on.
-fn list(
-    server: Arc<dyn ToolServer>,
-    timeout: Duration,
-    purpose: DiscoveryPurpose,
-) -> BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>> {
-    let span = DiscoverySpan::begin(server.id(), purpose);
-    let watch = span.watch();
-    let listed = async move {
-        match watch {
-            Some(watch) => server.list_tools_watched(watch).await,
-            None => server.list_tools().await,
-        }
-    };
-    let listed = tokio::time::timeout(timeout, AssertUnwindSafe(listed).catch_unwind());
-    Box::pin(span.follow(async move {
-        match listed.await {
-            Ok(Ok(listed)) => listed,
-            Ok(Err(_)) => Err(ToolError::new(
-                ErrorKind::Internal,
-                Delivery::Unknown,
-                "listing the tools panicked",
-            )),
-            Err(_) => {
-                let text = format!(
-                    "the tools were not listed within {} s, the timeout of discovery (never below \
-                     {} s)",
-                    timeout.as_secs_f64(),
-                    DiscoveryConfig::LEAST_TIMEOUT.as_secs()
-                );
-                Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text))
-            }
-        }
-    }))
-}
-
-/// Notifies the breaker of discovery that a listing failed; returns how long to wait with the next.
-fn wait_after(permit: Permit, error: &ToolError, pause: Duration) -> Duration {
-    if error.kind() == ErrorKind::RateLimited {
-        // it asked for time and gets it; that is not a failure
-        drop(permit);
-    } else {
-        permit.fail(error);
-    }
-    let asked = error.retry_after().unwrap_or_default();
-    asked.min(LONGEST_ASKED).max(pause)
-}
-
-/// Waits for the end of a listing, and takes it away; for ever, where none runs.
+/// Waits for the end of a listing, and takes it away; for ever, where none runs. Returns its
+/// result, and how long a thread was busy with it.
 async fn end_of(
     running: &mut Option<Listing>,
-) -> ((Permit, Result<Vec<ToolDefinition>, ToolError>), Duration) {
-    let listed = match running {
-        Some(Listing { listed, busy, .. }) => {
-            poll_fn(|cx| {
-                let begun = Instant::now();
-                let polled = listed.as_mut().poll(cx);
-                *busy += begun.elapsed();
-                polled
-            })
-            .await
-        }
-        None => std::future::pending().await,
+) -> (Result<Vec<ToolDefinition>, ToolError>, Duration) {
+    let Some(Listing { listed, busy }) = running else {
+        return std::future::pending().await;
     };
-    match running.take() {
-        Some(listing) => ((listing.permit, listed), listing.busy),
-        None => std::future::pending().await,
-    }
+    let result = poll_fn(|cx| {
+        let begun = Instant::now();
+        let polled = listed.as_mut().poll(cx);
+        *busy += begun.elapsed();
+        polled
+    });
+    let ended = (result.await, *busy);
+    *running = None;
+    ended
 }
 
 /// Returns how long a server's wish for another listing waits after one that took this to process.
 fn pause_after(busy: Duration) -> Duration {
-    busy.saturating_mul(PAUSES).min(SCAN_PAUSE_MAX)
+    busy.saturating_mul(PAUSES).min(BUSY_PAUSE_MAX)
 }
 
 async fn until(due: Option<Instant>) {

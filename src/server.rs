@@ -9,9 +9,8 @@ use callward_core::{
     Annotations, ArgumentRule, Caching, FreshnessMode, Instances, ReplicaSetId, ToolName,
     ToolServer, Trust, Weight,
 };
-use callward_limit::Shed;
-
-use crate::limits::OfServer;
+use callward_limit::{ConcurrencyLimitLayer, Shed};
+use callward_registry::SetOptions;
 
 /// One server in a stack, and what the operator says about it.
 ///
@@ -28,6 +27,7 @@ use crate::limits::OfServer;
 /// # Ok::<(), callward::core::InvalidName>(())
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct Server {
     pub(crate) server: Arc<dyn ToolServer>,
     pub(crate) set: ReplicaSetId,
@@ -36,35 +36,28 @@ pub struct Server {
     pub(crate) capabilities: Vec<String>,
     pub(crate) zone: Option<String>,
     pub(crate) cost_factor: f64,
-    pub(crate) trust: Trust,
-    pub(crate) prefix: Option<String>,
-    pub(crate) limits: OfServer,
-    pub(crate) defaults: Annotations,
-    pub(crate) overrides: HashMap<ToolName, Annotations>,
-    pub(crate) refinements: HashMap<ToolName, Vec<ArgumentRule>>,
+    pub(crate) concurrency: ConcurrencyLimitLayer,
+    pub(crate) calls_per_minute: Option<f64>,
+    /// What its set's tools are read with, as far as the server says it.
+    pub(crate) options: SetOptions,
     pub(crate) state: StateGroup,
     pub(crate) freshness: Option<FreshnessMode>,
-    pub(crate) caching: Option<Caching>,
-    pub(crate) tool_caching: HashMap<ToolName, Caching>,
     pub(crate) scopes: HashMap<ToolName, ToolScopes>,
-    pub(crate) verify_with: HashMap<ToolName, ToolName>,
-    pub(crate) instances: Option<Instances>,
 }
 
 impl Server {
     /// Takes a server: a replica set of one, weight 50, standard trust, at most 64 calls at once,
     /// tool names behind its own id.
-    #[must_use]
     pub fn new(server: impl ToolServer) -> Self {
         Self::shared(Arc::new(server))
     }
 
     /// Takes a shared server; defaults as in [`new`](Self::new).
-    #[must_use]
     pub fn shared(server: Arc<dyn ToolServer>) -> Self {
         let set = ReplicaSetId::from(server.id().clone());
+        let mut options = SetOptions::default();
+        options.prefix = Some(set.to_string());
         Self {
-            prefix: Some(set.to_string()),
             set,
             server,
             weight: Weight::DEFAULT.get(),
@@ -72,32 +65,24 @@ impl Server {
             capabilities: Vec::new(),
             zone: None,
             cost_factor: 1.0,
-            trust: Trust::default(),
-            limits: OfServer::default(),
-            defaults: Annotations::default(),
-            overrides: HashMap::new(),
-            refinements: HashMap::new(),
+            concurrency: ConcurrencyLimitLayer::default(),
+            calls_per_minute: None,
+            options,
             state: StateGroup::default(),
             freshness: None,
-            caching: None,
-            tool_caching: HashMap::new(),
             scopes: HashMap::new(),
-            verify_with: HashMap::new(),
-            instances: None,
         }
     }
 
     /// Puts the server into a replica set, whose name becomes the prefix of its tools.
-    #[must_use]
     pub fn in_set(mut self, set: ReplicaSetId) -> Self {
-        self.prefix = Some(set.to_string());
+        self.options.prefix = Some(set.to_string());
         self.set = set;
         self
     }
 
     /// Sets the weight, 0 to 100: the server's share of calls, and from 50 on its licence to take
     /// destructive ones. Default: 50. Above 100 the stack does not build.
-    #[must_use]
     pub fn weight(mut self, weight: u32) -> Self {
         self.weight = weight;
         self
@@ -105,7 +90,6 @@ impl Server {
 
     /// Adds a category: `caching` servers come first for idempotent tools, `high-compute` ones for
     /// complex or costly tools. Default: none.
-    #[must_use]
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.categories.push(category.into());
         self
@@ -113,95 +97,82 @@ impl Server {
 
     /// Adds a capability, for strategies that look at them: what the server can do that others of
     /// its set cannot. Default: none.
-    #[must_use]
     pub fn capability(mut self, capability: impl Into<String>) -> Self {
         self.capabilities.push(capability.into());
         self
     }
 
     /// Says where the server stands, for strategies that look at it. Default: nowhere.
-    #[must_use]
     pub fn zone(mut self, zone: impl Into<String>) -> Self {
         self.zone = Some(zone.into());
         self
     }
 
     /// Sets what a call costs here, for each unit of its tool's `costHint`: 0 or more. Default: 1.
-    #[must_use]
     pub fn cost_factor(mut self, factor: f64) -> Self {
         self.cost_factor = factor;
         self
     }
 
     /// Sets how far the server's own hints are trusted. Default: [`Trust::Standard`].
-    #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
-        self.trust = trust;
+        self.options.trust = trust;
         self
     }
 
     /// Sets what stands before `__` in the names clients see; `None` leaves names as they are.
     /// Default: the replica set's name.
-    #[must_use]
     pub fn prefix(mut self, prefix: Option<&str>) -> Self {
-        self.prefix = prefix.map(str::to_owned);
+        self.options.prefix = prefix.map(str::to_owned);
         self
     }
 
     /// Sets how many calls the server gets at once; more wait their turn. Default: 64.
-    #[must_use]
     pub fn max_concurrent(mut self, calls: usize) -> Self {
-        self.limits.max_concurrent = calls;
+        self.concurrency = self.concurrency.with_max_in_flight(calls);
         self
     }
 
     /// Sets how many calls may wait for a place; 0 refuses calls that cannot run at once. Default:
     /// 1000.
-    #[must_use]
     pub fn max_waiting(mut self, calls: usize) -> Self {
-        self.limits.max_waiting = calls;
+        self.concurrency = self.concurrency.with_max_waiting(calls);
         self
     }
 
     /// Sets which call is refused when too many wait. Default: the newest.
-    #[must_use]
     pub fn shed(mut self, shed: Shed) -> Self {
-        self.limits.shed = shed;
+        self.concurrency = self.concurrency.with_shed(shed);
         self
     }
 
     /// Sets how many calls of any one tool the server gets at once. Default: as many as of all.
-    #[must_use]
     pub fn max_concurrent_per_tool(mut self, calls: usize) -> Self {
-        self.limits.max_concurrent_per_tool = Some(calls);
+        self.concurrency = self.concurrency.with_per_tool(calls);
         self
     }
 
     /// Sets how many calls of one tool the server gets at once, whatever holds for any one tool.
-    #[must_use]
     pub fn max_concurrent_of(mut self, tool: ToolName, calls: usize) -> Self {
-        self.limits.max_concurrent_of.insert(tool, calls);
+        self.concurrency = self.concurrency.with_tool(tool, calls);
         self
     }
 
     /// Sets how many calls a minute the server gets; more wait their turn. Default: any number.
-    #[must_use]
     pub fn calls_per_minute(mut self, calls: f64) -> Self {
-        self.limits.calls_per_minute = Some(calls);
+        self.calls_per_minute = Some(calls);
         self
     }
 
     /// Sets hints for all of the server's tools, weaker than what it declares. Default: none.
-    #[must_use]
     pub fn defaults(mut self, hints: Annotations) -> Self {
-        self.defaults = hints;
+        self.options.defaults = hints;
         self
     }
 
     /// Sets the operator's own hints for one tool: they win over everything. Default: none.
-    #[must_use]
     pub fn override_tool(mut self, tool: ToolName, hints: Annotations) -> Self {
-        self.overrides.insert(tool, hints);
+        self.options.overrides.insert(tool, hints);
         self
     }
 
@@ -227,16 +198,14 @@ impl Server {
     ///     .refine_tool("tabs".parse()?, drafts);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn refine_tool(mut self, tool: ToolName, rule: ArgumentRule) -> Self {
-        self.refinements.entry(tool).or_default().push(rule);
+        self.options.refinements.entry(tool).or_default().push(rule);
         self
     }
 
     /// Sets what decides how long results of reads are kept where neither the operator nor the
     /// server says it. Default: what [`ToolServer::freshness`] says, [`FreshnessMode::Learned`] for
     /// MCP servers and [`FreshnessMode::Fixed`] for tools of this process.
-    #[must_use]
     pub fn freshness(mut self, mode: FreshnessMode) -> Self {
         self.freshness = Some(mode);
         self
@@ -254,17 +223,15 @@ impl Server {
     ///     .tool_caching("read_draft".parse()?, Caching::Never);
     /// # Ok::<(), callward::core::InvalidName>(())
     /// ```
-    #[must_use]
     pub fn caching(mut self, caching: Caching) -> Self {
-        self.caching = Some(caching);
+        self.options.caching = Some(caching);
         self
     }
 
     /// Returns `true` if results of one tool are kept, and for how long, in place of what is said
     /// of all tools.
-    #[must_use]
     pub fn tool_caching(mut self, tool: ToolName, caching: Caching) -> Self {
-        self.tool_caching.insert(tool, caching);
+        self.options.tool_caching.insert(tool, caching);
         self
     }
 
@@ -280,7 +247,6 @@ impl Server {
     /// let files = Server::new(Tools::new("files")?).state(StateGroup::Named("disk".into()));
     /// # Ok::<(), callward::core::InvalidName>(())
     /// ```
-    #[must_use]
     pub fn state(mut self, state: StateGroup) -> Self {
         self.state = state;
         self
@@ -300,7 +266,6 @@ impl Server {
     ///     .tool_scopes("cancel_order".parse()?, ToolScopes::writing(["order:{id}", "@billing"])?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn tool_scopes(mut self, tool: ToolName, scopes: ToolScopes) -> Self {
         self.scopes.insert(tool, scopes);
         self
@@ -318,9 +283,8 @@ impl Server {
     ///     .verify_with("pay".parse()?, "list_payments".parse()?);
     /// # Ok::<(), callward::core::InvalidName>(())
     /// ```
-    #[must_use]
     pub fn verify_with(mut self, tool: ToolName, reader: ToolName) -> Self {
-        self.verify_with.insert(tool, reader);
+        self.options.verify_with.insert(tool, reader);
         self
     }
 
@@ -331,9 +295,8 @@ impl Server {
     /// Default: as the server says ([`ToolServer::instances`]), which is
     /// [`Session`](Instances::Session) for an MCP server that is a child process or opens sessions,
     /// and [`Shared`](Instances::Shared) for everything else and for each set of several servers.
-    #[must_use]
     pub const fn instances(mut self, instances: Instances) -> Self {
-        self.instances = Some(instances);
+        self.options.instances = Some(instances);
         self
     }
 }
@@ -354,9 +317,8 @@ impl fmt::Debug for Server {
             .field("capabilities", &self.capabilities)
             .field("zone", &self.zone)
             .field("cost_factor", &self.cost_factor)
-            .field("trust", &self.trust)
-            .field("prefix", &self.prefix)
-            .field("limits", &self.limits)
+            .field("concurrency", &self.concurrency)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }

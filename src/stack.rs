@@ -61,28 +61,6 @@ impl Stack {
         StackBuilder::default()
     }
 
-    pub(crate) fn new(
-        layers: Layers,
-        router: Router<Guarded>,
-        shared: Arc<Shared>,
-        terms: Terms,
-        rates: RateLimits,
-        settings: Settings,
-    ) -> Self {
-        Self(Arc::new(Inner {
-            layers,
-            pool: router.pool().clone(),
-            router,
-            shared,
-            roster: ArcSwap::default(),
-            changing: Mutex::default(),
-            terms,
-            rates,
-            settings,
-            runtime: Handle::current(),
-        }))
-    }
-
     /// Calls a tool, named `set.tool` or as clients see it, with anything that serialises to an
     /// object.
     ///
@@ -141,11 +119,30 @@ impl Stack {
     /// Returns the error for a tool that is not in the catalogue.
     pub(crate) fn unknown(&self, tool: &str, catalogue: &Catalogue) -> ToolError {
         let roster = self.0.roster.load();
-        let silent = |known: &&Known| catalogue.offered_by(known.id()) == 0;
-        let is_down = |known: &&Known| !known.liveness.lock().up;
-        let down = roster.all().filter(silent).filter(is_down);
-        let down: Vec<_> = down.map(|known| format!("`{}`", known.id())).collect();
-        unknown(tool, catalogue, &down)
+        let is_down =
+            |known: &&Known| catalogue.offered_by(known.id()) == 0 && !known.liveness.lock().up;
+        let down: Vec<_> = roster.all().filter(is_down).map(Known::id).collect();
+        let down = match down[..] {
+            [] => String::new(),
+            [one] => format!("; server `{one}` is not connected and may offer it"),
+            [one, ..] => {
+                let count = down.len();
+                format!("; {count} servers, such as `{one}`, are not connected and may offer it")
+            }
+        };
+        let similar = catalogue.similar(tool);
+        let hint = match (similar.is_empty(), catalogue.entries().len()) {
+            (true, 1) => "1 tool is known".to_owned(),
+            (true, known) => format!("{known} tools are known"),
+            _ => format!("did you mean {}?", similar.join(" or ")),
+        };
+        // what a client sent may be long
+        let (end, more) = match tool.char_indices().nth(LONGEST_SHOWN) {
+            Some((end, _)) => (end, "…"),
+            None => (tool.len(), ""),
+        };
+        let text = format!("no tool {:?}{more}: {hint}{down}", &tool[..end]);
+        ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
     }
 
     /// Sends a call through the layers. The cache is asked at once, and nothing else happens before
@@ -205,8 +202,7 @@ impl Stack {
         self.0.shared.cache.scope_rules()
     }
 
-    /// Returns the state of every breaker: of each server, of its discovery, and of those of its
-    /// tools that were called.
+    /// Returns the state of every breaker: of each server, and of its tools that were called.
     #[must_use]
     pub fn breakers(&self) -> Vec<BreakerStatus> {
         self.0.shared.breakers.snapshot()
@@ -282,10 +278,7 @@ impl Stack {
     ///
     /// [`ErrorKind::UnknownTool`] if no server offers such a tool.
     pub fn route_by_annotation(&self, tool: &str) -> Result<Vec<ServerId>, ToolError> {
-        let catalogue = self.0.shared.registry.peek();
-        let entry = catalogue
-            .find(tool)
-            .ok_or_else(|| self.unknown(tool, &catalogue))?;
+        let (_, entry) = self.entry(tool)?;
         Ok(self.0.router.route_by_annotation(entry.tool()))
     }
 
@@ -403,30 +396,3 @@ impl fmt::Debug for Stack {
 
 /// The most characters of an unknown name that an error shows.
 const LONGEST_SHOWN: usize = 200;
-
-fn unknown(tool: &str, catalogue: &Catalogue, down: &[String]) -> ToolError {
-    let similar = catalogue.similar(tool);
-    let hint = if similar.is_empty() {
-        match catalogue.entries().len() {
-            1 => "1 tool is known".to_owned(),
-            known => format!("{known} tools are known"),
-        }
-    } else {
-        format!("did you mean {}?", similar.join(" or "))
-    };
-    // what a client sent may be long
-    let (end, more) = match tool.char_indices().nth(LONGEST_SHOWN) {
-        Some((end, _)) => (end, "…"),
-        None => (tool.len(), ""),
-    };
-    let down = match down {
-        [] => String::new(),
-        [one] => format!("; server {one} is not connected and may offer it"),
-        [one, ..] => {
-            let count = down.len();
-            format!("; {count} servers, such as {one}, are not connected and may offer it")
-        }
-    };
-    let text = format!("no tool {:?}{more}: {hint}{down}", &tool[..end]);
-    ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text)
-}

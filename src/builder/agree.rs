@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use callward_cache::{ScopeRules, StateGroup, ToolScopes};
-use callward_core::{FreshnessMode, ReplicaSetId, ToolName};
+use callward_core::{ReplicaSetId, ToolName};
 use callward_registry::SetOptions;
 
 use super::BuildError;
@@ -18,78 +18,57 @@ impl Terms {
     ) -> Result<BTreeMap<ReplicaSetId, SetOptions>, BuildError> {
         let mut all: BTreeMap<ReplicaSetId, SetOptions> = BTreeMap::new();
         for server in servers {
+            let mut said = server.options.clone();
+            said.rules = self.rules;
+            said.lexicon.clone_from(&self.lexicon);
+            said.profile = self.profile.clone();
+            let mode = server.freshness.or(self.freshness);
+            said.freshness = mode.unwrap_or_else(|| server.server.freshness());
             let Some(options) = all.get_mut(&server.set) else {
-                let mut options = SetOptions::default();
-                options.prefix.clone_from(&server.prefix);
-                options.trust = server.trust;
-                options.rules = self.rules;
-                options.lexicon.clone_from(&self.lexicon);
-                options.profile = self.profile.clone();
-                options.freshness = self.freshness_of(server);
-                options.caching = server.caching;
-                options.tool_caching = server.tool_caching.clone();
-                options.defaults = server.defaults.clone();
-                options.overrides = server.overrides.clone();
-                options.refinements = server.refinements.clone();
-                options.verify_with = server.verify_with.clone();
-                options.instances = server.instances;
-                all.insert(server.set.clone(), options);
+                all.insert(server.set.clone(), said);
                 continue;
             };
-            let conflict = |what| BuildError::Conflict {
-                set: server.set.clone(),
-                what,
-            };
-            let mode = self.freshness_of(server);
             // servers that replace each other have no state of one caller's, unless the operator
             // says so
             let instances = *options.instances.get_or_insert_default();
             let checks = [
-                (options.prefix == server.prefix, "the prefix of their tools"),
-                (options.trust == server.trust, "how far they are trusted"),
+                (options.prefix == said.prefix, "the prefix of their tools"),
+                (options.trust == said.trust, "how far they are trusted"),
                 (
-                    options.freshness == mode,
+                    options.freshness == said.freshness,
                     "what decides how long results are kept",
                 ),
+                (options.caching == said.caching, "whether results are kept"),
                 (
-                    options.caching == server.caching,
-                    "whether results are kept",
-                ),
-                (
-                    options.defaults == server.defaults,
+                    options.defaults == said.defaults,
                     "the default hints of their tools",
                 ),
                 (
-                    server.instances.unwrap_or_default() == instances,
+                    said.instances.unwrap_or_default() == instances,
                     "whose instance of a server a call goes to",
                 ),
                 (
-                    agree(&mut options.tool_caching, &server.tool_caching),
+                    agree(&mut options.tool_caching, &said.tool_caching),
                     "whether results of one tool are kept",
                 ),
                 (
-                    agree(&mut options.overrides, &server.overrides),
+                    agree(&mut options.overrides, &said.overrides),
                     "the operator's hints for one tool",
                 ),
                 (
-                    agree(&mut options.refinements, &server.refinements),
+                    agree(&mut options.refinements, &said.refinements),
                     "the rules over one tool's arguments",
                 ),
                 (
-                    agree(&mut options.verify_with, &server.verify_with),
+                    agree(&mut options.verify_with, &said.verify_with),
                     "what to verify one tool's calls with",
                 ),
             ];
             if let Some((_, what)) = checks.into_iter().find(|(agrees, _)| !agrees) {
-                return Err(conflict(what));
+                return Err(BuildError::conflict(&server.set, what));
             }
         }
         Ok(all)
-    }
-
-    fn freshness_of(&self, server: &Server) -> FreshnessMode {
-        let mode = server.freshness.or(self.freshness);
-        mode.unwrap_or_else(|| server.server.freshness())
     }
 
     /// Puts together what the cache's config and the servers say of which state tools touch.
@@ -101,19 +80,12 @@ impl Terms {
         let mut states: BTreeMap<&ReplicaSetId, &StateGroup> = BTreeMap::new();
         for server in servers {
             if *states.entry(&server.set).or_insert(&server.state) != &server.state {
-                return Err(BuildError::Conflict {
-                    set: server.set.clone(),
-                    what: "which other sets share their state",
-                });
-            }
-            if server.scopes.is_empty() {
-                continue;
+                let what = "which other sets share their state";
+                return Err(BuildError::conflict(&server.set, what));
             }
             if !agree(said.entry(&server.set).or_default(), &server.scopes) {
-                return Err(BuildError::Conflict {
-                    set: server.set.clone(),
-                    what: "which state one tool reads and writes",
-                });
+                let what = "which state one tool reads and writes";
+                return Err(BuildError::conflict(&server.set, what));
             }
         }
         let mut rules = self.scopes.clone();

@@ -61,6 +61,11 @@ impl From<InvalidConfig> for BuildError {
 }
 
 impl BuildError {
+    pub(crate) fn conflict(set: &ReplicaSetId, what: &'static str) -> Self {
+        let set = set.clone();
+        Self::Conflict { set, what }
+    }
+
     /// Takes a fault in what was said of one server.
     pub(crate) fn of_server(id: &ServerId, fault: impl fmt::Display) -> Self {
         Self::Settings(format!("server `{id}`: {fault}"))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_audit::AuditLog;
-use callward_breaker::{BreakerConfig, BreakerConfigs};
+use callward_breaker::BreakerConfig;
 use callward_cache::CacheConfig;
 use callward_core::infer::{Lexicon, RuleSet};
 use callward_core::{FreshnessMode, Profile};
@@ -20,9 +20,9 @@ use callward_router::{RouterConfig, Strategy, StrategyName};
 use callward_telemetry::{Contents, Metrics, Sampling};
 
 pub use self::error::BuildError;
-use crate::discovery::DiscoveryConfig;
 use crate::limits::LimitsConfig;
 use crate::ping::PingConfig;
+use crate::scan;
 use crate::server::Server;
 
 /// Collects servers and settings; [`build`](Self::build) starts the stack.
@@ -35,15 +35,16 @@ pub struct StackBuilder {
     rules: RuleSet,
     lexicon: Option<Arc<Lexicon>>,
     cache: CacheConfig,
-    loop_guard: LoopGuard,
+    loop_guard: OnByDefault<LoopGuardConfig>,
     retry: RetryConfig,
     schedule: Option<Arc<dyn MakeSchedule>>,
     hedge: Option<HedgeConfig>,
-    breakers: BreakerConfigs,
-    discovery: DiscoveryConfig,
+    breaker: BreakerConfig,
+    server_breaker: Option<BreakerConfig>,
+    listing_timeout: Option<Duration>,
     limits: LimitsConfig,
     router: RouterConfig,
-    ping: Ping,
+    ping: OnByDefault<PingConfig>,
     strategy: Option<Arc<dyn Strategy>>,
     metrics: Option<Arc<Metrics>>,
     sampling: Sampling,
@@ -55,6 +56,11 @@ pub struct StackBuilder {
 }
 
 impl StackBuilder {
+    /// How long the listing of a server's tools may take by default.
+    pub const LISTING_TIMEOUT: Duration = scan::TIMEOUT;
+    /// The shortest timeout of a listing.
+    pub const MIN_LISTING_TIMEOUT: Duration = scan::MIN_TIMEOUT;
+
     /// Adds a server.
     pub fn server(mut self, server: impl Into<Server>) -> Self {
         self.servers.push(server.into());
@@ -125,7 +131,7 @@ impl StackBuilder {
     /// Sets when a session that repeats the same failing call is answered in the server's place, or
     /// with `None` that it never is. Default: after 5 failures in a row.
     pub fn loop_guard(mut self, config: impl Into<Option<LoopGuardConfig>>) -> Self {
-        self.loop_guard = LoopGuard(config.into());
+        self.loop_guard = OnByDefault(config.into());
         self
     }
 
@@ -139,7 +145,7 @@ impl StackBuilder {
     /// Sets when a failing tool of a server is left alone. Default: [`BreakerConfig::default`], 30
     /// s after 3 failures in a row.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
-        self.breakers.tool = config;
+        self.breaker = config;
         self
     }
 
@@ -147,13 +153,15 @@ impl StackBuilder {
     /// be made or are lost count. Default: [`BreakerConfig::server`], 10 s after 5 failures in a
     /// row.
     pub fn server_breaker(mut self, config: BreakerConfig) -> Self {
-        self.breakers.server = config;
+        self.server_breaker = Some(config);
         self
     }
 
-    /// Sets how servers are asked for their tools, and when one that does not tell is left alone.
-    pub fn discovery(mut self, config: DiscoveryConfig) -> Self {
-        self.discovery = config;
+    /// Sets how long the listing of a server's tools may take, all its pages together; 5 s where
+    /// less is given. What `MCP_TOOL_TIMEOUT` states fits here, read by
+    /// [`parse_tool_timeout`](crate::limit::parse_tool_timeout). Default: 60 s.
+    pub fn listing_timeout(mut self, limit: Duration) -> Self {
+        self.listing_timeout = Some(limit);
         self
     }
 
@@ -185,7 +193,7 @@ impl StackBuilder {
 
     /// Sets how servers are pinged; `None` if they are not. Default: [`PingConfig::default`].
     pub fn ping(mut self, config: impl Into<Option<PingConfig>>) -> Self {
-        self.ping = Ping(config.into());
+        self.ping = OnByDefault(config.into());
         self
     }
 
@@ -237,22 +245,12 @@ impl StackBuilder {
     }
 }
 
-/// Whether and when the loop guard answers: unlike other options, by default it does.
+/// An option that is on unless it is turned off.
 #[derive(Debug)]
-struct LoopGuard(Option<LoopGuardConfig>);
+struct OnByDefault<T>(Option<T>);
 
-impl Default for LoopGuard {
+impl<T: Default> Default for OnByDefault<T> {
     fn default() -> Self {
-        Self(Some(LoopGuardConfig::default()))
-    }
-}
-
-/// How servers are pinged.
-#[derive(Debug)]
-struct Ping(Option<PingConfig>);
-
-impl Default for Ping {
-    fn default() -> Self {
-        Self(Some(PingConfig::default()))
+        Self(Some(T::default()))
     }
 }

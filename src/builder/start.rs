@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use callward_audit::AuditLayer;
-use callward_breaker::{BreakerSet, Subject};
+use callward_breaker::{BreakerConfig, BreakerSet};
 use callward_cache::CacheLayer;
 use callward_limit::RateLimitLayer;
 use callward_loopguard::LoopGuardLayer;
@@ -13,6 +14,7 @@ use callward_retry::hedge::HedgeLayer;
 use callward_router::{Pool, RouteEvent, Router};
 use callward_telemetry::CallSpanLayer;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::{BuildError, StackBuilder};
@@ -22,7 +24,7 @@ use crate::explain::Settings;
 use crate::order::{self, Guarded};
 use crate::roster::state_word;
 use crate::scan::Shared;
-use crate::stack::Stack;
+use crate::stack::{Inner, Stack};
 
 impl StackBuilder {
     /// Starts the stack, and waits until each server has listed its tools, failed to, or used up
@@ -102,7 +104,9 @@ impl StackBuilder {
             lexicon: self.lexicon,
             scopes: self.cache.scopes.clone(),
             limits: self.limits,
-            listing_timeout: self.discovery.timeout,
+            listing_timeout: self.listing_timeout.map_or(Self::LISTING_TIMEOUT, |limit| {
+                limit.max(Self::MIN_LISTING_TIMEOUT)
+            }),
             ping: self.ping.0,
             startup_timeout: self.startup_timeout,
         };
@@ -113,7 +117,7 @@ impl StackBuilder {
             call_deadline: self.call_deadline,
             hedge: self.hedge,
             loop_guard: self.loop_guard.0,
-            breaker: self.breakers.tool,
+            breaker: self.breaker,
             limits: self.limits,
         };
         let call_span = CallSpanLayer::new()
@@ -139,22 +143,29 @@ impl StackBuilder {
             rate,
             router.clone(),
         );
-        let stack = Stack::new(layers, router, shared, terms, rates, settings);
+        let stack = Stack(Arc::new(Inner {
+            layers,
+            pool: router.pool().clone(),
+            router,
+            shared,
+            roster: ArcSwap::default(),
+            changing: Mutex::default(),
+            terms,
+            rates,
+            settings,
+            runtime: Handle::current(),
+        }));
         let startup = stack.start_servers(self.servers)?;
         Ok((stack, startup))
     }
 
-    fn breaker_set(&mut self) -> Result<BreakerSet, BuildError> {
-        self.breakers.discovery = self.discovery.breaker;
-        for (whose, config) in [
-            ("breaker", self.breakers.tool),
-            ("breaker of servers", self.breakers.server),
-            ("breaker of discovery", self.breakers.discovery),
-        ] {
+    fn breaker_set(&self) -> Result<BreakerSet, BuildError> {
+        let (tool, server) = (self.breaker, self.server_breaker);
+        let server = server.unwrap_or_else(BreakerConfig::server);
+        for (whose, config) in [("breaker", tool), ("breaker of servers", server)] {
             config.validate().map_err(BuildError::of_the(whose))?;
         }
-        self.discovery.validate()?;
-        Ok(BreakerSet::new(self.breakers)?)
+        Ok(BreakerSet::new(tool, server)?)
     }
 }
 
@@ -162,11 +173,6 @@ impl StackBuilder {
 fn send_changes(breakers: &BreakerSet, pool: &Arc<Pool<Guarded>>) {
     let pool = Arc::downgrade(pool);
     breakers.on_change(move |change| {
-        let tool = match &change.subject {
-            Subject::Server => None,
-            Subject::Tool(tool) => Some(tool.clone()),
-            _ => return,
-        };
         // a server that was removed has no set
         if let Some(pool) = pool.upgrade()
             && let Some(set) = pool.set_of(&change.server)
@@ -174,7 +180,7 @@ fn send_changes(breakers: &BreakerSet, pool: &Arc<Pool<Guarded>>) {
             pool.events().send(|| RouteEvent::HealthUpdate {
                 set,
                 server: change.server,
-                tool,
+                tool: change.subject.tool().cloned(),
                 from: state_word(change.from),
                 to: state_word(change.to),
                 reason: change.reason,

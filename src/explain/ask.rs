@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward_core::refine::Applied;
-use callward_core::{ServerId, ToolCall, ToolError};
+use callward_core::{ToolCall, ToolError};
 use callward_registry::{Catalogue, Entry};
 
 use super::{Candidate, Explanation};
@@ -52,7 +52,7 @@ impl Stack {
         Ok(self.explanation(&catalogue, entry, Some(call.clone())))
     }
 
-    fn entry(&self, tool: &str) -> Result<(Arc<Catalogue>, Arc<Entry>), ToolError> {
+    pub(crate) fn entry(&self, tool: &str) -> Result<(Arc<Catalogue>, Arc<Entry>), ToolError> {
         let catalogue = self.catalogue();
         match catalogue.find(tool).cloned() {
             Some(entry) => Ok((catalogue, entry)),
@@ -71,16 +71,13 @@ impl Stack {
             Some(call) => call.clone(),
             None => ToolCall::new(entry.tool().clone(), ""),
         };
-        let lets_through = |server: &ServerId| match &call {
-            Some(call) => self.0.shared.breakers.availability(server, call).is_ok(),
-            None => self.0.shared.breakers.is_available(server, name),
-        };
+        let breakers = &self.0.shared.breakers;
         let candidate = |known: &Known| Candidate {
             server: known.id().clone(),
             weight: known.weight(),
             categories: known.spec.categories.clone(),
-            calls_per_minute: known.spec.limits.calls_per_minute,
-            lets_calls_through: lets_through(known.id()),
+            calls_per_minute: known.spec.calls_per_minute,
+            lets_calls_through: breakers.availability(known.id(), &probe).is_ok(),
             last_error: known.liveness.lock().last_error.clone(),
             why_not: self.0.router.why_not(known.id(), &probe),
         };

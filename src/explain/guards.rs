@@ -34,7 +34,6 @@ impl Explanation {
     }
 
     /// Returns when the breaker of the tool at one server opens, and for how long.
-    #[must_use]
     pub fn breaker(&self) -> &BreakerConfig {
         &self.settings.breaker
     }

@@ -205,31 +205,17 @@ impl Explanation {
     /// replica set, or for a call whose result is not kept.
     #[must_use]
     pub fn reads(&self) -> Option<Vec<String>> {
-        if !matches!(self.plan().cache, CacheRule::Store { .. }) {
-            return None;
-        }
-        let said = self.scopes()?;
-        match self.call() {
-            Some(call) => said.read_by(call).map(|scopes| texts(&scopes)),
-            None => said.reads.as_deref().map(texts),
-        }
+        let is_kept = matches!(self.plan().cache, CacheRule::Store { .. });
+        self.scopes().filter(|_| is_kept)?.read_by(self.call())
     }
 
     /// Returns what the call may change, as [`reads`](Self::reads) does; `None` stands for
     /// everything of the replica set, or for a call that is not a write.
     #[must_use]
     pub fn writes(&self) -> Option<Vec<String>> {
-        if matches!(
-            self.plan().cache,
-            CacheRule::Store { .. } | CacheRule::Bypass
-        ) {
-            return None;
-        }
-        let said = self.scopes()?;
-        match self.call() {
-            Some(call) => said.written_by(call).map(|scopes| texts(&scopes)),
-            None => said.writes.as_deref().map(texts),
-        }
+        let rule = self.plan().cache;
+        let is_write = !matches!(rule, CacheRule::Store { .. } | CacheRule::Bypass);
+        self.scopes().filter(|_| is_write)?.written_by(self.call())
     }
 
     /// Returns `true` if results are kept at all.
@@ -251,10 +237,6 @@ impl Explanation {
     pub fn trail(&self) -> Trail {
         trail::trail(self)
     }
-}
-
-fn texts<T: ToString>(scopes: &[T]) -> Vec<String> {
-    scopes.iter().map(ToString::to_string).collect()
 }
 
 /// A time in seconds.

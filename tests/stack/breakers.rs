@@ -1,4 +1,4 @@
-//! Breakers in the stack: of servers, and of their discovery.
+//! Breakers in the stack, and the pauses between listings that fail.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use callward::breaker::{BreakerConfig, BreakerState, Subject};
 use callward::core::{BoxFuture, BoxStream, ServerEvent};
 use callward::{
-    BuildError, Delivery, DiscoveryConfig, ErrorKind, Server, ServerId, Stack, ToolCall,
-    ToolDefinition, ToolError, ToolName, ToolOutput, ToolServer,
+    Delivery, ErrorKind, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError, ToolName,
+    ToolOutput, ToolServer,
 };
 use callward_testkit::{MockServer, MockService};
 use parking_lot::Mutex;
@@ -138,17 +138,16 @@ fn state(stack: &Stack, subject: &Subject) -> BreakerState {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_list_is_left_alone_after_the_second_time() {
+async fn a_failed_listing_is_retried_after_growing_pauses() {
     let server = Scripted::new(Listing::Fails);
     let stack = start(&server).await;
-    sleep(Duration::from_secs(400)).await;
-    // at once, after a pause, then by the breaker: 60 s, 120 s, 240 s
-    assert_eq!(server.listed_at(), [0.0, 0.5, 60.5, 180.5]);
-    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Open);
-    // and is found again by itself
+    sleep(Duration::from_secs(200)).await;
+    assert_eq!(
+        server.listed_at(),
+        [0.0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 63.5, 123.5, 183.5]
+    );
     *server.listing.lock() = Listing::Works;
-    sleep(Duration::from_secs(240)).await;
-    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Closed);
+    sleep(Duration::from_secs(60)).await;
     stack.call("s.add_0", json!({})).await.unwrap();
 }
 
@@ -159,7 +158,6 @@ async fn a_connection_that_is_back_is_listed_at_once() {
     events.send(ServerEvent::Up).unwrap();
     let stack = start(&server).await;
     sleep(Duration::from_secs(10)).await;
-    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Open);
     *server.listing.lock() = Listing::Works;
     let mut changes = stack.changes();
     let before = Instant::now();
@@ -170,7 +168,7 @@ async fn a_connection_that_is_back_is_listed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_changes_all_the_time_does_not_get_past_the_breaker() {
+async fn a_tool_that_changes_all_the_time_does_not_shorten_the_pauses() {
     let server = Scripted::new(Listing::Fails);
     let events = server.with_events();
     events.send(ServerEvent::Up).unwrap();
@@ -179,24 +177,20 @@ async fn a_tool_that_changes_all_the_time_does_not_get_past_the_breaker() {
         events.send(ServerEvent::ToolsChanged).unwrap();
         sleep(Duration::from_secs(1)).await;
     }
-    assert_eq!(server.listed_at(), [0.0, 0.5]);
+    assert_eq!(server.listed_at(), [0.0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_hangs_is_given_up_and_says_after_how_long() {
     for (timeout, secs) in [(None, 60), (Some(7), 7), (Some(1), 5)] {
         let server = Scripted::new(Listing::Hangs);
-        let mut config = DiscoveryConfig::default();
-        if let Some(secs) = timeout {
-            config = config.with_timeout(Duration::from_secs(secs));
-        }
-        let stack = Stack::builder()
+        let mut builder = Stack::builder()
             .server(Server::shared(server.clone()))
-            .discovery(config)
-            .startup_timeout(Duration::from_secs(1))
-            .build()
-            .await
-            .unwrap();
+            .startup_timeout(Duration::from_secs(1));
+        if let Some(secs) = timeout {
+            builder = builder.listing_timeout(Duration::from_secs(secs));
+        }
+        let stack = builder.build().await.unwrap();
         sleep(Duration::from_secs(secs)).await;
         let error = stack.servers()[0].last_error.clone().unwrap();
         assert!(error.contains(&format!("within {secs} s")), "{error}");
@@ -430,12 +424,7 @@ async fn an_operator_takes_a_server_out_and_puts_it_back() {
 #[tokio::test(start_paused = true)]
 async fn settings_without_sense_say_whose_they_are() {
     let wrong = BreakerConfig::default().with_probes(0);
-    let fault = |build: Result<Stack, BuildError>| build.unwrap_err().to_string();
     let build = Stack::builder().server_breaker(wrong).build().await;
-    assert!(fault(build).starts_with("breaker of servers: probes is 0"));
-    let build = Stack::builder()
-        .discovery(DiscoveryConfig::default().with_breaker(wrong))
-        .build()
-        .await;
-    assert!(fault(build).starts_with("breaker of discovery: probes is 0"));
+    let fault = build.unwrap_err().to_string();
+    assert!(fault.starts_with("breaker of servers: probes is 0"));
 }

@@ -303,7 +303,9 @@ async fn a_thousand_servers_that_come_and_go_leave_nothing_behind() {
                 .await
                 .unwrap();
         }
-        stack.breaker_set().force_open(&id, Subject::Discovery);
+        stack
+            .breaker_set()
+            .force_open(&id, Subject::Tool("add".parse().unwrap()));
         let running = tokio::spawn({
             let (stack, tool) = (stack.clone(), format!("{set}.slow"));
             async move { stack.call(&tool, json!({})).await }

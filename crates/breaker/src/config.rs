@@ -22,6 +22,7 @@ use callward_core::InvalidConfig;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use]
 pub struct BreakerConfig {
     /// How many consecutive failures open it; 0 if only a share does. Failures of calls that were
     /// in flight together count once, and so do the attempts of one call; before a whole server
@@ -84,7 +85,6 @@ impl BreakerConfig {
     /// More failures than a tool's, since one lost connection fails all calls that were on it, and
     /// may be the doing of any tool among them; and less time, since everything waits for it, and a
     /// refused connection costs the server little.
-    #[must_use]
     pub const fn server() -> Self {
         Self::standard()
             .with_failures(5)
@@ -92,23 +92,13 @@ impl BreakerConfig {
             .with_max_open_time(Duration::from_secs(60))
     }
 
-    /// Returns what suits the discovery of a server: 2 failures in a row, then 60 s, 5 min at most.
-    #[must_use]
-    pub const fn discovery() -> Self {
-        Self::standard()
-            .with_failures(2)
-            .with_open_time(Duration::from_secs(60))
-    }
-
     /// Sets how many failures in a row open it; 0 if no number does, where a share of calls may.
-    #[must_use]
     pub const fn with_failures(mut self, failures: u32) -> Self {
         self.failures = failures;
         self
     }
 
     /// Sets which share of the window's calls, in percent, must have failed to open it.
-    #[must_use]
     pub const fn with_failure_rate(mut self, percent: u32) -> Self {
         self.failure_rate = Some(percent);
         self
@@ -116,7 +106,6 @@ impl BreakerConfig {
 
     /// Sets from when on a call is slow, and which share of the window's calls, in percent, must be
     /// slow to open it.
-    #[must_use]
     pub const fn with_slow_calls(mut self, after: Duration, percent: u32) -> Self {
         self.slow_calls = Some(SlowCalls {
             after,
@@ -126,35 +115,30 @@ impl BreakerConfig {
     }
 
     /// Sets the time whose calls are counted for the two shares.
-    #[must_use]
     pub const fn with_window(mut self, window: Duration) -> Self {
         self.window = window;
         self
     }
 
     /// Sets how many calls the window must hold before a share of them means anything.
-    #[must_use]
     pub const fn with_min_calls(mut self, calls: u32) -> Self {
         self.min_calls = calls;
         self
     }
 
     /// Sets how long it stays open the first time.
-    #[must_use]
     pub const fn with_open_time(mut self, time: Duration) -> Self {
         self.open_time = time;
         self
     }
 
     /// Sets how long it stays open at most.
-    #[must_use]
     pub const fn with_max_open_time(mut self, time: Duration) -> Self {
         self.max_open_time = time;
         self
     }
 
     /// Sets how many probes may be in flight at once.
-    #[must_use]
     pub const fn with_probes(mut self, probes: u32) -> Self {
         self.probes = probes;
         self
@@ -216,10 +200,8 @@ impl BreakerConfig {
 
     /// Returns `true` if a call that took this long was slow.
     pub(crate) fn is_slow(&self, took: Option<Duration>) -> bool {
-        match (self.slow_calls, took) {
-            (Some(slow), Some(took)) => took >= slow.after,
-            _ => false,
-        }
+        let slow = self.slow_calls.zip(took);
+        slow.is_some_and(|(slow, took)| took >= slow.after)
     }
 
     /// How long the breaker stays open after this many trips in a row, counted from 1.
@@ -278,9 +260,7 @@ mod tests {
             assert_eq!(fault.field(), field);
             assert!(fault.to_string().starts_with(field), "{fault}");
         }
-        for config in [BreakerConfig::server(), BreakerConfig::discovery()] {
-            assert_eq!(config.validate(), Ok(()));
-        }
+        assert_eq!(BreakerConfig::server().validate(), Ok(()));
         // where a share opens it, no number of failures in a row has to
         assert_eq!(
             config.with_failures(0).with_failure_rate(1).validate(),

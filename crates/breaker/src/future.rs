@@ -18,33 +18,29 @@ use crate::verdict::{judge, judge_transport, may_be_the_tool};
 pin_project! {
     /// The answer of a [`Breaker`](crate::Breaker): the inner one, or a refusal.
     pub struct BreakerFuture<F> {
+        // `None` for a call that was refused
         #[pin]
-        stage: Stage<F>,
-    }
-}
-
-pin_project! {
-    #[project = StageProj]
-    enum Stage<F> {
-        // dropped in this stage, the permit counts as nothing
-        Admitted { #[pin] answer: F, held: Option<Held> },
-        Refused { error: Option<ToolError> },
+        answer: Option<F>,
+        refusal: Option<ToolError>,
+        // dropped unsettled, the permit counts as nothing
+        held: Option<Held>,
     }
 }
 
 impl<F> BreakerFuture<F> {
     pub(crate) const fn admitted(answer: F, held: Held) -> Self {
         Self {
-            stage: Stage::Admitted {
-                answer,
-                held: Some(held),
-            },
+            answer: Some(answer),
+            refusal: None,
+            held: Some(held),
         }
     }
 
     pub(crate) const fn refused(error: ToolError) -> Self {
         Self {
-            stage: Stage::Refused { error: Some(error) },
+            answer: None,
+            refusal: Some(error),
+            held: None,
         }
     }
 }
@@ -56,19 +52,17 @@ where
     type Output = Result<ToolOutput, ToolError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project().stage.project() {
-            StageProj::Admitted { answer, held } => {
-                let result = ready!(answer.poll(cx));
-                if let Some(held) = held.take() {
-                    held.settle(&result);
-                }
-                Poll::Ready(result)
-            }
+        let this = self.project();
+        let result = match (this.answer.as_pin_mut(), this.refusal.take()) {
+            (Some(answer), _) => ready!(answer.poll(cx)),
+            (None, Some(error)) => Err(error),
             // polled after its end it stays pending: there is only one answer
-            StageProj::Refused { error } => error
-                .take()
-                .map_or(Poll::Pending, |error| Poll::Ready(Err(error))),
+            (None, None) => return Poll::Pending,
+        };
+        if let Some(held) = this.held.take() {
+            held.settle(&result);
         }
+        Poll::Ready(result)
     }
 }
 

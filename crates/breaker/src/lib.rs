@@ -23,7 +23,6 @@ mod config;
 mod future;
 #[cfg(all(test, shuttle))]
 mod interleavings;
-mod key;
 mod permit;
 mod person;
 mod rejection;
@@ -42,7 +41,7 @@ pub use future::BreakerFuture;
 pub use permit::Permit;
 pub use rejection::Rejection;
 pub use service::{Breaker, BreakerLayer};
-pub use set::{BreakerConfigs, BreakerSet};
+pub use set::BreakerSet;
 pub use state::Risk;
 pub use status::{BreakerState, BreakerStatus};
 pub use subject::Subject;

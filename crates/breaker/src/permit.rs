@@ -36,7 +36,7 @@ impl Permit {
 
     /// The call succeeded.
     pub fn succeed(mut self) {
-        self.settle(Verdict::Success, Fault::default(), None);
+        self.settle(Verdict::Success, Fault::default(), &"");
     }
 
     /// The call failed. The cause is only read if this failure opens the breaker.
@@ -45,10 +45,10 @@ impl Permit {
     }
 
     pub(crate) fn fail_of(mut self, fault: Fault, cause: &dyn fmt::Display) {
-        self.settle(Verdict::Failure, fault, Some(cause));
+        self.settle(Verdict::Failure, fault, cause);
     }
 
-    fn settle(&mut self, verdict: Verdict, fault: Fault, cause: Option<&dyn fmt::Display>) {
+    fn settle(&mut self, verdict: Verdict, fault: Fault, cause: &dyn fmt::Display) {
         let Some(ticket) = self.ticket.take() else {
             return;
         };
@@ -57,13 +57,14 @@ impl Permit {
             verdict,
             fault,
             took: self.began.map(took),
+            cause,
         };
-        self.circuit.settle(ticket, outcome, cause);
+        self.circuit.settle(ticket, outcome);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.settle(Verdict::Nothing, Fault::default(), None);
+        self.settle(Verdict::Nothing, Fault::default(), &"");
     }
 }

@@ -14,29 +14,23 @@ pub(crate) struct Listener {
 }
 
 /// Runs while at least one question is open.
-#[derive(Debug, Default)]
 struct Stopwatch {
     questions: u32,
-    since: Option<Instant>,
+    /// When a question was opened or closed last.
+    last: Instant,
+    /// The time until then.
     total: Duration,
 }
 
 impl Listener {
     pub(crate) fn new(outer: Option<Arc<dyn ProgressSink>>) -> Self {
-        Self {
-            outer,
-            stopwatch: Mutex::default(),
-        }
+        let stopwatch = Mutex::new(Stopwatch::new(Instant::now()));
+        Self { outer, stopwatch }
     }
 
     /// Returns how long the call waited for a person up to now.
     pub(crate) fn waited(&self) -> Duration {
-        let stopwatch = self.stopwatch.lock();
-        // most calls wait for no person, and read no clock
-        match stopwatch.since {
-            Some(_) => stopwatch.read(Instant::now()),
-            None => stopwatch.total,
-        }
+        self.stopwatch.lock().read(Instant::now())
     }
 }
 
@@ -48,8 +42,7 @@ impl ProgressSink for Listener {
     }
 
     fn waits_for_person(&self, waits: bool) {
-        let now = Instant::now();
-        self.stopwatch.lock().note(waits, now);
+        self.stopwatch.lock().note(waits, Instant::now());
         if let Some(outer) = &self.outer {
             outer.waits_for_person(waits);
         }
@@ -57,22 +50,27 @@ impl ProgressSink for Listener {
 }
 
 impl Stopwatch {
-    fn note(&mut self, waits: bool, now: Instant) {
-        if waits {
-            self.questions = self.questions.saturating_add(1);
-            self.since.get_or_insert(now);
-            return;
-        }
-        self.questions = self.questions.saturating_sub(1);
-        if self.questions == 0 {
-            self.total = self.read(now);
-            self.since = None;
+    const fn new(now: Instant) -> Self {
+        Self {
+            questions: 0,
+            last: now,
+            total: Duration::ZERO,
         }
     }
 
+    fn note(&mut self, waits: bool, now: Instant) {
+        (self.total, self.last) = (self.read(now), now);
+        self.questions = match waits {
+            true => self.questions.saturating_add(1),
+            false => self.questions.saturating_sub(1),
+        };
+    }
+
     fn read(&self, now: Instant) -> Duration {
-        let open = self.since.map(|since| now.saturating_duration_since(since));
-        self.total.saturating_add(open.unwrap_or_default())
+        match self.questions {
+            0 => self.total,
+            _ => self.total + now.saturating_duration_since(self.last),
+        }
     }
 }
 
@@ -84,7 +82,7 @@ mod tests {
     fn it_runs_from_the_first_question_to_the_last_answer() {
         let start = Instant::now();
         let at = |secs| start + Duration::from_secs(secs);
-        let mut watch = Stopwatch::default();
+        let mut watch = Stopwatch::new(start);
         let mut read_after = |waits, secs| {
             watch.note(waits, at(secs));
             watch.read(at(secs + 1)).as_secs()

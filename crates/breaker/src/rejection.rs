@@ -11,18 +11,13 @@ use crate::BreakerState;
 pub struct Rejection {
     pub(crate) state: BreakerState,
     pub(crate) last_trip: Option<Arc<str>>,
+    /// Until a probe is admitted at the latest; `None` while an operator holds the breaker open.
+    /// Where only a write was held back: until a write may be the probe.
     pub(crate) time_to_probe: Option<Duration>,
     pub(crate) is_write_held: bool,
 }
 
 impl Rejection {
-    /// Returns how long until a probe is admitted at the latest; `None` while an operator holds the
-    /// breaker open. Where only a write was held back: how long until a write may be the probe.
-    #[must_use]
-    pub const fn time_to_probe(&self) -> Option<Duration> {
-        self.time_to_probe
-    }
-
     /// Returns when it is worth asking again: while a probe is in flight, soon.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let is_probed = self.state == BreakerState::HalfOpen && !self.is_write_held;

@@ -43,10 +43,11 @@ use crate::{BreakerFuture, BreakerSet, BreakerState, Circuit, Rejection, Subject
 ///     assert!(result.is_err());
 /// }
 /// assert_eq!(down.started(), 3, "two calls were refused at once");
-/// assert!(!breakers.is_available(&orders, get_order.name()));
+/// assert!(!breakers.circuit(&orders, get_order.name()).is_available());
 /// # }
 /// ```
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct BreakerLayer(Arc<Shared>);
 
 /// Refuses calls of tools that keep failing on this server, or of a server that keeps failing.
@@ -67,20 +68,16 @@ struct Shared {
 
 impl BreakerLayer {
     /// Makes the layer with a breaker for each tool of a server; the breakers are kept in the set.
-    #[must_use]
     pub fn new(set: BreakerSet, server: ServerId) -> Self {
-        let is_of_server = false;
-        Self(Arc::new(Shared {
-            server,
-            set,
-            is_of_server,
-        }))
+        Self::with(set, server, false)
     }
 
     /// Makes the layer with one breaker for a whole server, which is kept in the set.
-    #[must_use]
     pub fn of_server(set: BreakerSet, server: ServerId) -> Self {
-        let is_of_server = true;
+        Self::with(set, server, true)
+    }
+
+    fn with(set: BreakerSet, server: ServerId, is_of_server: bool) -> Self {
         Self(Arc::new(Shared {
             server,
             set,

@@ -3,85 +3,56 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{InvalidConfig, Owner, ServerId, ToolCall, ToolName};
+use callward_core::{InvalidConfig, Owner, ServerId, ToolCall};
 use dashmap::DashMap;
 use foldhash::fast::RandomState;
 
 use crate::circuit::{BreakerChange, Observer};
-use crate::key::{InstanceOwner, Key};
 use crate::state::Risk;
+use crate::subject::{InstanceOwner, Key};
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Circuit, Subject};
 
 /// How many breakers are kept before some are dropped.
 const MAX_BREAKERS: usize = 10_000;
 
 /// The breakers of all servers and tools, made when first needed. Clones share them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct BreakerSet(Arc<Inner>);
 
-/// The settings of a set: for its breakers of tools, of servers, and of their discovery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BreakerConfigs {
-    /// For each tool of a server. Default: [`BreakerConfig::default`].
-    pub tool: BreakerConfig,
-    /// For each server. Default: [`BreakerConfig::server`].
-    pub server: BreakerConfig,
-    /// For the discovery of each server. Default: [`BreakerConfig::discovery`].
-    pub discovery: BreakerConfig,
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
-    configs: BreakerConfigs,
+    tool: BreakerConfig,
+    server: BreakerConfig,
     circuits: DashMap<Key, Arc<Circuit>, RandomState>,
     observer: Observer,
 }
 
-impl Default for BreakerConfigs {
+/// The settings are [`BreakerConfig::default`] for tools, and [`BreakerConfig::server`].
+impl Default for BreakerSet {
     fn default() -> Self {
-        Self {
-            tool: BreakerConfig::default(),
-            server: BreakerConfig::server(),
-            discovery: BreakerConfig::discovery(),
-        }
-    }
-}
-
-impl BreakerConfigs {
-    const fn of(&self, subject: &Subject) -> BreakerConfig {
-        match subject {
-            Subject::Server => self.server,
-            Subject::Discovery => self.discovery,
-            Subject::Tool(_) => self.tool,
-        }
-    }
-}
-
-impl From<BreakerConfig> for BreakerConfigs {
-    fn from(tool: BreakerConfig) -> Self {
-        Self {
-            tool,
-            ..Self::default()
-        }
+        Self::with(BreakerConfig::default(), BreakerConfig::server())
     }
 }
 
 impl BreakerSet {
-    /// Makes an empty set. A [`BreakerConfig`] alone is that of the tools.
+    /// Makes an empty set; `tool` is for each tool of a server, `server` for each server.
     ///
     /// # Errors
     ///
     /// [`InvalidConfig`] names the first invalid setting.
-    pub fn new(configs: impl Into<BreakerConfigs>) -> Result<Self, InvalidConfig> {
-        let configs = configs.into();
-        for config in [configs.tool, configs.server, configs.discovery] {
-            config.validate()?;
-        }
-        Ok(Self(Arc::new(Inner {
-            configs,
-            ..Inner::default()
-        })))
+    pub fn new(tool: BreakerConfig, server: BreakerConfig) -> Result<Self, InvalidConfig> {
+        tool.validate()?;
+        server.validate()?;
+        Ok(Self::with(tool, server))
+    }
+
+    fn with(tool: BreakerConfig, server: BreakerConfig) -> Self {
+        Self(Arc::new(Inner {
+            tool,
+            server,
+            circuits: DashMap::default(),
+            observer: Observer::default(),
+        }))
     }
 
     /// Calls a function for each change of state of a breaker that all callers share. It runs on
@@ -89,17 +60,6 @@ impl BreakerSet {
     /// first function is called; returns `true` if this is it.
     pub fn on_change(&self, observer: impl Fn(BreakerChange) + Send + Sync + 'static) -> bool {
         self.0.observer.0.set(Box::new(observer)).is_ok()
-    }
-
-    /// Returns `true` if a safe call would be admitted now by the breakers of the server and of the
-    /// tool. Takes no probe's place, so another call may be faster.
-    #[must_use]
-    pub fn is_available(&self, server: &ServerId, tool: &ToolName) -> bool {
-        let is_available = |subject| {
-            let circuit = self.find(server, subject, None);
-            circuit.is_none_or(|circuit| circuit.is_available())
-        };
-        is_available(Subject::Server) && is_available(tool.into())
     }
 
     /// Checks whether the breakers of the server and of the tool would admit this call now. Takes
@@ -198,8 +158,8 @@ impl BreakerSet {
         self.circuit(server, subject).force(None);
     }
 
-    /// Returns the state of each breaker, ordered by server: its own, that of its discovery, those
-    /// of its tools. Breakers of instances are listed only if they hold or did something.
+    /// Returns the state of each breaker, ordered by server: its own, then those of its tools.
+    /// Breakers of instances are listed only if they hold or did something.
     #[must_use]
     pub fn snapshot(&self) -> Vec<BreakerStatus> {
         let mut all = self.all(|_| true);
@@ -210,7 +170,7 @@ impl BreakerSet {
             .collect()
     }
 
-    /// Returns the breaker of a server, of its discovery or of a tool, making it if need be.
+    /// Returns the breaker of a server or of a tool, making it if need be.
     #[must_use]
     pub fn circuit(&self, server: &ServerId, subject: impl Into<Subject>) -> Arc<Circuit> {
         self.get(server, subject.into(), None)
@@ -231,7 +191,10 @@ impl BreakerSet {
         if let Some(known) = self.0.circuits.get(&key) {
             return known.value().clone();
         }
-        let config = self.0.configs.of(&key.subject);
+        let config = match key.subject {
+            Subject::Server => self.0.server,
+            Subject::Tool(_) => self.0.tool,
+        };
         let made = Circuit::new(key.clone(), config, self.0.observer.clone());
         // the entry locks a part of the map: it must be gone before the map is pruned
         let entry = self.0.circuits.entry(key);
@@ -280,7 +243,9 @@ fn rank(status: &BreakerStatus) -> Option<(Option<Duration>, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use callward_core::{Caller, Delivery, ErrorKind, Instances, Principal, SessionId, ToolError};
+    use callward_core::{
+        Caller, Delivery, ErrorKind, Instances, Principal, SessionId, ToolError, ToolName,
+    };
 
     use super::*;
 

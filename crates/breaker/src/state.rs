@@ -3,6 +3,7 @@
 //! Each change of phase starts a new *generation*, and the outcome of a call counts only in the
 //! generation in which the call was admitted. This one rule covers every late outcome.
 
+use std::fmt;
 use std::time::Duration;
 
 use callward_core::CallPlan;
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::streak::{Fault, Streak};
 use crate::window::Window;
-use crate::{BreakerConfig, BreakerState, Verdict, WindowStatus};
+use crate::{BreakerConfig, BreakerState, SlowCalls, Verdict, WindowStatus};
 
 /// Whether a call may be a probe of a breaker that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,29 +97,21 @@ pub(crate) struct Ticket {
 }
 
 /// The outcome of a call that was admitted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outcome {
+#[derive(Clone, Copy)]
+pub(crate) struct Outcome<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) fault: Fault,
     /// How long the call took, if calls are timed.
     pub(crate) took: Option<Duration>,
+    /// Why the call failed; empty if it did not.
+    pub(crate) cause: &'a dyn fmt::Display,
 }
 
 /// What an outcome changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Closed,
-    Opened { trip: Trip, open_for: Duration },
-}
-
-/// What opened the breaker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trip {
-    FailureRate(WindowStatus),
-    Consecutive(u32),
-    ProbeFailed,
-    ProbeSlow,
-    SlowRate(WindowStatus),
+    Opened { why: String, open_for: Duration },
 }
 
 impl State {
@@ -209,7 +202,7 @@ impl State {
     pub(crate) fn settle(
         &mut self,
         ticket: Ticket,
-        outcome: Outcome,
+        outcome: Outcome<'_>,
         config: &BreakerConfig,
         now: Instant,
     ) -> Option<Change> {
@@ -219,8 +212,13 @@ impl State {
         if ticket.number != self.admitted {
             self.overlapped_at = Some(now);
         }
-        let Outcome { verdict, fault, .. } = outcome;
-        let slow = config.is_slow(outcome.took);
+        let Outcome {
+            verdict,
+            fault,
+            took,
+            cause,
+        } = outcome;
+        let slow = config.is_slow(took);
         if ticket.is_extra {
             let is_open = matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. });
             return (is_open && verdict == Verdict::Success && !slow).then(|| self.close());
@@ -239,8 +237,9 @@ impl State {
                 {
                     window.count(failed, slow, now);
                 }
-                self.reason(failed, slow, config, now)
-                    .map(|trip| self.trip(trip, config, now))
+                let cause = failed.then_some(cause);
+                let why = self.reason(cause, slow, config, now)?;
+                Some(self.trip(why, config, now))
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
                 // each probe counts
@@ -254,12 +253,18 @@ impl State {
                     *probes = probes.saturating_sub(1);
                     return None;
                 }
-                Some(self.trip(Trip::ProbeFailed, config, now))
+                let why = format!("a probe failed: {}", shortened(cause));
+                Some(self.trip(why, config, now))
             }
-            (Phase::HalfOpen { .. }, Verdict::Success) if slow => {
-                Some(self.trip(Trip::ProbeSlow, config, now))
+            (Phase::HalfOpen { .. }, Verdict::Success) => {
+                match config.slow_calls.filter(|_| slow) {
+                    None => Some(self.close()),
+                    Some(SlowCalls { after, .. }) => {
+                        let why = format!("a probe took {after:?} or longer");
+                        Some(self.trip(why, config, now))
+                    }
+                }
             }
-            (Phase::HalfOpen { .. }, Verdict::Success) => Some(self.close()),
             (Phase::HalfOpen { probes, .. }, Verdict::Nothing) => {
                 *probes = probes.saturating_sub(1);
                 None
@@ -344,37 +349,48 @@ impl State {
         }
     }
 
-    /// Returns what opens the breaker after an outcome. A good outcome never does, even if it is
-    /// the one that makes the window large enough.
+    /// Returns why the breaker opens after an outcome; `cause` is that of a failure. A good outcome
+    /// never opens it, even if it is the one that makes the window large enough.
     fn reason(
         &self,
-        failed: bool,
+        cause: Option<&dyn fmt::Display>,
         slow: bool,
         config: &BreakerConfig,
         now: Instant,
-    ) -> Option<Trip> {
-        if failed && self.streak.reaches(config.failures) {
-            return Some(Trip::Consecutive(self.streak.failures()));
+    ) -> Option<String> {
+        if let Some(cause) = cause.filter(|_| self.streak.reaches(config.failures)) {
+            let cause = shortened(cause);
+            return Some(match self.streak.failures() {
+                1 => format!("a failure: {cause}"),
+                failures => format!("{failures} failures in a row, the last: {cause}"),
+            });
         }
         let counts = self.counts(now)?;
-        let reaches = |part, share: Option<u32>| {
-            let is_enough = counts.calls >= config.min_calls;
-            is_enough && share.is_some_and(|percent| counts.reaches(part, percent))
-        };
-        if failed && reaches(counts.failed, config.failure_rate) {
-            return Some(Trip::FailureRate(counts));
+        if counts.calls < config.min_calls {
+            return None;
         }
-        let slow_share = config.slow_calls.map(|slow| slow.rate);
-        (slow && reaches(counts.slow, slow_share)).then_some(Trip::SlowRate(counts))
+        let (calls, window) = (counts.calls, config.window);
+        let reaches = |percent: &u32| counts.reaches(counts.failed, *percent);
+        if let Some(cause) = cause.filter(|_| config.failure_rate.as_ref().is_some_and(reaches)) {
+            let (failed, cause) = (counts.failed, shortened(cause));
+            return Some(format!(
+                "{failed} of {calls} calls within {window:?} failed, the last: {cause}"
+            ));
+        }
+        let reaches = |share: &SlowCalls| slow && counts.reaches(counts.slow, share.rate);
+        let (after, slow) = (config.slow_calls.filter(reaches)?.after, counts.slow);
+        Some(format!(
+            "{slow} of {calls} calls within {window:?} took {after:?} or longer"
+        ))
     }
 
-    fn trip(&mut self, trip: Trip, config: &BreakerConfig, now: Instant) -> Change {
+    fn trip(&mut self, why: String, config: &BreakerConfig, now: Instant) -> Change {
         self.trips = self.trips.saturating_add(1);
         let open_for = config.open_time_after(self.trips);
         self.enter(Phase::Open {
             until: now + open_for,
         });
-        Change::Opened { trip, open_for }
+        Change::Opened { why, open_for }
     }
 
     fn close(&mut self) -> Change {
@@ -393,33 +409,14 @@ impl State {
     }
 }
 
-impl Trip {
-    /// Describes what opened the breaker. Only the beginning of a long cause is kept.
-    pub(crate) fn describe(self, config: &BreakerConfig, cause: &str) -> String {
-        let mut cause = cause.to_owned();
-        if let Some((end, _)) = cause.char_indices().nth(MAX_CAUSE_CHARS) {
-            cause.truncate(end);
-            cause.push('…');
-        }
-        let window = config.window;
-        let slow = config.slow_calls.map(|slow| slow.after).unwrap_or_default();
-        match self {
-            Self::FailureRate(counts) => format!(
-                "{} of {} calls within {window:?} failed, the last: {cause}",
-                counts.failed, counts.calls
-            ),
-            Self::Consecutive(1) => format!("a failure: {cause}"),
-            Self::Consecutive(failures) => {
-                format!("{failures} failures in a row, the last: {cause}")
-            }
-            Self::ProbeFailed => format!("a probe failed: {cause}"),
-            Self::ProbeSlow => format!("a probe took {slow:?} or longer"),
-            Self::SlowRate(counts) => format!(
-                "{} of {} calls within {window:?} took {slow:?} or longer",
-                counts.slow, counts.calls
-            ),
-        }
+/// Returns the beginning of a cause.
+fn shortened(cause: &dyn fmt::Display) -> String {
+    let mut cause = cause.to_string();
+    if let Some((end, _)) = cause.char_indices().nth(MAX_CAUSE_CHARS) {
+        cause.truncate(end);
+        cause.push('…');
     }
+    cause
 }
 
 const MAX_CAUSE_CHARS: usize = 200;

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use callward_core::ToolName;
+use callward_core::{Owner, Principal, ServerId, SessionId, ToolName};
+
+/// How much of a session's id is shown: enough to tell it from others, too little to use.
+const SHOWN_SESSION_CHARS: usize = 8;
 
 /// What of a server a breaker is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,10 +13,23 @@ use callward_core::ToolName;
 pub enum Subject {
     /// The whole server: all its tools.
     Server,
-    /// The listing of its tools.
-    Discovery,
     /// One tool.
     Tool(ToolName),
+}
+
+/// What a breaker is kept by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) server: ServerId,
+    pub(crate) subject: Subject,
+    /// Whose instance of the server; `None` where all callers share it.
+    pub(crate) owner: Option<InstanceOwner>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct InstanceOwner {
+    principal: Principal,
+    session: Option<SessionId>,
 }
 
 impl Subject {
@@ -22,7 +38,7 @@ impl Subject {
     pub const fn tool(&self) -> Option<&ToolName> {
         match self {
             Self::Tool(name) => Some(name),
-            Self::Discovery | Self::Server => None,
+            Self::Server => None,
         }
     }
 
@@ -31,7 +47,6 @@ impl Subject {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Server => "server",
-            Self::Discovery => "discovery",
             Self::Tool(_) => "tool",
         }
     }
@@ -43,11 +58,43 @@ impl From<&ToolName> for Subject {
     }
 }
 
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tool(name) => f.pad(name.as_str()),
-            Self::Discovery | Self::Server => f.pad(self.as_str()),
+impl Key {
+    pub(crate) fn new(server: &ServerId, subject: Subject, owner: Option<Owner<'_>>) -> Self {
+        Self {
+            server: server.clone(),
+            subject,
+            owner: owner.map(InstanceOwner::of),
         }
+    }
+}
+
+impl InstanceOwner {
+    pub(crate) fn of(owner: Owner<'_>) -> Self {
+        Self {
+            principal: owner.principal.clone(),
+            session: owner.session.cloned(),
+        }
+    }
+}
+
+/// The principal, with the beginning of the session's id after a slash.
+impl fmt::Display for InstanceOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.principal.fmt(f)?;
+        let Some(session) = &self.session else {
+            return Ok(());
+        };
+        let shown: String = session.as_str().chars().take(SHOWN_SESSION_CHARS).collect();
+        write!(f, "/{shown}")
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.server.fmt(f)?;
+        if let Some(tool) = self.subject.tool() {
+            write!(f, "::{tool}")?;
+        }
+        f.write_str(self.owner.as_ref().map_or("", |_| ", one instance"))
     }
 }

@@ -230,87 +230,23 @@ impl Drop for FlightGuard<'_> {
 #[cfg(test)]
 #[cfg(not(shuttle))]
 mod tests {
-    use std::future::Future;
-    use std::pin::{Pin, pin};
-    use std::task::{Context, Poll, Waker};
-
     use super::*;
 
-    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-        future.poll(&mut Context::from_waker(Waker::noop()))
-    }
-
-    fn answer(text: &str) -> SharedAnswer {
-        SharedAnswer {
-            output: ToolOutput::text(text),
-            took: Duration::ZERO,
-        }
-    }
-
     #[test]
-    fn one_call_leads_and_all_followers_take_its_answer() {
-        let flights = Flights::default();
-        let (first, second) = (
-            flights.join(1, None, None, Instant::now()),
-            flights.join(1, None, None, Instant::now()),
-        );
-        let Poll::Ready(Role::Leader(_permit)) = poll(pin!(first.role())) else {
-            panic!("the first leads")
-        };
-        let mut waiting = pin!(second.role());
-        assert!(poll(waiting.as_mut()).is_pending());
-        let late = flights.join(1, None, None, Instant::now());
-        first.answer(answer("a"));
-        assert!(flights.0.is_empty());
-        for role in [poll(waiting), poll(pin!(late.role()))] {
-            let Poll::Ready(Role::Follower(answer)) = role else {
-                panic!("it takes the answer")
-            };
-            assert_eq!(answer.output.to_text(), "a");
-        }
-    }
-
-    #[test]
-    fn a_leader_that_is_dropped_hands_over_to_one_follower() {
-        let flights = Flights::default();
-        let (first, second, third) = (
-            flights.join(1, None, None, Instant::now()),
-            flights.join(1, None, None, Instant::now()),
-            flights.join(1, None, None, Instant::now()),
-        );
-        let Poll::Ready(Role::Leader(permit)) = poll(pin!(first.role())) else {
-            panic!("the first leads")
-        };
-        let (mut two, mut three) = (pin!(second.role()), pin!(third.role()));
-        assert!(poll(two.as_mut()).is_pending());
-        assert!(poll(three.as_mut()).is_pending());
-        drop(permit);
-        drop(first);
-        let Poll::Ready(Role::Leader(_permit)) = poll(two) else {
-            panic!("the second leads")
-        };
-        assert!(poll(three).is_pending());
-    }
-
-    #[test]
-    fn the_last_member_removes_the_flight() {
-        let flights = Flights::default();
-        let (first, second) = (
-            flights.join(1, None, None, Instant::now()),
-            flights.join(1, None, None, Instant::now()),
-        );
+    fn the_last_member_removes_its_flight_and_no_other() {
+        let (flights, now) = (Flights::default(), Instant::now());
+        let [first, second] = [(); 2].map(|()| flights.join(1, None, None, now));
         drop(second);
         assert_eq!(flights.0.len(), 1);
         drop(first);
         assert!(flights.0.is_empty());
-    }
-
-    #[test]
-    fn a_guard_of_an_ended_flight_does_not_end_the_next_one() {
-        let flights = Flights::default();
-        let ended = flights.join(1, None, None, Instant::now());
-        ended.answer(answer("a"));
-        let next = flights.join(1, None, None, Instant::now());
+        let ended = flights.join(1, None, None, now);
+        ended.answer(SharedAnswer {
+            output: ToolOutput::text("a"),
+            took: Duration::ZERO,
+        });
+        assert!(flights.0.is_empty());
+        let next = flights.join(1, None, None, now);
         drop(ended);
         assert_eq!(flights.0.len(), 1);
         drop(next);

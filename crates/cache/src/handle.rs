@@ -116,7 +116,6 @@ impl CacheHandle {
     }
 
     /// Returns which state tools read and write.
-    #[must_use]
     pub fn scope_rules(&self) -> ScopeRules {
         self.shared.rules.read().clone()
     }

@@ -39,13 +39,13 @@ use crate::sync::MokaStore;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct CacheLayer {
     shared: Arc<Shared>,
 }
 
 impl CacheLayer {
     /// Keeps entries in a store of its own.
-    #[must_use]
     pub fn new(config: CacheConfig) -> Self {
         let store = MokaStore::new(&config);
         Self::with_store(config, store)
@@ -53,7 +53,6 @@ impl CacheLayer {
 
     /// Keeps entries in a store that other layers may share; `max_bytes` and `slow_threshold` are
     /// then the store's.
-    #[must_use]
     pub fn with_store(config: CacheConfig, store: MokaStore) -> Self {
         let evidence = evidence(&config);
         Self {

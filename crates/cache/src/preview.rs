@@ -31,7 +31,7 @@ impl CachePreview {
         let age = |lookup: &Lookup| -> Result<Option<Duration>, BypassReason> {
             let key = lookup.key(shared, version, call, now)?;
             let entry = shared.store.get(key).filter(|entry| {
-                entry.is_fresh(now) && lookup.gate.would_serve(shared, key, entry, now)
+                entry.is_fresh(now) && lookup.gate.basis(shared, key, entry, now).is_some()
             });
             Ok(entry.map(|entry| entry.age(now)))
         };

@@ -24,18 +24,3 @@ impl Principals {
         });
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn raising_one_principal_leaves_the_others() {
-        let principals = Principals::default();
-        assert_eq!(principals.epoch(Some(1)), 0);
-        principals.raise(1);
-        assert_eq!(principals.epoch(Some(1)), 1);
-        assert_eq!(principals.epoch(Some(2)), 0);
-        assert_eq!(principals.epoch(None), 0);
-    }
-}

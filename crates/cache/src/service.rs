@@ -32,50 +32,7 @@ impl<S> Cache<S> {
     }
 }
 
-/// How a call goes on.
-enum Decision {
-    Hit(ToolOutput),
-    Forward,
-    Read(Read),
-    Write(Write),
-}
-
 impl<S: ToolService> Cache<S> {
-    fn decide(&self, call: &ToolCall) -> Decision {
-        let shared = &self.shared;
-        let version = shared.tools.version(call.tool(), shared);
-        match Route::of(shared, &version, call) {
-            Route::Bypass(reason) => {
-                version.record.bypass(call, reason);
-                Decision::Forward
-            }
-            Route::Write => Decision::Write(Write::new(shared.clone(), version, None)),
-            Route::IdempotentWrite(lookup) => match self.look(&version, &lookup, call) {
-                (Look::Hit(entry), _) => Decision::Hit(entry.output().clone()),
-                _ => Decision::Write(Write::new(shared.clone(), version, Some(lookup))),
-            },
-            Route::Read(lookup) => {
-                let (look, key) = self.look(&version, &lookup, call);
-                if let Look::Hit(entry) = look {
-                    return Decision::Hit(entry.output().clone());
-                }
-                let read = Read {
-                    shared: shared.clone(),
-                    version,
-                    lookup,
-                    verifies: matches!(look, Look::Verify),
-                };
-                let output = match (look, key) {
-                    (Look::Ended(entry), Some(key)) => {
-                        read.while_revalidating(key, &entry, &*self.inner, call)
-                    }
-                    _ => None,
-                };
-                output.map_or(Decision::Read(read), Decision::Hit)
-            }
-        }
-    }
-
     fn look(&self, version: &Version, lookup: &Lookup, call: &ToolCall) -> (Look, Option<u128>) {
         let (shared, now) = (&self.shared, Instant::now());
         let Ok(key) = lookup.key(shared, version, call, now) else {
@@ -97,12 +54,38 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> CacheFuture {
+        let shared = &self.shared;
         let inner = || S::clone(&self.inner);
-        match self.decide(&call) {
-            Decision::Hit(output) => CacheFuture::hit(output),
-            Decision::Forward => CacheFuture::pending(inner().oneshot(call)),
-            Decision::Read(read) => CacheFuture::pending(read.run(inner(), call)),
-            Decision::Write(write) => CacheFuture::pending(write.run(inner(), call)),
-        }
+        let version = shared.tools.version(call.tool(), shared);
+        let write = match Route::of(shared, &version, &call) {
+            Route::Bypass(reason) => {
+                version.record.bypass(&call, reason);
+                return CacheFuture::pending(inner().oneshot(call));
+            }
+            Route::Read(lookup) => {
+                let (look, key) = self.look(&version, &lookup, &call);
+                if let Look::Hit(entry) = look {
+                    return CacheFuture::hit(entry.output().clone());
+                }
+                let read = Read {
+                    shared: shared.clone(),
+                    version,
+                    lookup,
+                    verifies: matches!(look, Look::Verify),
+                };
+                if let (Look::Ended(entry), Some(key)) = (look, key)
+                    && let Some(output) = read.while_revalidating(key, &entry, &*self.inner, &call)
+                {
+                    return CacheFuture::hit(output);
+                }
+                return CacheFuture::pending(read.run(inner(), call));
+            }
+            Route::IdempotentWrite(lookup) => match self.look(&version, &lookup, &call) {
+                (Look::Hit(entry), _) => return CacheFuture::hit(entry.output().clone()),
+                _ => Write::new(shared.clone(), version, Some(lookup)),
+            },
+            Route::Write => Write::new(shared.clone(), version, None),
+        };
+        CacheFuture::pending(write.run(inner(), call))
     }
 }

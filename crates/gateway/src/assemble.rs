@@ -2,11 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
 use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
-use callward::{Annotations, DiscoveryConfig, LimitsConfig, Server, Stack, StackBuilder, Startup};
+use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_mcp::client::{CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream};
 
 use crate::audit;
@@ -77,7 +78,10 @@ pub(crate) fn stack_over(
 }
 
 fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppError> {
-    let Timed { limits, discovery } = timed(config)?;
+    let Timed {
+        limits,
+        listing_timeout,
+    } = timed(config)?;
     let stack = match &config.lexicon {
         Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
         None => Stack::builder(),
@@ -96,7 +100,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .hedge(config.hedge.get())
         .breaker(config.breaker.layer())
         .server_breaker(config.breaker.server.layer())
-        .discovery(discovery)
+        .listing_timeout(listing_timeout)
         .limits(limits)
         .router(config.router.layer.clone())
         .ping(config.router.ping.get())
@@ -111,7 +115,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
 /// The settings that the environment can change.
 pub(crate) struct Timed {
     pub(crate) limits: LimitsConfig,
-    pub(crate) discovery: DiscoveryConfig,
+    pub(crate) listing_timeout: Duration,
 }
 
 /// Returns how long attempts and listings may take. The environment wins over the file: the client
@@ -123,7 +127,7 @@ pub(crate) struct Timed {
 pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
     let mut timed = Timed {
         limits: config.limits.layers(),
-        discovery: DiscoveryConfig::default().with_timeout(config.discovery.timeout),
+        listing_timeout: config.discovery.timeout,
     };
     let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) else {
         return Ok(timed);
@@ -132,7 +136,7 @@ pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
         .map_err(|fault| AppError::Usage(fault.to_string()))?;
     if let Some(time) = stated {
         timed.limits.attempt_timeout = Some(time);
-        timed.discovery = timed.discovery.with_timeout(time);
+        timed.listing_timeout = time.max(StackBuilder::MIN_LISTING_TIMEOUT);
     }
     Ok(timed)
 }

@@ -1,4 +1,4 @@
-//! The machine against cases.
+//! The machine against scripts, and against random steps.
 
 use callward_testkit::{call, tool};
 use proptest::prelude::*;
@@ -8,21 +8,14 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-impl Outcome {
+impl Outcome<'_> {
     fn of(verdict: Verdict) -> Self {
         Self {
             verdict,
             fault: Fault::default(),
             took: None,
+            cause: &"down",
         }
-    }
-}
-
-/// A connection of this tool was lost after it was sent.
-const fn lost(tool: u128) -> Fault {
-    Fault {
-        tool: Some(tool),
-        is_retry: false,
     }
 }
 
@@ -31,6 +24,7 @@ struct Bench {
     state: State,
     config: BreakerConfig,
     now: Instant,
+    held: Vec<Ticket>,
 }
 
 impl Bench {
@@ -39,443 +33,236 @@ impl Bench {
             state: State::new(&config, Instant::now()),
             config,
             now: Instant::now(),
+            held: Vec::new(),
         }
     }
 
     fn wait(&mut self, secs: u64) {
-        self.now += SECOND * u32::try_from(secs).unwrap();
+        self.now += Duration::from_secs(secs);
     }
 
-    fn admit(&mut self) -> Result<Ticket, Option<Duration>> {
-        self.state.admit(Risk::Safe, &self.config, self.now)
+    fn settle(&mut self, ticket: Ticket, outcome: Outcome<'_>) -> String {
+        match self.state.settle(ticket, outcome, &self.config, self.now) {
+            None => String::new(),
+            Some(Change::Closed) => "closes".to_owned(),
+            Some(Change::Opened { why, open_for }) => format!("{} s: {why}", open_for.as_secs()),
+        }
     }
 
-    fn write(&mut self) -> Result<Ticket, Option<Duration>> {
-        self.state.admit(Risk::Write, &self.config, self.now)
+    /// Admits a call and settles it by its letter: `f`ails, `s`ucceeds, means `n`othing. A figure
+    /// after it is the time that the call takes, or after `l`oses the tool that was called.
+    fn call(&mut self, what: &str) -> String {
+        let ticket = self
+            .state
+            .admit(Risk::Safe, &self.config, self.now)
+            .unwrap();
+        let figure = what[1..].parse().ok();
+        self.wait(figure.filter(|_| !what.starts_with('l')).unwrap_or(0));
+        self.end(ticket, what, figure)
     }
 
-    fn settle(&mut self, ticket: Ticket, verdict: Verdict) -> Option<Change> {
-        let outcome = Outcome::of(verdict);
-        self.state.settle(ticket, outcome, &self.config, self.now)
+    fn end(&mut self, ticket: Ticket, what: &str, figure: Option<u64>) -> String {
+        let mut outcome = Outcome::of(match &what[..1] {
+            "s" => Verdict::Success,
+            "n" => Verdict::Nothing,
+            _ => Verdict::Failure,
+        });
+        match what.starts_with('l') {
+            true => outcome.fault.tool = figure.map(u128::from),
+            false => outcome.took = figure.map(Duration::from_secs),
+        }
+        self.settle(ticket, outcome)
     }
 
-    /// A call that takes this long.
-    fn call_for(&mut self, verdict: Verdict, secs: u64) -> Option<Change> {
-        let ticket = self.admit().unwrap();
-        self.wait(secs);
-        let outcome = Outcome {
-            took: Some(Duration::from_secs(secs)),
-            ..Outcome::of(verdict)
+    /// Runs a script, and returns what its last step did.
+    ///
+    /// | step | means |
+    /// | --- | --- |
+    /// | `f`, `s2`, `n`, `l1` | a [call](Self::call) |
+    /// | `hold`, `write` | a call, or a write, that is admitted and goes on |
+    /// | `extra` | a call that is admitted although the breaker is open, and goes on |
+    /// | `end:f` | the call that goes on for the longest time ends |
+    /// | `refused:5`, `unwritten:5` | a call, or a write, is refused for 5 s; `refused`: for ever |
+    /// | `+30`, `+event` | time passes |
+    /// | `=open`, `#2` | the state, the failures |
+    /// | `force:open`, `force:closed`, `release`, `reset`, `lost` | what others do |
+    fn run(&mut self, script: &str) -> String {
+        let mut last = String::new();
+        for step in script.split_whitespace() {
+            let (config, now) = (self.config, self.now);
+            let (word, after) = step.split_once(':').unwrap_or((step, ""));
+            let wait = || after.parse().ok().map(Duration::from_secs);
+            let risk = match word {
+                "write" | "unwritten" => Risk::Write,
+                _ => Risk::Safe,
+            };
+            match word {
+                "hold" | "write" => {
+                    let ticket = self.state.admit(risk, &config, now);
+                    self.held
+                        .push(ticket.unwrap_or_else(|wait| panic!("{step}: {wait:?}")));
+                }
+                "extra" => self.held.push(self.state.admit_extra().unwrap()),
+                "end" => {
+                    let ticket = self.held.remove(0);
+                    last = self.end(ticket, after, None);
+                }
+                "refused" | "unwritten" => {
+                    assert_eq!(self.state.admit(risk, &config, now), Err(wait()), "{step}");
+                }
+                "+event" => self.now += EVENT,
+                "force" => self.state.force(Some(after == "open")),
+                "release" => self.state.force(None),
+                "reset" => last = format!("{:?}", self.state.reset()),
+                "lost" => self.state.set_connected(false),
+                _ if word.starts_with('+') => self.wait(word[1..].parse().unwrap()),
+                _ if word.starts_with('=') => assert_eq!(self.state.state().as_str(), &word[1..]),
+                _ if word.starts_with('#') => {
+                    assert_eq!(self.state.failures().to_string(), word[1..]);
+                }
+                _ => last = self.call(word),
+            }
+        }
+        last
+    }
+}
+
+/// Each row is a name, a script and the beginning of what its last step did.
+fn check(config: BreakerConfig, rows: &str) {
+    for row in rows.lines().filter(|row| !row.trim().is_empty()) {
+        let [name, script, expected] = row.splitn(3, '|').collect::<Vec<_>>()[..] else {
+            panic!("three columns: {row}")
         };
-        self.state.settle(ticket, outcome, &self.config, self.now)
-    }
-
-    /// A call of this tool, whose connection is lost after it was sent.
-    fn lose(&mut self, tool: u128) -> Option<Change> {
-        let ticket = self.admit().unwrap();
-        let outcome = Outcome {
-            fault: lost(tool),
-            ..Outcome::of(Verdict::Failure)
-        };
-        self.state.settle(ticket, outcome, &self.config, self.now)
-    }
-
-    fn call(&mut self, verdict: Verdict) -> Option<Change> {
-        let ticket = self.admit().unwrap();
-        self.settle(ticket, verdict)
-    }
-
-    fn trip(&mut self) {
-        while self.call(Verdict::Failure).is_none() {}
-    }
-
-    fn wait_secs(&self) -> Option<u64> {
-        Some(self.state.time_to_probe(&self.config, self.now)?.as_secs())
+        println!("{name}");
+        let (last, expected) = (Bench::new(config).run(script), expected.trim());
+        let is_it = last.starts_with(expected) && last.is_empty() == expected.is_empty();
+        assert!(is_it, "{name}: {last:?}");
     }
 }
 
 #[test]
-fn only_failures_in_a_row_open_it() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    for _ in 0..10 {
-        assert_eq!(bench.call(Verdict::Failure), None);
-        assert_eq!(bench.call(Verdict::Failure), None);
-        assert_eq!(bench.call(Verdict::Nothing), None);
-        assert_eq!(bench.state.failures(), 2);
-        assert_eq!(bench.call(Verdict::Success), None);
-    }
-    bench.call(Verdict::Failure);
-    bench.call(Verdict::Failure);
-    let opened = bench.call(Verdict::Failure);
-    let open_for = 30 * SECOND;
-    assert_eq!(
-        opened,
-        Some(Change::Opened {
-            trip: Trip::Consecutive(3),
-            open_for
-        })
+fn consecutive_failures_open_it_and_probes_decide() {
+    check(
+        BreakerConfig::default(),
+        "
+        two are not enough | f f n #2 s #0 f f n s f f |
+        three open it | f f f | 30 s: 3 failures in a row, the last: down
+        refusals do not prolong it | f f f refused:30 +10 refused:20 +19 refused:1 +1 s | closes
+        open time doubles | f f f +30 f +60 f +120 f +240 f +300 f | 300 s: a probe failed: down
+        closed, it starts over | f f f +30 f +60 s f f f | 30 s: 3 failures in a row
+        overlapping quick failures are one event | hold f end:n f f f f f f +event f #2 |
+        further apart they are not | hold f end:n f +event f +event f | 30 s: 3 failures in a row
+        a late success does not count | hold f f f end:s =open |
+        a late failure does not count | hold f f f +30 hold end:f =half_open end:s | closes
+        a dropped probe leaves its place | f f f +30 hold refused:30 end:n =half_open f | 60 s: a probe failed
+        a probe without end | f f f +30 hold +29 refused:1 +1 hold end:f refused:30 end:s | closes
+        a lost probe has no place to give | f f f +30 hold +30 hold end:n refused:30 |
+        an extra call closes it | f f f extra extra end:f end:s | closes
+        an extra call counts in its generation | f f f extra extra end:s end:s |
+        forced open | hold force:open +100000 refused reset end:s =forced_open |
+        forced closed | force:closed f f f f f f release =closed f #1 release #1 |
+        a reset closes it | f f f reset | Some(Closed)
+        a lost connection refuses nothing | lost =disconnected s force:closed =forced_closed |",
     );
-    assert_eq!(bench.admit(), Err(Some(open_for)));
 }
 
 #[test]
-fn open_time_grows_with_each_failed_probe_and_starts_over_once_closed() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.trip();
-    for secs in [30, 60, 120, 240, 300, 300] {
-        assert_eq!(bench.wait_secs(), Some(secs));
-        bench.wait(secs - 1);
-        assert_eq!(bench.admit(), Err(Some(SECOND)));
-        bench.wait(1);
-        bench.call(Verdict::Failure);
-    }
-    bench.wait(300);
-    assert_eq!(bench.call(Verdict::Success), Some(Change::Closed));
-    bench.trip();
-    assert_eq!(bench.wait_secs(), Some(30));
-}
-
-#[test]
-fn refusals_do_not_make_it_wait_longer() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.trip();
-    for left in (1..=30).rev() {
-        assert_eq!(bench.admit(), Err(Some(left * SECOND)));
-        bench.wait(1);
-    }
-    assert!(bench.admit().is_ok());
-}
-
-#[test]
-fn quick_failures_of_overlapping_calls_are_one_event() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    let other = bench.admit().unwrap();
-    assert_eq!(bench.call(Verdict::Failure), None);
-    assert_eq!(bench.settle(other, Verdict::Nothing), None);
-    for _ in 0..10 {
-        assert_eq!(bench.call(Verdict::Failure), None);
-    }
-    bench.now += EVENT;
-    assert_eq!(bench.call(Verdict::Failure), None);
-    bench.now += EVENT;
-    assert!(bench.call(Verdict::Failure).is_some());
-}
-
-#[test]
-fn an_outcome_from_before_the_trip_counts_for_nothing() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    let [well, sick] = [bench.admit().unwrap(), bench.admit().unwrap()];
-    bench.trip();
-    assert_eq!(bench.settle(well, Verdict::Success), None);
-    assert_eq!(bench.state.state(), BreakerState::Open);
-    bench.wait(30);
-    let probe = bench.admit().unwrap();
-    assert_eq!(bench.settle(sick, Verdict::Failure), None);
-    assert_eq!(bench.state.state(), BreakerState::HalfOpen);
-    assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
-}
-
-#[test]
-fn a_dropped_probe_gives_its_place_back() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.trip();
-    bench.wait(30);
-    let probe = bench.admit().unwrap();
-    assert!(bench.admit().is_err());
-    assert_eq!(bench.settle(probe, Verdict::Nothing), None);
-    assert_eq!(bench.state.state(), BreakerState::HalfOpen);
-    assert!(bench.admit().is_ok());
-}
-
-#[test]
-fn a_probe_that_never_ends_is_written_off() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.trip();
-    bench.wait(30);
-    let lost = bench.admit().unwrap();
-    bench.wait(29);
-    assert_eq!(bench.admit(), Err(Some(SECOND)));
-    bench.wait(1);
-    let next = bench.admit().unwrap();
-    assert_eq!(bench.settle(lost, Verdict::Failure), None);
-    assert_eq!(bench.settle(lost, Verdict::Nothing), None);
-    assert!(
-        bench.admit().is_err(),
-        "the lost probe has no place to give"
+fn a_write_is_a_probe_only_where_no_safe_call_comes() {
+    check(
+        BreakerConfig::default(),
+        "
+        it waits | f f f +30 unwritten:30 +10 unwritten:20 | 30 s: 3 failures in a row
+        a dropped probe is left to safe calls | f f f +40 hold end:n unwritten:20 s write | closes
+        none came | f f f +60 write unwritten:30 end:s | closes
+        no read ever | write end:f write end:f write end:f +29 unwritten:1 +1 write end:s | closes",
     );
-    assert_eq!(bench.settle(next, Verdict::Success), Some(Change::Closed));
 }
 
 #[test]
-fn a_forced_state_holds_until_released() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    let before = bench.admit().unwrap();
-    bench.state.force(Some(true));
-    bench.wait(100_000);
-    assert_eq!(bench.admit(), Err(None));
-    assert_eq!(bench.state.reset(), None);
-    assert_eq!(bench.settle(before, Verdict::Success), None);
-    assert_eq!(bench.state.state(), BreakerState::ForcedOpen);
-    bench.state.force(Some(false));
-    for _ in 0..10 {
-        assert_eq!(bench.call(Verdict::Failure), None);
-    }
-    bench.state.force(None);
-    assert_eq!(bench.state.state(), BreakerState::Closed);
-    bench.call(Verdict::Failure);
-    bench.state.force(None);
-    assert_eq!(bench.state.failures(), 1, "nothing was forced");
-}
-
-/// What opened it, if this did.
-fn tripped(change: Option<Change>) -> Option<Trip> {
-    match change? {
-        Change::Opened { trip, .. } => Some(trip),
-        Change::Closed => None,
-    }
-}
-
-#[test]
-fn a_share_of_failures_opens_it_once_there_are_enough_calls() {
-    let config = BreakerConfig::default()
+fn a_share_of_calls_opens_it_once_there_are_enough() {
+    let shares = BreakerConfig::default()
         .with_failures(0)
         .with_failure_rate(50)
         .with_min_calls(10);
-    let mut bench = Bench::new(config);
-    for n in 0..9 {
-        let verdict = [Verdict::Failure, Verdict::Success][n % 2];
-        assert_eq!(bench.call(verdict), None, "{n} calls are too few");
-    }
-    let counts = WindowStatus {
-        calls: 10,
-        failed: 6,
-        slow: 0,
-    };
-    let change = bench.call(Verdict::Failure);
-    assert_eq!(tripped(change), Some(Trip::FailureRate(counts)));
-    // closed again, it starts with an empty window
-    bench.wait(30);
-    bench.call(Verdict::Success);
+    check(
+        shares,
+        "
+        nine are too few | f s f s f s f s f |
+        ten are enough | f s f s f s f s f f | 30 s: 6 of 10 calls within 60s failed, the last
+        a success opens nothing | f f f f f f f f f s |",
+    );
+    check(
+        shares.with_min_calls(3),
+        "
+        far apart | f +31 f +31 f +31 f +31 f +31 f |",
+    );
+    check(
+        shares.with_failures(3),
+        "
+        in a row | f f f | 30 s: 3 failures in a row",
+    );
+    check(
+        shares.with_failures(1),
+        "
+        one | f | 30 s: a failure: down",
+    );
+    let mut bench = Bench::new(shares);
+    bench.run("f s f s f s f s f f +30 s");
     assert_eq!(bench.state.counts(bench.now), Some(WindowStatus::default()));
-}
-
-#[test]
-fn failures_far_apart_are_no_share() {
-    let config = BreakerConfig::default()
-        .with_failures(0)
-        .with_failure_rate(50)
-        .with_min_calls(3);
-    let mut bench = Bench::new(config);
-    for _ in 0..100 {
-        assert_eq!(bench.call(Verdict::Failure), None);
-        bench.wait(31);
-    }
-}
-
-#[test]
-fn five_failures_among_a_thousand_are_no_share_either() {
-    let mut bench = Bench::new(BreakerConfig::default().with_failure_rate(50));
-    for n in 0..1000 {
-        let verdict = if n % 200 == 0 {
-            Verdict::Failure
-        } else {
-            Verdict::Success
-        };
-        assert_eq!(bench.call(verdict), None);
+    let mut bench = Bench::new(shares.with_failures(3));
+    for _ in 0..5 {
+        bench.run("f");
+        assert_eq!(bench.run(&"s ".repeat(199)), "");
     }
     assert_eq!(bench.state.counts(bench.now).unwrap().failed, 5);
-}
-
-#[test]
-fn failures_in_a_row_open_it_beside_a_share() {
-    let mut bench = Bench::new(BreakerConfig::default().with_failure_rate(50));
-    bench.call(Verdict::Failure);
-    bench.call(Verdict::Failure);
-    let change = bench.call(Verdict::Failure);
-    assert_eq!(tripped(change), Some(Trip::Consecutive(3)));
-}
-
-#[test]
-fn a_share_of_slow_calls_opens_it_and_a_slow_probe_does_not_close_it() {
-    let config = BreakerConfig::default()
-        .with_slow_calls(2 * SECOND, 75)
+    let slow = BreakerConfig::default()
+        .with_slow_calls(Duration::from_millis(1500), 75)
         .with_min_calls(4);
-    let mut bench = Bench::new(config);
-    for secs in [1, 2, 3] {
-        assert_eq!(bench.call_for(Verdict::Success, secs), None);
-    }
-    let counts = WindowStatus {
-        calls: 4,
-        failed: 0,
-        slow: 3,
-    };
-    let change = bench.call_for(Verdict::Success, 4);
-    assert_eq!(tripped(change), Some(Trip::SlowRate(counts)));
-    bench.wait(30);
-    let change = bench.call_for(Verdict::Success, 2);
-    assert_eq!(tripped(change), Some(Trip::ProbeSlow));
-    bench.wait(60);
-    assert_eq!(bench.call_for(Verdict::Success, 1), Some(Change::Closed));
-}
-
-#[test]
-fn a_good_call_never_opens_it() {
-    let config = BreakerConfig::default()
-        .with_failures(0)
-        .with_failure_rate(1)
-        .with_min_calls(2);
-    let mut bench = Bench::new(config);
-    assert_eq!(bench.call(Verdict::Failure), None);
-    assert_eq!(bench.call(Verdict::Success), None);
-    assert!(tripped(bench.call(Verdict::Failure)).is_some());
-}
-
-#[test]
-fn a_write_is_no_probe_where_a_safe_call_may_come() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.trip();
-    bench.wait(30);
-    assert_eq!(bench.write(), Err(Some(30 * SECOND)));
-    bench.wait(10);
-    assert_eq!(bench.write(), Err(Some(20 * SECOND)));
-    // a probe that is given back leaves its place to safe calls, too
-    let probe = bench.admit().unwrap();
-    bench.settle(probe, Verdict::Nothing);
-    assert_eq!(bench.write(), Err(Some(20 * SECOND)));
-    let probe = bench.admit().unwrap();
-    assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
-    assert!(bench.write().is_ok());
-}
-
-#[test]
-fn a_write_is_the_probe_where_no_safe_call_comes() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.trip();
-    bench.wait(60);
-    let probe = bench.write().unwrap();
-    assert!(bench.write().is_err(), "one place");
-    assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
-}
-
-#[test]
-fn a_write_is_the_probe_where_there_never_was_a_safe_call() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    for _ in 0..3 {
-        let ticket = bench.write().unwrap();
-        bench.settle(ticket, Verdict::Failure);
-    }
-    bench.wait(29);
-    assert_eq!(bench.write(), Err(Some(SECOND)));
-    bench.wait(1);
-    let probe = bench.write().unwrap();
-    assert_eq!(bench.settle(probe, Verdict::Success), Some(Change::Closed));
-}
-
-#[test]
-fn one_tool_never_opens_it_however_often_it_loses_its_connection() {
-    for failures in [1, 3, 5] {
-        let mut bench = Bench::new(BreakerConfig::server().with_failures(failures));
-        for _ in 0..100 {
-            assert_eq!(bench.lose(1), None);
-        }
-        assert_eq!(bench.state.failures(), 1);
-        assert_eq!(bench.state.state(), BreakerState::Closed);
-    }
-}
-
-#[test]
-fn each_tool_counts_once_in_a_row_and_what_cannot_connect_each_time() {
-    let mut bench = Bench::new(BreakerConfig::server());
-    for _ in 0..2 {
-        for tool in [1, 2, 1, 3, 1, 4, 1, 2] {
-            assert_eq!(bench.lose(tool), None);
-        }
-        // any answer shows that the way is open
-        assert_eq!(bench.call(Verdict::Success), None);
-    }
-    for tool in [1, 1, 2] {
-        assert_eq!(bench.lose(tool), None);
-    }
-    assert_eq!(bench.call(Verdict::Failure), None);
-    assert_eq!(bench.call(Verdict::Failure), None);
-    let change = bench.call(Verdict::Failure);
-    assert_eq!(tripped(change), Some(Trip::Consecutive(5)));
-}
-
-#[test]
-fn a_lost_probe_of_one_tool_decides_nothing_and_one_of_another_does() {
-    let mut bench = Bench::new(BreakerConfig::server());
-    bench.trip();
-    bench.wait(10);
-    for _ in 0..20 {
-        assert_eq!(bench.lose(1), None);
-        assert_eq!(bench.state.state(), BreakerState::HalfOpen);
-    }
-    // the one place it had came back each time, and no second one
-    let probe = bench.admit().unwrap();
-    assert!(bench.admit().is_err());
-    assert_eq!(bench.settle(probe, Verdict::Nothing), None);
-    let mut answered = bench.state.clone();
-    let ticket = answered
-        .admit(Risk::Safe, &bench.config, bench.now)
-        .unwrap();
-    let outcome = Outcome::of(Verdict::Success);
-    let change = answered.settle(ticket, outcome, &bench.config, bench.now);
-    assert_eq!(change, Some(Change::Closed));
-    assert_eq!(tripped(bench.lose(2)), Some(Trip::ProbeFailed));
-    assert_eq!(bench.wait_secs(), Some(20));
-    bench.wait(20);
-    // each half-open time begins without suspects, and who cannot connect decides at once
-    assert_eq!(bench.lose(1), None);
-    assert_eq!(
-        tripped(bench.call(Verdict::Failure)),
-        Some(Trip::ProbeFailed)
+    check(
+        slow,
+        "
+        slow | s1 s2 s3 s4 | 30 s: 3 of 4 calls within 60s took 1.5s or longer
+        a slow probe | s1 s2 s3 s4 +30 s2 | 60 s: a probe took 1.5s or longer
+        a fast probe | s1 s2 s3 s4 +30 s2 +60 s1 | closes",
     );
 }
 
 #[test]
-fn a_lost_connection_of_one_tool_is_no_part_of_a_share() {
-    let config = BreakerConfig::server()
+fn one_tool_that_loses_connections_never_opens_the_breaker_of_its_server() {
+    for failures in [1, 3, 5] {
+        let mut bench = Bench::new(BreakerConfig::server().with_failures(failures));
+        assert_eq!(bench.run(&"l1 ".repeat(100)), "");
+        bench.run("#1 =closed");
+    }
+    check(
+        BreakerConfig::server(),
+        "
+        each tool counts once | l1 l2 l1 l3 l1 l4 l1 l2 s l1 l2 l1 l3 l1 l4 |
+        no connection counts each time | l1 l1 l2 f f f | 10 s: 5 failures in a row
+        one tool loses probes | f f f f f +10 l1 l1 l1 =half_open hold refused:10 end:n s | closes
+        one of another tool does | f f f f f +10 l1 l2 | 20 s: a probe failed: down
+        each half-open time begins anew | f f f f f +10 l1 l2 +20 l1 =half_open |
+        a failed connection decides at once | f f f f f +10 l1 f | 20 s: a probe failed: down",
+    );
+    let shares = BreakerConfig::server()
         .with_failures(0)
         .with_failure_rate(50)
         .with_min_calls(4);
-    let mut bench = Bench::new(config);
+    let mut bench = Bench::new(shares);
     for _ in 0..20 {
-        assert_eq!(bench.lose(1), None);
-        assert_eq!(bench.call(Verdict::Success), None);
-        bench.wait(10);
+        assert_eq!(bench.run("l1 s +10"), "", "in a share it counts as nothing");
     }
-    for _ in 0..5 {
-        bench.call(Verdict::Success);
-    }
+    bench.run("s s s s s");
     while bench.state.state() == BreakerState::Closed {
-        bench.call(Verdict::Failure);
+        bench.run("f");
     }
 }
 
 #[test]
-fn an_extra_call_closes_it_and_never_counts_against_it() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.trip();
-    let extra = bench.state.admit_extra().unwrap();
-    assert_eq!(bench.settle(extra, Verdict::Failure), None);
-    assert_eq!(bench.settle(extra, Verdict::Nothing), None);
-    assert_eq!(bench.settle(extra, Verdict::Success), Some(Change::Closed));
-    assert_eq!(
-        bench.settle(extra, Verdict::Success),
-        None,
-        "another generation"
-    );
-}
-
-#[test]
-fn a_lost_connection_shows_in_the_state_and_refuses_nothing() {
-    let mut bench = Bench::new(BreakerConfig::default());
-    bench.state.set_connected(false);
-    assert_eq!(bench.state.state(), BreakerState::Disconnected);
-    assert!(bench.admit().is_ok());
-    bench.state.force(Some(false));
-    assert_eq!(bench.state.state(), BreakerState::ForcedClosed);
+fn only_the_beginning_of_a_long_cause_is_kept() {
+    let cause = shortened(&"ü".repeat(5000));
+    assert!(cause.starts_with("üü") && cause.ends_with("ü…"));
+    assert!(cause.chars().count() < 250);
 }
 
 #[test]
@@ -485,39 +272,6 @@ fn only_what_must_not_run_twice_is_a_risk() {
     assert_eq!(of(tool("set").idempotent().build()), Risk::Safe);
     assert_eq!(of(tool("add").build()), Risk::Write);
     assert_eq!(of(tool("drop").destructive().build()), Risk::Write);
-}
-
-#[test]
-fn each_reason_states_its_figures() {
-    let config = BreakerConfig::default().with_slow_calls(Duration::from_millis(1500), 80);
-    let counts = WindowStatus {
-        calls: 10,
-        failed: 5,
-        slow: 8,
-    };
-    let cases = [
-        (
-            Trip::FailureRate(counts),
-            "5 of 10 calls within 60s failed, the last: refused",
-        ),
-        (Trip::Consecutive(1), "a failure: refused"),
-        (
-            Trip::Consecutive(3),
-            "3 failures in a row, the last: refused",
-        ),
-        (Trip::ProbeFailed, "a probe failed: refused"),
-        (Trip::ProbeSlow, "a probe took 1.5s or longer"),
-        (
-            Trip::SlowRate(counts),
-            "8 of 10 calls within 60s took 1.5s or longer",
-        ),
-    ];
-    for (trip, expected) in cases {
-        assert_eq!(trip.describe(&config, "refused"), expected);
-    }
-    let long = Trip::Consecutive(3).describe(&config, &"ü".repeat(5000));
-    assert!(long.starts_with("3 failures in a row, the last: üüü") && long.ends_with("ü…"));
-    assert!(long.chars().count() < 250);
 }
 
 #[derive(Debug, Clone)]

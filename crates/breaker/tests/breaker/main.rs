@@ -2,6 +2,7 @@
 
 mod contract;
 mod layer;
+mod script;
 mod server;
 mod set;
 mod shares;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use callward_breaker::{BreakerConfig, BreakerSet, BreakerState, Subject};
+use callward_breaker::{BreakerConfig, BreakerSet, BreakerState, BreakerStatus, Subject};
 use callward_core::{ServerId, ToolName};
 use tokio::time::advance;
 
@@ -25,17 +25,20 @@ fn fail(set: &BreakerSet, server: &ServerId, tool: &ToolName, times: usize) {
 #[tokio::test(start_paused = true)]
 async fn asking_who_is_available_takes_no_probe() {
     let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
-    assert!(set.is_available(&a, &get), "never called");
+    assert!(set.circuit(&a, &get).is_available(), "never called");
     fail(&set, &a, &get, 3);
-    assert!(!set.is_available(&a, &get));
+    assert!(!set.circuit(&a, &get).is_available());
     advance(Duration::from_secs(30)).await;
     for _ in 0..10 {
-        assert!(set.is_available(&a, &get));
+        assert!(set.circuit(&a, &get).is_available());
     }
     let probe = set.circuit(&a, &get).admit().unwrap();
-    assert!(!set.is_available(&a, &get), "the one place is taken");
+    assert!(
+        !set.circuit(&a, &get).is_available(),
+        "the one place is taken"
+    );
     probe.succeed();
-    assert!(set.is_available(&a, &get));
+    assert!(set.circuit(&a, &get).is_available());
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,11 +49,11 @@ async fn a_reset_closes_the_breakers_of_that_server_only() {
         fail(&set, server, tool, 3);
     }
     set.reset_server(&a);
-    assert!(set.is_available(&a, &get) && set.is_available(&a, &put));
-    assert!(!set.is_available(&b, &get));
+    assert!(set.circuit(&a, &get).is_available() && set.circuit(&a, &put).is_available());
+    assert!(!set.circuit(&b, &get).is_available());
     // as new: it takes three failures again, and the open time starts over
     fail(&set, &a, &get, 2);
-    assert!(set.is_available(&a, &get));
+    assert!(set.circuit(&a, &get).is_available());
     fail(&set, &a, &get, 1);
     assert_eq!(
         set.snapshot()[0].time_to_probe,
@@ -98,9 +101,8 @@ async fn an_operators_word_holds_until_released() {
     set.force_open(&a, &get);
     set.reset_server(&a);
     advance(Duration::from_secs(100_000)).await;
-    assert!(!set.is_available(&a, &get));
+    assert!(!set.circuit(&a, &get).is_available());
     let rejection = set.circuit(&a, &get).admit().unwrap_err();
-    assert_eq!(rejection.time_to_probe(), None);
     assert!(rejection.to_string().contains("operator"), "{rejection}");
 
     set.force_closed(&a, &get);
@@ -112,86 +114,69 @@ async fn an_operators_word_holds_until_released() {
     assert_eq!(set.snapshot()[0].state, BreakerState::Open);
 }
 
-#[tokio::test(start_paused = true)]
-async fn only_breakers_that_hold_nothing_are_dropped() {
-    let (set, a) = (BreakerSet::default(), server("a"));
-    fail(&set, &a, &tool("failing"), 1);
-    fail(&set, &a, &tool("open"), 3);
-    set.force_closed(&a, &tool("forced"));
-    let running = set.circuit(&a, &tool("running")).admit().unwrap();
-    for n in 0..12_000 {
-        let permit = set.circuit(&a, &tool(format!("tool{n}"))).admit().unwrap();
-        permit.succeed();
-    }
-    assert!(set.snapshot().len() <= 10_000);
-    let names: Vec<_> = set.snapshot().into_iter().map(|one| one.subject).collect();
-    for kept in ["failing", "forced", "open", "running"] {
-        assert!(names.contains(&Subject::from(&tool(kept))), "{kept}");
-    }
-    running.fail(&"down");
-    let status = set.snapshot();
-    let running = status
-        .iter()
-        .find(|one| one.subject == Subject::from(&tool("running")));
-    assert_eq!(running.unwrap().failures, 1);
-}
-
 #[test]
 fn settings_without_sense_are_refused() {
-    let fault = BreakerSet::new(BreakerConfig::default().with_probes(0)).unwrap_err();
-    assert_eq!(fault.field(), "probes");
+    let (well, wrong) = (
+        BreakerConfig::default(),
+        BreakerConfig::default().with_probes(0),
+    );
+    for (tool, server) in [(well, wrong), (wrong, well)] {
+        assert_eq!(BreakerSet::new(tool, server).unwrap_err().field(), "probes");
+    }
+}
+
+/// Returns `true` if the set is within its bound and has all of these.
+fn keeps(set: &BreakerSet, names: &[&str]) -> bool {
+    let all = set.snapshot();
+    let has = |name| all.iter().any(|one| one.tool() == Some(&tool(name)));
+    all.len() <= 10_000 && names.iter().all(has)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_names_that_fail_stays_within_the_bound() {
+async fn of_too_many_breakers_those_that_hold_least_are_dropped() {
     let (set, a) = (BreakerSet::default(), server("a"));
     set.force_open(&a, &tool("forced"));
-    let running = set.circuit(&a, &tool("running")).admit().unwrap();
+    fail(&set, &a, &tool("failing"), 1);
     fail(&set, &a, &tool("open"), 3);
+    let running = set.circuit(&a, &tool("running")).admit().unwrap();
+    for n in 0..12_000 {
+        let permit = set.circuit(&a, &tool(format!("well{n}"))).admit().unwrap();
+        permit.succeed();
+    }
+    assert!(keeps(&set, &["failing", "forced", "open", "running"]));
     for n in 0..12_000 {
         fail(&set, &a, &tool(format!("tool{n}")), 1 + n % 2);
     }
-    assert!(set.snapshot().len() <= 10_000);
-    let names: Vec<_> = set.snapshot().into_iter().map(|one| one.subject).collect();
-    for kept in ["forced", "running", "open"] {
-        assert!(names.contains(&Subject::from(&tool(kept))), "{kept}");
-    }
+    assert!(keeps(&set, &["forced", "open", "running"]));
     // also if all of them are open: those that would be let through first go first
     for n in 0..12_000 {
         fail(&set, &a, &tool(format!("sick{n}")), 3);
         advance(Duration::from_millis(1)).await;
     }
-    assert!(set.snapshot().len() <= 10_000);
-    assert!(!set.is_available(&a, &tool("sick11999")));
-    assert!(!set.is_available(&a, &tool("forced")));
-    running.succeed();
+    assert!(keeps(&set, &["forced", "running", "sick11999"]));
+    running.fail(&"down");
+    let status = set.snapshot();
+    let is_running = |one: &&BreakerStatus| one.tool() == Some(&tool("running"));
+    assert_eq!(status.iter().find(is_running).unwrap().failures, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_tells_of_servers_and_their_discovery_too() {
+async fn a_snapshot_lists_a_server_before_its_tools() {
     let (set, a, get) = (BreakerSet::default(), server("a"), tool("get"));
     fail(&set, &a, &get, 1);
-    let discovery = set.circuit(&a, Subject::Discovery);
-    let _made = set.circuit(&a, Subject::Server);
-    for _ in 0..2 {
-        discovery.admit().unwrap().fail(&"no answer");
+    let of_server = set.circuit(&a, Subject::Server);
+    for _ in 0..5 {
+        of_server.admit().unwrap().fail(&"no answer");
     }
-    let listed: Vec<_> = set
-        .snapshot()
-        .into_iter()
-        .map(|one| (one.subject.to_string(), one.state, one.time_to_probe))
+    let listed = set.snapshot().into_iter();
+    let listed: Vec<_> = listed
+        .map(|one| (one.subject.as_str(), one.state, one.time_to_probe))
         .collect();
-    let minute = Some(Duration::from_secs(60));
-    assert_eq!(
-        listed,
-        [
-            ("server".to_owned(), BreakerState::Closed, None),
-            ("discovery".to_owned(), BreakerState::Open, minute),
-            ("get".to_owned(), BreakerState::Closed, None),
-        ]
-    );
+    let wait = Some(Duration::from_secs(10));
+    let (server, tool) = (BreakerState::Open, BreakerState::Closed);
+    assert_eq!(listed, [("server", server, wait), ("tool", tool, None)]);
     set.reset_server(&a);
-    assert_eq!(discovery.state(), BreakerState::Closed);
+    assert_eq!(of_server.state(), BreakerState::Closed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +196,10 @@ async fn what_is_known_of_servers_that_are_gone_goes_while_permits_still_end() {
     set.retain_servers(|_| false);
     assert!(set.snapshot().is_empty());
     running.fail(&"too late to count");
-    assert!(set.is_available(&a, &get), "who comes back starts anew");
+    assert!(
+        set.circuit(&a, &get).is_available(),
+        "who comes back starts anew"
+    );
     fail(&set, &a, &get, 2);
-    assert!(set.is_available(&a, &get));
+    assert!(set.circuit(&a, &get).is_available());
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
-use callward_core::{Delivery, ErrorKind, ProgressSink, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_core::{ProgressSink, ServerId, ToolCall, ToolOutput};
 use callward_testkit::{MockService, call, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{advance, sleep};
 use tower::ServiceExt;
 use tower_layer::Layer;
+
+use crate::script::check;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,7 +26,7 @@ fn breaker(inner: MockService, set: &BreakerSet) -> Breaker<MockService> {
 }
 
 fn set(config: BreakerConfig) -> BreakerSet {
-    BreakerSet::new(config.with_failures(0)).unwrap()
+    BreakerSet::new(config.with_failures(0), BreakerConfig::server()).unwrap()
 }
 
 /// Takes 6 s, of which the last 5 s are spent waiting for a person.
@@ -41,32 +43,29 @@ fn asks_a_person() -> MockService {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_of_a_minutes_calls_failing_opens_it() {
-    let set = set(BreakerConfig::default().with_failure_rate(50));
-    let mock = MockService::new(|_, n| async move {
-        if n % 2 == 0 {
-            let text = "connection refused";
-            Err(ToolError::new(
-                ErrorKind::ConnectFailed,
-                Delivery::NotSent,
-                text,
-            ))
-        } else {
-            Ok(ToolOutput::text("fine"))
-        }
-    });
-    let service = breaker(mock.clone(), &set);
-    for _ in 0..20 {
-        let _answer = service.clone().oneshot(read()).await;
-        advance(SECOND).await;
+async fn a_share_of_failed_or_slow_calls_opens_it() {
+    check(
+        "
+        half of a minute's calls fail
+        | layer:tool conf:failures=0 conf:failure_rate=50 fails:connect_failed 5*get works 4*get=ok
+        | fails:connect_failed get get=30s started=10
+        | says:6_of_10_calls_within_60s_failed,_the_last:_scripted
+        slow calls
+        | layer:tool conf:slow=2s conf:min_calls=3 takes:2s 3*get=ok get=30s
+        | says:3_of_3_calls_within_60s_took_2s_or_longer
+        ",
+    )
+    .await;
+    let config = BreakerConfig::default()
+        .with_slow_calls(2 * SECOND, 100)
+        .with_min_calls(3);
+    let patient = set(config);
+    let service = breaker(asks_a_person(), &patient);
+    for _ in 0..10 {
+        service.clone().oneshot(read()).await.unwrap();
     }
-    assert_eq!(mock.started(), 10);
-    let error = service.oneshot(read()).await.unwrap_err();
-    let reported = error.message();
-    assert!(
-        reported.contains("5 of 10 calls within 60s failed, the last: connection refused"),
-        "{reported}"
-    );
+    assert_eq!(patient.snapshot()[0].state, BreakerState::Closed);
+    assert_eq!(patient.snapshot()[0].window.unwrap().slow, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,35 +83,6 @@ async fn a_snapshot_tells_the_shares() {
     assert_eq!((window.calls, window.failed, window.slow), (8, 0, 2));
     advance(60 * SECOND).await;
     assert_eq!(set.snapshot()[0].window.unwrap().calls, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn slow_calls_open_it_and_a_persons_time_does_not() {
-    let config = BreakerConfig::default()
-        .with_slow_calls(2 * SECOND, 100)
-        .with_min_calls(3);
-    let patient = set(config);
-    let service = breaker(asks_a_person(), &patient);
-    for _ in 0..10 {
-        service.clone().oneshot(read()).await.unwrap();
-    }
-    assert_eq!(patient.snapshot()[0].state, BreakerState::Closed);
-    assert_eq!(patient.snapshot()[0].window.unwrap().slow, 0);
-
-    let slow = set(config);
-    let mock = MockService::new(|_, _| async {
-        sleep(2 * SECOND).await;
-        Ok(ToolOutput::text("at last"))
-    });
-    let service = breaker(mock.clone(), &slow);
-    for _ in 0..10 {
-        let _answer = service.clone().oneshot(read()).await;
-    }
-    assert_eq!(mock.started(), 3);
-    assert_eq!(
-        slow.snapshot()[0].last_trip.as_deref(),
-        Some("3 of 3 calls within 60s took 2s or longer")
-    );
 }
 
 /// Records the progress it receives.

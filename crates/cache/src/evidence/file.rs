@@ -68,7 +68,7 @@ impl Evidences {
         };
         let evidences = Self::with_secret(odds, snapshot.secret, Some(file));
         // a clock that was set back makes nothing younger
-        let since = wall.saturating_sub(snapshot.saved);
+        let since = wall.saturating_sub(Duration::from_millis(snapshot.saved_ms));
         let factor = ageing(since.as_secs_f64());
         for (subject, saved) in snapshot.tools {
             let common = evidences.common.clone();
@@ -87,13 +87,9 @@ impl Evidences {
             return Ok(false);
         }
         let tools = self.all().into_iter();
-        let snapshot = Snapshot {
-            secret: self.secret(),
-            saved: wall,
-            tools: tools
-                .map(|(subject, evidence)| (subject, evidence.save(now)))
-                .collect(),
-        };
+        let tools = tools.map(|(subject, evidence)| (subject, evidence.save(now)));
+        let saved_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        let snapshot = Snapshot::new(self.secret(), saved_ms, tools.collect());
         let written = snapshot
             .encode()
             .map_err(io::Error::other)

@@ -1,6 +1,4 @@
-//! The evidence file: JSON lines, one for each subject, between a header and a checksum.
-
-use std::time::Duration;
+//! The evidence file: a line of JSON and a checksum.
 
 use callward_core::FingerprintKey;
 use serde::{Deserialize, Serialize};
@@ -8,42 +6,36 @@ use serde::{Deserialize, Serialize};
 use super::registry::Subject;
 use super::tool::SavedEvidence;
 
-const FORMAT: &str = "callward-evidence";
-const VERSION: u32 = 1;
+const FORMAT: &str = "callward-evidence 1";
 
 /// All evidence at one time.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Snapshot {
+    format: String,
     pub(super) secret: (u64, u64),
-    /// When it was taken, since 1970.
-    pub(super) saved: Duration,
+    /// When it was taken, in milliseconds since 1970.
+    pub(super) saved_ms: u64,
     /// The most recently used last.
     pub(super) tools: Vec<(Subject, SavedEvidence)>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Header {
-    format: String,
-    version: u32,
-    secret: (u64, u64),
-    saved_ms: u64,
-}
-
 impl Snapshot {
-    pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        let header = Header {
+    pub(super) fn new(
+        secret: (u64, u64),
+        saved_ms: u64,
+        tools: Vec<(Subject, SavedEvidence)>,
+    ) -> Self {
+        Self {
             format: FORMAT.to_owned(),
-            version: VERSION,
-            secret: self.secret,
-            saved_ms: u64::try_from(self.saved.as_millis()).unwrap_or(u64::MAX),
-        };
-        serde_json::to_writer(&mut text, &header)?;
-        text.push(b'\n');
-        for tool in &self.tools {
-            serde_json::to_writer(&mut text, tool)?;
-            text.push(b'\n');
+            secret,
+            saved_ms,
+            tools,
         }
+    }
+
+    pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec(self)?;
+        text.push(b'\n');
         let end = checksum_line(&text);
         text.extend_from_slice(end.as_bytes());
         Ok(text)
@@ -61,24 +53,11 @@ impl Snapshot {
         else {
             return Err("the checksum at its end is missing or wrong".to_owned());
         };
-        let invalid = |line: usize, error| format!("line {line}: {error}");
-        let mut lines = body.split_inclusive(|byte| *byte == b'\n');
-        let header: Header = serde_json::from_slice(lines.next().unwrap_or_default())
-            .map_err(|error| invalid(1, error))?;
-        let (format, version) = (header.format, header.version);
-        if format != FORMAT || version != VERSION {
-            return Err(format!(
-                "it is {format:?} version {version}, not {FORMAT:?} version {VERSION}"
-            ));
+        let snapshot: Self = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        match snapshot.format.as_str() {
+            FORMAT => Ok(snapshot),
+            other => Err(format!("it is {other:?}, not {FORMAT:?}")),
         }
-        let tools = lines.zip(2..).map(|(line, number)| {
-            serde_json::from_slice(line).map_err(|error| invalid(number, error))
-        });
-        Ok(Self {
-            secret: header.secret,
-            saved: Duration::from_millis(header.saved_ms),
-            tools: tools.collect::<Result<_, _>>()?,
-        })
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum NotServed {
 }
 
 /// Why a stored result answers a call.
-enum Basis {
+pub(crate) enum Basis {
     Lifetime,
     Evidence,
     Burst,
@@ -147,18 +147,14 @@ impl Gate {
         }
     }
 
-    /// Returns `true` if a stored result would be served, were it not drawn for verification.
-    pub(crate) fn would_serve(
+    /// Returns why a stored result would be served, were it not drawn for verification.
+    pub(crate) fn basis(
         &self,
         shared: &Shared,
         key: u128,
         entry: &Entry,
         now: Instant,
-    ) -> bool {
-        self.basis(shared, key, entry, now).is_some()
-    }
-
-    fn basis(&self, shared: &Shared, key: u128, entry: &Entry, now: Instant) -> Option<Basis> {
+    ) -> Option<Basis> {
         let age = entry.age(now);
         let in_burst = |session| {
             let last = shared.executions.last(key);

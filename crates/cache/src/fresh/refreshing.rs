@@ -32,18 +32,3 @@ impl Drop for RefreshGuard {
         self.refreshing.0.lock().remove(&self.key);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_refresh_of_a_key_is_in_flight_at_a_time() {
-        let refreshing = Refreshing::default();
-        let guard = refreshing.begin(1).unwrap();
-        assert!(refreshing.begin(1).is_none());
-        assert!(refreshing.begin(2).is_some());
-        drop(guard);
-        assert!(refreshing.begin(1).is_some());
-    }
-}

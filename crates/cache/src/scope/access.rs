@@ -17,7 +17,7 @@ use super::{Scope, ScopeRules, Scopes, ToolScopes};
 pub(crate) struct ScopeSet(SmallVec<[Arc<Scope>; 4]>);
 
 impl ScopeSet {
-    fn add(&mut self, scope: &Arc<Scope>) {
+    pub(super) fn add(&mut self, scope: &Arc<Scope>) {
         if self.position(scope).is_none() {
             self.0.push(scope.clone());
         }
@@ -25,16 +25,6 @@ impl ScopeSet {
 
     pub(super) fn position(&self, scope: &Arc<Scope>) -> Option<usize> {
         self.0.iter().position(|other| Arc::ptr_eq(other, scope))
-    }
-}
-
-impl FromIterator<Arc<Scope>> for ScopeSet {
-    fn from_iter<T: IntoIterator<Item = Arc<Scope>>>(scopes: T) -> Self {
-        let mut set = Self::default();
-        for scope in scopes {
-            set.add(&scope);
-        }
-        set
     }
 }
 

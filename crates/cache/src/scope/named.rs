@@ -1,62 +1,41 @@
 //! The scopes of one call by name, for display.
 
-use std::fmt;
-
-use callward_core::{ReplicaSetId, ToolCall};
+use callward_core::ToolCall;
 
 use super::access;
 use super::rules::{ScopeTemplate, ToolScopes};
 
-/// A piece of state, as a rule names it for one call.
-///
-/// Its `Display` is the template that would name just it: `@shop/order:7`, or `@shop` for
-/// everything of the replica set.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct NamedScope {
-    /// The replica set it belongs to.
-    pub set: ReplicaSetId,
-    /// Its name there, with the values of arguments as they are compared; `None` for everything of
-    /// the set.
-    pub name: Option<String>,
+impl ToolScopes {
+    /// Returns what the result of a read depends on; `None` without a rule: everything of the
+    /// tool's replica set.
+    ///
+    /// Of a call these are templates that would name just its state, with the values of arguments
+    /// as they are compared: `@shop/order:7`, or `@shop` for everything of the set. Without a call
+    /// they are those of the rule.
+    #[must_use]
+    pub fn read_by(&self, call: Option<&ToolCall>) -> Option<Vec<String>> {
+        Some(shown(self.reads.as_deref()?, call))
+    }
+
+    /// Returns what a write may change, as [`read_by`](Self::read_by) does.
+    #[must_use]
+    pub fn written_by(&self, call: Option<&ToolCall>) -> Option<Vec<String>> {
+        Some(shown(self.writes.as_deref()?, call))
+    }
 }
 
-impl fmt::Display for NamedScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.name {
-            Some(name) => write!(f, "@{}/{name}", self.set),
-            None => write!(f, "@{}", self.set),
+fn shown(templates: &[ScopeTemplate], call: Option<&ToolCall>) -> Vec<String> {
+    let Some(call) = call else {
+        return templates.iter().map(ToString::to_string).collect();
+    };
+    let mut shown = Vec::new();
+    for (set, names) in access::named(templates, call.tool().set(), call) {
+        match names {
+            None => shown.push(format!("@{set}")),
+            Some(names) => shown.extend(names.iter().map(|name| format!("@{set}/{name}"))),
         }
     }
-}
-
-impl ToolScopes {
-    /// Returns the scopes that the result of a call depends on, if it is a read; `None` without a
-    /// rule: everything of the tool's replica set.
-    #[must_use]
-    pub fn read_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
-        Some(of_call(self.reads.as_deref()?, call))
-    }
-
-    /// Returns the scopes that a call may change, if it is a write; `None` without a rule:
-    /// everything of the tool's replica set.
-    #[must_use]
-    pub fn written_by(&self, call: &ToolCall) -> Option<Vec<NamedScope>> {
-        Some(of_call(self.writes.as_deref()?, call))
-    }
-}
-
-fn of_call(templates: &[ScopeTemplate], call: &ToolCall) -> Vec<NamedScope> {
-    let named = access::named(templates, call.tool().set(), call).into_iter();
-    let each = |(set, names): (&ReplicaSetId, Option<Vec<String>>)| {
-        let names = names.map_or_else(|| vec![None], |names| names.into_iter().map(Some).collect());
-        let set = set.clone();
-        names.into_iter().map(move |name| NamedScope {
-            set: set.clone(),
-            name,
-        })
-    };
-    named.flat_map(each).collect()
+    shown
 }
 
 #[cfg(test)]
@@ -69,9 +48,10 @@ mod tests {
     fn read(template: &str, arguments: Value) -> Vec<String> {
         let scopes = ToolScopes::reading([template, "@billing"]).unwrap();
         let call = call(&tool("get").set("shop").read_only().build(), arguments);
-        assert_eq!(scopes.written_by(&call), None);
-        let read = scopes.read_by(&call).unwrap();
-        read.iter().map(ToString::to_string).collect()
+        assert_eq!(scopes.written_by(Some(&call)), None);
+        let templates = scopes.read_by(None).unwrap();
+        assert_eq!(templates, [template, "@billing"]);
+        scopes.read_by(Some(&call)).unwrap()
     }
 
     #[test]

@@ -32,6 +32,7 @@ use super::group::{Group, StateGroup};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use]
 pub struct ScopeRules {
     tools: HashMap<(ReplicaSetId, ToolName), ToolScopes>,
     states: HashMap<ReplicaSetId, StateGroup>,
@@ -39,14 +40,12 @@ pub struct ScopeRules {
 
 impl ScopeRules {
     /// Sets the rule of one tool of a replica set.
-    #[must_use]
     pub fn with(mut self, set: ReplicaSetId, tool: ToolName, scopes: ToolScopes) -> Self {
         self.tools.insert((set, tool), scopes);
         self
     }
 
     /// Sets which replica sets share state with this one.
-    #[must_use]
     pub fn with_state(mut self, set: ReplicaSetId, state: StateGroup) -> Self {
         self.states.insert(set, state);
         self

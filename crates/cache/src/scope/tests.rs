@@ -17,7 +17,11 @@ const LOST: Settling = Settling {
 };
 
 fn set<const N: usize>(scopes: [Arc<Scope>; N]) -> ScopeSet {
-    scopes.into_iter().collect()
+    let mut set = ScopeSet::default();
+    for scope in scopes {
+        set.add(&scope);
+    }
+    set
 }
 
 struct Bench {

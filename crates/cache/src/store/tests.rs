@@ -140,27 +140,9 @@ fn a_slow_entry_without_hits_is_evicted_in_the_end() {
     assert!(store.get(0).is_none());
 }
 
-/// The same numbers in each run (splitmix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 up to 1.
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Zipf with an exponent of nearly 1.
-    fn zipf(&mut self, many: u64) -> u64 {
-        ((many as f64).powf(self.share()) as u64).min(many - 1)
-    }
+/// Zipf with an exponent of nearly 1.
+fn zipf(numbers: &mut fastrand::Rng, many: u64) -> u64 {
+    ((many as f64).powf(numbers.f64()) as u64).min(many - 1)
 }
 
 /// A call: its key, its upstream time, and the bytes of its answer.
@@ -228,15 +210,15 @@ fn with_lru(max_bytes: u64, calls: &[Call]) -> Saved {
 
 /// Calls of many tools; one tool in four takes `slow`.
 fn calls(slow: Duration) -> Vec<Call> {
-    let mut numbers = Numbers(7);
+    let mut numbers = fastrand::Rng::with_seed(7);
     let call = |at| {
         // one in five comes only once: a scan beside the rest
-        let number = if numbers.share() < 0.2 {
+        let number = if numbers.f64() < 0.2 {
             1_000_000 + at
         } else {
-            numbers.zipf(10_000)
+            zipf(&mut numbers, 10_000)
         };
-        let is_slow = Numbers(number).next().is_multiple_of(4);
+        let is_slow = fastrand::Rng::with_seed(number).u8(..4) == 0;
         (number, if is_slow { slow } else { FAST }, 200)
     };
     (0..CALLS).map(call).collect()
@@ -271,9 +253,15 @@ fn more_upstream_time_is_saved_than_by_lru() {
 
 #[test]
 fn fast_results_of_one_size_are_kept_no_worse_than_by_lru() {
-    let mut numbers = Numbers(3);
+    let mut numbers = fastrand::Rng::with_seed(3);
     let shifting = (0..CALLS)
-        .map(|at| (numbers.zipf(3_000) + at * 3 / CALLS * 3_000, FAST, 200))
+        .map(|at| {
+            (
+                zipf(&mut numbers, 3_000) + at * 3 / CALLS * 3_000,
+                FAST,
+                200,
+            )
+        })
         .collect();
     let looping = (0..CALLS).map(|at| (at % 1_500, FAST, 200)).collect();
     for (calls, tolerance) in [(calls(FAST), 0.2), (shifting, 0.5), (looping, 0.5)] {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use callward_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, CacheStats};
-use callward_core::{
-    Caller, Delivery, ErrorKind, Principal, Tool, ToolCall, ToolError, ToolOutput,
-};
+use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::{Layer, ServiceExt};
@@ -82,14 +80,6 @@ pub(crate) fn write() -> ToolCall {
     call(&tool("add").build(), json!({"id": 1}))
 }
 
-/// An idempotent write, kept 5 s.
-pub(crate) fn set(value: u32) -> ToolCall {
-    call(
-        &tool("set").idempotent().build(),
-        json!({"id": 1, "value": value}),
-    )
-}
-
 /// A failure of this delivery.
 pub(crate) fn failure(delivery: Delivery) -> ToolError {
     let kind = match delivery {
@@ -98,9 +88,4 @@ pub(crate) fn failure(delivery: Delivery) -> ToolError {
         Delivery::Unknown => ErrorKind::ConnectionLost,
     };
     ToolError::new(kind, delivery, delivery.as_str())
-}
-
-/// Makes the call of a principal.
-pub(crate) fn by(who: &str, call: ToolCall) -> ToolCall {
-    call.with_caller(Arc::new(Caller::new(Principal::new(who))))
 }

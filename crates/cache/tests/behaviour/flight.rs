@@ -1,12 +1,46 @@
 //! Identical reads in flight run once, and no follower is stranded.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Bench, Running, failure, read, set, settle, write};
-use callward_core::{CacheStatus, CallRecord, Delivery, ErrorKind, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolOutput};
 use callward_testkit::MockService;
 use tokio::time::Instant;
+
+use crate::common::{Bench, Running, failure, read, settle, write};
+use crate::script::check;
+
+#[tokio::test(start_paused = true)]
+async fn each_row_about_flights() {
+    check(
+        "
+        sixty-four identical reads run once
+        | server:gate a<64*get open:64 a=1 runs=1 #misses=1 #joined=63 #hits=0
+        a record notes who joined
+        | server:gate a<get b<get open:1 a~miss b~joined
+        a dropped leader hands over to one follower
+        | server:gate a<8*get a! runs=2 running=1 open:8 a=2 runs=2
+        a failing leader keeps its failure and hands over
+        | server:gate next:answered,error a<get b<get c<3*get open:5 a=answered b=no c=3
+        a panicking leader hands over
+        | server:gate next:panic a<get b<3*get open:4 a=panic b=2 runs=2
+        a follower that stops waiting leaves no trace
+        | server:gate a<get b<2*get c<get b! b! running=1 a! runs=2 open:1 c=2
+        a flight without members starts afresh
+        | server:gate a<get b<get c<get c! b! a! runs=1 running=0 open:1 get=2
+        a read after a write does not join one from before it
+        | server:gate a<get b<add c<get running=3 b! +60s d<get running=3 open:3 c=3 a=1 d=4 get=4
+        reads beside a write in flight share a run that began later
+        | server:gate w<add running=1 a<get b<63*get running=2 open:2 a=2 runs=3 open:1 b=3
+        | #joined=62 #bypassed=2 #entries=0
+        reads beside a lost write share a run that began later
+        | server:gate w<add w! running=0 a<get b<63*get running=1 open:1 a=2 runs=3 open:1 b=3
+        | #joined=62 #bypassed=2 #entries=0
+        a read beside a write that is dropped hands over
+        | server:gate w<add w! a<get b<3*get a! open:4 b=3
+        ",
+    )
+    .await;
+}
 
 /// Starts `n` identical reads.
 async fn crowd(bench: &Bench, n: usize) -> Vec<Running> {
@@ -15,76 +49,6 @@ async fn crowd(bench: &Bench, n: usize) -> Vec<Running> {
         all.push(bench.start(read()).await);
     }
     all
-}
-
-#[tokio::test(start_paused = true)]
-async fn sixty_four_identical_reads_run_once() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let all = crowd(&bench, 64).await;
-    gate.open(64);
-    for one in all {
-        assert_eq!(one.await.unwrap().unwrap().to_text(), "1");
-    }
-    assert_eq!(bench.mock.started(), 1);
-    let stats = bench.stats();
-    assert_eq!((stats.misses, stats.joined, stats.hits), (1, 63, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn who_joins_is_told_so() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let records = [(); 2].map(|()| Arc::new(CallRecord::new()));
-    let first = bench.start(read().with_record(records[0].clone())).await;
-    let second = bench.start(read().with_record(records[1].clone())).await;
-    gate.open(1);
-    first.await.unwrap().unwrap();
-    second.await.unwrap().unwrap();
-    assert_eq!(records[0].cache(), CacheStatus::Miss);
-    assert_eq!(records[1].cache(), CacheStatus::Joined);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_dropped_leader_hands_over_to_one_follower() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let mut all = crowd(&bench, 8).await;
-    all.remove(0).abort();
-    settle().await;
-    assert_eq!((bench.mock.started(), bench.mock.running()), (2, 1));
-    gate.open(8);
-    for one in all {
-        assert_eq!(one.await.unwrap().unwrap().to_text(), "2");
-    }
-    assert_eq!(bench.mock.started(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failing_leader_keeps_its_failure_and_hands_over() {
-    let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let inside = gate.clone();
-    let mock = MockService::new(move |_, n| {
-        let gate = inside.clone();
-        async move {
-            gate.acquire().await.unwrap().forget();
-            match n {
-                1 => Err(failure(Delivery::Answered)),
-                2 => Ok(ToolOutput::error_text("the tool failed")),
-                _ => Ok(ToolOutput::text("good")),
-            }
-        }
-    });
-    let bench = Bench::new(mock);
-    let mut all = crowd(&bench, 5).await.into_iter();
-    gate.add_permits(5);
-    let mut next = async || all.next().unwrap().await.unwrap();
-    assert_eq!(next().await.unwrap_err().kind(), ErrorKind::ServerFault);
-    assert!(next().await.unwrap().is_error());
-    for _ in 0..3 {
-        assert_eq!(next().await.unwrap().to_text(), "good");
-    }
-    assert!(bench.mock.peak() <= 3, "{:?}", bench.mock);
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,58 +73,6 @@ async fn followers_of_failing_leaders_do_not_run_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panicking_leader_hands_over() {
-    let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let inside = gate.clone();
-    let mock = MockService::new(move |_, n| {
-        let gate = inside.clone();
-        async move {
-            gate.acquire().await.unwrap().forget();
-            assert!(n > 1, "the first run panics, as the test wants it");
-            Ok(ToolOutput::text(n.to_string()))
-        }
-    });
-    let bench = Bench::new(mock);
-    let mut all = crowd(&bench, 4).await;
-    gate.add_permits(4);
-    assert!(all.remove(0).await.unwrap_err().is_panic());
-    for one in all {
-        assert_eq!(one.await.unwrap().unwrap().to_text(), "2");
-    }
-    assert_eq!(bench.mock.started(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_follower_that_stops_waiting_leaves_no_trace() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let mut all = crowd(&bench, 4).await;
-    all.remove(1).abort();
-    all.remove(1).abort();
-    settle().await;
-    assert_eq!(bench.mock.running(), 1);
-    // the runner, too: only the last waiter is left to take over
-    all.remove(0).abort();
-    settle().await;
-    assert_eq!(bench.mock.started(), 2);
-    gate.open(1);
-    assert_eq!(all.remove(0).await.unwrap().unwrap().to_text(), "2");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_flight_without_members_starts_afresh() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    for one in crowd(&bench, 3).await.into_iter().rev() {
-        one.abort();
-        settle().await;
-    }
-    assert_eq!((bench.mock.started(), bench.mock.running()), (1, 0));
-    gate.open(1);
-    assert_eq!(bench.text(read()).await, "2");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_follower_waits_until_its_own_deadline() {
     let (mock, gate) = MockService::gated();
     let bench = Bench::new(mock);
@@ -175,60 +87,11 @@ async fn a_follower_waits_until_its_own_deadline() {
     assert_eq!(runner.await.unwrap().unwrap().to_text(), "1");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_read_after_a_write_does_not_join_one_from_before_it() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let before = bench.start(read()).await;
-    let writing = bench.start(write()).await;
-    let during = bench.start(read()).await;
-    assert_eq!(bench.mock.running(), 3);
-    writing.abort();
-    settle().await;
-    tokio::time::advance(Duration::from_secs(60)).await;
-    let after = bench.start(read()).await;
-    assert_eq!(bench.mock.running(), 3);
-    gate.open(3);
-    during.await.unwrap().unwrap();
-    assert_eq!(before.await.unwrap().unwrap().to_text(), "1");
-    assert_eq!(after.await.unwrap().unwrap().to_text(), "4");
-    assert_eq!(bench.text(read()).await, "4");
-}
-
 /// A write that was lost: what it touched is unsettled.
 async fn lose_a_write(bench: &Bench) {
     let writing = bench.start(write()).await;
     writing.abort();
     settle().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn reads_beside_a_write_share_a_run_that_began_later() {
-    for is_in_flight in [true, false] {
-        let (mock, gate) = MockService::gated();
-        let bench = Bench::new(mock);
-        if is_in_flight {
-            bench.start(write()).await;
-        } else {
-            lose_a_write(&bench).await;
-        }
-        let already = bench.mock.running();
-        let mut all = crowd(&bench, 64).await;
-        assert_eq!(bench.mock.running(), already + 1, "{is_in_flight}");
-        gate.open(already + 1);
-        let first = all.remove(0).await.unwrap().unwrap().to_text();
-        assert_eq!(first, "2");
-        settle().await;
-        // those that came while it ran get the answer of the next
-        assert_eq!(bench.mock.started(), 3);
-        gate.open(1);
-        for one in all {
-            assert_eq!(one.await.unwrap().unwrap().to_text(), "3");
-        }
-        let stats = bench.stats();
-        assert_eq!((stats.joined, stats.bypassed), (62, 2), "{stats:?}");
-        assert_eq!(bench.handle.stats().entries, 0);
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,21 +125,6 @@ async fn a_read_beside_a_write_waits_two_seconds_or_the_p99() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_beside_a_write_that_fails_hands_over() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    lose_a_write(&bench).await;
-    let first = bench.start(read()).await;
-    let others = crowd(&bench, 3).await;
-    first.abort();
-    settle().await;
-    gate.open(4);
-    for one in others {
-        one.await.unwrap().unwrap();
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_future_that_is_not_polled_blocks_no_other_call() {
     use tower::Service;
     let mut bench = Bench::new(MockService::counting());
@@ -285,16 +133,4 @@ async fn a_future_that_is_not_polled_blocks_no_other_call() {
     assert_eq!(bench.text(write()).await, "2");
     assert_eq!(bench.text(read()).await, "3");
     assert_eq!(held.await.unwrap().to_text(), "3");
-}
-
-#[tokio::test(start_paused = true)]
-async fn identical_writes_at_the_same_time_all_run() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let all = [bench.start(set(1)).await, bench.start(set(1)).await];
-    assert_eq!(bench.mock.running(), 2);
-    gate.open(2);
-    for one in all {
-        one.await.unwrap().unwrap();
-    }
 }

@@ -9,4 +9,5 @@ mod fresh;
 mod load;
 mod reads;
 mod scopes;
+mod script;
 mod writes;

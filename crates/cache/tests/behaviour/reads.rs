@@ -1,32 +1,22 @@
 //! Which reads are answered from the cache, and for how long.
 
 use std::future::ready;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use crate::common::{Bench, by, failure, get, read, set, write};
-use callward_cache::{BypassReason, CacheConfig, CacheLayer, Partition};
-use callward_core::{
-    CacheStatus, CallRecord, Delivery, ReplicaSetId, SecurityLevel, ToolCall, ToolError, ToolOutput,
-};
-use callward_testkit::{MockService, call, tool};
+use callward_cache::{CacheConfig, CacheLayer};
+use callward_core::{ToolCall, ToolError, ToolOutput};
+use callward_testkit::{MockService, call};
 use serde_json::json;
 use tower::{Layer, Service, ServiceExt};
 
-/// Makes a call and returns what the cache noted in its record.
-async fn status(bench: &Bench, call: ToolCall) -> CacheStatus {
-    let record = Arc::new(CallRecord::new());
-    bench.text(call.with_record(record.clone())).await;
-    record.cache()
-}
+use crate::common::{Bench, get, read};
+use crate::script::check;
 
 #[tokio::test(start_paused = true)]
 async fn the_same_read_is_answered_with_the_same_bytes() {
     let raw = r#"{"content":[], "n":1e2, "n2" : 9007199254740993}"#;
-    let bench = Bench::new(MockService::sequence(vec![Ok(
-        ToolOutput::from_json(raw).unwrap()
-    )]));
+    let output = ToolOutput::from_json(raw).unwrap();
+    let bench = Bench::new(MockService::sequence(vec![Ok(output)]));
     for _ in 0..2 {
         assert_eq!(&bench.ask(read()).await.unwrap().body()[..], raw.as_bytes());
     }
@@ -34,134 +24,70 @@ async fn the_same_read_is_answered_with_the_same_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_entry_expires_exactly_by_its_plan() {
-    let bench = Bench::new(MockService::counting());
-    assert_eq!(bench.text(read()).await, "1");
-    tokio::time::advance(Duration::from_secs(300) - Duration::from_nanos(1)).await;
-    assert_eq!(bench.text(read()).await, "1");
-    tokio::time::advance(Duration::from_nanos(1)).await;
-    assert_eq!(bench.text(read()).await, "2");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hit_does_not_extend_a_lifetime() {
-    let bench = Bench::new(MockService::counting());
-    for expected in ["1", "1", "1", "2"] {
-        assert_eq!(bench.text(read()).await, expected);
-        tokio::time::advance(Duration::from_secs(100)).await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn equal_arguments_share_a_result_in_any_textual_form() {
-    let bench = Bench::new(MockService::counting());
-    let ask = |arguments: &'static str| bench.text(ToolCall::new(get(), arguments));
-    assert_eq!(ask(r#"{"a":1,"b":"é"}"#).await, "1");
-    assert_eq!(ask(r#"{ "b" : "\u00e9" , "a" : 1 }"#).await, "1");
-    assert_eq!(ask(r#"{"a":"1","b":"é"}"#).await, "2");
-    assert_eq!(ask(r#"{"a":9007199254740992}"#).await, "3");
-    assert_eq!(ask(r#"{"a":9007199254740993}"#).await, "4");
-    assert_eq!(ask("{}").await, "5");
-    assert_eq!(ask("").await, "5");
-}
-
-#[tokio::test(start_paused = true)]
-async fn ambiguous_arguments_bypass_the_cache() {
-    let bench = Bench::new(MockService::counting());
-    for expected in ["1", "2"] {
-        let twice = ToolCall::new(get(), r#"{"a":1,"a":2}"#);
-        assert_eq!(bench.text(twice).await, expected);
-    }
-    assert_eq!(bench.stats().bypassed, 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn principals_do_not_share_results() {
-    let bench = Bench::new(MockService::counting());
-    assert_eq!(bench.text(by("ann", read())).await, "1");
-    assert_eq!(bench.text(by("bob", read())).await, "2");
-    assert_eq!(bench.text(by("ann", read())).await, "1");
-}
-
-#[tokio::test(start_paused = true)]
-async fn sharing_is_opt_in_and_never_for_restricted_tools_or_writes() {
-    let mut config = CacheConfig::default();
-    config.partition = Partition::Shared;
-    let bench = Bench::with(config, MockService::counting());
-    assert_eq!(bench.text(by("ann", read())).await, "1");
-    assert_eq!(bench.text(by("bob", read())).await, "1");
-
-    let secret = tool("secret")
-        .read_only()
-        .hint(|hints| hints.security_level = Some(SecurityLevel::Restricted))
-        .build();
-    assert_eq!(bench.text(by("ann", call(&secret, json!({})))).await, "2");
-    assert_eq!(bench.text(by("bob", call(&secret, json!({})))).await, "3");
-    assert_eq!(bench.text(by("ann", call(&secret, json!({})))).await, "2");
-
-    assert_eq!(bench.text(by("ann", set(1))).await, "4");
-    assert_eq!(bench.text(by("bob", set(1))).await, "5");
-}
-
-#[tokio::test(start_paused = true)]
-async fn restricted_reads_of_two_principals_do_not_join() {
-    let mut config = CacheConfig::default();
-    config.partition = Partition::Shared;
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::with(config, mock);
-    let secret = tool("secret")
-        .read_only()
-        .hint(|hints| hints.security_level = Some(SecurityLevel::Restricted))
-        .build();
-    let ann = bench.start(by("ann", call(&secret, json!({})))).await;
-    let bob = bench.start(by("bob", call(&secret, json!({})))).await;
-    assert_eq!(bench.mock.running(), 2);
-    gate.open(2);
-    assert_ne!(ann.await.unwrap().unwrap(), bob.await.unwrap().unwrap());
+async fn each_row_about_reads() {
+    check(
+        r#"
+        an entry expires exactly by its plan
+        | get=1 +300s-1ns get=1 +1ns get=2
+        a hit does not extend a lifetime
+        | get=1 +100s get=1 +100s get=1 +100s get=2
+        equal arguments share a result in any textual form
+        | get:{"a":1,"b":"é"}=1 get:{_"b"_:_"\u00e9"_,_"a"_:_1_}=1 get:{"a":"1","b":"é"}=2
+        | get:{"a":9007199254740992}=3 get:{"a":9007199254740993}=4 get:{}=5 get=5
+        ambiguous arguments bypass the cache
+        | get:{"a":1,"a":2}=1 get:{"a":1,"a":2}=2 get:{"a":1,"a":2}~bypass #bypassed=3
+        | get:[~bypass #bypasses.arguments=4
+        principals do not share results
+        | ann/get=1 bob/get=2 ann/get=1
+        sharing is opt-in and never for restricted tools or writes
+        | conf:partition=shared ann/get=1 bob/get=1 ann/secret=2 bob/secret=3 ann/secret=2
+        | ann/set=4 bob/set=5
+        restricted reads of two principals do not join
+        | conf:partition=shared server:gate a<ann/secret b<bob/secret running=2 open:2 a=1 b=2
+        a disabled cache keeps nothing
+        | conf:enabled=false get=1 get=2 #bypassed=2 #entries=0
+        a pinned call bypasses the cache, and its answer is not shared
+        | get~miss pinned-get~bypass pinned-get=3 get=1 #bypasses.pinned=2
+        a pinned write is one
+        | get=1 pinned-set=2 pinned-set=3 get=4
+        each call is counted and noted once
+        | get~miss get~hit add~invalidated get~miss set~invalidated set~hit get:[~bypass
+        | #hits=2 #misses=2 #joined=0 #stored=3 #invalidations=2 #bypassed=1 #entries=3 #evicted=0
+        a purge removes the results it names
+        | get=1 get@other=2 purge:set get=3 get@other=2 purge:all #entries=0 get=4 get@other=5
+        the result of a read in flight during a purge is not kept
+        | server:gate a<get purge:all open:2 a=1 get=2
+        a read that a write overtakes is not kept
+        | server:gate a<get b<add open:2 a=1 b=2 #refusals.overtaken=1
+        "#,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_complete_successes_within_the_size_limit_are_kept() {
-    let round = r#"{"resultType":"input_required","content":[]}"#;
-    let task = r#"{"resultType":"task","content":[]}"#;
-    let answers: Vec<Result<ToolOutput, ToolError>> = vec![
-        Ok(ToolOutput::error_text("the tool failed")),
-        Err(failure(Delivery::Answered)),
-        Err(failure(Delivery::NotSent)),
-        Err(failure(Delivery::Unknown)),
-        Ok(ToolOutput::from_json(round).unwrap()),
-        Ok(ToolOutput::from_json(task).unwrap()),
-        Ok(ToolOutput::text("x".repeat(200))),
-    ];
-    for answer in answers {
-        let mut config = CacheConfig::default();
-        config.max_item_bytes = 100;
-        let first = answer.clone();
-        let mock = MockService::new(move |_, n| {
-            let after = Ok(ToolOutput::text("good"));
-            ready(if n == 1 { first.clone() } else { after })
-        });
-        let bench = Bench::with(config, mock);
-        assert_eq!(bench.ask(read()).await.is_ok(), answer.is_ok());
-        assert_eq!(bench.stats().entries, 0, "{answer:?}");
-        assert_eq!(bench.text(read()).await, "good", "{answer:?}");
-        assert_eq!(bench.text(read()).await, "good");
-        assert_eq!((bench.mock.started(), bench.stats().stored), (2, 1));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_size_limit_is_inclusive() {
-    let output = ToolOutput::text("x");
-    for (limit, stored) in [
-        (output.body().len() as u64, 1),
-        (output.body().len() as u64 - 1, 0),
+    for (reply, reason) in [
+        ("error", "tool_error"),
+        ("answered", "failed"),
+        ("unsent", "failed"),
+        ("lost", "failed"),
+        (r#"{"resultType":"input_required"}"#, "incomplete"),
+        (r#"{"resultType":"task"}"#, "incomplete"),
+        ("long", "too_large"),
     ] {
-        let mut config = CacheConfig::default();
-        config.max_item_bytes = limit;
-        let bench = Bench::with(config, MockService::sequence(vec![Ok(output.clone())]));
-        bench.ask(read()).await.unwrap();
-        assert_eq!(bench.stats().stored, stored);
+        check(&format!(
+            "{reply}
+            | conf:max_item_bytes=100B next:{reply} get #entries=0 #refusals.{reason}=1
+            | get=2 get=2 #stored=1 runs=2"
+        ))
+        .await;
+    }
+    let limit = ToolOutput::text("1").body().len();
+    for (limit, stored) in [(limit, 1), (limit - 1, 0)] {
+        check(&format!(
+            "inclusive\n| conf:max_item_bytes={limit}B get=1 #stored={stored}"
+        ))
+        .await;
     }
 }
 
@@ -213,81 +139,4 @@ async fn a_hit_needs_no_capacity_and_no_second_poll() {
     assert!(hit.as_mut().poll(&mut cx).is_ready());
     let mut miss = Box::pin(full.call(call(&get(), json!({"id": 2}))));
     assert!(miss.as_mut().poll(&mut cx).is_pending());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_disabled_cache_keeps_nothing() {
-    let mut config = CacheConfig::default();
-    config.enabled = false;
-    let bench = Bench::with(config, MockService::counting());
-    for expected in ["1", "2"] {
-        assert_eq!(bench.text(read()).await, expected);
-    }
-    assert_eq!((bench.stats().bypassed, bench.stats().entries), (2, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_pinned_call_bypasses_the_cache() {
-    let bench = Bench::new(MockService::counting());
-    let pinned = |call: ToolCall| call.pinned_to("replica".parse().unwrap());
-    assert_eq!(status(&bench, read()).await, CacheStatus::Miss);
-    assert_eq!(status(&bench, pinned(read())).await, CacheStatus::Bypass);
-    assert_eq!(bench.text(pinned(read())).await, "3");
-    // and its answer is not shared either
-    assert_eq!(bench.text(read()).await, "1");
-    let bypasses = bench.stats().bypasses;
-    assert_eq!(bypasses.get(BypassReason::Pinned), 2);
-
-    for expected in ["4", "5"] {
-        assert_eq!(bench.text(pinned(set(1))).await, expected);
-    }
-    assert_eq!(bench.text(read()).await, "6", "a pinned write is one");
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_call_is_counted_and_noted_once() {
-    let bench = Bench::new(MockService::counting());
-    assert_eq!(status(&bench, read()).await, CacheStatus::Miss);
-    assert_eq!(status(&bench, read()).await, CacheStatus::Hit);
-    assert_eq!(status(&bench, write()).await, CacheStatus::Invalidated);
-    assert_eq!(status(&bench, read()).await, CacheStatus::Miss);
-    assert_eq!(status(&bench, set(1)).await, CacheStatus::Invalidated);
-    assert_eq!(status(&bench, set(1)).await, CacheStatus::Hit);
-    let odd = ToolCall::new(get(), r#"{"a":1,"a":1}"#);
-    assert_eq!(status(&bench, odd).await, CacheStatus::Bypass);
-    let stats = bench.stats();
-    assert_eq!((stats.hits, stats.misses, stats.joined), (2, 2, 0));
-    assert_eq!(
-        (stats.stored, stats.invalidations, stats.bypassed),
-        (3, 2, 1)
-    );
-    assert_eq!((stats.entries, stats.evicted), (3, 0));
-    assert!(stats.bytes > 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_purge_removes_the_results_it_names() {
-    let bench = Bench::new(MockService::counting());
-    let other = call(&tool("get").set("other").read_only().build(), json!({}));
-    let both = async |first: &str, second: &str| {
-        assert_eq!(bench.text(read()).await, first);
-        assert_eq!(bench.text(other.clone()).await, second);
-    };
-    both("1", "2").await;
-    bench.handle.purge_set(&ReplicaSetId::new("test").unwrap());
-    both("3", "2").await;
-    bench.handle.purge_all();
-    assert_eq!(bench.stats().entries, 0);
-    both("4", "5").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_result_of_a_read_in_flight_during_a_purge_is_not_kept() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let running = bench.start(read()).await;
-    bench.handle.purge_all();
-    gate.open(2);
-    assert_eq!(running.await.unwrap().unwrap().to_text(), "1");
-    assert_eq!(bench.text(read()).await, "2");
 }

@@ -16,7 +16,7 @@ pub(super) fn all(stack: &Stack) -> Value {
 fn breaker(status: &BreakerStatus) -> Value {
     json!({
         "server": status.server.as_str(),
-        // `server`, `discovery` or `tool`
+        // `server` or `tool`
         "scope": status.subject.as_str(),
         "tool": status.tool().map(|tool| tool.as_str()),
         // the owner of an instance, unless all callers share it
@@ -41,8 +41,6 @@ pub(crate) struct Force {
     pub(crate) server: String,
     #[serde(default)]
     pub(crate) tool: Option<String>,
-    #[serde(default)]
-    pub(crate) discovery: bool,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -53,17 +51,15 @@ pub(crate) enum ForceAction {
     Release,
 }
 
-pub(super) const FORCE: &str = "an object with `action` (open, close or release), `server`, and at \
-                                most one of `tool` and `discovery`";
+pub(super) const FORCE: &str =
+    "an object with `action` (open, close or release), `server`, and perhaps `tool`";
 
 /// Carries an order out, and returns the breaker.
 pub(super) fn force(stack: &Stack, order: &Force) -> Result<Value, String> {
     let server = known(stack, &order.server)?;
-    let subject = match (&order.tool, order.discovery) {
-        (Some(_), true) => return Err("expected `tool` or `discovery`, found both".to_owned()),
-        (None, true) => Subject::Discovery,
-        (None, false) => Subject::Server,
-        (Some(tool), false) => {
+    let subject = match &order.tool {
+        None => Subject::Server,
+        Some(tool) => {
             let catalogue = stack.catalogue();
             let of_set = || {
                 let entries = catalogue.entries().iter();
@@ -90,7 +86,8 @@ pub(super) fn force(stack: &Stack, order: &Force) -> Result<Value, String> {
     match stack.breakers().iter().find(is_it) {
         Some(status) => Ok(json!({ "breaker": breaker(status) })),
         None => Err(format!(
-            "`{subject}` of server {:?} has no breaker yet, so nothing was held",
+            "the {} of server {:?} has no breaker yet, so nothing was held",
+            subject.as_str(),
             order.server
         )),
     }

@@ -6,8 +6,8 @@ use super::Gateway;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-One line for each server, for the listing of its tools, and for each of its tools that was called. A
-breaker that is open refuses calls; when its time has come, one call is let through as a probe.
+One line for each server, and for each of its tools that was called. A breaker that is open refuses
+calls; when its time has come, one call is let through as a probe.
 
 --json prints an array, as GET /api/breakers answers.
 
@@ -41,9 +41,5 @@ pub(crate) struct WhichBreaker {
     /// The server
     pub(crate) server: String,
     /// The tool, by its server's name for it or as clients see it (default: the whole server)
-    #[arg(conflicts_with = "discovery")]
     pub(crate) tool: Option<String>,
-    /// The listing of the server's tools instead
-    #[arg(long)]
-    pub(crate) discovery: bool,
 }

@@ -22,7 +22,6 @@ pub(crate) async fn run(args: Breakers, state: Option<&StateDir>, screen: &Scree
                 action,
                 server: which.server,
                 tool: which.tool,
-                discovery: which.discovery,
             };
             Question::Post(vec!["breakers".into()], json!(order))
         }

@@ -76,7 +76,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
             None => format!("http://{}, or a free port if it is taken", admin::DEFAULT),
         },
         attempt_timeout: show_duration(attempt.unwrap_or(config.profile.attempt_timeout)),
-        listing_timeout: show_duration(timed.discovery.timeout),
+        listing_timeout: show_duration(timed.listing_timeout),
         traces: place(OtlpConfig::traces_url),
         metrics: place(OtlpConfig::metrics_url),
         changed: config.changed(),

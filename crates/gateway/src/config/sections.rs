@@ -17,7 +17,7 @@ use callward::limit::{Cap, RateLimitConfig, TimeoutConfig};
 use callward::loopguard::LoopGuardConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
-use callward::{DiscoveryConfig, LimitsConfig, PingConfig, Profile};
+use callward::{LimitsConfig, PingConfig, Profile, StackBuilder};
 use callward_mcp::server::HttpOptions;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
@@ -343,7 +343,7 @@ pub(crate) struct Discovery {
 impl Default for Discovery {
     fn default() -> Self {
         Self {
-            timeout: DiscoveryConfig::default().timeout,
+            timeout: StackBuilder::LISTING_TIMEOUT,
         }
     }
 }

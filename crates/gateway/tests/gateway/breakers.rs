@@ -183,11 +183,6 @@ async fn one_tool_is_held_by_either_of_its_names_and_what_is_not_there_is_told()
             "did you mean `add_note`",
         ),
         (
-            json!({"action": "open", "server": server, "tool": "add_note", "discovery": true}),
-            404,
-            "found both",
-        ),
-        (
             json!({"action": "shut", "server": server}),
             400,
             "open, close or release",

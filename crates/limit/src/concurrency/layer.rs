@@ -62,6 +62,13 @@ impl ConcurrencyLimitLayer {
         }
     }
 
+    /// Sets how many calls are in flight at most, at least 1.
+    #[must_use]
+    pub const fn with_max_in_flight(mut self, max_in_flight: usize) -> Self {
+        self.max_in_flight = max_in_flight;
+        self
+    }
+
     /// Sets how many calls may wait, for the server and for each tool with a limit of its own; 0
     /// refuses each call that finds no free permit. Default: 1000.
     #[must_use]

@@ -232,8 +232,8 @@ fn a_file_of_another_version_or_kind_is_set_aside() {
     let text = fs::read_to_string(&path).unwrap();
     let body = &text[..text.len() - checksum_line(&[]).len()];
     let table = [
-        (r#""version":1"#, r#""version":2"#),
-        ("callward-evidence", "something-else"),
+        ("callward-evidence 1", "callward-evidence 2"),
+        ("callward-evidence 1", "something-else"),
         ("[0.0,0.0]", "[0.0,-1.0]"),
         ("[0.0,0.0]", "[0.0,1e999]"),
         ("[0.0,0.0],[0.0,0.0]", "[0.0,0.0]"),
@@ -279,17 +279,17 @@ proptest! {
         let tallies: Vec<_> = equal.iter().zip(different).collect();
         let tallies = serde_json::json!({"tallies": tallies, "granted": granted});
         let counts = vec![serde_json::json!({"repeats": u64::MAX, "different": 3}); 6];
-        let mut body = format!("{}\n", serde_json::json!({
-            "format": "callward-evidence", "version": 1, "secret": [1, 2], "saved_ms": u64::MAX,
-        }));
-        let line = serde_json::json!([
-            {"set": "a", "tool": "b", "definition": 1, "partition": 2},
-            {
-                "tallies": tallies, "counts": counts, "forgotten": forgotten,
-                "keys": [[7, {"tallies": tallies, "contributed": contributed, "alone": alone}]],
-            },
-        ]);
-        body += &format!("{line}\n");
+        let body = serde_json::json!({
+            "format": "callward-evidence 1", "secret": [1, 2], "saved_ms": u64::MAX,
+            "tools": [[
+                {"set": "a", "tool": "b", "definition": 1, "partition": 2},
+                {
+                    "tallies": tallies, "counts": counts, "forgotten": forgotten,
+                    "keys": [[7, {"tallies": tallies, "contributed": contributed, "alone": alone}]],
+                },
+            ]],
+        });
+        let body = format!("{body}\n");
         fs::write(&path, format!("{body}{}", checksum_line(body.as_bytes()))).unwrap();
         let evidences = open(&path, DAY);
         for (_, tool) in evidences.all() {

@@ -10,104 +10,60 @@ use callward_core::{
 };
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
+use tokio::time::advance;
 
-use super::{SECOND, pass, with};
 use crate::common::Bench;
+use crate::script::check;
 
-const BURST: Duration = Duration::from_millis(500);
-
-fn learned(change: impl FnOnce(&mut Learned)) -> Profile {
-    let mut rule = Learned::default();
-    change(&mut rule);
-    let mut profile = Profile::standard();
-    profile.read_lifetime = Lifetime::Learned(rule);
-    profile.idempotent_lifetime = Lifetime::Learned(rule);
-    profile
-}
+const SECOND: Duration = Duration::from_secs(1);
 
 fn get() -> Arc<Tool> {
-    tool("get").read_only().profile(learned(|_| ())).build()
-}
-
-fn by_session(session: &str, call: ToolCall) -> ToolCall {
-    let caller = Caller::new(Principal::new("p")).with_session(SessionId::new(session));
-    call.with_caller(Arc::new(caller))
+    let mut profile = Profile::standard();
+    profile.read_lifetime = Lifetime::Learned(Learned::default());
+    tool("get").read_only().profile(profile).build()
 }
 
 fn read_of(tool: &Arc<Tool>, session: &str, id: u64) -> ToolCall {
-    by_session(session, call(tool, json!({"id": id})))
-}
-
-fn saying(output: ToolOutput) -> MockService {
-    MockService::new(move |_, _| std::future::ready(Ok(output.clone())))
+    let caller = Caller::new(Principal::new("p")).with_session(SessionId::new(session));
+    call(tool, json!({ "id": id })).with_caller(Arc::new(caller))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_hit_answers_only_sessions_that_have_not_received_it() {
-    let bench = Bench::new(MockService::counting());
-    let get = get();
-    let read = async |session: &str| bench.text(read_of(&get, session, 1)).await;
-    assert_eq!(read("a").await, "1");
-    assert_eq!(read("b").await, "1");
-    assert_eq!(read("b").await, "2", "it has received the first answer");
-    assert_eq!(read("c").await, "2");
-    pass(BURST).await;
-    assert_eq!(read("d").await, "2");
-    pass(Duration::from_millis(1)).await;
-    assert_eq!(read("e").await, "3");
-    // without a session the principal is one
-    let alone = || call(&get, json!({"id": 2}));
-    assert_eq!(bench.text(alone()).await, "4");
-    assert_eq!(bench.text(alone()).await, "5");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_read_joins_only_a_run_dispatched_within_the_burst_window() {
-    let (mock, gate) = MockService::gated();
-    let bench = Bench::new(mock);
-    let get = get();
-    let first = bench.start(read_of(&get, "a", 1)).await;
-    pass(BURST).await;
-    let joins = bench.start(read_of(&get, "b", 1)).await;
-    assert_eq!(bench.mock.started(), 1);
-    pass(Duration::from_millis(1)).await;
-    let next = bench.start(read_of(&get, "c", 1)).await;
-    let shares = bench.start(read_of(&get, "d", 1)).await;
-    assert_eq!(bench.mock.started(), 2);
-    gate.open(2);
-    let mut texts = Vec::new();
-    for running in [first, joins, next, shares] {
-        texts.push(running.await.unwrap().unwrap().to_text());
-    }
-    assert_eq!(texts, ["1", "1", "2", "2"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_answer_of_an_earlier_run_that_ends_later_is_not_kept() {
-    // the first call takes 10 s, the second one 1 s
-    let bench = Bench::new(MockService::new(|_, n| async move {
-        tokio::time::sleep(if n == 1 { 10 } else { 1 } * SECOND).await;
-        Ok(with(&json!({"ttlMs": 60_000, "n": n})))
-    }));
-    let get = get();
-    let slow = bench.start(read_of(&get, "a", 1)).await;
-    pass(SECOND).await;
-    bench.ask(read_of(&get, "b", 1)).await.unwrap();
-    slow.await.unwrap().unwrap();
-    let kept = bench.ask(read_of(&get, "c", 1)).await.unwrap();
-    assert!(
-        std::str::from_utf8(kept.body())
-            .unwrap()
-            .contains("\"n\":2")
-    );
-    assert_eq!(bench.mock.started(), 2);
+async fn each_row_about_learned_lifetimes() {
+    check(
+        r#"
+        a burst hit answers only sessions that have not received it
+        | profile:learned p#a/get=1 p#b/get=1 p#b/get=2 p#c/get=2 +500ms p#d/get=2 +1ms p#e/get=3
+        without a session the principal is one
+        | profile:learned get=1 get=2
+        a read joins only a run dispatched within the burst window
+        | profile:learned server:gate a<p#a/get +500ms b<p#b/get runs=1 +1ms c<p#c/get d<p#d/get
+        | runs=2 open:2 a=1 b=1 c=2 d=2
+        the answer of an earlier run that ends later is not kept
+        | profile:trusted server:reads={"ttlMs":60000} server:takes=10s a<p#a/get +1s
+        | server:takes=1s p#b/get=2 a=1 p#c/get=2 runs=2
+        a stated lifetime extends a learned one
+        | profile:trusted server:reads={"ttlMs":10000} p#a/get=1 +9s p#a/get=1 +2s p#a/get=2
+        but not of a server that is not trusted
+        | profile:learned server:reads={"ttlMs":10000} p#a/get=1 +9s p#a/get=2 +2s p#a/get=3
+        an operator's TTL overrides the server's, longer or shorter
+        | profile:stated server:reads={"ttlMs":0} get=1 +59s get=1 +1s get=2
+        | server:reads={"ttlMs":1000} +60s get=3 +59s get=3 +1s get=4
+        a lifetime is counted from dispatch
+        | server:takes=100s get=1 +199s get=1 +1s get=2
+        a kept idempotent write answers other sessions in the burst window
+        | profile:learned p#a/set=1 p#b/set=1 p#a/set=2 p#c/set=2 +500ms p#d/set=3
+        | add@elsewhere=4 p#e/set=5
+        "#,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_volatile_tool_shares_nothing_before_there_is_evidence() {
     let (mock, gate) = MockService::gated();
     let bench = Bench::new(mock);
-    let clock = tool("now").read_only().profile(learned(|_| ())).build();
+    let clock = tool("now").read_only().build();
     let rule = CacheRule::Store {
         ttl: 300 * SECOND,
         lifetime: Lifetime::Learned({
@@ -132,70 +88,6 @@ async fn a_volatile_tool_shares_nothing_before_there_is_evidence() {
     second.await.unwrap().unwrap();
     bench.text(read_of(&clock, "c", 1)).await;
     assert_eq!(bench.mock.started(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stated_lifetime_extends_a_learned_one_only_if_trusted() {
-    for (extends, expected) in [(true, 1), (false, 2)] {
-        let bench = Bench::new(saying(with(&json!({"ttlMs": 10_000}))));
-        let profile = learned(|rule| rule.extends = extends);
-        let get = tool("get").read_only().profile(profile).build();
-        bench.ask(read_of(&get, "a", 1)).await.unwrap();
-        pass(9 * SECOND).await;
-        bench.ask(read_of(&get, "a", 1)).await.unwrap();
-        assert_eq!(bench.mock.started(), expected, "{extends}");
-        pass(2 * SECOND).await;
-        bench.ask(read_of(&get, "a", 1)).await.unwrap();
-        assert_eq!(bench.mock.started(), 2 + usize::from(!extends));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_operators_ttl_overrides_the_servers() {
-    let mut profile = Profile::standard();
-    profile.read_ttl = 60 * SECOND;
-    profile.read_lifetime = Lifetime::Stated;
-    let get = tool("get").read_only().profile(profile).build();
-    for said in [json!({"ttlMs": 0}), json!({"ttlMs": 1000})] {
-        let bench = Bench::new(saying(with(&said)));
-        bench.ask(read_of(&get, "a", 1)).await.unwrap();
-        pass(59 * SECOND).await;
-        bench.ask(read_of(&get, "a", 1)).await.unwrap();
-        assert_eq!(bench.mock.started(), 1, "{said}");
-        pass(SECOND).await;
-        bench.ask(read_of(&get, "a", 1)).await.unwrap();
-        assert_eq!(bench.mock.started(), 2, "{said}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lifetime_is_counted_from_dispatch() {
-    let bench = Bench::new(MockService::new(|_, n| async move {
-        tokio::time::sleep(100 * SECOND).await;
-        Ok(ToolOutput::text(n.to_string()))
-    }));
-    let read = || call(&tool("get").read_only().build(), json!({}));
-    assert_eq!(bench.text(read()).await, "1");
-    pass(199 * SECOND).await;
-    assert_eq!(bench.text(read()).await, "1");
-    pass(SECOND).await;
-    assert_eq!(bench.text(read()).await, "2");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_kept_idempotent_write_answers_other_sessions_in_the_burst_window() {
-    let bench = Bench::new(MockService::counting());
-    let set = tool("set").idempotent().profile(learned(|_| ())).build();
-    let write = async |session: &str| bench.text(read_of(&set, session, 1)).await;
-    assert_eq!(write("a").await, "1");
-    assert_eq!(write("b").await, "1", "a double submit");
-    assert_eq!(write("a").await, "2", "the same session means it");
-    assert_eq!(write("c").await, "2");
-    pass(BURST).await;
-    assert_eq!(write("d").await, "3");
-    let other = call(&tool("add").set("elsewhere").build(), json!({}));
-    bench.ask(other).await.unwrap();
-    assert_eq!(write("e").await, "5", "any write ends it");
 }
 
 /// A tool that is called again and again: 60 keys, a few seconds apart.
@@ -228,10 +120,8 @@ impl World {
     async fn round(&self, session: &str) -> usize {
         let before = self.bench.mock.started();
         for id in 0..60 {
-            self.bench
-                .ask(read_of(&self.get, session, id))
-                .await
-                .unwrap();
+            let answer = self.bench.ask(read_of(&self.get, session, id)).await;
+            assert!(answer.is_ok());
         }
         self.bench.mock.started() - before
     }
@@ -247,7 +137,7 @@ async fn repeats_with_equal_answers_are_evidence_and_a_difference_ends_it() {
     let world = World::new();
     assert_eq!(world.round("a").await, 60);
     for round in 0.. {
-        pass(Duration::from_millis(900)).await;
+        advance(Duration::from_millis(900)).await;
         assert_eq!(world.round("a").await, 60, "no evidence yet");
         if world.allowed() == SECOND {
             // keys that are read at the same time are one observation each second
@@ -258,10 +148,10 @@ async fn repeats_with_equal_answers_are_evidence_and_a_difference_ends_it() {
     }
     // the first 100 hits of a bucket are executed to verify it
     for session in ["b", "c"] {
-        pass(Duration::from_millis(900)).await;
+        advance(Duration::from_millis(900)).await;
         world.round(session).await;
     }
-    pass(Duration::from_millis(900)).await;
+    advance(Duration::from_millis(900)).await;
     let executed = world.round("d").await;
     assert!(executed < 60, "{executed}");
     let counts = world.bench.stats().counts;
@@ -269,10 +159,10 @@ async fn repeats_with_equal_answers_are_evidence_and_a_difference_ends_it() {
 
     // a change that no write announces: a key that differed once has only its own evidence
     world.value.store(1, Ordering::Relaxed);
-    pass(2 * SECOND).await;
+    advance(2 * SECOND).await;
     assert_eq!(world.round("e").await, 60, "older than what is allowed");
     world.value.store(2, Ordering::Relaxed);
-    pass(Duration::from_millis(900)).await;
+    advance(Duration::from_millis(900)).await;
     assert_eq!(world.round("f").await, 60);
 }
 
@@ -283,7 +173,7 @@ async fn evidence_under_other_epochs_does_not_count() {
         assert_eq!(world.round("a").await, 60, "{round}");
         let write = call(&tool("add").build(), json!({}));
         world.bench.ask(write).await.unwrap();
-        pass(Duration::from_millis(900)).await;
+        advance(Duration::from_millis(900)).await;
     }
     assert_eq!(world.allowed(), Duration::ZERO);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callward::DiscoveryConfig;
+use callward::StackBuilder;
 use callward::audit::AuditConfig;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
@@ -276,7 +276,7 @@ impl Faults<'_, '_> {
              OPEN_FOR),
             (!breaker.server.open_for.is_zero() && breaker.server.open_for <= DAY,
              &["breaker", "server", "open_for"], OPEN_FOR),
-            ((DiscoveryConfig::LEAST_TIMEOUT..=DAY).contains(&config.discovery.timeout),
+            ((StackBuilder::MIN_LISTING_TIMEOUT..=DAY).contains(&config.discovery.timeout),
              &["discovery", "timeout"], "expected 5 s or more, and at most a day"),
             (config.router.layer.min_available <= 100, &["router", "min_available"],
              "expected 0 to 100 percent of a replica set"),
