@@ -6,9 +6,7 @@ use callward_core::{Caller, Principal, ToolCall};
 use callward_router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
 use callward_testkit::tool;
 
-use crate::bed::{Bed, read};
-
-const FOUR: [(&str, u32); 4] = [("a", 50), ("b", 50), ("c", 50), ("d", 50)];
+use crate::bed::{Bed, FOUR, read};
 
 fn without_session(who: &str, arguments: &str) -> ToolCall {
     let get = tool("get").read_only().build();

@@ -8,7 +8,6 @@ mod contract;
 mod decision;
 mod events;
 mod fallback;
-mod filter;
 mod latency;
 mod matching;
 mod never_below;
