@@ -1,4 +1,4 @@
-//! What becomes of each kind of failure, written down cell by cell.
+//! Whether each kind of failure is retried, cell by cell.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,9 +1,10 @@
-//! What becomes of the two attempts.
+//! How a call with two attempts ends.
 
-use callward_core::{Delivery, HedgeStatus, ToolError};
+use callward_core::{Delivery, HedgeStatus};
 use tower::ServiceExt;
 
-use crate::hedge::bed::{Bed, Ended, Fate, answers, ms, name, read};
+use crate::bed::{ms, read};
+use crate::hedge::bed::{Bed, Ended, Fate, answers, name as name_of};
 
 /// Twenty quick calls, and then one whose two attempts have these fates.
 async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
@@ -19,59 +20,73 @@ async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
     (bed, ended)
 }
 
-fn failure(ended: Ended) -> ToolError {
-    match ended.result {
-        Ok(output) => panic!("answered {}", output.to_text()),
-        Err(error) => error,
-    }
-}
-
 #[tokio::test(start_paused = true)]
-async fn the_first_attempt_may_still_win() {
-    let (bed, ended) = hedged(answers(150), answers(1000)).await;
-    assert_eq!(ended.result.unwrap().to_text(), "21");
-    assert_eq!(ended.took, ms(150));
-    assert_eq!(bed.servers[1].cancelled(), 1, "the hedge is cancelled");
-    assert_eq!(ended.record.hedge(), HedgeStatus::Sent);
-    let (server, reason) = ended.record.server().unwrap();
-    assert_eq!((server, reason), (name(0), "answered before its hedge"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn if_the_first_attempt_fails_the_hedge_is_awaited() {
-    let fails = Fate::Fails(ms(150), Delivery::Unknown);
-    let (_, ended) = hedged(fails, answers(1000)).await;
-    assert_eq!(ended.result.unwrap().to_text(), "22");
-    assert_eq!(ended.record.hedge(), HedgeStatus::Won);
-}
-
-#[tokio::test(start_paused = true)]
-async fn if_the_hedge_fails_the_first_attempt_is_awaited() {
-    let fails = Fate::Fails(ms(10), Delivery::Unknown);
-    let (_, ended) = hedged(answers(1000), fails).await;
-    assert_eq!(ended.result.unwrap().to_text(), "21");
-    assert_eq!(ended.took, ms(1000));
-}
-
-#[tokio::test(start_paused = true)]
-async fn if_both_fail_the_first_failure_is_returned() {
-    for (first, second) in [(150, 500), (500, 10)] {
-        let fails = |millis| Fate::Fails(ms(millis), Delivery::Unknown);
-        let (_, ended) = hedged(fails(first), fails(second)).await;
-        assert_eq!(failure(ended).message(), "attempt 21 failed");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_with_one_sent_attempt_does_not_end_as_not_sent() {
-    // whichever of the two fails first
-    for (first, second) in [(150, 500), (500, 10)] {
-        let first = Fate::Fails(ms(first), Delivery::NotSent);
-        let second = Fate::Fails(ms(second), Delivery::Answered);
-        let (_, ended) = hedged(first, second).await;
-        let error = failure(ended);
-        assert_eq!(error.delivery(), Delivery::Answered);
-        assert_eq!(error.server(), Some(&name(1)));
+async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
+    let fails = |millis| Fate::Fails(ms(millis), Delivery::Unknown);
+    let unsent = |millis| Fate::Fails(ms(millis), Delivery::NotSent);
+    for (name, first, second, result, took) in [
+        ("the first wins", answers(150), answers(1000), "21", 150),
+        ("the hedge wins", Fate::Hangs, answers(0), "22", 100),
+        ("the first fails", fails(150), answers(1000), "22", 1100),
+        ("the hedge fails", answers(1000), fails(10), "21", 1000),
+        (
+            "both fail",
+            fails(150),
+            fails(500),
+            "attempt 21 failed",
+            600,
+        ),
+        (
+            "both fail, the hedge first",
+            fails(500),
+            fails(10),
+            "attempt 21 failed",
+            500,
+        ),
+        // the call was sent
+        (
+            "the first was not sent",
+            unsent(150),
+            fails(500),
+            "attempt 22 failed",
+            600,
+        ),
+        (
+            "the same, later",
+            unsent(500),
+            fails(10),
+            "attempt 22 failed",
+            500,
+        ),
+    ] {
+        let (bed, ended) = hedged(first, second).await;
+        let text = match &ended.result {
+            Ok(output) => output.to_text(),
+            Err(error) => {
+                assert_eq!(error.delivery(), Delivery::Unknown, "{name}");
+                let server = usize::from(result == "attempt 22 failed");
+                assert_eq!(error.server(), Some(&name_of(server)), "{name}");
+                error.message().to_owned()
+            }
+        };
+        assert_eq!(text, result, "{name}");
+        assert!(
+            ended.took.abs_diff(ms(took)) <= ms(2),
+            "{name}: {:?}",
+            ended.took
+        );
+        let won = text == "22";
+        let status = if won {
+            HedgeStatus::Won
+        } else {
+            HedgeStatus::Sent
+        };
+        assert_eq!(ended.record.hedge(), status, "{name}");
+        if name == "the first wins" {
+            assert_eq!(bed.servers[1].cancelled(), 1, "the hedge is cancelled");
+            let (server, reason) = ended.record.server().unwrap();
+            assert_eq!((server, reason), (name_of(0), "answered before its hedge"));
+        }
     }
 }
 
@@ -84,7 +99,8 @@ async fn a_failure_before_a_hedge_is_due_ends_the_attempt_at_once() {
     bed.reads(20).await;
     let ended = bed.read().await;
     assert_eq!((ended.took, bed.started()), (ms(5), 21));
-    assert_eq!(failure(ended).message(), "attempt 21 failed");
+    let error = ended.result.unwrap_err();
+    assert_eq!(error.message(), "attempt 21 failed");
 }
 
 #[tokio::test(start_paused = true)]
