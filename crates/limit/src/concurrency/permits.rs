@@ -24,8 +24,7 @@ pub(super) struct Permits {
 
 /// The permits that a call in flight holds, until dropped.
 #[derive(Debug)]
-#[expect(unnameable_types, reason = "a type parameter of the service's future")]
-pub struct Held {
+pub(super) struct Held {
     _tool: Option<OwnedSemaphorePermit>,
     _server: OwnedSemaphorePermit,
 }

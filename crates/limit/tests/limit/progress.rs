@@ -1,15 +1,12 @@
 //! Progress and human delay under the attempt timeout, on a paused clock.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError, ToolOutput};
-use callward_limit::{AttemptTimeoutLayer, Cap, TimeoutConfig};
+use callward_limit::{AttemptTimeoutLayer, Cap};
 use callward_testkit::{MockService, call, share, tool};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -37,7 +34,7 @@ fn within(secs: u64) -> std::time::Instant {
 
 /// Runs a call against a server that follows the script and then hangs; returns when it was over.
 async fn run(
-    config: TimeoutConfig,
+    cap: Cap,
     call: ToolCall,
     script: &'static [(u64, Step)],
 ) -> (u64, Result<ToolOutput, ToolError>) {
@@ -66,7 +63,7 @@ async fn run(
         Ok(ToolOutput::text("done"))
     });
     let start = Instant::now();
-    let layer = AttemptTimeoutLayer::new().with_config(config);
+    let layer = AttemptTimeoutLayer::new().with_cap(cap);
     let result = layer.layer(service).oneshot(call).await;
     (start.elapsed().as_secs(), result)
 }
@@ -79,115 +76,71 @@ impl Drop for AbortOnDrop {
     }
 }
 
-async fn plain(script: &'static [(u64, Step)]) -> (u64, Result<ToolOutput, ToolError>) {
-    run(TimeoutConfig::default(), request(), script).await
-}
+type Script = &'static [(u64, Step)];
+
+const PROGRESS: Script = &[
+    (15, Step::Report),
+    (19, Step::Report),
+    (1, Step::Report),
+    (19, Step::Answer),
+];
+const SILENT: Script = &[(15, Step::Report), (10, Step::Report)];
+const BUSY: Script = &[(15, Step::Report); 100];
+const ASKED: Script = &[(10, Step::Ask), (3600, Step::Settle), (9, Step::Answer)];
+const ASKED_SILENT: Script = &[(10, Step::Ask), (3600, Step::Settle)];
+const ASKED_BUSY: Script = &[
+    (15, Step::Report),
+    (1, Step::Ask),
+    (3600, Step::Settle),
+    (15, Step::Report),
+    (15, Step::Report),
+    (15, Step::Report),
+];
+const NESTED: Script = &[
+    (10, Step::Ask),
+    (10, Step::Ask),
+    (100, Step::Settle),
+    (100, Step::Settle),
+    (9, Step::Answer),
+];
+const STRAY: Script = &[(5, Step::Settle), (5, Step::Settle)];
+const WAITING: Script = &[(10, Step::Report), (10, Step::Ask)];
 
 #[tokio::test(start_paused = true)]
-async fn each_progress_report_restarts_the_timeout() {
-    const SCRIPT: &[(u64, Step)] = &[
-        (15, Step::Report),
-        (19, Step::Report),
-        (1, Step::Report),
-        (19, Step::Answer),
-    ];
-    let (secs, result) = plain(SCRIPT).await;
-    assert_eq!((secs, result.unwrap().to_text()), (54, "done".to_owned()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_further_progress_the_attempt_times_out() {
-    let (secs, result) = plain(&[(15, Step::Report), (10, Step::Report)]).await;
-    let error = result.unwrap_err();
-    assert_eq!(secs, 45);
-    assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert_eq!(error.delivery(), Delivery::Unknown);
-    for said in ["timeout of 20s", "200s", "the last progress was 20s ago"] {
-        assert!(error.message().contains(said), "{error}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn progress_extends_the_attempt_up_to_the_cap() {
-    const SCRIPT: &[(u64, Step)] = &[(15, Step::Report); 100];
-    for (cap, secs) in [
-        (Cap::default(), 200),
-        (Cap::At(Duration::from_secs(70)), 70),
-        (Cap::Times(1), 20),
-        (Cap::At(Duration::from_secs(1)), 20),
+async fn progress_restarts_the_timeout_and_human_delay_does_not_count() {
+    let at = |secs| Cap::At(Duration::from_secs(secs));
+    let cap = Cap::default();
+    let timeout = Some(ErrorKind::Timeout);
+    let asked = "3600s of waiting for a person are not counted";
+    for (script, cap, secs, fails, shows) in [
+        (PROGRESS, cap, 54, None, ""),
+        (SILENT, cap, 45, timeout, "timeout of 20s, at most 200s"),
+        (SILENT, cap, 45, timeout, "the last progress was 20s ago"),
+        (BUSY, cap, 200, timeout, "within 200s"),
+        (BUSY, cap, 200, timeout, "the last progress was 5s ago"),
+        (BUSY, at(70), 70, timeout, "within 70s"),
+        (BUSY, Cap::Times(1), 20, timeout, "timeout of 20s"),
+        (BUSY, at(1), 20, timeout, "timeout of 20s"),
+        (ASKED, cap, 3619, None, ""),
+        // nor after the time is taken up again
+        (ASKED_SILENT, cap, 3620, timeout, asked),
+        // nor against the cap
+        (ASKED_BUSY, Cap::Times(3), 3660, timeout, asked),
+        (NESTED, cap, 229, None, ""),
+        (STRAY, cap, 20, timeout, "timeout of 20s"),
     ] {
-        let config = TimeoutConfig::default().with_cap(cap);
-        let (ended, result) = run(config, request(), SCRIPT).await;
-        let error = result.unwrap_err();
-        assert_eq!(ended, secs, "{cap:?}");
-        assert_eq!(error.kind(), ErrorKind::Timeout);
-        assert_eq!(error.delivery(), Delivery::Unknown);
+        let (ended, result) = run(cap, request(), script).await;
+        assert_eq!(ended, secs, "{script:?}");
+        let error = result.err();
+        assert_eq!(error.as_ref().map(ToolError::kind), fails, "{script:?}");
+        if let Some(error) = error {
+            assert_eq!(error.delivery(), Delivery::Unknown);
+            assert!(error.message().contains(shows), "{error}");
+        }
     }
-    let (_, result) = plain(SCRIPT).await;
-    let error = result.unwrap_err();
-    for said in [
-        "within 200s",
-        "timeout of 20s",
-        "the last progress was 5s ago",
-    ] {
-        assert!(error.message().contains(said), "{error}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn human_delay_does_not_count() {
-    const SCRIPT: &[(u64, Step)] = &[(10, Step::Ask), (3600, Step::Settle), (9, Step::Answer)];
-    let (secs, result) = plain(SCRIPT).await;
-    assert_eq!((secs, result.is_ok()), (3619, true));
-    // nor after the time is taken up again
-    let (secs, result) = plain(&[(10, Step::Ask), (3600, Step::Settle)]).await;
-    let error = result.unwrap_err();
-    assert_eq!((secs, error.kind()), (3620, ErrorKind::Timeout));
-    assert!(
-        error
-            .message()
-            .contains("3600s of waiting for a person are not counted"),
-        "{error}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn human_delay_does_not_count_against_the_cap() {
-    const SCRIPT: &[(u64, Step)] = &[
-        (15, Step::Report),
-        (1, Step::Ask),
-        (3600, Step::Settle),
-        (15, Step::Report),
-        (15, Step::Report),
-        (15, Step::Report),
-        (15, Step::Report),
-    ];
-    let config = TimeoutConfig::default().with_cap(Cap::Times(3));
-    let (secs, result) = run(config, request(), SCRIPT).await;
-    assert_eq!(secs, 3660);
-    assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
-}
-
-#[tokio::test(start_paused = true)]
-async fn nested_questions_and_stray_answers_are_counted_right() {
-    const NESTED: &[(u64, Step)] = &[
-        (10, Step::Ask),
-        (10, Step::Ask),
-        (100, Step::Settle),
-        (100, Step::Settle),
-        (9, Step::Answer),
-    ];
-    let (secs, result) = plain(NESTED).await;
-    assert_eq!((secs, result.is_ok()), (229, true));
-    let (secs, result) = plain(&[(5, Step::Settle), (5, Step::Settle)]).await;
-    assert_eq!((secs, result.is_err()), (20, true));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_deadline_holds_despite_progress_and_human_delay() {
-    const SCRIPT: &[(u64, Step)] = &[(10, Step::Report), (10, Step::Ask)];
+    // the deadline holds despite both
     let call = request().with_deadline(within(50));
-    let (secs, result) = run(TimeoutConfig::default(), call, SCRIPT).await;
+    let (secs, result) = run(Cap::default(), call, WAITING).await;
     let error = result.unwrap_err();
     assert_eq!((secs, error.kind()), (50, ErrorKind::DeadlineExceeded));
     assert!(
@@ -197,46 +150,31 @@ async fn the_deadline_holds_despite_progress_and_human_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_share_ends_the_attempt_if_a_retry_follows() {
-    let given = |secs| {
+async fn a_share_ends_the_attempt_only_if_a_retry_follows() {
+    const WAITS: Script = &[(2, Step::Ask), (100, Step::Settle)];
+    const LATE: Script = &[(9, Step::Answer)];
+    let (timeout, deadline) = (ErrorKind::Timeout, ErrorKind::DeadlineExceeded);
+    for (script, share_secs, retried, idle, secs, fails) in [
+        (&[][..], 7, true, 0, 7, Some(timeout)),
+        (WAITS, 7, true, 0, 107, Some(timeout)),
+        // it counts from when the attempt is sent
+        (&[], 3, true, 4, 3, Some(timeout)),
+        (LATE, 3, false, 990, 9, None),
+        (&[], 3, false, 990, 10, Some(deadline)),
+    ] {
         let mut call = request().with_deadline(within(1000));
-        call.attempt_mut().share = Some(share(Duration::from_secs(secs), true));
-        call
-    };
-    let (secs, result) = run(TimeoutConfig::default(), given(7), &[]).await;
-    let error = result.unwrap_err();
-    assert_eq!((secs, error.kind()), (7, ErrorKind::Timeout));
-    assert_eq!(error.delivery(), Delivery::Unknown);
-    for said in ["within 7s", "20s", "200s"] {
-        assert!(error.message().contains(said), "{error}");
+        call.attempt_mut().share = Some(share(Duration::from_secs(share_secs), retried));
+        tokio::time::advance(Duration::from_secs(idle)).await;
+        let (ended, result) = run(Cap::default(), call, script).await;
+        let error = result.err();
+        assert_eq!(error.as_ref().map(ToolError::kind), fails, "{script:?}");
+        assert_eq!(ended, secs, "{script:?}");
+        if fails == Some(timeout) && script.is_empty() {
+            let message = error.unwrap().message().to_owned();
+            let within = format!("no answer within {share_secs}s, its share");
+            assert!(message.starts_with(&within), "{message}");
+        }
     }
-    const ASKED: &[(u64, Step)] = &[(2, Step::Ask), (100, Step::Settle)];
-    let (secs, result) = run(TimeoutConfig::default(), given(7), ASKED).await;
-    assert_eq!(
-        (secs, result.unwrap_err().kind()),
-        (107, ErrorKind::Timeout)
-    );
-
-    // it counts from when the attempt is sent
-    let call = given(3);
-    tokio::time::advance(Duration::from_secs(4)).await;
-    let (secs, result) = run(TimeoutConfig::default(), call, &[]).await;
-    assert_eq!((secs, result.unwrap_err().kind()), (3, ErrorKind::Timeout));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_share_ends_nothing_if_no_retry_follows() {
-    let given = || {
-        let mut call = request().with_deadline(within(10));
-        call.attempt_mut().share = Some(share(Duration::from_secs(3), false));
-        call
-    };
-    const LATE: &[(u64, Step)] = &[(9, Step::Answer)];
-    let (secs, result) = run(TimeoutConfig::default(), given(), LATE).await;
-    assert_eq!((secs, result.is_ok()), (9, true));
-    let (secs, result) = run(TimeoutConfig::default(), given(), &[]).await;
-    let error = result.unwrap_err();
-    assert_eq!((secs, error.kind()), (10, ErrorKind::DeadlineExceeded));
 }
 
 #[derive(Default)]
@@ -244,9 +182,8 @@ struct Noted(Mutex<Vec<String>>);
 
 impl ProgressSink for Noted {
     fn report(&self, params: &[u8]) {
-        self.0
-            .lock()
-            .push(String::from_utf8_lossy(params).into_owned());
+        let params = String::from_utf8_lossy(params).into_owned();
+        self.0.lock().push(params);
     }
 
     fn waits_for_person(&self, waits: bool) {
@@ -264,7 +201,7 @@ async fn the_sink_of_the_caller_gets_each_report() {
     ];
     let noted = Arc::new(Noted::default());
     let call = request().with_progress(noted.clone());
-    run(TimeoutConfig::default(), call, SCRIPT).await.1.unwrap();
+    run(Cap::default(), call, SCRIPT).await.1.unwrap();
     assert_eq!(*noted.0.lock(), ["{}", "true", "false"]);
 }
 
