@@ -1,12 +1,13 @@
 //! The service.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
 use tower_service::Service;
 
-use crate::LoopGuardFuture;
 use crate::call::Watch;
 use crate::layer::Shared;
 
@@ -26,7 +27,7 @@ impl<S> LoopGuard<S> {
 impl<S: ToolService> Service<ToolCall> for LoopGuard<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = LoopGuardFuture<S::Future>;
+    type Future = Either<S::Future, BoxFuture<'static, Result<ToolOutput, ToolError>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
@@ -35,8 +36,16 @@ impl<S: ToolService> Service<ToolCall> for LoopGuard<S> {
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let shared = self.shared.as_ref();
         match shared.map_or(Ok(None), |shared| Watch::begin(shared, &call)) {
-            Ok(watch) => LoopGuardFuture::new(Ok(self.inner.call(call)), watch),
-            Err(answer) => LoopGuardFuture::new(Err(answer), None),
+            Ok(None) => Either::Left(self.inner.call(call)),
+            Ok(Some(watch)) => {
+                let sent = self.inner.call(call);
+                Either::Right(Box::pin(async move {
+                    let result = sent.await;
+                    watch.end(&result);
+                    result
+                }))
+            }
+            Err(answer) => Either::Right(Box::pin(ready(Ok(answer)))),
         }
     }
 }

@@ -24,6 +24,9 @@ struct Failing {
     trial: Option<Instant>,
 }
 
+/// How many failing calls are held, of all sessions together. Each takes about half a KiB.
+const CAPACITY: usize = 4096;
+
 /// What to do with a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -59,8 +62,7 @@ impl Table {
             return Admission::Send;
         };
         let since = call.trial.map_or(call.last, |trial| trial.max(call.last));
-        let wait = self.config.wait;
-        match wait.saturating_sub(now.saturating_duration_since(since)) {
+        match LoopGuardConfig::WAIT.saturating_sub(now.saturating_duration_since(since)) {
             Duration::ZERO => {
                 call.trial = Some(now);
                 Admission::Trial
@@ -114,13 +116,13 @@ impl Table {
 
     /// Drops the calls whose failures are over, and of a full table the one that failed first.
     fn make_room(&self, calls: &mut HashMap<u128, Failing>, now: Instant) {
-        if calls.len() < self.config.capacity {
+        if calls.len() < CAPACITY {
             return;
         }
         // a call that is held back is remembered for a second window, for its trial
         let over = self.config.window.saturating_mul(2);
         calls.retain(|_, call| now.saturating_duration_since(call.last) <= over);
-        if calls.len() >= self.config.capacity {
+        if calls.len() >= CAPACITY {
             let oldest = calls.iter().min_by_key(|(_, call)| call.last);
             let oldest = oldest.map(|(key, _)| *key);
             oldest.and_then(|key| calls.remove(&key));
