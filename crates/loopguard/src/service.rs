@@ -9,18 +9,18 @@ use futures_util::future::Either;
 use tower_service::Service;
 
 use crate::call::Watch;
-use crate::layer::Shared;
+use crate::table::Table;
 
 /// Answers in a server's place when one session sends the same failing call over and over.
 #[derive(Debug, Clone)]
 pub struct LoopGuard<S> {
     inner: S,
-    shared: Option<Arc<Shared>>,
+    table: Option<Arc<Table>>,
 }
 
 impl<S> LoopGuard<S> {
-    pub(crate) const fn new(inner: S, shared: Option<Arc<Shared>>) -> Self {
-        Self { inner, shared }
+    pub(crate) const fn new(inner: S, table: Option<Arc<Table>>) -> Self {
+        Self { inner, table }
     }
 }
 
@@ -34,8 +34,8 @@ impl<S: ToolService> Service<ToolCall> for LoopGuard<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let shared = self.shared.as_ref();
-        match shared.map_or(Ok(None), |shared| Watch::begin(shared, &call)) {
+        let table = self.table.as_ref();
+        match table.map_or(Ok(None), |table| Watch::begin(table, &call)) {
             Ok(None) => Either::Left(self.inner.call(call)),
             Ok(Some(watch)) => {
                 let sent = self.inner.call(call);

@@ -219,22 +219,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_remembered_for_one_set() {
-        let keys = keys("user");
-        let place = |call: &ToolCall| keys.place(&keys.of(call).unwrap(), call);
-        let one = call("ada", None, "{}");
-        let elsewhere =
-            ToolCall::new(tool("t").set("other").build(), "{}").with_caller(one.caller().clone());
-        assert_eq!(place(&one), place(&one.clone()));
-        assert_ne!(place(&one), place(&elsewhere));
-        // the rank is by the server, and one server may be in both sets
-        assert_eq!(
-            keys.of(&one).unwrap().digest(),
-            keys.of(&elsewhere).unwrap().digest()
-        );
-    }
-
-    #[test]
     fn a_digest_of_one_process_means_nothing_to_another() {
         let one = call("ada", None, "{}");
         let digest = || {

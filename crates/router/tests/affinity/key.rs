@@ -19,51 +19,67 @@ fn servers(bed: &Bed, calls: impl Iterator<Item = ToolCall>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_without_a_key_go_where_the_other_strategy_says() {
-    let bed = Bed::new(&FOUR);
-    let calls = (0..8).map(|_| without_session("ada", "{}"));
-    assert_eq!(servers(&bed, calls), "abcdabcd");
-    assert_eq!(bed.strategy.held(), 0);
-    assert!(bed.observed.take().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn by_principal_keeps_calls_without_a_session_together() {
-    let config = AffinityConfig::default().with_without_session(WithoutSession::ByPrincipal);
-    let bed = Bed::with(&config, &FOUR);
-    let calls = (0..8).map(|_| without_session("ada", "{}"));
-    let all = servers(&bed, calls);
-    assert_eq!(all, all[..1].repeat(8));
-    let homes: std::collections::HashSet<String> = (0..40)
-        .map(|n| bed.decide(&without_session(&format!("u{n}"), "{}")))
-        .collect();
+async fn calls_with_one_key_stay_together_and_calls_without_go_in_turn() {
+    let config = AffinityConfig::default;
+    let by_argument = config().with_by("/repo/id".parse().unwrap());
+    let by_principal = config().with_without_session(WithoutSession::ByPrincipal);
+    let about = |who: &str, id: &str| {
+        let arguments = format!(r#"{{"who":"{who}","repo":{{"id":{id}}}}}"#);
+        without_session(who, &arguments)
+    };
+    let of_session = |session: &str| read(session);
+    for (name, config, calls, one, held) in [
+        (
+            "no session",
+            config(),
+            [about("ada", "1"), about("eve", "1")],
+            false,
+            0,
+        ),
+        (
+            "by principal",
+            by_principal,
+            [about("ada", "1"), about("ada", "2")],
+            true,
+            1,
+        ),
+        (
+            "all sessions of a user",
+            config().with_by(AffinityKey::User),
+            [of_session("1"), of_session("2")],
+            true,
+            1,
+        ),
+        (
+            "one argument",
+            by_argument.clone(),
+            [about("ada", "7"), about("eve", "7.0")],
+            true,
+            1,
+        ),
+        (
+            "no argument",
+            by_argument,
+            [about("ada", "null"), about("ada", "null")],
+            false,
+            0,
+        ),
+    ] {
+        let bed = Bed::with(&config, &FOUR);
+        let all = servers(&bed, calls.iter().cycle().take(8).cloned());
+        match one {
+            true => assert_eq!(all, all[..1].repeat(8), "{name}"),
+            false => assert_eq!(all, "abcdabcd", "{name}"),
+        }
+        assert_eq!(bed.strategy.held(), held, "{name}");
+        assert_eq!(bed.observed.take().len(), held, "{name}");
+    }
+    // different keys spread
+    let bed = Bed::with(&config().with_by(AffinityKey::User), &FOUR);
+    let users = (0..40).map(|n| without_session(&format!("u{n}"), "{}"));
+    let homes: std::collections::HashSet<String> = users.map(|call| bed.decide(&call)).collect();
     assert_eq!(homes.len(), 4);
     assert!(bed.observed.words().0[0].starts_with("user to "));
-}
-
-#[tokio::test(start_paused = true)]
-async fn by_user_all_sessions_of_one_are_together() {
-    let bed = Bed::with(&AffinityConfig::default().with_by(AffinityKey::User), &FOUR);
-    let homes = bed.read_all(20);
-    assert!(homes.iter().all(|home| *home == homes[0]));
-    assert_eq!(bed.decide(&without_session("ada", "{}")), homes[0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn by_argument_calls_about_one_thing_are_together() {
-    let by = "/repo/id".parse().unwrap();
-    let bed = Bed::with(&AffinityConfig::default().with_by(by), &FOUR);
-    let about = |id: u32, more: u32| {
-        let arguments = format!(r#"{{"more":{more},"repo":{{"id":{id}}}}}"#);
-        without_session(&format!("user {more}"), &arguments)
-    };
-    for id in 0..20 {
-        let all = servers(&bed, (0..5).map(|more| about(id, more)));
-        assert_eq!(all, all[..1].repeat(5));
-    }
-    let calls = (0..4).map(|_| without_session("ada", r#"{"repo":{"id":null}}"#));
-    assert_eq!(servers(&bed, calls), "abcd");
-    assert_eq!(bed.strategy.held(), 20);
 }
 
 #[tokio::test(start_paused = true)]

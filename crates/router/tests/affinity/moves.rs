@@ -135,15 +135,7 @@ async fn no_key_moves_while_all_servers_are_sick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_ranked_by_the_weights() {
-    let bed = Bed::new(&[("light", 20), ("heavy", 80)]);
-    let homes = bed.read_all(2_000);
-    // a fifth of two thousand, give or take four sigmas
-    assert!((329..471).contains(&count(&homes, "light")));
-}
-
-#[tokio::test(start_paused = true)]
-async fn looking_what_would_be_chosen_remembers_nothing() {
+async fn a_preview_remembers_nothing() {
     let bed = Bed::new(&FOUR);
     let call = read("0");
     let order: Vec<String> = bed
