@@ -87,6 +87,13 @@ impl RetryConfig {
         self
     }
 
+    /// Seeds the jitter.
+    #[must_use]
+    pub const fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// Checks the settings, as each constructor that takes them does.
     ///
     /// # Errors

@@ -296,8 +296,7 @@ mod tests {
     fn no_two_calls_share_a_sequence_nor_a_pause() {
         for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
             let backoff = Backoff::new(jitter, Duration::from_secs(10));
-            let mut config = RetryConfig::default().with_backoff(backoff);
-            config.seed = Some(1);
+            let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
             let layer = RetryLayer::new(config).unwrap();
             let all: Vec<_> = (0..500).flat_map(|_| pauses(&layer)).collect();
             // with nanoseconds to choose from, one meeting by chance is possible, two are not

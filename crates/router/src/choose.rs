@@ -176,6 +176,13 @@ impl<S> Selection<S> {
         Some(choice)
     }
 
+    /// Chooses as [`next`](Self::next) does, and returns the server.
+    pub(crate) fn next_server(&mut self, call: &ToolCall) -> Option<ServerId> {
+        let choice = self.next(call)?;
+        let endpoint = self.set.endpoints().get(choice.place)?;
+        Some(endpoint.server().clone())
+    }
+
     /// Ranks each server that may get the call, heaviest first.
     fn ranked(&self, call: &ToolCall) -> SmallVec<[Ranked; 16]> {
         let rule = self.rule(call);

@@ -213,10 +213,7 @@ impl<S> Router<S> {
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
         let set = self.pool.get(call.tool().set())?;
-        let mut selection = Selection::new(set, self.routing.clone(), false);
-        let choice = selection.next(call)?;
-        let endpoint = selection.set().endpoints().get(choice.place)?;
-        Some(endpoint.server().clone())
+        Selection::new(set, self.routing.clone(), false).next_server(call)
     }
 
     /// Returns the servers that a call would be offered to now if each in turn refused it, best

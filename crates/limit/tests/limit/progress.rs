@@ -13,15 +13,6 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
 
-/// What a server does, some seconds after the step before.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Answer,
-    Ask,
-    Report,
-    Settle,
-}
-
 /// A call with an attempt timeout of 20 s, ten times the estimated duration.
 fn request() -> ToolCall {
     let slow = tool("slow").hint(|hints| hints.estimated_duration = Some(2000.0));
@@ -32,31 +23,36 @@ fn within(secs: u64) -> std::time::Instant {
     (Instant::now() + Duration::from_secs(secs)).into_std()
 }
 
-/// Runs a call against a server that follows the script and then hangs; returns when it was over.
+/// Runs a call against a server that follows a script and then hangs; returns when it was over.
+///
+/// A step comes some seconds after the one before: `r15` reports progress, `q15` asks a person,
+/// `s15` has the answer, `a15` ends the call. `...` repeats the steps before.
 async fn run(
     cap: Cap,
     call: ToolCall,
-    script: &'static [(u64, Step)],
+    script: &'static str,
 ) -> (u64, Result<ToolOutput, ToolError>) {
     let service = MockService::new(move |call, _| async move {
         let sink = call.progress().unwrap().clone();
         // reports come from the connection's task, not from the call's
         let (answer, answered) = tokio::sync::oneshot::channel::<()>();
         let server = tokio::spawn(async move {
-            for (secs, step) in script {
-                sleep(Duration::from_secs(*secs)).await;
+            let steps = script.trim_end_matches("...").split_whitespace();
+            let times = if script.ends_with("...") { 100 } else { 1 };
+            for step in steps
+                .cycle()
+                .take(times * script.split_whitespace().count())
+            {
+                let (step, secs) = step.split_at(1);
+                sleep(Duration::from_secs(secs.parse().unwrap())).await;
                 match step {
-                    Step::Answer => break,
-                    Step::Ask => sink.waits_for_person(true),
-                    Step::Report => sink.report(b"{}"),
-                    Step::Settle => sink.waits_for_person(false),
+                    "a" => return answer.send(()).unwrap(),
+                    "q" => sink.waits_for_person(true),
+                    "r" => sink.report(b"{}"),
+                    _ => sink.waits_for_person(false),
                 }
             }
-            if let Some((_, Step::Answer)) = script.last() {
-                answer.send(()).unwrap();
-            } else {
-                std::future::pending::<()>().await;
-            }
+            std::future::pending::<()>().await;
         });
         let _ends = AbortOnDrop(server);
         answered.await.unwrap();
@@ -76,71 +72,51 @@ impl Drop for AbortOnDrop {
     }
 }
 
-type Script = &'static [(u64, Step)];
-
-const PROGRESS: Script = &[
-    (15, Step::Report),
-    (19, Step::Report),
-    (1, Step::Report),
-    (19, Step::Answer),
-];
-const SILENT: Script = &[(15, Step::Report), (10, Step::Report)];
-const BUSY: Script = &[(15, Step::Report); 100];
-const ASKED: Script = &[(10, Step::Ask), (3600, Step::Settle), (9, Step::Answer)];
-const ASKED_SILENT: Script = &[(10, Step::Ask), (3600, Step::Settle)];
-const ASKED_BUSY: Script = &[
-    (15, Step::Report),
-    (1, Step::Ask),
-    (3600, Step::Settle),
-    (15, Step::Report),
-    (15, Step::Report),
-    (15, Step::Report),
-];
-const NESTED: Script = &[
-    (10, Step::Ask),
-    (10, Step::Ask),
-    (100, Step::Settle),
-    (100, Step::Settle),
-    (9, Step::Answer),
-];
-const STRAY: Script = &[(5, Step::Settle), (5, Step::Settle)];
-const WAITING: Script = &[(10, Step::Report), (10, Step::Ask)];
+/// The cap, as a multiple or in seconds, the script, when the call ends, and a part of the error.
+const SCRIPTS: &str = "
+    cap  script                        ends  error
+    x10  r15 r19 r1 a19                54    none
+    x10  r15 r10                       45    timeout of 20s, at most 200s
+    x10  r15 r10                       45    the last progress was 20s ago
+    x10  r15 ...                       200   within 200s
+    x10  r15 ...                       200   the last progress was 5s ago
+    70   r15 ...                       70    within 70s
+    x1   r15 ...                       20    timeout of 20s
+    1    r15 ...                       20    timeout of 20s
+    x10  q10 s3600 a9                  3619  none
+    x10  q10 s3600                     3620  3600s of waiting for a person are not counted
+    x3   r15 q1 s3600 r15 r15 r15 r15  3660  3600s of waiting for a person are not counted
+    x10  q10 q10 s100 s100 a9          229   none
+    x10  s5 s5                         20    timeout of 20s
+";
 
 #[tokio::test(start_paused = true)]
 async fn progress_restarts_the_timeout_and_human_delay_does_not_count() {
-    let at = |secs| Cap::At(Duration::from_secs(secs));
-    let cap = Cap::default();
-    let timeout = Some(ErrorKind::Timeout);
-    let asked = "3600s of waiting for a person are not counted";
-    for (script, cap, secs, fails, shows) in [
-        (PROGRESS, cap, 54, None, ""),
-        (SILENT, cap, 45, timeout, "timeout of 20s, at most 200s"),
-        (SILENT, cap, 45, timeout, "the last progress was 20s ago"),
-        (BUSY, cap, 200, timeout, "within 200s"),
-        (BUSY, cap, 200, timeout, "the last progress was 5s ago"),
-        (BUSY, at(70), 70, timeout, "within 70s"),
-        (BUSY, Cap::Times(1), 20, timeout, "timeout of 20s"),
-        (BUSY, at(1), 20, timeout, "timeout of 20s"),
-        (ASKED, cap, 3619, None, ""),
-        // nor after the time is taken up again
-        (ASKED_SILENT, cap, 3620, timeout, asked),
-        // nor against the cap
-        (ASKED_BUSY, Cap::Times(3), 3660, timeout, asked),
-        (NESTED, cap, 229, None, ""),
-        (STRAY, cap, 20, timeout, "timeout of 20s"),
-    ] {
+    let lines = SCRIPTS.trim().lines().skip(1);
+    for line in lines {
+        let cells = line.split("  ").map(str::trim);
+        let cells: Vec<_> = cells.filter(|cell| !cell.is_empty()).collect();
+        let [cap, script, ends, shows] = cells[..] else {
+            panic!("{line}")
+        };
+        let cap = match cap.strip_prefix('x') {
+            Some(times) => Cap::Times(times.parse().unwrap()),
+            None => Cap::At(Duration::from_secs(cap.parse().unwrap())),
+        };
         let (ended, result) = run(cap, request(), script).await;
-        assert_eq!(ended, secs, "{script:?}");
-        let error = result.err();
-        assert_eq!(error.as_ref().map(ToolError::kind), fails, "{script:?}");
-        if let Some(error) = error {
-            assert_eq!(error.delivery(), Delivery::Unknown);
-            assert!(error.message().contains(shows), "{error}");
+        assert_eq!(ended.to_string(), ends, "{line}");
+        match result {
+            Ok(_) => assert_eq!(shows, "none", "{line}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Timeout, "{line}");
+                assert_eq!(error.delivery(), Delivery::Unknown, "{line}");
+                assert!(error.message().contains(shows), "{line}: {error}");
+            }
         }
     }
     // the deadline holds despite both
     let call = request().with_deadline(within(50));
-    let (secs, result) = run(Cap::default(), call, WAITING).await;
+    let (secs, result) = run(Cap::default(), call, "r10 q10").await;
     let error = result.unwrap_err();
     assert_eq!((secs, error.kind()), (50, ErrorKind::DeadlineExceeded));
     assert!(
@@ -151,16 +127,14 @@ async fn progress_restarts_the_timeout_and_human_delay_does_not_count() {
 
 #[tokio::test(start_paused = true)]
 async fn a_share_ends_the_attempt_only_if_a_retry_follows() {
-    const WAITS: Script = &[(2, Step::Ask), (100, Step::Settle)];
-    const LATE: Script = &[(9, Step::Answer)];
     let (timeout, deadline) = (ErrorKind::Timeout, ErrorKind::DeadlineExceeded);
     for (script, share_secs, retried, idle, secs, fails) in [
-        (&[][..], 7, true, 0, 7, Some(timeout)),
-        (WAITS, 7, true, 0, 107, Some(timeout)),
+        ("", 7, true, 0, 7, Some(timeout)),
+        ("q2 s100", 7, true, 0, 107, Some(timeout)),
         // it counts from when the attempt is sent
-        (&[], 3, true, 4, 3, Some(timeout)),
-        (LATE, 3, false, 990, 9, None),
-        (&[], 3, false, 990, 10, Some(deadline)),
+        ("", 3, true, 4, 3, Some(timeout)),
+        ("a9", 3, false, 990, 9, None),
+        ("", 3, false, 990, 10, Some(deadline)),
     ] {
         let mut call = request().with_deadline(within(1000));
         call.attempt_mut().share = Some(share(Duration::from_secs(share_secs), retried));
@@ -193,15 +167,9 @@ impl ProgressSink for Noted {
 
 #[tokio::test(start_paused = true)]
 async fn the_sink_of_the_caller_gets_each_report() {
-    const SCRIPT: &[(u64, Step)] = &[
-        (1, Step::Report),
-        (1, Step::Ask),
-        (1, Step::Settle),
-        (1, Step::Answer),
-    ];
     let noted = Arc::new(Noted::default());
     let call = request().with_progress(noted.clone());
-    run(Cap::default(), call, SCRIPT).await.1.unwrap();
+    run(Cap::default(), call, "r1 q1 s1 a1").await.1.unwrap();
     assert_eq!(*noted.0.lock(), ["{}", "true", "false"]);
 }
 

@@ -72,21 +72,14 @@ async fn a_server_that_never_answers_leaves_time_for_every_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn only_an_attempt_before_another_one_has_a_share() {
+    let limited = || within(&read(None), ms(5_000));
+    let unlimited = call(&read(None), json!({}));
+    let unsafe_call = crate::bed::within(ms(5_000), of("pay"));
     for (name, call, attempts, shares) in [
-        (
-            "the last has all that is left",
-            within(&read(None), ms(5_000)),
-            2,
-            &[true, false][..],
-        ),
-        ("no deadline", call(&read(None), json!({})), 3, &[false; 3]),
-        ("one attempt", within(&read(None), ms(5_000)), 1, &[false]),
-        (
-            "an unsafe tool",
-            crate::bed::within(ms(5_000), of("pay")),
-            3,
-            &[false],
-        ),
+        ("the last has all", limited(), 2, &[true, false][..]),
+        ("no deadline", unlimited, 3, &[false; 3]),
+        ("one attempt", limited(), 1, &[false]),
+        ("an unsafe tool", unsafe_call, 3, &[false]),
     ] {
         let mock = scripted("server_fault!");
         retry(mock.clone(), attempts)

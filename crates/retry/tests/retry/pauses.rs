@@ -54,12 +54,11 @@ async fn attempts_begin_and_calls_end_as_the_table_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_seed_replays_the_pauses_and_each_call_has_others() {
-    let mut config = RetryConfig::default().with_max_attempts(4);
-    config.budget_reserve = 10;
+    let config = RetryConfig::default()
+        .with_max_attempts(4)
+        .with_budget_reserve(10);
     let replay = async |seed| {
-        let mut config = config;
-        config.seed = Some(seed);
-        let layer = layer(config);
+        let layer = layer(config.with_seed(seed));
         let first = run(&layer, read(), "server_fault!").await.begins;
         let second = run(&layer, read(), "server_fault!").await.begins;
         assert_ne!(first, second);

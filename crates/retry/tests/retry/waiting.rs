@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callward_core::{
-    BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
-};
+use callward_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError};
 use callward_retry::RetryConfig;
 use callward_testkit::{MockService, call};
 use futures_util::future::join_all;
@@ -18,7 +16,9 @@ use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{Output, layer, ms, named, plain, read, result, run, runtime, scripted, within};
+use crate::bed::{
+    Output, layer, ms, named, plain, read, result, rows, run, runtime, scripted, within,
+};
 
 /// A breaker, or a server, that notifies when it is worth another attempt.
 #[derive(Clone, Default)]
@@ -51,9 +51,7 @@ type Attempt = (u128, Option<Duration>);
 async fn at_gate(
     config: RetryConfig,
     calls: Vec<ToolCall>,
-    error: ToolError,
-    opens: Option<u64>,
-    notifies: bool,
+    (error, opens, notifies): (ToolError, Option<u64>, bool),
 ) -> (Vec<Attempt>, Vec<Output>) {
     let (gate, start) = (Gate::default(), Instant::now());
     let attempts = Arc::new(Mutex::new(Vec::new()));
@@ -63,13 +61,12 @@ async fn at_gate(
             let at = start.elapsed();
             let share = call.attempt().share.as_ref().map(|share| share.time());
             attempts.lock().push((at.as_millis(), share));
-            std::future::ready(match opens.is_some_and(|opens| at >= secs(opens)) {
-                true => Ok(ToolOutput::text("done")),
-                false if notifies => {
-                    Err(error.clone().with_reopening(Reopening::new(gate.clone())))
-                }
-                false => Err(error.clone()),
-            })
+            let closed = || match notifies {
+                true => error.clone().with_reopening(Reopening::new(gate.clone())),
+                false => error.clone(),
+            };
+            let is_open = opens.is_some_and(|opens| at >= secs(opens));
+            std::future::ready(if is_open { result("ok") } else { Err(closed()) })
         }
     });
     let opening = async {
@@ -86,109 +83,43 @@ async fn at_gate(
     (attempts.lock().clone(), results)
 }
 
+/// The seconds of a call, how a gate refuses it, after how many seconds it opens, with notice or
+/// without, when attempts begin, and a part of the error.
+const WAITS: &str = "
+    within  refusal               opens  notice  begins         error
+    600     breaker_open-@30000   2      yes     0 2100         none
+    600     breaker_open-@300000  2      yes     0 2100         none
+    20      breaker_open-@30000   2      yes     0 2100         none
+    600     breaker_open-@30000   never  yes     0 30100 60100  waited for 60.1s
+    600     breaker_open-@300000  never  yes     0 60100        scripted
+    20      breaker_open-@30000   never  yes     0 19900        deadline
+    none    breaker_open-@30000   never  yes     0              no deadline
+    10      connect_failed-       2      yes     0 2100         none
+    10      connect_failed-       30     yes     0 9900         scripted
+    10      connect_failed-       30     no      0 100 300      scripted
+";
+
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_a_breaker_or_a_server_but_not_too_long() {
-    let open = |stated| refused(stated);
-    let (none, some) = (Vec::new, |text: &'static str| vec![text]);
-    for (name, error, opens, notifies, limit, begins, says) in [
-        (
-            "soon after it closes",
-            open(30),
-            Some(2),
-            true,
-            600,
-            vec![0, 2_100],
-            none(),
-        ),
-        (
-            "stated beyond the longest wait",
-            open(300),
-            Some(2),
-            true,
-            600,
-            vec![0, 2_100],
-            none(),
-        ),
-        (
-            "stated beyond the deadline",
-            open(30),
-            Some(2),
-            true,
-            20,
-            vec![0, 2_100],
-            none(),
-        ),
-        // at the stated time, and once more for what is left of a minute
-        (
-            "stays open",
-            open(30),
-            None,
-            true,
-            600,
-            vec![0, 30_100, 60_100],
-            some("waited for 60.1s"),
-        ),
-        (
-            "the longest wait",
-            open(300),
-            None,
-            true,
-            600,
-            vec![0, 60_100],
-            some("open"),
-        ),
-        // there is time for one more attempt, though not for another pause before it
-        (
-            "the deadline",
-            open(30),
-            None,
-            true,
-            20,
-            vec![0, 19_900],
-            some("deadline"),
-        ),
-        // where its breaker lets calls through
-        (
-            "a server that restarts",
-            gone(),
-            Some(2),
-            true,
-            10,
-            vec![0, 2_100],
-            none(),
-        ),
-        (
-            "back too late",
-            gone(),
-            Some(30),
-            true,
-            10,
-            vec![0, 9_900],
-            some("started again"),
-        ),
-        (
-            "not known",
-            gone(),
-            Some(30),
-            false,
-            10,
-            vec![0, 100, 300],
-            some("started again"),
-        ),
-    ] {
-        let call = within(secs(limit), read());
-        let (attempts, results) = at_gate(plain(), vec![call], error, opens, notifies).await;
-        let found: Vec<_> = attempts.iter().map(|(at, _)| *at).collect();
-        assert_eq!(found, begins, "{name}");
-        let error = results[0].as_ref().err().map(|error| error.message());
-        assert_eq!(error.is_some(), !says.is_empty(), "{name}: {error:?}");
-        let has = |part: &&str| error.is_some_and(|error| error.contains(part));
-        assert!(says.iter().all(has), "{name}: {error:?}");
+    for [limit, refusal, opens, notice, begins, says] in rows(WAITS) {
+        let row = format!("{refusal} within {limit}, open after {opens}, notice {notice}");
+        let call = match limit.parse() {
+            Ok(limit) => within(secs(limit), read()),
+            Err(_) => read(),
+        };
+        let gate = (
+            result(refusal).unwrap_err(),
+            opens.parse().ok(),
+            notice == "yes",
+        );
+        let (attempts, results) = at_gate(plain(), vec![call], gate).await;
+        let found: Vec<_> = attempts.iter().map(|(at, _)| at.to_string()).collect();
+        assert_eq!(found.join(" "), begins, "{row}");
+        match &results[0] {
+            Ok(_) => assert_eq!(says, "none", "{row}"),
+            Err(error) => assert!(error.message().contains(says), "{row}: {error}"),
+        }
     }
-    let (attempts, results) = at_gate(plain(), vec![read()], refused(30), None, true).await;
-    assert_eq!(attempts.len(), 1, "it has no deadline");
-    let error = results[0].as_ref().unwrap_err();
-    assert!(error.message().contains("no deadline"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,7 +154,8 @@ async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
 async fn an_attempt_after_a_short_wait_shares_all_time_left() {
     for (opens, left) in [(2, 58), (30, 30)] {
         let call = within(secs(60), read());
-        let (attempts, _) = at_gate(plain(), vec![call], refused(30), Some(opens), true).await;
+        let gate = (refused(30), Some(opens), true);
+        let (attempts, _) = at_gate(plain(), vec![call], gate).await;
         // half of what is left after the pause before it, and the longest that may come after it
         let expected = (secs(left) - ms(100) - ms(200)) / 2;
         assert_eq!(attempts[1].1, Some(expected), "{opens}");
@@ -235,7 +167,8 @@ async fn waiting_calls_come_in_steps_that_double() {
     // a spent budget: to wait costs nothing
     let config = plain().with_budget_reserve(0).with_budget_percent(0);
     let calls = (0..31).map(|_| within(secs(60), read())).collect();
-    let (attempts, results) = at_gate(config, calls, refused(30), Some(2), true).await;
+    let gate = (refused(30), Some(2), true);
+    let (attempts, results) = at_gate(config, calls, gate).await;
     assert!(results.iter().all(Result::is_ok));
     let at = |step: u128| {
         let begins = attempts.iter().map(|(at, _)| *at);

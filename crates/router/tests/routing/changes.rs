@@ -34,24 +34,16 @@ type Change = fn(&Bed) -> bool;
 
 #[tokio::test(start_paused = true)]
 async fn a_fallback_goes_by_how_servers_are_when_it_is_chosen() {
+    let nothing: Change = |_| true;
+    let drain: Change = |bed| bed.pool.drain(&server("b")).is_ok();
     let lighter: Change = |bed| bed.pool.reweigh(&server("b"), weight(49)).is_ok();
-    let changes: [(&str, Change, bool, bool); 4] = [
-        ("none", |_| true, true, true),
-        (
-            "drained",
-            |bed| bed.pool.drain(&server("b")).is_ok(),
-            false,
-            false,
-        ),
+    let remove: Change = |bed| bed.pool.remove_server(&server("b")).is_ok();
+    for (name, change, gets_writes, gets_reads) in [
+        ("nothing", nothing, true, true),
+        ("drained", drain, false, false),
         ("lighter", lighter, false, true),
-        (
-            "removed",
-            |bed| bed.pool.remove_server(&server("b")).is_ok(),
-            false,
-            false,
-        ),
-    ];
-    for (name, change, gets_writes, gets_reads) in changes {
+        ("removed", remove, false, false),
+    ] {
         for (call, is_sent) in [(delete(), gets_writes), (read(), gets_reads)] {
             let (first, other) = (slow_to_refuse(), MockService::counting());
             let members = vec![

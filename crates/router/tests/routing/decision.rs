@@ -122,10 +122,10 @@ async fn a_call_without_a_server_has_a_decision_too() {
     let nowhere = call(&tool("x").set("nowhere").build(), json!({}));
     for (servers, call, reason, candidates) in [
         (
-            "a!unreachable",
+            "a!held",
             delete(),
             "no server may take it",
-            "a (50, unreachable)",
+            "a (50, held_open)",
         ),
         ("", delete(), "no server", ""),
         ("a", nowhere, "no such replica set", ""),

@@ -1,5 +1,6 @@
 //! The router, through its public API.
 
+mod affinity;
 mod bed;
 mod beside;
 mod changes;

@@ -52,21 +52,15 @@ async fn answers_are_counted_with_the_time_they_took() {
 async fn each_end_of_a_call_is_counted_as_what_it_is() {
     let full = not_sent(ErrorKind::Overloaded);
     let slow = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "slow");
+    let gone = not_sent(ErrorKind::ConnectFailed);
     let never_ready = MockService::counting().never_ready(full.clone());
+    let gated = MockService::gated().0;
     for (name, one, expected) in [
         ("full", refusing("a", full), [0, 0, 1, 0]),
-        (
-            "not reached",
-            refusing("a", not_sent(ErrorKind::ConnectFailed)),
-            [0, 1, 0, 0],
-        ),
+        ("not reached", refusing("a", gone), [0, 1, 0, 0]),
         ("timeout", refusing("a", slow), [0, 1, 0, 0]),
         ("never ready", member("a", &never_ready), [0, 0, 1, 0]),
-        (
-            "dropped",
-            member("a", &MockService::gated().0),
-            [0, 0, 0, 1],
-        ),
+        ("dropped", member("a", &gated), [0, 0, 0, 1]),
     ] {
         let bed = Bed::one(one);
         // a gated server does not answer: its call is dropped

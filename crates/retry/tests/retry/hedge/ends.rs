@@ -1,10 +1,11 @@
 //! How a call with two attempts ends.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use callward_core::{Delivery, HedgeStatus};
 use tower::ServiceExt;
 
-use crate::bed::{ms, read};
-use crate::hedge::bed::{Bed, Ended, Fate, answers, name as name_of};
+use crate::bed::{ms, read, rows};
+use crate::hedge::bed::{Bed, Ended, Fate, answers, name};
 
 /// Twenty quick calls, and then one whose two attempts have these fates.
 async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
@@ -20,72 +21,56 @@ async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
     (bed, ended)
 }
 
+/// A fate: `ok`, `lost`, `unsent` or `hangs`, with its milliseconds.
+fn fate(word: &str) -> Fate {
+    let (word, after) = word.split_once('@').unwrap_or((word, "0"));
+    let after = ms(after.parse().unwrap());
+    match word {
+        "ok" => Fate::Answers(after),
+        "lost" => Fate::Fails(after, Delivery::Unknown),
+        "unsent" => Fate::Fails(after, Delivery::NotSent),
+        _ => Fate::Hangs,
+    }
+}
+
+/// A hedge is due after 100 ms. The call ends as that attempt, at this time.
+const ENDS: &str = "
+    first       hedge     ends as            at
+    ok@150      ok@1000   21                 150
+    hangs       ok        22                 100
+    lost@150    ok@1000   22                 1100
+    ok@1000     lost@10   21                 1000
+    lost@150    lost@500  attempt 21 failed  600
+    lost@500    lost@10   attempt 21 failed  500
+    unsent@150  lost@500  attempt 22 failed  600
+    unsent@500  lost@10   attempt 22 failed  500
+";
+
 #[tokio::test(start_paused = true)]
 async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
-    let fails = |millis| Fate::Fails(ms(millis), Delivery::Unknown);
-    let unsent = |millis| Fate::Fails(ms(millis), Delivery::NotSent);
-    for (name, first, second, result, took) in [
-        ("the first wins", answers(150), answers(1000), "21", 150),
-        ("the hedge wins", Fate::Hangs, answers(0), "22", 100),
-        ("the first fails", fails(150), answers(1000), "22", 1100),
-        ("the hedge fails", answers(1000), fails(10), "21", 1000),
-        (
-            "both fail",
-            fails(150),
-            fails(500),
-            "attempt 21 failed",
-            600,
-        ),
-        (
-            "both fail, the hedge first",
-            fails(500),
-            fails(10),
-            "attempt 21 failed",
-            500,
-        ),
-        // the call was sent
-        (
-            "the first was not sent",
-            unsent(150),
-            fails(500),
-            "attempt 22 failed",
-            600,
-        ),
-        (
-            "the same, later",
-            unsent(500),
-            fails(10),
-            "attempt 22 failed",
-            500,
-        ),
-    ] {
-        let (bed, ended) = hedged(first, second).await;
+    for [first, hedge, end, at] in rows(ENDS) {
+        let row = format!("{first}, {hedge}");
+        let (bed, ended) = hedged(fate(first), fate(hedge)).await;
         let text = match &ended.result {
             Ok(output) => output.to_text(),
             Err(error) => {
-                assert_eq!(error.delivery(), Delivery::Unknown, "{name}");
-                let server = usize::from(result == "attempt 22 failed");
-                assert_eq!(error.server(), Some(&name_of(server)), "{name}");
+                // the call was sent
+                assert_eq!(error.delivery(), Delivery::Unknown, "{row}");
+                let server = usize::from(end == "attempt 22 failed");
+                assert_eq!(error.server(), Some(&name(server)), "{row}");
                 error.message().to_owned()
             }
         };
-        assert_eq!(text, result, "{name}");
-        assert!(
-            ended.took.abs_diff(ms(took)) <= ms(2),
-            "{name}: {:?}",
-            ended.took
-        );
+        assert_eq!(text, end, "{row}");
+        let late = ended.took.checked_sub(ms(at.parse().unwrap())).unwrap();
+        assert!(late <= ms(2), "{row}: {late:?} late");
         let won = text == "22";
-        let status = if won {
-            HedgeStatus::Won
-        } else {
-            HedgeStatus::Sent
-        };
-        assert_eq!(ended.record.hedge(), status, "{name}");
-        if name == "the first wins" {
+        assert_eq!(ended.record.hedge() == HedgeStatus::Won, won, "{row}");
+        if first == "ok@150" {
+            assert_eq!(ended.record.hedge(), HedgeStatus::Sent);
             assert_eq!(bed.servers[1].cancelled(), 1, "the hedge is cancelled");
             let (server, reason) = ended.record.server().unwrap();
-            assert_eq!((server, reason), (name_of(0), "answered before its hedge"));
+            assert_eq!((server, reason), (name(0), "answered before its hedge"));
         }
     }
 }

@@ -6,7 +6,8 @@ use callward_core::{Caller, Principal, ToolCall};
 use callward_router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
 use callward_testkit::tool;
 
-use crate::bed::{Bed, FOUR, read};
+use crate::affinity::bed::{Bed, FOUR, read};
+use crate::bed::members;
 
 fn without_session(who: &str, arguments: &str) -> ToolCall {
     let get = tool("get").read_only().build();
@@ -27,52 +28,25 @@ async fn calls_with_one_key_stay_together_and_calls_without_go_in_turn() {
         let arguments = format!(r#"{{"who":"{who}","repo":{{"id":{id}}}}}"#);
         without_session(who, &arguments)
     };
-    let of_session = |session: &str| read(session);
-    for (name, config, calls, one, held) in [
-        (
-            "no session",
-            config(),
-            [about("ada", "1"), about("eve", "1")],
-            false,
-            0,
-        ),
-        (
-            "by principal",
-            by_principal,
-            [about("ada", "1"), about("ada", "2")],
-            true,
-            1,
-        ),
-        (
-            "all sessions of a user",
-            config().with_by(AffinityKey::User),
-            [of_session("1"), of_session("2")],
-            true,
-            1,
-        ),
-        (
-            "one argument",
-            by_argument.clone(),
-            [about("ada", "7"), about("eve", "7.0")],
-            true,
-            1,
-        ),
-        (
-            "no argument",
-            by_argument,
-            [about("ada", "null"), about("ada", "null")],
-            false,
-            0,
-        ),
+    let by_user = config().with_by(AffinityKey::User);
+    let (a1, a2, e1) = (about("ada", "1"), about("ada", "2"), about("eve", "1"));
+    let (a7, e7, null) = (about("ada", "7"), about("eve", "7.0"), about("ada", "null"));
+    let (s1, s2) = (read("1"), read("2"));
+    for (name, config, calls, one) in [
+        ("no session", config(), [&a1, &e1], false),
+        ("by principal", by_principal, [&a1, &a2], true),
+        ("sessions of a user", by_user, [&s1, &s2], true),
+        ("one argument", by_argument.clone(), [&a7, &e7], true),
+        ("no argument", by_argument, [&null, &null], false),
     ] {
         let bed = Bed::with(&config, &FOUR);
-        let all = servers(&bed, calls.iter().cycle().take(8).cloned());
+        let all = servers(&bed, calls.into_iter().cycle().take(8).cloned());
         match one {
             true => assert_eq!(all, all[..1].repeat(8), "{name}"),
             false => assert_eq!(all, "abcdabcd", "{name}"),
         }
-        assert_eq!(bed.strategy.held(), held, "{name}");
-        assert_eq!(bed.observed.take().len(), held, "{name}");
+        assert_eq!(bed.strategy.held(), usize::from(one), "{name}");
+        assert_eq!(bed.observed.take().len(), usize::from(one), "{name}");
     }
     // different keys spread
     let bed = Bed::with(&config().with_by(AffinityKey::User), &FOUR);
@@ -86,12 +60,7 @@ async fn calls_with_one_key_stay_together_and_calls_without_go_in_turn() {
 async fn sets_are_apart() {
     let bed = Bed::new(&FOUR);
     let home = bed.read("1");
-    let other = callward_core::ReplicaSetId::new("other").unwrap();
-    let members = vec![callward_router::Member::new(
-        crate::bed::server("z"),
-        callward_testkit::AtOnce::new(callward_core::ToolOutput::text("ok")),
-    )];
-    bed.pool.set_members(other, members);
+    bed.pool.set_members("other".parse().unwrap(), members("z"));
     let elsewhere = ToolCall::new(tool("get").set("other").read_only().build(), "{}")
         .with_caller(read("1").caller().clone());
     assert_eq!(bed.decide(&elsewhere), "z");

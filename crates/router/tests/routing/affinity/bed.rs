@@ -4,26 +4,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use callward_core::{
-    Caller, Principal, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolOutput, Weight,
-};
+use callward_core::{Caller, Principal, SessionId, Tool, ToolCall};
 use callward_router::affinity::{AffinityConfig, KeyDigest};
 use callward_router::{
-    Affinity, ExclusionReason, Member, Pool, RoundRobin, RouteEvent, RouteEvents, RouteListener,
-    Router,
+    Affinity, ExclusionReason, Pool, RoundRobin, RouteEvent, RouteEvents, RouteListener, Router,
 };
-use callward_testkit::{AtOnce, call, tool};
+use callward_testkit::{MockService, call};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::unconstrained;
 
+use crate::bed::{counting, of, test_set, weight};
+
 /// What speaks against servers, by their names.
 type Flaws = Arc<Mutex<HashMap<String, ExclusionReason>>>;
 
 pub(crate) struct Bed {
-    pub(crate) pool: Arc<Pool<AtOnce>>,
-    pub(crate) router: Router<AtOnce>,
+    pub(crate) pool: Arc<Pool<MockService>>,
+    pub(crate) router: Router<MockService>,
     pub(crate) observed: Arc<Observed>,
     pub(crate) strategy: Arc<Affinity>,
     flaws: Flaws,
@@ -94,12 +93,12 @@ impl Bed {
     }
 
     pub(crate) fn set_servers(&self, servers: &[(&str, u32)]) {
-        let members = servers.iter().map(|(id, weight)| {
+        let members = servers.iter().map(|(id, own)| {
             let (name, flaws) = ((*id).to_owned(), self.flaws.clone());
             let interlude = self.interlude.clone();
             let caches = id.starts_with("cache").then_some("caching");
-            Member::new(server(id), AtOnce::new(ToolOutput::text("ok")))
-                .with_weight(Weight::new(*weight).unwrap())
+            counting(id)
+                .with_weight(weight(*own))
                 .with_categories(caches)
                 .with_gate(move |_| {
                     let Some(flaw) = flaws.lock().get(&name).copied() else {
@@ -110,8 +109,7 @@ impl Bed {
                     Err(flaw)
                 })
         });
-        let id = ReplicaSetId::new("test").unwrap();
-        self.pool.set_members(id, members.collect());
+        self.pool.set_members(test_set(), members.collect());
     }
 
     pub(crate) fn spoil(&self, server: &str, flaw: ExclusionReason) {
@@ -143,19 +141,15 @@ impl Bed {
     }
 }
 
-pub(crate) fn server(id: &str) -> ServerId {
-    ServerId::new(id).unwrap()
-}
-
 pub(crate) fn by(session: &str, tool: &Arc<Tool>) -> ToolCall {
     let caller = Caller::new(Principal::new("ada")).with_session(SessionId::new(session));
     call(tool, json!({"id": 1})).with_caller(Arc::new(caller))
 }
 
 pub(crate) fn read(session: &str) -> ToolCall {
-    by(session, &tool("get").read_only().build())
+    by(session, &of("read"))
 }
 
 pub(crate) fn destroy(session: &str) -> ToolCall {
-    by(session, &tool("delete").destructive().build())
+    by(session, &of("delete"))
 }

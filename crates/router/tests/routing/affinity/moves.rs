@@ -2,7 +2,8 @@
 
 use callward_router::ExclusionReason;
 
-use crate::bed::{Bed, FOUR, by, read, server};
+use crate::affinity::bed::{Bed, FOUR, by, read};
+use crate::bed::server;
 
 fn count(servers: &[String], server: &str) -> usize {
     servers.iter().filter(|s| *s == server).count()
@@ -89,29 +90,19 @@ fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn the_keys_of_a_lost_server_spread_over_the_others_and_stay() {
     type Act = fn(&Bed);
-    let lost: [(&str, Act, Act); 4] = [
-        (
-            "removed",
-            |bed| bed.set_servers(&[("a", 50), ("c", 50), ("d", 50)]),
-            |bed| bed.set_servers(&FOUR),
-        ),
-        (
-            "drained",
-            |bed| drop(bed.pool.drain(&server("b"))),
-            |bed| bed.pool.undrain(&server("b")).unwrap(),
-        ),
-        (
-            "unreachable",
-            |bed| bed.spoil("b", ExclusionReason::Unreachable),
-            |bed| bed.heal("b"),
-        ),
-        (
-            "draining, by its gate",
-            |bed| bed.spoil("b", ExclusionReason::Draining),
-            |bed| bed.heal("b"),
-        ),
-    ];
-    for (how, lose, restore) in lost {
+    let removes: Act = |bed| bed.set_servers(&[("a", 50), ("c", 50), ("d", 50)]);
+    let adds: Act = |bed| bed.set_servers(&FOUR);
+    let drains: Act = |bed| drop(bed.pool.drain(&server("b")));
+    let undrains: Act = |bed| bed.pool.undrain(&server("b")).unwrap();
+    let loses_it: Act = |bed| bed.spoil("b", ExclusionReason::Unreachable);
+    let gate_drains: Act = |bed| bed.spoil("b", ExclusionReason::Draining);
+    let heals: Act = |bed| bed.heal("b");
+    for (how, lose, restore) in [
+        ("removed", removes, adds),
+        ("drained", drains, undrains),
+        ("unreachable", loses_it, heals),
+        ("drained, by its gate", gate_drains, heals),
+    ] {
         let bed = Bed::new(&FOUR);
         let homes = bed.read_all(400);
         let after = loses(&bed, &homes, || lose(&bed));

@@ -6,7 +6,8 @@ use callward_router::affinity::{AffinityConfig, AffinityKey};
 use callward_router::{ExclusionReason, RouteEvent};
 use tokio::time::advance;
 
-use crate::bed::{Bed, FOUR, read, server};
+use crate::affinity::bed::{Bed, FOUR, read};
+use crate::bed::server;
 
 const TWO: [(&str, u32); 2] = [("a", 50), ("b", 50)];
 

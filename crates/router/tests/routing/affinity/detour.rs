@@ -8,7 +8,8 @@ use callward_router::{Affinity, ExclusionReason, Member, Pool, Router};
 use callward_testkit::{MockService, tool};
 use tower::ServiceExt;
 
-use crate::bed::{Bed, FOUR, by, read, server};
+use crate::affinity::bed::{Bed, FOUR, by, read};
+use crate::bed::server;
 
 #[tokio::test(start_paused = true)]
 async fn a_reason_that_concerns_one_call_moves_no_key() {
