@@ -58,7 +58,7 @@ pub(crate) fn scripted(words: &str) -> MockService {
     })
 }
 
-/// What became of a call.
+/// How a call went.
 pub(crate) struct Run {
     /// When each attempt began, in milliseconds.
     pub(crate) begins: Vec<u128>,
