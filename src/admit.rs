@@ -132,7 +132,7 @@ fn member(
     let id = server.server.id().clone();
     let limits = ServerLayers::new(server, limits)
         .map_err(BuildError::of_the(format_args!("server `{id}`")))?;
-    let rate = limits.rate.limits().clone();
+    let rate = limits.rate.clone();
     let of_server = BreakerLayer::of_server(shared.breakers.clone(), id.clone());
     let of_tool = BreakerLayer::new(shared.breakers.clone(), id.clone());
     let (guarded, concurrency) =

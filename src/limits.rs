@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use callward_core::{InvalidConfig, ServerId};
 use callward_limit::{
-    AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimitLayer, ConcurrencyStatus,
-    RateLimitConfig, RateLimitLayer, RateLimits, RateStatus, TimeoutConfig,
+    AttemptTimeoutLayer, Cap, ConcurrencyHandle, ConcurrencyLimitLayer, ConcurrencyStatus,
+    RateLimitConfig, RateLimitLayer, RateStatus,
 };
 
 use crate::server::Server;
@@ -30,7 +30,7 @@ pub struct LimitsConfig {
     /// rates of servers too. Default: tools as their plans say, principals any number.
     pub rate: RateLimitConfig,
     /// How far progress may stretch an attempt. Default: to ten times its timeout.
-    pub timeout: TimeoutConfig,
+    pub progress_cap: Cap,
     /// The attempt timeout of a tool that does not say how long it takes, in place of the
     /// profile's. Default: the profile's, 60 s.
     pub attempt_timeout: Option<Duration>,
@@ -38,7 +38,7 @@ pub struct LimitsConfig {
 
 impl LimitsConfig {
     pub(crate) fn validate(&self) -> Result<(), InvalidConfig> {
-        self.timeout.validate()?;
+        self.progress_cap.validate()?;
         match self.attempt_timeout {
             Some(Duration::ZERO) => Err(InvalidConfig::new(
                 "attempt_timeout",
@@ -67,7 +67,7 @@ impl ServerLayers {
         Ok(Self {
             rate: RateLimitLayer::new(rate)?,
             concurrency: server.concurrency.clone(),
-            timeout: AttemptTimeoutLayer::new().with_config(all.timeout),
+            timeout: AttemptTimeoutLayer::new().with_cap(all.progress_cap),
         })
     }
 }
@@ -75,7 +75,7 @@ impl ServerLayers {
 /// Where the limits of one server can be looked at.
 #[derive(Debug)]
 pub(crate) struct ServerHandles {
-    pub(crate) rate: RateLimits,
+    pub(crate) rate: RateLimitLayer,
     pub(crate) concurrency: ConcurrencyHandle,
 }
 

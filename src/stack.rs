@@ -12,7 +12,7 @@ use callward_core::{
     BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
     ToolError, ToolOutput,
 };
-use callward_limit::RateLimits;
+use callward_limit::RateLimitLayer;
 use callward_loopguard::LoopGuardStats;
 use callward_registry::{Catalogue, KeptName};
 use callward_retry::hedge::HedgeStats;
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     pub(crate) changing: Mutex<()>,
     /// What holds for every server.
     pub(crate) terms: Terms,
-    pub(crate) rates: RateLimits,
+    pub(crate) rates: RateLimitLayer,
     pub(crate) settings: Settings,
     /// Where what runs in the background runs.
     pub(crate) runtime: Handle,

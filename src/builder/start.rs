@@ -56,7 +56,7 @@ impl StackBuilder {
             self.profile.attempt_timeout = timeout;
         }
         let rate = RateLimitLayer::new(self.limits.rate)?;
-        let rates = rate.limits().clone();
+        let rates = rate.clone();
         let breakers = self.breaker_set()?;
         let retry = RetryLayer::new(self.retry)?;
         let retry = match self.schedule.take() {

@@ -49,7 +49,7 @@ impl Explanation {
     /// is the plan's attempt timeout.
     #[must_use]
     pub fn attempt_cap(&self) -> Duration {
-        let cap = self.settings.limits.timeout.cap;
+        let cap = self.settings.limits.progress_cap;
         cap.of(self.plan().limits.attempt_timeout)
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Trail, Verdict};
 use callward_core::{CacheRule, CacheStatus, RetryRule};
+use callward_loopguard::LoopGuardConfig;
 
 use super::{Explanation, seconds};
 use crate::learned::LearnedLifetime;
@@ -90,7 +91,7 @@ fn loop_guard(of: &Explanation) -> Option<Decision> {
     let why = format!(
         "after {} failures in a row for one session, it answers in the server's place for {}",
         guard.failures,
-        seconds(guard.wait)
+        seconds(LoopGuardConfig::WAIT)
     );
     Some(Decision::new(Stage::LoopGuard, Verdict::Watch, why))
 }

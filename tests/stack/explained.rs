@@ -54,7 +54,7 @@ fn has(text: &str, part: &str) {
 async fn a_read_is_told_its_hedge_its_rates_and_its_times() {
     let mut limits = LimitsConfig::default();
     limits.rate = limits.rate.with_per_principal(Some(120.0));
-    limits.timeout = limits.timeout.with_cap(Cap::Times(3));
+    limits.progress_cap = Cap::Times(3);
     let builder = Stack::builder()
         .hedge(HedgeConfig::default())
         .limits(limits);
@@ -106,7 +106,7 @@ async fn a_write_is_told_its_verifier_and_that_it_runs_once() {
 async fn what_is_off_is_not_claimed() {
     let mut limits = LimitsConfig::default();
     limits.rate = limits.rate.with_tools(false);
-    limits.timeout = limits.timeout.with_cap(Cap::Times(1));
+    limits.progress_cap = Cap::Times(1);
     let builder = Stack::builder().loop_guard(None).limits(limits).breaker(
         BreakerConfig::default()
             .with_failures(0)

@@ -166,7 +166,7 @@ async fn a_tool_that_says_nothing_gets_the_time_the_operator_gives() {
     let (service, _gate) = MockService::gated();
     let mut limits = LimitsConfig::default();
     limits.attempt_timeout = Some(Duration::from_secs(90));
-    limits.timeout = limits.timeout.with_cap(Cap::Times(2));
+    limits.progress_cap = Cap::Times(2);
     let stack = built(server(&service), limits, |server| server)
         .await
         .unwrap();

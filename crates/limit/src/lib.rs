@@ -15,7 +15,7 @@
 //! use tower::ServiceBuilder;
 //!
 //! let server = ServiceBuilder::new()
-//!     .layer(RateLimitLayer::new(RateLimitConfig::for_server(600.0))?)
+//!     .layer(RateLimitLayer::new(RateLimitConfig::default().with_in_all(Some(600.0)))?)
 //!     .layer(ConcurrencyLimitLayer::new(16))
 //!     .layer(AttemptTimeoutLayer::new())
 //!     .service(MockService::counting());
@@ -23,7 +23,6 @@
 //! ```
 
 pub mod concurrency;
-mod future;
 mod latest_start;
 pub mod rate;
 pub mod timeout;
@@ -32,9 +31,8 @@ pub use concurrency::{
     ConcurrencyHandle, ConcurrencyLimit, ConcurrencyLimitLayer, ConcurrencyStatus, PermitStatus,
     Shed,
 };
-pub use future::LimitFuture;
-pub use rate::{RateLimit, RateLimitConfig, RateLimitLayer, RateLimits, RateStatus, RateSubject};
+pub use rate::{RateLimit, RateLimitConfig, RateLimitLayer, RateStatus, RateSubject};
 pub use timeout::{
     AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer, Cap, InvalidToolTimeout,
-    TOOL_TIMEOUT_VAR, TimeoutConfig, parse_tool_timeout,
+    TOOL_TIMEOUT_VAR, parse_tool_timeout,
 };

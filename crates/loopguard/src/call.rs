@@ -8,14 +8,13 @@ use callward_core::{FingerprintKey, ToolCall, ToolError, ToolOutput};
 use tokio::time::Instant;
 
 use crate::Sessionless;
-use crate::layer::Shared;
 use crate::outcome::{Outcome, answer, may_have_changed};
-use crate::table::Admission;
+use crate::table::{Admission, Table};
 
 /// A write in flight. Dropped before its end, it may have run and clears all other calls.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    shared: Arc<Shared>,
+    table: Arc<Table>,
     /// Identifies the call, if its failures count.
     key: Option<u128>,
     /// When it began, if it is a trial.
@@ -25,21 +24,21 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Watches a call, or returns the answer in its server's place. `None` for a read.
-    pub(crate) fn begin(shared: &Arc<Shared>, call: &ToolCall) -> Result<Option<Self>, ToolOutput> {
+    pub(crate) fn begin(table: &Arc<Table>, call: &ToolCall) -> Result<Option<Self>, ToolOutput> {
         if !call.plan().is_write() {
             return Ok(None);
         }
         let counts = !call.purpose().is_background()
             && (call.caller().session.is_some()
-                || shared.table.config.without_session == Sessionless::ByPrincipal);
+                || table.config.without_session == Sessionless::ByPrincipal);
         let mut watch = Self {
-            shared: shared.clone(),
-            key: counts.then(|| key(&shared.key, call)),
+            table: table.clone(),
+            key: counts.then(|| key(&table.secret, call)),
             trial: None,
             ended: false,
         };
         let now = Instant::now();
-        let admission = watch.key.map(|key| shared.table.admit(key, now));
+        let admission = watch.key.map(|key| table.admit(key, now));
         match admission {
             None | Some(Admission::Send) => {}
             Some(Admission::Trial) => watch.trial = Some(now),
@@ -49,7 +48,7 @@ impl Watch {
                 wait,
             }) => {
                 watch.ended = true;
-                shared.answered.fetch_add(1, Ordering::Relaxed);
+                table.answered.fetch_add(1, Ordering::Relaxed);
                 let tool = call.tool().name();
                 tracing::info!(%tool, failures, "answers a call that keeps failing");
                 if let Some(record) = call.record() {
@@ -68,7 +67,7 @@ impl Watch {
     /// Counts how the call ended.
     pub(crate) fn end(mut self, result: &Result<ToolOutput, ToolError>) {
         self.ended = true;
-        let table = &self.shared.table;
+        let table = &self.table;
         if may_have_changed(result) {
             table.clear(self.key);
         }
@@ -87,10 +86,10 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let (Some(key), Some(began)) = (self.key, self.trial) {
-            self.shared.table.take_back(key, began);
+            self.table.take_back(key, began);
         }
         if !self.ended {
-            self.shared.table.clear(self.key);
+            self.table.clear(self.key);
         }
     }
 }

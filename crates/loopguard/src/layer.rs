@@ -1,10 +1,9 @@
 //! The layer, and what its services share.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use callward_core::{FingerprintKey, InvalidConfig};
+use callward_core::InvalidConfig;
 use tower_layer::Layer;
 
 use crate::table::Table;
@@ -38,15 +37,7 @@ use crate::{LoopGuard, LoopGuardConfig};
 /// ```
 #[derive(Debug, Clone)]
 pub struct LoopGuardLayer {
-    shared: Option<Arc<Shared>>,
-}
-
-/// What all services of one layer share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) table: Table,
-    pub(crate) key: FingerprintKey,
-    pub(crate) answered: AtomicU64,
+    table: Option<Arc<Table>>,
 }
 
 /// What a guard holds, and what it did since it was made.
@@ -70,30 +61,23 @@ impl LoopGuardLayer {
     }
 
     fn of_valid(config: LoopGuardConfig) -> Self {
-        // std seeds each state from the system's random source
-        let random = || RandomState::new().hash_one(0_u8);
-        Self {
-            shared: Some(Arc::new(Shared {
-                table: Table::new(config),
-                key: FingerprintKey::new(random(), random()),
-                answered: AtomicU64::new(0),
-            })),
-        }
+        let table = Some(Arc::new(Table::new(config)));
+        Self { table }
     }
 
     /// Makes a layer that passes every call.
     #[must_use]
     pub const fn off() -> Self {
-        Self { shared: None }
+        Self { table: None }
     }
 
     /// Returns what the guard holds and did.
     #[must_use]
     pub fn stats(&self) -> LoopGuardStats {
-        let shared = self.shared.as_ref();
-        shared.map_or_else(LoopGuardStats::default, |shared| LoopGuardStats {
-            answered: shared.answered.load(Ordering::Relaxed),
-            held: shared.table.len(),
+        let table = self.table.as_ref();
+        table.map_or_else(LoopGuardStats::default, |table| LoopGuardStats {
+            answered: table.answered.load(Ordering::Relaxed),
+            held: table.len(),
         })
     }
 }
@@ -108,6 +92,6 @@ impl<S> Layer<S> for LoopGuardLayer {
     type Service = LoopGuard<S>;
 
     fn layer(&self, inner: S) -> LoopGuard<S> {
-        LoopGuard::new(inner, self.shared.clone())
+        LoopGuard::new(inner, self.table.clone())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! **Rule.** After [`LoopGuardConfig::failures`] failures in a row of one write (the same session,
 //! tool and JSON arguments), the guard answers it with `isError`, and no server is asked.
-//! [`LoopGuardConfig::wait`] after the last failure it admits one trial. A success of any write, or
+//! [`LoopGuardConfig::WAIT`] after the last failure it admits one trial. A success of any write, or
 //! one that may have had an effect, clears all other calls: it may have removed the cause. Reads
 //! always pass, as they may poll for a change from outside.
 //!
@@ -17,13 +17,11 @@
 
 mod call;
 mod config;
-mod future;
 mod layer;
 mod outcome;
 mod service;
 mod table;
 
 pub use config::{LoopGuardConfig, Sessionless};
-pub use future::LoopGuardFuture;
 pub use layer::{LoopGuardLayer, LoopGuardStats};
 pub use service::LoopGuard;

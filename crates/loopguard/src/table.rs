@@ -1,8 +1,11 @@
 //! Which calls failed, how often, and when.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use callward_core::FingerprintKey;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -13,6 +16,10 @@ use crate::LoopGuardConfig;
 pub(crate) struct Table {
     pub(crate) config: LoopGuardConfig,
     calls: Mutex<HashMap<u128, Failing>>,
+    /// Makes the keys.
+    pub(crate) secret: FingerprintKey,
+    /// How many calls were answered in their servers' place.
+    pub(crate) answered: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -23,6 +30,10 @@ struct Failing {
     /// When the last trial began, if it has not ended before its failure.
     trial: Option<Instant>,
 }
+
+/// How many failing calls are held, of all sessions together, each in about half a KiB. With more,
+/// the one that failed longest ago is dropped.
+const CAPACITY: usize = 4096;
 
 /// What to do with a call.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,9 +52,13 @@ pub(crate) enum Admission {
 impl Table {
     /// Makes an empty table. `config` is valid.
     pub(crate) fn new(config: LoopGuardConfig) -> Self {
+        // std seeds each state from the system's random source
+        let random = || RandomState::new().hash_one(0_u8);
         Self {
             config,
             calls: Mutex::default(),
+            secret: FingerprintKey::new(random(), random()),
+            answered: AtomicU64::new(0),
         }
     }
 
@@ -59,8 +74,7 @@ impl Table {
             return Admission::Send;
         };
         let since = call.trial.map_or(call.last, |trial| trial.max(call.last));
-        let wait = self.config.wait;
-        match wait.saturating_sub(now.saturating_duration_since(since)) {
+        match LoopGuardConfig::WAIT.saturating_sub(now.saturating_duration_since(since)) {
             Duration::ZERO => {
                 call.trial = Some(now);
                 Admission::Trial
@@ -79,8 +93,10 @@ impl Table {
             failures, window, ..
         } = self.config;
         let mut calls = self.calls.lock();
-        if !calls.contains_key(&key) {
-            self.make_room(&mut calls, now);
+        if calls.len() >= CAPACITY && !calls.contains_key(&key) {
+            let oldest = calls.iter().min_by_key(|(_, call)| call.last);
+            let oldest = oldest.map(|(key, _)| *key);
+            oldest.and_then(|key| calls.remove(&key));
         }
         let call = calls.entry(key).or_insert(Failing {
             failures: 0,
@@ -88,13 +104,11 @@ impl Table {
             message: String::new(),
             trial: None,
         });
-        let in_a_row =
-            call.failures >= failures || now.saturating_duration_since(call.last) <= window;
-        call.failures = if in_a_row {
-            call.failures.saturating_add(1)
-        } else {
-            1
-        };
+        let is_apart = now.saturating_duration_since(call.last) > window;
+        if call.failures < failures && is_apart {
+            call.failures = 0;
+        }
+        call.failures = call.failures.saturating_add(1);
         call.last = now;
         call.message = message;
     }
@@ -109,21 +123,6 @@ impl Table {
         let mut calls = self.calls.lock();
         if let Some(call) = calls.get_mut(&key).filter(|call| call.trial == Some(began)) {
             call.trial = None;
-        }
-    }
-
-    /// Drops the calls whose failures are over, and of a full table the one that failed first.
-    fn make_room(&self, calls: &mut HashMap<u128, Failing>, now: Instant) {
-        if calls.len() < self.config.capacity {
-            return;
-        }
-        // a call that is held back is remembered for a second window, for its trial
-        let over = self.config.window.saturating_mul(2);
-        calls.retain(|_, call| now.saturating_duration_since(call.last) <= over);
-        if calls.len() >= self.config.capacity {
-            let oldest = calls.iter().min_by_key(|(_, call)| call.last);
-            let oldest = oldest.map(|(key, _)| *key);
-            oldest.and_then(|key| calls.remove(&key));
         }
     }
 }

@@ -25,7 +25,6 @@ pub(crate) struct Attempts {
     pub(crate) waited: Duration,
     /// An attempt was a load on a server.
     pub(crate) reached_a_server: bool,
-    may_have_run: bool,
 }
 
 impl Attempts {
@@ -39,7 +38,6 @@ impl Attempts {
             pausing: None,
             waited: Duration::ZERO,
             reached_a_server: false,
-            may_have_run: false,
         }
     }
 
@@ -49,7 +47,6 @@ impl Attempts {
         self.pause = pause;
         self.pausing = Some((Instant::now(), error.kind() == ErrorKind::BreakerOpen));
         self.reached_a_server |= !is_own_refusal(error);
-        self.may_have_run |= error.delivery() != Delivery::NotSent;
     }
 
     /// Ends the pause. Returns the token of the retry that follows.
@@ -72,7 +69,8 @@ impl Attempts {
         let last = FailedAttempt::new(&error, self.pause);
         let history = self.failed.iter().cloned().chain([last]).collect();
         let error = error.with_history(history);
-        if self.may_have_run && error.delivery() == Delivery::NotSent {
+        let was_sent = |one: &FailedAttempt| one.delivery != Delivery::NotSent;
+        if self.failed.iter().any(was_sent) && error.delivery() == Delivery::NotSent {
             return error.with_delivery(Delivery::Unknown);
         }
         error

@@ -8,32 +8,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use callward_core::{InvalidConfig, ReplicaSetId};
+use callward_core::ReplicaSetId;
 use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
-use tower::retry::budget::Budget;
 
 use crate::RetryConfig;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A retry budget behind tower's [`Budget`] trait, without a lock.
-///
-/// ```
-/// use callward_retry::{RetryConfig, TokenBucket};
-/// use tower::retry::budget::Budget;
-///
-/// let budget = TokenBucket::new(&RetryConfig::default().with_budget_reserve(1))?;
-/// assert!(budget.withdraw(), "the reserve");
-/// assert!(!budget.withdraw());
-/// for _ in 0..5 {
-///     budget.deposit();
-/// }
-/// assert!(budget.withdraw(), "five calls at 20 % pay for one retry");
-/// # Ok::<_, callward_core::InvalidConfig>(())
-/// ```
+/// The retry budget of one replica set, without a lock.
 #[derive(Debug)]
-pub struct TokenBucket {
+pub(crate) struct TokenBucket {
     /// In hundredths of a token.
     balance: AtomicU64,
     refused: AtomicU64,
@@ -45,16 +30,8 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Makes a bucket that holds the reserve.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidConfig`] names the first invalid setting.
-    pub fn new(config: &RetryConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self::of_valid(config))
-    }
-
-    fn of_valid(config: &RetryConfig) -> Self {
+    /// Makes a bucket that holds the reserve. `config` is valid.
+    pub(crate) fn new(config: &RetryConfig) -> Self {
         Self {
             balance: AtomicU64::new(u64::from(config.budget_reserve) * TOKEN),
             refused: AtomicU64::new(0),
@@ -66,14 +43,12 @@ impl TokenBucket {
     }
 
     /// Returns how many retries it pays for now.
-    #[must_use]
-    pub fn tokens(&self) -> u32 {
+    pub(crate) fn tokens(&self) -> u32 {
         saturate(self.balance.load(Ordering::Relaxed) / TOKEN)
     }
 
     /// Returns how many retries it refused.
-    #[must_use]
-    pub fn refused(&self) -> u32 {
+    pub(crate) fn refused(&self) -> u32 {
         saturate(self.refused.load(Ordering::Relaxed))
     }
 
@@ -93,14 +68,14 @@ impl TokenBucket {
             .balance
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
-}
 
-impl Budget for TokenBucket {
-    fn deposit(&self) {
+    /// Pays in the share of one call.
+    pub(crate) fn deposit(&self) {
         self.add(self.deposit);
     }
 
-    fn withdraw(&self) -> bool {
+    /// Takes the token of a retry. Returns `false` if there is none.
+    pub(crate) fn withdraw(&self) -> bool {
         let take = |balance: u64| balance.checked_sub(TOKEN);
         let taken = self
             .balance
@@ -182,7 +157,7 @@ impl Budgets {
             return bucket.clone();
         }
         let mut buckets = self.0.write();
-        let fresh = || Arc::new(TokenBucket::of_valid(config));
+        let fresh = || Arc::new(TokenBucket::new(config));
         buckets.entry(set.clone()).or_insert_with(fresh).clone()
     }
 
@@ -222,15 +197,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_bucket_holds_the_reserve_and_counts_refusals() {
-        let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
+    fn a_bucket_holds_the_reserve_up_to_the_capacity_and_counts_refusals() {
+        let bucket = TokenBucket::new(&RetryConfig::default());
         let granted = (0..10).filter(|_| bucket.withdraw()).count();
         assert_eq!((granted, bucket.tokens(), bucket.refused()), (3, 0, 7));
-    }
-
-    #[test]
-    fn the_balance_stops_at_the_capacity() {
-        let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
         for _ in 0..10_000 {
             bucket.deposit();
         }
@@ -239,7 +209,7 @@ mod tests {
 
     #[test]
     fn threads_together_get_no_more_than_they_paid() {
-        let bucket = TokenBucket::new(&RetryConfig::default()).unwrap();
+        let bucket = TokenBucket::new(&RetryConfig::default());
         let granted = AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -281,26 +251,13 @@ mod tests {
 
     #[test]
     fn a_retry_that_is_not_sent_returns_its_token() {
-        let bucket = Arc::new(TokenBucket::new(&RetryConfig::default()).unwrap());
+        let bucket = Arc::new(TokenBucket::new(&RetryConfig::default()));
         let held = Hold::take(bucket.clone()).unwrap();
         assert_eq!(bucket.tokens(), 2);
         drop(held);
         assert_eq!(bucket.tokens(), 3);
         Hold::take(bucket.clone()).unwrap().spend();
         assert_eq!(bucket.tokens(), 2);
-    }
-
-    #[test]
-    fn each_replica_set_has_a_budget_of_its_own() {
-        let (budgets, config) = (Budgets::default(), RetryConfig::default());
-        let [a, b] = ["a", "b"].map(|set| {
-            let set = ReplicaSetId::new(set).unwrap();
-            budgets.bucket(&set, &config)
-        });
-        while a.withdraw() {}
-        assert!(b.withdraw());
-        let left: Vec<_> = budgets.status().iter().map(|set| set.tokens).collect();
-        assert_eq!(left, [0, 2]);
     }
 
     proptest! {
@@ -313,7 +270,7 @@ mod tests {
             let config = RetryConfig::default()
                 .with_budget_percent(percent)
                 .with_budget_reserve(reserve);
-            let bucket = TokenBucket::new(&config).unwrap();
+            let bucket = TokenBucket::new(&config);
             let (mut paid, mut granted) = (0_u32, 0_u32);
             for pay in pays {
                 if pay {

@@ -49,39 +49,3 @@ pub fn classify(rule: RetryRule, error: &ToolError) -> RetryDecision {
         floor: error.retry_after(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retry_after_is_a_floor_from_servers_and_from_breakers() {
-        let wait = Duration::from_secs(7);
-        let stated = |kind, delivery| ToolError::new(kind, delivery, "x").with_retry_after(wait);
-        let limited = stated(ErrorKind::RateLimited, Delivery::Answered);
-        assert_eq!(
-            classify(RetryRule::Safe, &limited),
-            RetryDecision::Retry { floor: Some(wait) }
-        );
-        let open = stated(ErrorKind::BreakerOpen, Delivery::NotSent);
-        assert_eq!(
-            classify(RetryRule::Safe, &open),
-            RetryDecision::Retry { floor: Some(wait) }
-        );
-    }
-
-    #[test]
-    fn a_breaker_that_is_held_open_is_not_asked_again() {
-        let held = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, "x");
-        assert_eq!(classify(RetryRule::Safe, &held), RetryDecision::Fail);
-    }
-
-    #[test]
-    fn an_error_that_was_already_retried_is_final() {
-        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "x");
-        assert_eq!(
-            classify(RetryRule::Safe, &error.with_attempts(3)),
-            RetryDecision::Fail
-        );
-    }
-}

@@ -87,13 +87,6 @@ impl RetryConfig {
         self
     }
 
-    /// Sets how many retries can be saved up.
-    #[must_use]
-    pub const fn with_budget_capacity(mut self, retries: u32) -> Self {
-        self.budget_capacity = retries;
-        self
-    }
-
     /// Seeds the jitter.
     #[must_use]
     pub const fn with_seed(mut self, seed: u64) -> Self {
@@ -149,6 +142,10 @@ mod tests {
     fn validate_names_the_invalid_setting() {
         let config = RetryConfig::default();
         assert_eq!(config.validate(), Ok(()));
+        let capacity = |budget_capacity| RetryConfig {
+            budget_capacity,
+            ..config
+        };
         let cases = [
             (config.with_max_attempts(0), "max_attempts"),
             (
@@ -156,8 +153,8 @@ mod tests {
                 "backoff.ceiling",
             ),
             (config.with_budget_percent(1001), "budget_percent"),
-            (config.with_budget_capacity(0), "budget_capacity"),
-            (config.with_budget_capacity(1_000_001), "budget_capacity"),
+            (capacity(0), "budget_capacity"),
+            (capacity(1_000_001), "budget_capacity"),
             (config.with_budget_reserve(101), "budget_reserve"),
         ];
         for (config, field) in cases {

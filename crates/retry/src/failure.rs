@@ -1,6 +1,5 @@
 //! The failure that the caller gets when there is no further attempt.
 
-use std::fmt;
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict};
@@ -121,15 +120,10 @@ pub(crate) fn may_have_an_effect(call: &ToolCall) -> bool {
     call.plan().is_write() || !call.plan().is_retryable()
 }
 
-/// Shows a time without its nanoseconds.
-pub(crate) struct Rounded(pub(crate) Duration);
-
-impl fmt::Display for Rounded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
-        match millis {
-            0 => write!(f, "{:?}", self.0),
-            _ => write!(f, "{:?}", Duration::from_millis(millis)),
-        }
+/// Rounds a time to milliseconds, to be shown.
+pub(crate) fn rounded(time: Duration) -> Duration {
+    match u64::try_from(time.as_millis()).unwrap_or(u64::MAX) {
+        0 => time,
+        millis => Duration::from_millis(millis),
     }
 }

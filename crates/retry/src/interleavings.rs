@@ -15,10 +15,10 @@ use shuttle::sync::Arc;
 use shuttle::sync::atomic::AtomicU64;
 use shuttle::thread;
 use tower::retry::Policy;
-use tower::retry::budget::Budget;
 
+use crate::budget::TokenBucket;
 use crate::sync::Ordering::SeqCst;
-use crate::{RetryConfig, RetryPolicy, TokenBucket};
+use crate::{RetryConfig, RetryLayer, RetryPolicy};
 
 /// How many orders each test tries: enough to find each fault above several times over.
 const ORDERS: usize = 4_000;
@@ -34,7 +34,7 @@ fn config() -> RetryConfig {
 fn nothing_that_was_paid_is_lost_and_nothing_is_paid_out_twice() {
     shuttle::check_random(
         || {
-            let bucket = Arc::new(TokenBucket::new(&config()).unwrap());
+            let bucket = Arc::new(TokenBucket::new(&config()));
             let (paid, granted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
             let threads: Vec<_> = (0..3)
                 .map(|_| {
@@ -100,7 +100,7 @@ fn attempts_stay_within_the_share_of_the_calls_in_every_order() {
     let _entered = runtime.enter();
     shuttle::check_random(
         || {
-            let policy = Arc::new(RetryPolicy::new(config()).unwrap());
+            let policy = Arc::new(RetryLayer::new(config()).unwrap().policy());
             let attempts = Arc::new(AtomicU64::new(0));
             let threads: Vec<_> = (0..3)
                 .map(|n| {

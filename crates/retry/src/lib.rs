@@ -14,8 +14,7 @@
 //!
 //! **Pauses** are a [`Backoff`] or a custom [`Schedule`], with `Retry-After` as a floor. A call
 //! with a deadline also waits for an open breaker. **Deadline:** all attempts have one, and each
-//! gets a share that ends it only if a retry follows. **Budget:** a [`TokenBucket`] per replica
-//! set.
+//! gets a share that ends it only if a retry follows. **Budget:** a token bucket per replica set.
 //!
 //! **Errors.** Adds [`OutcomeUnknown`](callward_core::ErrorKind::OutcomeUnknown). Other errors keep
 //! their kind, with attempts, history and why no retry followed.
@@ -46,7 +45,7 @@ mod shared;
 mod stats;
 mod sync;
 
-pub use budget::{BudgetStatus, TokenBucket};
+pub use budget::BudgetStatus;
 pub use classify::{RetryDecision, classify};
 pub use config::RetryConfig;
 pub use layer::RetryLayer;

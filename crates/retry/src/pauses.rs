@@ -95,8 +95,10 @@ pub struct Pauses {
     rng: fastrand::Rng,
 }
 
-impl Pauses {
-    pub(crate) fn pause(&mut self) -> Duration {
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
         let Self { first, rng, .. } = self;
         let Backoff { jitter, ceiling } = self.backoff;
         let step = first.saturating_mul(power_of_two(self.retry)).min(ceiling);
@@ -111,15 +113,7 @@ impl Pauses {
         };
         self.retry = self.retry.saturating_add(1);
         self.previous = drawn.min(ceiling);
-        self.previous
-    }
-}
-
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        Some(self.pause())
+        Some(self.previous)
     }
 }
 

@@ -4,20 +4,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, InvalidConfig, ToolCall, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
 use tokio::time::Instant;
 use tower::retry::Policy;
-use tower::retry::budget::Budget;
 use tracing::debug;
 
 use crate::attempts::{Attempts, is_own_refusal};
 use crate::budget::{Hold, Waiting};
 use crate::deadline::ends_in_time;
-use crate::failure::{Rounded, Stop, may_have_an_effect};
+use crate::failure::{Stop, may_have_an_effect, rounded};
 use crate::pause::Pause;
 use crate::share::PaidShare;
 use crate::shared::{Shared, retry_of, time_left};
-use crate::{MakeSchedule, RetryConfig, RetryDecision, RetryOutcome, Step, classify};
+use crate::{RetryDecision, RetryOutcome, Step, classify};
 
 /// Decides after each attempt of a call whether and when there is another.
 ///
@@ -36,24 +35,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Makes a policy.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidConfig`] names the first invalid setting.
-    pub fn new(config: RetryConfig) -> Result<Self, InvalidConfig> {
-        config.validate()?;
-        Ok(Self::of(Arc::new(Shared::new(config, None))))
-    }
-
-    /// Takes the pauses from a custom schedule. The new policy has budgets of its own.
-    #[must_use]
-    pub fn with_schedule(self, schedule: impl MakeSchedule) -> Self {
-        let schedule: Arc<dyn MakeSchedule> = Arc::new(schedule);
-        Self::of(Arc::new(Shared::new(self.shared.config, Some(schedule))))
-    }
-
-    const fn of(shared: Arc<Shared>) -> Self {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
             paid: false,
@@ -91,17 +73,16 @@ impl RetryPolicy {
             .get_or_insert_with(|| Box::new(Attempts::new(shared.pauses(call))));
         let limits = &call.plan().limits;
         let step = Step::new(retry_of(call), limits.first_backoff);
-        let no_pause = || {
-            let why = "the schedule has no further pause".to_owned();
-            Stop::because(RetryOutcome::Schedule, why)
-        };
         let rest = if waits_for_breaker {
             // nothing was sent since the last pause, so it does not grow
             shared.pauses(call).next(&Step::new(0, step.first))
         } else {
             attempts.pauses.next(&step)
         };
-        let rest = rest.ok_or_else(no_pause)?;
+        let rest = rest.ok_or_else(|| {
+            let why = "the schedule has no further pause".to_owned();
+            Stop::because(RetryOutcome::Schedule, why)
+        })?;
         let usual = limits.estimated_duration;
         let mut pause = match wait {
             Some(wait) => {
@@ -130,13 +111,13 @@ impl RetryPolicy {
                 pause.wait = pause.wait.min(left.saturating_sub(needed));
             }
             if !ends_in_time(left, pause.longest(), usual) {
-                let usual =
-                    usual.map(|usual| format!(" and the usual {} of a call", Rounded(usual)));
+                let usual = usual.map(rounded);
+                let usual = usual.map(|usual| format!(" and the usual {usual:?} of a call"));
                 let why = format!(
-                    "a pause of {}{} would not end before the call's deadline, {} away",
-                    Rounded(pause.longest()),
+                    "a pause of {:?}{} would not end before the call's deadline, {:?} away",
+                    rounded(pause.longest()),
                     usual.unwrap_or_default(),
-                    Rounded(left)
+                    rounded(left)
                 );
                 return Err(Stop::because(RetryOutcome::Deadline, why));
             }
@@ -163,48 +144,37 @@ impl RetryPolicy {
         left: Option<Duration>,
     ) -> Result<Option<Duration>, Stop> {
         let longest = self.shared.config.max_retry_after;
-        let too_long = |stated| {
-            let (stated, longest) = (Rounded(stated), Rounded(longest));
-            let why =
-                format!("it may be retried after {stated}, and the longest wait is {longest}");
-            Stop::because(RetryOutcome::RetryAfter, why)
-        };
         let Some(stated) = floor else {
             let restarts = error.kind() == ErrorKind::ConnectFailed && error.reopening().is_some();
             return Ok((restarts && left.is_some()).then_some(longest));
         };
-        if error.kind() != ErrorKind::BreakerOpen {
-            return if stated > longest {
-                Err(too_long(stated))
-            } else {
-                Ok(None)
-            };
-        }
-        let open = |why: String| {
-            let why = format!(
-                "no server takes the call for {}, and {why}",
-                Rounded(stated)
-            );
-            Stop::because(RetryOutcome::BreakerOpen, why)
-        };
+        let is_open = error.kind() == ErrorKind::BreakerOpen;
         // all waits of a call together are no longer than one may be
         let waited = self.attempts.as_ref().map(|attempts| attempts.waited);
         let waited = waited.unwrap_or_default();
         let patience = longest.saturating_sub(waited);
-        let may_end_early = error.reopening().is_some() && !patience.is_zero();
+        let may_end_early = is_open && error.reopening().is_some() && !patience.is_zero();
         if stated > longest && !may_end_early {
-            return Err(too_long(stated));
+            let (stated, longest) = (rounded(stated), rounded(longest));
+            let why =
+                format!("it may be retried after {stated:?}, and the longest wait is {longest:?}");
+            return Err(Stop::because(RetryOutcome::RetryAfter, why));
         }
-        if left.is_none() {
-            return Err(open("it has no deadline to wait until".to_owned()));
+        if !is_open {
+            return Ok(None);
         }
-        if stated > patience && !may_end_early {
-            return Err(open(format!(
-                "it has waited for {} already",
-                Rounded(waited)
-            )));
-        }
-        Ok(Some(stated.min(patience)))
+        let why = match left {
+            None => "it has no deadline to wait until".to_owned(),
+            Some(_) if stated > patience && !may_end_early => {
+                format!("it has waited for {:?} already", rounded(waited))
+            }
+            Some(_) => return Ok(Some(stated.min(patience))),
+        };
+        let why = format!(
+            "no server takes the call for {:?}, and {why}",
+            rounded(stated)
+        );
+        Err(Stop::because(RetryOutcome::BreakerOpen, why))
     }
 
     /// Makes the call of the next attempt, and the future of the pause before it.
@@ -240,14 +210,8 @@ impl Clone for RetryPolicy {
         Self {
             // tower sends the first attempt before it clones
             sent: self.sent,
-            ..Self::of(self.shared.clone())
+            ..Self::new(self.shared.clone())
         }
-    }
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self::of(Arc::new(Shared::new(RetryConfig::default(), None)))
     }
 }
 
@@ -319,11 +283,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Backoff, Jitter};
+    use crate::{Backoff, Jitter, RetryConfig, RetryLayer};
 
-    fn pauses(policy: &RetryPolicy) -> Vec<Duration> {
+    fn pauses(layer: &RetryLayer) -> Vec<Duration> {
         let call = call(&tool("get").read_only().build(), json!({}));
-        let mut running = policy.shared.pauses(&call);
+        let mut running = layer.shared.pauses(&call);
         let pause = |retry| running.next(&Step::new(retry, Duration::ZERO)).unwrap();
         (0..4).map(pause).collect()
     }
@@ -333,8 +297,8 @@ mod tests {
         for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
             let backoff = Backoff::new(jitter, Duration::from_secs(10));
             let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
-            let policy = RetryPolicy::new(config).unwrap();
-            let all: Vec<_> = (0..500).flat_map(|_| pauses(&policy)).collect();
+            let layer = RetryLayer::new(config).unwrap();
+            let all: Vec<_> = (0..500).flat_map(|_| pauses(&layer)).collect();
             // with nanoseconds to choose from, one meeting by chance is possible, two are not
             let different = all.iter().collect::<HashSet<_>>().len();
             assert!(all.len() - different < 2, "{jitter:?}: {different} differ");
@@ -344,8 +308,8 @@ mod tests {
     #[test]
     fn layers_without_a_seed_differ() {
         assert_ne!(
-            pauses(&RetryPolicy::default()),
-            pauses(&RetryPolicy::default())
+            pauses(&RetryLayer::default()),
+            pauses(&RetryLayer::default())
         );
     }
 }

@@ -15,7 +15,7 @@ pub trait Schedule: Send + Sync {
 
 impl Schedule for Pauses {
     fn next(&mut self, _: &Step) -> Option<Duration> {
-        Some(self.pause())
+        Iterator::next(self)
     }
 }
 

@@ -39,9 +39,7 @@ pub struct Retry<S> {
 }
 
 impl<S> Retry<S> {
-    /// Wraps a service. Services with clones of one policy share its budgets.
-    #[must_use]
-    pub fn new(inner: S, policy: RetryPolicy) -> Self {
+    pub(crate) fn new(inner: S, policy: RetryPolicy) -> Self {
         Self {
             inner: tower::retry::Retry::new(policy.clone(), inner),
             policy,

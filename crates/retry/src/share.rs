@@ -1,6 +1,5 @@
 //! The share of one attempt, which ends it only for a retry that is paid for.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use crate::deadline::{Outlook, ends_in_time};
 ///
 /// At its end, the retry takes its token before the attempt is ended: without a token, the attempt
 /// goes on. A token that is not used is returned.
+#[derive(Debug)]
 pub(crate) struct PaidShare {
     /// Known when the attempt begins: a wait before it may end early.
     time: OnceLock<Duration>,
@@ -78,11 +78,5 @@ impl TimeShare for PaidShare {
 
     fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Relaxed)
-    }
-}
-
-impl fmt::Debug for PaidShare {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PaidShare").finish_non_exhaustive()
     }
 }

@@ -70,13 +70,6 @@ pub struct RetryStats {
 pub struct RetryOutcomes([u64; RetryOutcome::ALL.len()]);
 
 impl RetryOutcomes {
-    /// Returns how many calls had this outcome.
-    #[must_use]
-    #[expect(clippy::indexing_slicing, reason = "one element per variant")]
-    pub const fn get(&self, outcome: RetryOutcome) -> u64 {
-        self.0[outcome as usize]
-    }
-
     /// Returns each outcome and how many calls had it.
     pub fn iter(&self) -> impl Iterator<Item = (RetryOutcome, u64)> {
         RetryOutcome::ALL.iter().copied().zip(self.0)

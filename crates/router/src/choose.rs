@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callward_core::ToolCall;
+use callward_core::{ServerId, ToolCall};
 use smallvec::SmallVec;
 
 use crate::candidates::{Candidates, Places};
@@ -120,7 +120,7 @@ impl<S> Selection<S> {
 
     /// Lists the servers that the rule gives the call to, in the order they were added: all that
     /// are available, or those of them in a category that the plan prefers, if there are any.
-    pub(crate) fn admitted(&self, call: &ToolCall) -> Vec<&Endpoint> {
+    pub(crate) fn admitted(&self, call: &ToolCall) -> Vec<ServerId> {
         let mut ranked = self.ranked(call);
         ranked.retain(|one| !one.rank.unavailable);
         let best = ranked.iter().map(|one| one.rank.not_preferred).min();
@@ -130,7 +130,8 @@ impl<S> Selection<S> {
             .filter_map(|place| self.set.endpoints().get(place))
             .collect();
         admitted.sort_by_key(|endpoint| endpoint.added);
-        admitted
+        let servers = admitted.into_iter().map(Endpoint::server);
+        servers.cloned().collect()
     }
 
     /// Returns the best server that was not tried.
@@ -173,6 +174,13 @@ impl<S> Selection<S> {
         self.tried.push(choice.place);
         self.tried_available |= !best.unavailable;
         Some(choice)
+    }
+
+    /// Chooses as [`next`](Self::next) does, and returns the server.
+    pub(crate) fn next_server(&mut self, call: &ToolCall) -> Option<ServerId> {
+        let choice = self.next(call)?;
+        let endpoint = self.set.endpoints().get(choice.place)?;
+        Some(endpoint.server().clone())
     }
 
     /// Ranks each server that may get the call, heaviest first.

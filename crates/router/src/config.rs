@@ -1,12 +1,10 @@
 //! The settings of a router.
 
-use std::sync::Arc;
-
 use callward_core::InvalidConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::affinity::{AffinityConfig, AffinityObserver};
-use crate::strategy::{Affinity, Strategy, StrategyName};
+use crate::affinity::AffinityConfig;
+use crate::strategy::StrategyName;
 
 /// How calls are spread over servers that may get them.
 ///
@@ -17,8 +15,7 @@ use crate::strategy::{Affinity, Strategy, StrategyName};
 /// let config = RouterConfig::default()
 ///     .with_strategy(StrategyName::Affinity)
 ///     .with_affinity(AffinityConfig::default().with_by(AffinityKey::User));
-/// assert_eq!(config.make_strategy(None)?.name(), "affinity");
-/// # Ok::<(), callward_core::InvalidConfig>(())
+/// assert_eq!(config.validate(), Ok(()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -29,8 +26,10 @@ pub struct RouterConfig {
     /// What calls are kept together by, where the strategy is [`StrategyName::Affinity`]. Default:
     /// [`AffinityConfig::default`].
     pub affinity: AffinityConfig,
-    /// What each attempt of a call may cost at most, in the units of `costHint`. Default: any cost.
-    /// See [`Router::with_cost_budget`](crate::Router::with_cost_budget).
+    /// What each attempt of a call may cost at most, in the units of `costHint`: the tool's, times
+    /// the server's [cost factor](crate::Member::with_cost_factor). A call may state a lower budget
+    /// ([`with_cost_budget`](callward_core::ToolCall::with_cost_budget)). A tool without a
+    /// `costHint` fits any budget. Default: any cost.
     pub cost_budget: Option<f64>,
     /// The share of a replica set, in percent and rounded down, that keeps getting reads even if
     /// breakers are open there. Default: 50.
@@ -98,26 +97,6 @@ impl RouterConfig {
         }
         self.affinity.validate()
     }
-
-    /// Makes the strategy. The observer gets the events of affinity.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidConfig`] names the first invalid setting.
-    pub fn make_strategy(
-        &self,
-        observer: Option<Arc<dyn AffinityObserver>>,
-    ) -> Result<Arc<dyn Strategy>, InvalidConfig> {
-        self.validate()?;
-        if self.strategy != StrategyName::Affinity {
-            return Ok(self.strategy.strategy());
-        }
-        let affinity = Affinity::new(&self.affinity)?;
-        Ok(Arc::new(match observer {
-            Some(observer) => affinity.with_observer(observer),
-            None => affinity,
-        }))
-    }
 }
 
 #[cfg(test)]
@@ -127,22 +106,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_strategy_is_made_as_it_is_asked_for() {
-        for (name, made) in [
-            (StrategyName::PeakEwma, "peak_ewma"),
-            (StrategyName::RoundRobin, "round_robin"),
-            (StrategyName::Affinity, "affinity"),
-        ] {
-            let config = RouterConfig::default().with_strategy(name);
-            assert_eq!(config.make_strategy(None).unwrap().name(), made);
-        }
-    }
-
-    #[test]
     fn an_invalid_setting_is_refused_even_if_it_is_not_used() {
         let affinity = AffinityConfig::default().with_ttl(Duration::ZERO);
         let config = RouterConfig::default().with_affinity(affinity);
-        let fault = config.make_strategy(None).unwrap_err();
+        let fault = config.validate().unwrap_err();
         assert_eq!(fault.field(), "ttl");
         for budget in [-1.0, f64::NAN] {
             let config = RouterConfig::default().with_cost_budget(budget);

@@ -1,6 +1,5 @@
 //! Recording how a server was chosen, and the error of a call that no server may take.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use callward_core::{
@@ -152,10 +151,7 @@ fn alternates<S>(selection: &Selection<S>, call: &ToolCall) -> Vec<ServerId> {
     // the next choice must draw what is announced here
     let seed = fastrand::get_seed();
     let mut next = selection.preview();
-    let alternates = std::iter::from_fn(|| {
-        let choice = next.next(call)?;
-        Some(next.set().endpoints().get(choice.place)?.server().clone())
-    });
+    let alternates = std::iter::from_fn(|| next.next_server(call));
     let alternates = alternates.take(RouteDecision::MOST_ALTERNATES).collect();
     fastrand::seed(seed);
     alternates
@@ -172,51 +168,51 @@ pub(crate) fn error<S>(selection: &Selection<S>, call: &ToolCall) -> ToolError {
         return pinned(selection, call, pin);
     }
     let (tool, name) = (call.tool().name(), call.tool().set());
-    let servers = selection.set().endpoints();
-    let mut message = format!("no server of set \"{name}\" may take tool \"{tool}\": ");
-    if servers.is_empty() {
-        message.push_str("it has none");
-    }
-    let rule = selection.rule(call);
-    for (place, server) in servers.iter().take(MAX_NAMED).enumerate() {
-        let separator = if place == 0 { "" } else { "; " };
-        // writing to a String cannot fail
-        let _ = write!(message, "{separator}{} ", server.server());
-        let _ = write_why(&mut message, rule, server);
-    }
-    if let Some(more @ 1..) = servers.len().checked_sub(MAX_NAMED) {
-        let _ = write!(message, "; and {more} more");
-    }
-    no_server(message)
+    let (rule, servers) = (selection.rule(call), selection.set().endpoints());
+    let reasons = servers.iter();
+    let reasons = reasons.map(|server| format!("{} {}", server.server(), why(rule, server)));
+    no_server(match servers {
+        [] => format!("no server of set \"{name}\" may take tool \"{tool}\": it has none"),
+        _ => format!(
+            "no server of set \"{name}\" may take tool \"{tool}\": {}",
+            joined(reasons, "; ")
+        ),
+    })
 }
 
 /// Returns why the server that the call is pinned to does not get it.
 fn pinned<S>(selection: &Selection<S>, call: &ToolCall, pin: &ServerId) -> ToolError {
     let (tool, name) = (call.tool().name(), call.tool().set());
-    let mut message = format!("the call of tool \"{tool}\" is pinned to server \"{pin}\", which ");
-    let Some(server) = selection.set().endpoint(pin) else {
-        let servers = selection.set().endpoints();
-        let names: Vec<_> = servers.iter().map(|one| one.server().as_str()).collect();
-        let named = names.get(..MAX_NAMED.min(names.len())).unwrap_or_default();
-        let _ = write!(message, "set \"{name}\" does not have: it has ");
-        let _ = match names.len().saturating_sub(MAX_NAMED) {
-            _ if names.is_empty() => write!(message, "none"),
-            0 => write!(message, "{}", named.join(", ")),
-            more => write!(message, "{}, and {more} more", named.join(", ")),
-        };
-        return ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message);
-    };
-    let _ = write_why(&mut message, selection.rule(call), server);
-    message.push_str("; without the pin the router chooses among the set's servers");
-    no_server(message)
+    let pinned = format!("the call of tool \"{tool}\" is pinned to server \"{pin}\", which");
+    if let Some(server) = selection.set().endpoint(pin) {
+        let why = why(selection.rule(call), server);
+        return no_server(format!(
+            "{pinned} {why}; without the pin the router chooses among the set's servers"
+        ));
+    }
+    let servers = selection.set().endpoints().iter();
+    let has = joined(servers.map(|server| server.server().to_string()), ", ");
+    let has = if has.is_empty() { "none" } else { &has };
+    let message = format!("{pinned} set \"{name}\" does not have: it has {has}");
+    ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message)
 }
 
-/// Writes what speaks against a server, as the rest of a sentence.
-fn write_why(out: &mut String, rule: Rule<'_>, server: &Endpoint) -> std::fmt::Result {
+/// Joins what is said of each server, of at most [`MAX_NAMED`] of them.
+fn joined(servers: impl ExactSizeIterator<Item = String>, separator: &str) -> String {
+    let more = servers.len().saturating_sub(MAX_NAMED);
+    let mut named: Vec<_> = servers.take(MAX_NAMED).collect();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    named.join(separator)
+}
+
+/// Returns what speaks against a server, as the rest of a sentence.
+fn why(rule: Rule<'_>, server: &Endpoint) -> String {
     match (rule.check_weight(server), rule.check_except_weight(server)) {
-        (Ok(()), Ok(())) => out.write_str("refused the call"),
-        (Err(reason), Ok(())) | (Ok(()), Err(reason)) => write!(out, "{reason}"),
-        (Err(light), Err(reason)) => write!(out, "{light}, and {reason}"),
+        (Ok(()), Ok(())) => "refused the call".to_owned(),
+        (Err(reason), Ok(())) | (Ok(()), Err(reason)) => reason.to_string(),
+        (Err(light), Err(reason)) => format!("{light}, and {reason}"),
     }
 }
 

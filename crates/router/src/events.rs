@@ -1,7 +1,5 @@
 //! The events of a router.
 
-use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use callward_core::{ErrorKind, ReplicaSetId, RouteDecision, ServerId, ToolName};
@@ -9,7 +7,7 @@ use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::affinity::{AffinityExpired, AffinityObserver, AffinitySet};
+use crate::affinity::{AffinityExpired, AffinitySet};
 
 /// One event of a router.
 ///
@@ -82,44 +80,30 @@ pub enum RouteEvent {
 ///
 /// Sending never waits, and makes no event while there are no listeners. A listener that falls
 /// behind loses the oldest events and gets their number ([`RouteEvent::Missed`]).
+#[derive(Debug, Default)]
 pub struct RouteEvents {
-    waiting: usize,
-    listeners: Arc<AtomicUsize>,
     /// Made with the first listener, since it allocates its whole buffer.
     channel: OnceLock<broadcast::Sender<RouteEvent>>,
 }
 
+/// How many events wait for a slow listener.
+const MAX_WAITING: usize = 1024;
+
 impl RouteEvents {
-    /// How many events wait for a slow listener by default.
-    pub const DEFAULT_WAITING: usize = 1024;
-
-    /// Buffers [`DEFAULT_WAITING`](Self::DEFAULT_WAITING) events.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_waiting(Self::DEFAULT_WAITING)
-    }
-
-    /// Buffers this many events, rounded up to a power of two; at least 1, at most 65,536.
-    #[must_use]
-    pub fn with_waiting(events: usize) -> Self {
-        Self {
-            waiting: events.clamp(1, 1 << 16),
-            listeners: Arc::default(),
-            channel: OnceLock::new(),
-        }
-    }
-
     /// Returns `true` if there are listeners; if not, no event has to be made.
     #[must_use]
     pub fn has_listeners(&self) -> bool {
-        self.listeners.load(Ordering::Relaxed) > 0
+        self.listened().is_some()
+    }
+
+    fn listened(&self) -> Option<&broadcast::Sender<RouteEvent>> {
+        let channel = self.channel.get();
+        channel.filter(|channel| channel.receiver_count() > 0)
     }
 
     /// Sends an event to all listeners; makes it only if there are any. Never waits.
     pub fn send(&self, event: impl FnOnce() -> RouteEvent) {
-        if self.has_listeners()
-            && let Some(channel) = self.channel.get()
-        {
+        if let Some(channel) = self.listened() {
             // the last listener may have left in this moment
             let _no_listener = channel.send(event());
         }
@@ -128,66 +112,24 @@ impl RouteEvents {
     /// Returns a listener to all events from now on.
     #[must_use]
     pub fn listen(&self) -> RouteListener {
-        let channel = self
-            .channel
-            .get_or_init(|| broadcast::Sender::new(self.waiting));
-        let events = channel.subscribe();
-        // after it subscribed, so that a counted listener gets events
-        self.listeners.fetch_add(1, Ordering::Relaxed);
-        RouteListener {
-            events,
-            listeners: self.listeners.clone(),
-        }
-    }
-}
-
-impl AffinityObserver for RouteEvents {
-    fn on_set(&self, set: &AffinitySet) {
-        self.send(|| RouteEvent::AffinitySet(set.clone()));
-    }
-
-    fn on_expired(&self, expired: &AffinityExpired) {
-        self.send(|| RouteEvent::AffinityExpired(expired.clone()));
-    }
-}
-
-impl Default for RouteEvents {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for RouteEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouteEvents")
-            .field("waiting", &self.waiting)
-            .field("listeners", &self.listeners.load(Ordering::Relaxed))
-            .finish_non_exhaustive()
+        let channel = || broadcast::Sender::new(MAX_WAITING);
+        RouteListener(self.channel.get_or_init(channel).subscribe())
     }
 }
 
 /// Receives the events of a router, one after the other, from the moment it was made.
 #[derive(Debug)]
-pub struct RouteListener {
-    events: broadcast::Receiver<RouteEvent>,
-    listeners: Arc<AtomicUsize>,
-}
+pub struct RouteListener(broadcast::Receiver<RouteEvent>);
 
 impl RouteListener {
     /// Waits for the next event; `None` once the router is gone and all were received. Dropping the
     /// future loses no event.
     pub async fn next(&mut self) -> Option<RouteEvent> {
-        match self.events.recv().await {
+        match self.0.recv().await {
             Ok(event) => Some(event),
             Err(RecvError::Lagged(events)) => Some(RouteEvent::Missed { events }),
             Err(RecvError::Closed) => None,
         }
-    }
-}
-
-impl Drop for RouteListener {
-    fn drop(&mut self) {
-        self.listeners.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -220,7 +162,7 @@ mod tests {
 
     #[test]
     fn no_event_is_made_without_listeners() {
-        let events = RouteEvents::new();
+        let events = RouteEvents::default();
         let unheard = || panic!("there are no listeners");
         events.send(unheard);
         assert!(
@@ -236,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_listener_gets_all_events_from_its_beginning_on() {
-        let events = RouteEvents::new();
+        let events = RouteEvents::default();
         let mut early = events.listen();
         events.send(|| decision("first"));
         let mut late = events.listen();
@@ -249,32 +191,6 @@ mod tests {
         assert!(events.has_listeners(), "one is left");
         drop(events);
         assert_eq!(late.next().await, None, "the router is gone");
-    }
-
-    #[tokio::test]
-    async fn a_slow_listener_loses_the_oldest_events_and_gets_their_number() {
-        let events = RouteEvents::with_waiting(4);
-        let mut slow = events.listen();
-        for _ in 0..1_000_000 {
-            events.send(|| missed(0));
-        }
-        events.send(|| decision("last"));
-        assert_eq!(slow.next().await, Some(missed(1_000_001 - 4)));
-        for _ in 0..3 {
-            assert_eq!(slow.next().await, Some(missed(0)));
-        }
-        assert_eq!(slow.next().await, Some(decision("last")));
-        assert_eq!(slow.next().now_or_never(), None);
-    }
-
-    #[test]
-    fn no_size_panics() {
-        for waiting in [0, 1, 3, usize::MAX] {
-            let events = RouteEvents::with_waiting(waiting);
-            let mut listener = events.listen();
-            events.send(|| missed(7));
-            assert_eq!(listener.next().now_or_never(), Some(Some(missed(7))));
-        }
     }
 
     #[test]

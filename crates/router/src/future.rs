@@ -1,130 +1,72 @@
 //! A call on its way to one server, or to the next if that one refuses.
 
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::future::{poll_fn, ready};
 
-use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
-use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep_until};
-use tower_service::Service;
+use callward_core::{BoxFuture, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
+use tokio::time::timeout_at;
 
 use crate::choose::Selection;
 use crate::decision;
 use crate::outcome::Outcome;
 use crate::state::InFlight;
 
-pin_project! {
-    /// The answer of a [`Router`](crate::Router).
-    pub struct RouteFuture<S>
-    where
-        S: Service<ToolCall>,
-    {
-        #[pin]
-        stage: Stage<S, S::Future>,
-        route: Option<Route<S>>,
-    }
-}
+type Output = Result<ToolOutput, ToolError>;
 
-pin_project! {
-    #[project = StageProj]
-    #[project_replace = StageOwn]
-    enum Stage<S, F> {
-        // no server may take the call
-        Failed { error: ToolError },
-        // a server is chosen, but not yet ready
-        Waiting {
-            service: S,
-            call: ToolCall,
-            in_flight: InFlight,
-            // made for a server that keeps us waiting; boxed, as all calls would carry its bytes
-            timer: Option<Pin<Box<Sleep>>>,
-        },
-        // the server has the call
-        Running {
-            #[pin]
-            answer: F,
-            in_flight: InFlight,
-        },
-        Done,
-    }
-}
-
-/// What is needed to ask another server.
-struct Route<S> {
-    selection: Selection<S>,
-    /// The place of the server asked last.
-    asked: usize,
-    /// The call, if it may be needed for another server or for a record.
-    call: Option<ToolCall>,
-    /// The refusal that states the shortest wait.
-    refusal: Option<ToolError>,
-}
-
-impl<S: ToolService> RouteFuture<S> {
-    pub(crate) fn failed(error: ToolError) -> Self {
-        Self {
-            stage: Stage::Failed { error },
-            route: None,
-        }
-    }
-
-    pub(crate) fn start(mut selection: Selection<S>, call: ToolCall) -> Self {
-        let Some(begun) = begin(&mut selection, &call) else {
-            let error = decision::error(&selection, &call);
-            decision::failed(&selection, &call, &error);
-            return Self::failed(error);
-        };
-        let is_needed =
-            selection.has_more(&call) || decision::is_wanted(&selection.routing().events, &call);
-        let spare = is_needed.then(|| call.clone());
-        let asked = begun.place;
-        Self {
-            stage: begun.ask(call),
-            route: Some(Route {
-                selection,
-                asked,
-                call: spare,
-                refusal: None,
-            }),
-        }
-    }
-}
-
-impl<S: ToolService> Route<S> {
-    /// Returns where to continue after a failure, or the error to end with.
-    fn after(&mut self, error: ToolError) -> Result<Stage<S, S::Future>, ToolError> {
-        let asked = self.selection.set().endpoints().get(self.asked);
-        let error = match asked {
-            Some(asked) if error.server().is_none() => error.with_server(asked.server().clone()),
-            _ => error,
-        };
-        if !is_refusal(&error) {
-            let call = self.call.as_ref();
-            let has_others = call.is_some_and(|call| self.selection.has_more(call));
-            // a retry goes to one of them, and need not wait for this one
-            return Err(match error.reopening() {
-                Some(_) if has_others => error.without_reopening(),
+/// Sends a call to one server after the other until one takes it. The first is chosen at once, so
+/// that the call counts as in flight there before its future is polled.
+pub(crate) fn send<S>(mut selection: Selection<S>, call: ToolCall) -> BoxFuture<'static, Output>
+where
+    S: ToolService + Sync,
+{
+    let Some(first) = begin(&mut selection, &call) else {
+        let error = decision::error(&selection, &call);
+        decision::failed(&selection, &call, &error);
+        return Box::pin(ready(Err(error)));
+    };
+    // another server or a record may need the call
+    let is_needed =
+        selection.has_more(&call) || decision::is_wanted(&selection.routing().events, &call);
+    let spare = is_needed.then(|| call.clone());
+    Box::pin(async move {
+        let (mut begun, mut call) = (first, call);
+        // the refusal that states the shortest wait
+        let mut refusal: Option<ToolError> = None;
+        loop {
+            let place = begun.place;
+            let error = match begun.send(call).await {
+                Ok(output) => return Ok(output),
+                Err(error) => error,
+            };
+            let asked = selection.set().endpoints().get(place);
+            let error = match asked {
+                Some(asked) if error.server().is_none() => {
+                    error.with_server(asked.server().clone())
+                }
                 _ => error,
-            });
+            };
+            if !is_refusal(&error) {
+                let has_others = spare.as_ref().is_some_and(|call| selection.has_more(call));
+                // a retry goes to one of them, and need not wait for this one
+                return Err(match error.reopening() {
+                    Some(_) if has_others => error.without_reopening(),
+                    _ => error,
+                });
+            }
+            let shortest = match refusal {
+                Some(earlier) if !passes_sooner(&error, &earlier) => earlier,
+                _ => error,
+            };
+            let Some(spare) = &spare else {
+                return Err(shortest);
+            };
+            let Some(next) = begin(&mut selection, spare) else {
+                decision::failed(&selection, spare, &shortest);
+                return Err(shortest);
+            };
+            refusal = Some(shortest);
+            (begun, call) = (next, spare.clone());
         }
-        let refusal = match self.refusal.take() {
-            Some(earlier) if !passes_sooner(&error, &earlier) => earlier,
-            _ => error,
-        };
-        let Some(call) = &self.call else {
-            return Err(refusal);
-        };
-        let Some(begun) = begin(&mut self.selection, call) else {
-            decision::failed(&self.selection, call, &refusal);
-            return Err(refusal);
-        };
-        self.asked = begun.place;
-        self.refusal = Some(refusal);
-        Ok(begun.ask(call.clone()))
-    }
+    })
 }
 
 /// A server that was chosen, with the call counted as in flight there.
@@ -156,25 +98,36 @@ fn begin<S: ToolService>(selection: &mut Selection<S>, call: &ToolCall) -> Optio
 }
 
 impl<S: ToolService> Begun<S> {
-    fn ask(self, mut call: ToolCall) -> Stage<S, S::Future> {
+    /// Gives the call to the server once that is ready, which must be before the deadline. The call
+    /// is no longer in flight when this returns: it must not count while another server is chosen.
+    async fn send(mut self, mut call: ToolCall) -> Output {
         if call.attempt().ignores_open_breakers != self.ignores_open_breakers {
             call.attempt_mut().ignores_open_breakers = self.ignores_open_breakers;
         }
-        Stage::Waiting {
-            service: self.service,
-            call,
-            in_flight: self.in_flight,
-            timer: None,
-        }
+        let is_ready = poll_fn(|cx| self.service.poll_ready(cx));
+        let is_ready = match call.deadline() {
+            None => is_ready.await,
+            Some(deadline) => timeout_at(deadline.into(), is_ready)
+                .await
+                .unwrap_or_else(|_| Err(never_ready())),
+        };
+        let result = match is_ready {
+            Ok(()) => {
+                self.in_flight.send();
+                self.service.call(call).await
+            }
+            Err(error) => Err(error),
+        };
+        self.in_flight.end(Outcome::of(&result));
+        result
     }
 }
 
-/// A call that runs has a route, so this error means that the router is wrong.
-fn no_route() -> ToolError {
+fn never_ready() -> ToolError {
     ToolError::new(
-        ErrorKind::Internal,
+        ErrorKind::DeadlineExceeded,
         Delivery::NotSent,
-        "a call ran without a route; this is a fault of the router",
+        "the call's deadline passed before its server was ready; nothing was sent",
     )
 }
 
@@ -189,119 +142,5 @@ fn passes_sooner(error: &ToolError, than: &ToolError) -> bool {
         (Some(wait), Some(longer)) => wait < longer,
         (Some(_), None) => true,
         (None, _) => false,
-    }
-}
-
-impl<S, F> Stage<S, F>
-where
-    S: Service<ToolCall, Future = F, Error = ToolError>,
-{
-    /// Gives the call to the server, which is ready.
-    fn send(mut self: Pin<&mut Self>) {
-        if let StageOwn::Waiting {
-            mut service,
-            call,
-            mut in_flight,
-            ..
-        } = self.as_mut().project_replace(Self::Done)
-        {
-            in_flight.send();
-            let answer = service.call(call);
-            self.set(Self::Running { answer, in_flight });
-        }
-    }
-}
-
-/// Waits for readiness, but not beyond the deadline.
-fn poll_ready<S>(
-    service: &mut S,
-    deadline: Option<Instant>,
-    timer: &mut Option<Pin<Box<Sleep>>>,
-    cx: &mut Context<'_>,
-) -> Poll<Result<(), ToolError>>
-where
-    S: Service<ToolCall, Error = ToolError>,
-{
-    if let Poll::Ready(ready) = service.poll_ready(cx) {
-        return Poll::Ready(ready);
-    }
-    let Some(deadline) = deadline else {
-        return Poll::Pending;
-    };
-    let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(deadline.into())));
-    match timer.as_mut().poll(cx) {
-        Poll::Ready(()) => Poll::Ready(Err(ToolError::new(
-            ErrorKind::DeadlineExceeded,
-            Delivery::NotSent,
-            "the call's deadline passed before its server was ready; nothing was sent",
-        ))),
-        Poll::Pending => Poll::Pending,
-    }
-}
-
-impl<S: ToolService> Future for RouteFuture<S> {
-    type Output = Result<ToolOutput, ToolError>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        loop {
-            let error = match this.stage.as_mut().project() {
-                StageProj::Waiting {
-                    service,
-                    call,
-                    in_flight,
-                    timer,
-                } => match ready!(poll_ready(service, call.deadline(), timer, cx)) {
-                    Ok(()) => {
-                        this.stage.as_mut().send();
-                        continue;
-                    }
-                    Err(error) => {
-                        in_flight.end(Outcome::of_error(&error));
-                        error
-                    }
-                },
-                StageProj::Running { answer, in_flight } => {
-                    let result = ready!(answer.poll(cx));
-                    in_flight.end(Outcome::of(&result));
-                    match result {
-                        Ok(output) => {
-                            this.stage.set(Stage::Done);
-                            return Poll::Ready(Ok(output));
-                        }
-                        Err(error) => error,
-                    }
-                }
-                StageProj::Failed { .. } | StageProj::Done => {
-                    return match this.stage.as_mut().project_replace(Stage::Done) {
-                        StageOwn::Failed { error } => Poll::Ready(Err(error)),
-                        _ => panic!("polled after it was done"),
-                    };
-                }
-            };
-            // the failed call ends before another begins: it must not count while we choose
-            this.stage.set(Stage::Done);
-            match this.route.as_mut().map(|route| route.after(error)) {
-                Some(Ok(next)) => this.stage.set(next),
-                Some(Err(error)) => return Poll::Ready(Err(error)),
-                None => return Poll::Ready(Err(no_route())),
-            }
-        }
-    }
-}
-
-impl<S: Service<ToolCall>> fmt::Debug for RouteFuture<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RouteFuture")
-            .field(
-                "stage",
-                &match &self.stage {
-                    Stage::Failed { .. } => "failed",
-                    Stage::Waiting { .. } => "waiting",
-                    Stage::Running { .. } => "running",
-                    Stage::Done => "done",
-                },
-            )
-            .finish_non_exhaustive()
     }
 }

@@ -46,7 +46,6 @@ pub use config::RouterConfig;
 pub use drain::{Drained, Draining};
 pub use endpoint::Endpoint;
 pub use events::{RouteEvent, RouteEvents, RouteListener};
-pub use future::RouteFuture;
 pub use member::Member;
 pub use outcome::Outcome;
 pub use pool::{Pool, UnknownServer};

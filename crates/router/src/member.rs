@@ -92,12 +92,6 @@ impl<S> Member<S> {
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
-
-    /// Returns the service that leads to the server.
-    #[must_use]
-    pub fn service(&self) -> &S {
-        &self.service
-    }
 }
 
 fn boxed<C: Into<String>>(words: impl IntoIterator<Item = C>) -> Arc<[Box<str>]> {

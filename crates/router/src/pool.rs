@@ -26,14 +26,15 @@ pub struct Pool<S> {
     events: Arc<RouteEvents>,
 }
 
+/// The table of replica sets at one moment.
+type Sets<S> = HashMap<ReplicaSetId, Arc<ReplicaSet<S>>, RandomState>;
+
 impl<S> Pool<S> {
     /// Starts without any set.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            sets: ArcSwap::from_pointee(Sets {
-                by_id: HashMap::default(),
-            }),
+            sets: ArcSwap::default(),
             updating: Mutex::new(()),
             events: Arc::default(),
         }
@@ -48,24 +49,16 @@ impl<S> Pool<S> {
         result
     }
 
-    /// Adds a server to a set, which is made where it is not there. One of the same id in the set
-    /// is replaced, and continues its counts.
-    pub fn add(&self, id: ReplicaSetId, member: Member<S>)
-    where
-        S: Clone,
-    {
-        self.add_all(id, [member]);
-    }
-
-    /// Adds any number of servers to a set in one step. See [`add`](Self::add).
+    /// Adds any number of servers to a set in one step; makes the set if it is not there. A server
+    /// whose id the set has is replaced, and continues its counts.
     pub fn add_all(&self, id: ReplicaSetId, more: impl IntoIterator<Item = Member<S>>)
     where
         S: Clone,
     {
         self.update(|sets| {
-            let mut members = sets.members_of(&id);
+            let mut members = sets.get(&id).map_or_else(Vec::new, |set| set.members());
             members.extend(more);
-            sets.set_members(id, members);
+            set_members(sets, id, members);
         });
     }
 
@@ -127,7 +120,7 @@ impl<S> Pool<S> {
 
     fn state(&self, server: &ServerId) -> Result<Arc<ServerState>, UnknownServer> {
         let sets = self.sets.load();
-        let found = sets.by_id.values().find_map(|set| set.endpoint(server));
+        let found = sets.values().find_map(|set| set.endpoint(server));
         let state = found.map(|endpoint| endpoint.state.clone());
         state.ok_or_else(|| UnknownServer(server.clone()))
     }
@@ -141,17 +134,13 @@ impl<S> Pool<S> {
         S: Clone,
     {
         self.update(|sets| {
-            let mut all = sets.by_id.iter();
-            let found = all.find(|(_, set)| set.endpoint(server).is_some());
-            let id = found
-                .map(|(id, _)| id.clone())
-                .ok_or_else(|| UnknownServer(server.clone()))?;
-            let mut members = sets.members_of(&id);
+            let (id, set) = find(sets, server).ok_or_else(|| UnknownServer(server.clone()))?;
+            let mut members = set.members();
             change(&mut members);
             if members.is_empty() {
-                sets.by_id.remove(&id);
+                sets.remove(&id);
             } else {
-                sets.set_members(id, members);
+                set_members(sets, id, members);
             }
             Ok(())
         })
@@ -162,22 +151,19 @@ impl<S> Pool<S> {
     /// A member whose server id was in the set before continues its counts. Of two members with the
     /// same server id the later one counts.
     pub fn set_members(&self, id: ReplicaSetId, members: Vec<Member<S>>) {
-        self.update(|sets| sets.set_members(id, members));
+        self.update(|sets| set_members(sets, id, members));
     }
 
     /// Returns one set as it is now.
     #[must_use]
     pub fn get(&self, id: &ReplicaSetId) -> Option<Arc<ReplicaSet<S>>> {
-        self.sets.load().by_id.get(id).cloned()
+        self.sets.load().get(id).cloned()
     }
 
     /// Returns the id of the set that has a server.
     #[must_use]
     pub fn set_of(&self, server: &ServerId) -> Option<ReplicaSetId> {
-        let sets = self.sets.load();
-        let mut all = sets.by_id.iter();
-        let (id, _) = all.find(|(_, set)| set.endpoint(server).is_some())?;
-        Some(id.clone())
+        Some(find(&self.sets.load(), server)?.0)
     }
 
     /// Returns the events of the routers over this pool.
@@ -195,7 +181,7 @@ impl<S> Pool<S> {
             set: id.clone(),
             servers: set.endpoints().iter().map(ServerStats::of).collect(),
         };
-        let mut stats: Vec<_> = sets.by_id.iter().map(of_set).collect();
+        let mut stats: Vec<_> = sets.iter().map(of_set).collect();
         stats.sort_by(|one, other| one.set.cmp(&other.set));
         stats
     }
@@ -209,49 +195,22 @@ impl<S> Default for Pool<S> {
 
 impl<S> fmt::Debug for Pool<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(&self.sets.load().by_id).finish()
+        f.debug_map().entries(self.sets.load().iter()).finish()
     }
 }
 
-/// The table of replica sets at one moment.
-struct Sets<S> {
-    by_id: HashMap<ReplicaSetId, Arc<ReplicaSet<S>>, RandomState>,
+fn find<S>(sets: &Sets<S>, server: &ServerId) -> Option<(ReplicaSetId, Arc<ReplicaSet<S>>)> {
+    let found = sets.iter().find(|(_, set)| set.endpoint(server).is_some());
+    found.map(|(id, set)| (id.clone(), set.clone()))
 }
 
-impl<S> Sets<S> {
-    fn set_members(&mut self, id: ReplicaSetId, members: Vec<Member<S>>) {
-        let previous = self.by_id.get(&id).map(Arc::as_ref);
-        let set = Arc::new(ReplicaSet::new(members, previous));
-        self.by_id.insert(id, set);
-    }
-
-    /// Returns the members of a set, to change them; none where it is not there.
-    fn members_of(&self, id: &ReplicaSetId) -> Vec<Member<S>>
-    where
-        S: Clone,
-    {
-        let set = self.by_id.get(id);
-        set.map_or_else(Vec::new, |set| set.members())
-    }
-}
-
-impl<S> Clone for Sets<S> {
-    fn clone(&self) -> Self {
-        Self {
-            by_id: self.by_id.clone(),
-        }
-    }
+fn set_members<S>(sets: &mut Sets<S>, id: ReplicaSetId, members: Vec<Member<S>>) {
+    let previous = sets.get(&id).map(Arc::as_ref);
+    let set = Arc::new(ReplicaSet::new(members, previous));
+    sets.insert(id, set);
 }
 
 /// No replica set has a server of this id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no replica set has a server \"{0}\"")]
 pub struct UnknownServer(ServerId);
-
-impl UnknownServer {
-    /// Returns the unknown id.
-    #[must_use]
-    pub fn server(&self) -> &ServerId {
-        &self.0
-    }
-}

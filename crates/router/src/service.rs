@@ -1,23 +1,24 @@
 //! The router as a service.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use callward_core::{
-    InvalidConfig, RouteDecision, ServerId, Tool, ToolCall, ToolError, ToolOutput, ToolService,
+    BoxFuture, InvalidConfig, ReplicaSetId, RouteDecision, ServerId, Tool, ToolCall, ToolError,
+    ToolOutput, ToolService,
 };
 use tower_service::Service;
 
 use crate::choose::{Routing, Selection};
 use crate::config::RouterConfig;
-use crate::decision;
 use crate::endpoint::Endpoint;
 use crate::events::RouteListener;
-use crate::future::RouteFuture;
 use crate::pool::Pool;
 use crate::rule::{ExclusionReason, Rule};
 use crate::strategy::{Affinity, Strategy, StrategyName};
+use crate::{decision, future};
 
 /// Sends each call to one server of its tool's replica set. Clones share the pool.
 ///
@@ -73,20 +74,25 @@ impl<S> Router<S> {
         Arc::make_mut(&mut self.routing)
     }
 
-    /// Routes over this pool as the settings say. Where the strategy is affinity, the router's own
-    /// [events](Self::events) tell where keys go.
+    /// Routes over this pool as the settings say. With the strategy affinity, the router's own
+    /// [events](Self::events) report where keys go.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn with_config(pool: Arc<Pool<S>>, config: &RouterConfig) -> Result<Self, InvalidConfig> {
-        let strategy = config.make_strategy(Some(pool.events().clone()))?;
+        config.validate()?;
+        let strategy = match config.strategy {
+            StrategyName::Affinity => {
+                Arc::new(Affinity::new(&config.affinity)?.with_events(pool.events().clone()))
+            }
+            other => other.strategy(),
+        };
         let mut router = Self::new(pool).with_custom_strategy(strategy);
-        router.routing_mut().min_available = config.min_available;
-        Ok(match config.cost_budget {
-            Some(budget) => router.with_cost_budget(budget),
-            None => router,
-        })
+        let routing = router.routing_mut();
+        routing.min_available = config.min_available;
+        routing.cost_budget = config.cost_budget;
+        Ok(router)
     }
 
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].
@@ -95,7 +101,7 @@ impl<S> Router<S> {
         let strategy = match name {
             StrategyName::Affinity => {
                 let events = self.pool.events().clone();
-                Arc::new(Affinity::default().with_observer(events))
+                Arc::new(Affinity::default().with_events(events))
             }
             other => other.strategy(),
         };
@@ -109,30 +115,10 @@ impl<S> Router<S> {
         self
     }
 
-    /// Sets what each attempt of a call may cost at most, in the units of `costHint`. What a call
-    /// costs on a server is its tool's `costHint` times the server's [cost
-    /// factor](crate::Member::with_cost_factor); servers where that is more than the budget are no
-    /// candidates, and where there is no other, the call fails. A tool without a `costHint` fits
-    /// any budget. A call may state a lower budget ([`ToolCall::with_cost_budget`]). Within the
-    /// budget the strategy chooses as usual. A budget that is negative or NaN counts as 0. Default:
-    /// any cost.
-    #[must_use]
-    pub fn with_cost_budget(mut self, budget: f64) -> Self {
-        // NaN is not a maximum
-        self.routing_mut().cost_budget = Some(budget.max(0.0));
-        self
-    }
-
     /// Returns the pool.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool<S>> {
         &self.pool
-    }
-
-    /// Returns the strategy.
-    #[must_use]
-    pub fn strategy(&self) -> &dyn Strategy {
-        &*self.routing.strategy
     }
 
     /// Returns a stream of events: which server gets which call and why, and changes of health. A
@@ -147,10 +133,9 @@ impl<S> Router<S> {
     /// Nothing is sent and no event is made.
     #[must_use]
     pub fn explain(&self, call: &ToolCall) -> RouteDecision {
-        let Some(set) = self.pool.get(call.tool().set()) else {
+        let Some(mut selection) = self.preview(call.tool().set()) else {
             return decision::no_set(call, self.routing.strategy.name());
         };
-        let mut selection = Selection::new(set, self.routing.clone(), true);
         let choice = selection.next(call);
         decision::decision(&selection, call, choice)
     }
@@ -164,8 +149,6 @@ impl<S> Router<S> {
     ///   complex or costly ones): available servers of such a category, or all available ones if
     ///   there is none.
     /// - Any other: all available servers.
-    ///
-    /// It is the list for a call without arguments; [`admitted`](Self::admitted) takes a call.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -204,20 +187,16 @@ impl<S> Router<S> {
     /// ```
     #[must_use]
     pub fn route_by_annotation(&self, tool: &Arc<Tool>) -> Vec<ServerId> {
-        self.admitted(&ToolCall::new(tool.clone(), Vec::new()))
-    }
-
-    /// Lists the servers that the annotation rule gives a call to, as
-    /// [`route_by_annotation`](Self::route_by_annotation) does, under the plan that its arguments
-    /// give it, its pin and its budget.
-    #[must_use]
-    pub fn admitted(&self, call: &ToolCall) -> Vec<ServerId> {
-        let Some(set) = self.pool.get(call.tool().set()) else {
+        let Some(selection) = self.preview(tool.set()) else {
             return Vec::new();
         };
-        let selection = Selection::new(set, self.routing.clone(), true);
-        let admitted = selection.admitted(call).into_iter();
-        admitted.map(|server| server.server().clone()).collect()
+        selection.admitted(&ToolCall::new(tool.clone(), Vec::new()))
+    }
+
+    /// Begins to choose for a call that is not sent.
+    fn preview(&self, set: &ReplicaSetId) -> Option<Selection<S>> {
+        let set = self.pool.get(set)?;
+        Some(Selection::new(set, self.routing.clone(), true))
     }
 
     /// Returns what speaks against a server of the call's set now, its weight aside. `None` if
@@ -234,10 +213,7 @@ impl<S> Router<S> {
     #[must_use]
     pub fn decide(&self, call: &ToolCall) -> Option<ServerId> {
         let set = self.pool.get(call.tool().set())?;
-        let mut selection = Selection::new(set, self.routing.clone(), false);
-        let choice = selection.next(call)?;
-        let endpoint = selection.set().endpoints().get(choice.place)?;
-        Some(endpoint.server().clone())
+        Selection::new(set, self.routing.clone(), false).next_server(call)
     }
 
     /// Returns the servers that a call would be offered to now if each in turn refused it, best
@@ -246,8 +222,7 @@ impl<S> Router<S> {
         &self,
         call: &'a ToolCall,
     ) -> impl Iterator<Item = Endpoint> + use<'a, S> {
-        let set = self.pool.get(call.tool().set());
-        let mut selection = set.map(|set| Selection::new(set, self.routing.clone(), true));
+        let mut selection = self.preview(call.tool().set());
         std::iter::from_fn(move || {
             let selection = selection.as_mut()?;
             let choice = selection.next(call)?;
@@ -280,22 +255,22 @@ where
 {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = RouteFuture<S>;
+    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         // which server must be ready is known only from the call
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: ToolCall) -> RouteFuture<S> {
+    fn call(&mut self, call: ToolCall) -> Self::Future {
         let routing = &self.routing;
         match self.pool.get(call.tool().set()) {
-            Some(set) => RouteFuture::start(Selection::new(set, routing.clone(), false), call),
-            None => RouteFuture::failed(decision::unknown_set(
-                &routing.events,
-                &call,
-                routing.strategy.name(),
-            )),
+            Some(set) => future::send(Selection::new(set, routing.clone(), false), call),
+            None => {
+                let strategy = routing.strategy.name();
+                let error = decision::unknown_set(&routing.events, &call, strategy);
+                Box::pin(ready(Err(error)))
+            }
         }
     }
 }

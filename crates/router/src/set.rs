@@ -1,7 +1,6 @@
 //! A replica set as the router reads it: immutable, the heaviest server first.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -24,7 +23,6 @@ pub(crate) type Turns = [AtomicU64; 16];
 pub struct ReplicaSet<S> {
     endpoints: Vec<Endpoint>,
     services: Vec<S>,
-    places: HashMap<ServerId, usize>,
     turns: Arc<Turns>,
 }
 
@@ -54,10 +52,8 @@ impl<S> ReplicaSet<S> {
         let parts = ordered
             .into_iter()
             .map(|member| (member.endpoint, member.service));
-        let (endpoints, services): (Vec<Endpoint>, Vec<_>) = parts.unzip();
-        let places = endpoints.iter().map(|endpoint| endpoint.server().clone());
+        let (endpoints, services) = parts.unzip();
         Self {
-            places: places.zip(0..).collect(),
             endpoints,
             services,
             turns: previous.map_or_else(Arc::default, |set| set.turns.clone()),
@@ -83,7 +79,7 @@ impl<S> ReplicaSet<S> {
     }
 
     pub(crate) fn place(&self, server: &ServerId) -> Option<usize> {
-        self.places.get(server).copied()
+        self.endpoints.iter().position(|one| one.server() == server)
     }
 
     pub(crate) fn service_at(&self, place: usize) -> Option<&S> {
@@ -105,13 +101,12 @@ impl<S> ReplicaSet<S> {
             return None;
         }
         let key = digest(call.owner()?);
-        let may_be_home = |place: usize, min: u32| {
-            let endpoint = self.endpoints.get(place);
-            endpoint.is_some_and(|one| one.weight().get() >= min && !one.is_draining())
-        };
         [Weight::PRIMARY.get(), 1, 0].into_iter().find_map(|min| {
-            let all = self.endpoints.iter().map(Endpoint::candidate).enumerate();
-            highest(key, all, |place| may_be_home(place, min))
+            let may_be_home =
+                |one: &Endpoint| one.weight().get() >= min && !one.state.is_draining();
+            let all = self.endpoints.iter().enumerate();
+            let homes = all.filter(|(_, one)| may_be_home(one));
+            highest(key, homes.map(|(place, one)| (place, one.candidate())))
         })
     }
 

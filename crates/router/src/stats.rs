@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use callward_core::{ReplicaSetId, ServerId};
-use serde::{Serialize, Serializer};
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
@@ -12,7 +11,7 @@ use crate::ewma::{Estimate, PeakEwma};
 use crate::outcome::Outcome;
 
 /// The servers of one replica set, in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SetStats {
     /// The replica set.
@@ -25,7 +24,7 @@ pub struct SetStats {
 ///
 /// The time of a call is that from giving it to the server, its breaker, rate limit and queue
 /// included, to the answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerStats {
     /// The server.
@@ -43,11 +42,10 @@ pub struct ServerStats {
     pub error_rate: Option<f64>,
     /// The same, of all calls since it was added.
     pub error_rate_ever: Option<f64>,
-    /// How long a call takes, in milliseconds: a mean in which the latest count most and peaks
+    /// How long a call takes: a mean in which the latest count most and peaks
     /// count at once, as the default strategy sees it. `None` if none has ended lately.
-    #[serde(rename = "ewma_ms", serialize_with = "optional_millis")]
     pub ewma: Option<Duration>,
-    /// How long recent answers took, in milliseconds.
+    /// How long recent answers took.
     pub latency: Latency,
 }
 
@@ -68,7 +66,7 @@ impl ServerStats {
             in_flight: endpoint.in_flight(),
             totals,
             error_rate: rate(faults, answers.len() as u64),
-            error_rate_ever: totals.error_rate(),
+            error_rate_ever: rate(totals.faults, totals.answers),
             ewma: endpoint.latency(),
             latency: Latency {
                 answers: answers.len() as u64,
@@ -80,7 +78,7 @@ impl ServerStats {
 }
 
 /// How calls ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Totals {
     /// Answered, whatever the answer said.
@@ -94,32 +92,16 @@ pub struct Totals {
     pub cancelled: u64,
 }
 
-impl Totals {
-    /// Returns the share of faults among answers and faults, 0 to 1; `None` if there was neither.
-    #[must_use]
-    pub fn error_rate(&self) -> Option<f64> {
-        rate(self.faults, self.answers)
-    }
-
-    /// Returns how many calls have ended.
-    #[must_use]
-    pub const fn ended(&self) -> u64 {
-        self.answers + self.faults + self.refusals + self.cancelled
-    }
-}
-
 /// How long the answers among the latest 1,000 answers and faults took. Faults do not count, so a
 /// server that fails fast does not look fast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Latency {
     /// How many answers there were.
     pub answers: u64,
     /// Half of them took no longer.
-    #[serde(rename = "p50_ms", serialize_with = "optional_millis")]
     pub p50: Option<Duration>,
     /// 99 of 100 took no longer.
-    #[serde(rename = "p99_ms", serialize_with = "optional_millis")]
     pub p99: Option<Duration>,
 }
 
@@ -184,12 +166,4 @@ impl Tally {
 fn rate(faults: u64, answers: u64) -> Option<f64> {
     let all = faults + answers;
     (all > 0).then(|| faults as f64 / all as f64)
-}
-
-#[expect(clippy::ref_option, reason = "the shape serde asks for")]
-fn optional_millis<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => to.serialize_f64(time.as_secs_f64() * 1e3),
-        None => to.serialize_none(),
-    }
 }

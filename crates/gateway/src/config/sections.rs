@@ -13,7 +13,7 @@ use callward::cache::CacheConfig;
 use callward::core::human::{duration, optional_duration, parse_duration, show_duration, size};
 use callward::core::redact::{self, Redactor};
 use callward::core::{AuditScope, FreshnessMode};
-use callward::limit::{Cap, RateLimitConfig, TimeoutConfig};
+use callward::limit::{Cap, RateLimitConfig};
 use callward::loopguard::LoopGuardConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
@@ -197,7 +197,7 @@ impl Limits {
     pub(crate) fn layers(&self) -> LimitsConfig {
         let mut limits = LimitsConfig::default();
         limits.rate = self.rate;
-        limits.timeout = TimeoutConfig::default().with_cap(self.progress_cap);
+        limits.progress_cap = self.progress_cap;
         limits.attempt_timeout = self.attempt_timeout;
         limits
     }

@@ -23,17 +23,6 @@ pub enum Shed {
     Oldest,
 }
 
-impl Shed {
-    /// Returns the word used in config files and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Newest => "newest",
-            Self::Oldest => "oldest",
-        }
-    }
-}
-
 /// Puts a [`ConcurrencyLimit`] around a service. Each service it wraps gets a limit of its own.
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimitLayer {

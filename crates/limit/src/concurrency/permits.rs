@@ -22,13 +22,8 @@ pub(super) struct Permits {
     tools: DashMap<ToolName, Arc<Queue>, RandomState>,
 }
 
-/// The permits that a call in flight holds, until dropped.
-#[derive(Debug)]
-#[expect(unnameable_types, reason = "a type parameter of the service's future")]
-pub struct Held {
-    _tool: Option<OwnedSemaphorePermit>,
-    _server: OwnedSemaphorePermit,
-}
+/// The permits that a call in flight holds: of its tool, if that has a limit, and of the server.
+pub(super) type Held = (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit);
 
 impl Permits {
     pub(super) fn new(layer: ConcurrencyLimitLayer) -> Self {
@@ -49,10 +44,7 @@ impl Permits {
             Some(queue) => Some(queue.try_acquire().ok_or(None)?),
         };
         match self.server.try_acquire() {
-            Some(server) => Ok(Held {
-                _tool: tool,
-                _server: server,
-            }),
+            Some(server) => Ok((tool, server)),
             None => Err(tool),
         }
     }
@@ -74,10 +66,7 @@ impl Permits {
         if let Some(record) = call.record() {
             record.spent().add_limits(began.elapsed());
         }
-        Ok(Held {
-            _tool: tool,
-            _server: server,
-        })
+        Ok((tool, server))
     }
 
     fn of_tool(&self, tool: &ToolName) -> Option<Arc<Queue>> {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
 use tower_service::Service;
 
 use super::ConcurrencyHandle;
-use super::permits::{Held, Permits};
-use crate::LimitFuture;
+use super::future::Permitted;
+use super::permits::Permits;
 
 /// Limits how many calls are in flight at a server; the others wait in a queue.
 #[derive(Debug, Clone)]
@@ -32,7 +33,7 @@ impl<S> ConcurrencyLimit<S> {
 impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = LimitFuture<S::Future, Held>;
+    type Future = Either<Permitted<S::Future>, BoxFuture<'static, Result<ToolOutput, ToolError>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
@@ -40,16 +41,16 @@ impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let tool = match self.permits.try_acquire(call.tool().name()) {
-            Ok(held) => return LimitFuture::running(self.inner.call(call), held),
+            Ok(held) => return Either::Left(Permitted::new(self.inner.call(call), held)),
             Err(tool) => tool,
         };
         // the ready service goes with the call, and a clone stays
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let permits = self.permits.clone();
-        LimitFuture::queued(async move {
+        Either::Right(Box::pin(async move {
             let _held = permits.acquire(&call, tool).await?;
             inner.call(call).await
-        })
+        }))
     }
 }

@@ -25,10 +25,6 @@ pub struct RateLimitConfig {
     /// may end the wait sooner. Default: 30 s.
     #[serde(with = "callward_core::human::duration")]
     pub max_wait: Duration,
-    /// How many limits of principals and tools are kept. With more, those with full buckets are
-    /// dropped, or if there are none, all that no call waits for. Default: 10,000.
-    #[serde(skip)]
-    pub max_keys: usize,
 }
 
 impl Default for RateLimitConfig {
@@ -39,22 +35,11 @@ impl Default for RateLimitConfig {
             in_all: None,
             burst: Duration::from_secs(10),
             max_wait: Duration::from_secs(30),
-            max_keys: 10_000,
         }
     }
 }
 
 impl RateLimitConfig {
-    /// Returns the settings for one server: this rate alone.
-    #[must_use]
-    pub fn for_server(calls_per_minute: f64) -> Self {
-        Self {
-            tools: false,
-            in_all: Some(calls_per_minute),
-            ..Self::default()
-        }
-    }
-
     /// Sets whether the rates in the tools' plans are enforced.
     #[must_use]
     pub const fn with_tools(mut self, enforced: bool) -> Self {
@@ -76,24 +61,10 @@ impl RateLimitConfig {
         self
     }
 
-    /// Sets the time whose calls may come as a burst.
-    #[must_use]
-    pub const fn with_burst(mut self, time: Duration) -> Self {
-        self.burst = time;
-        self
-    }
-
     /// Sets how long a call waits at most.
     #[must_use]
     pub const fn with_max_wait(mut self, time: Duration) -> Self {
         self.max_wait = time;
-        self
-    }
-
-    /// Sets how many limits of principals and tools are kept.
-    #[must_use]
-    pub const fn with_max_keys(mut self, count: usize) -> Self {
-        self.max_keys = count;
         self
     }
 
@@ -116,9 +87,6 @@ impl RateLimitConfig {
             let reason = "is above an hour";
             return Err(InvalidConfig::new("burst", reason));
         }
-        if self.max_keys == 0 {
-            return Err(InvalidConfig::new("max_keys", "is 0; use 1 or more"));
-        }
         Ok(())
     }
 }
@@ -131,13 +99,14 @@ mod tests {
     fn validate_names_the_invalid_setting() {
         let config = RateLimitConfig::default();
         assert_eq!(config.validate(), Ok(()));
+        let mut long = config;
+        long.burst = Duration::from_secs(4000);
         let cases = [
             (config.with_per_principal(Some(0.0)), "per_principal"),
             (config.with_per_principal(Some(f64::NAN)), "per_principal"),
             (config.with_in_all(Some(-1.0)), "in_all"),
             (config.with_in_all(Some(f64::INFINITY)), "in_all"),
-            (config.with_burst(Duration::from_secs(4000)), "burst"),
-            (config.with_max_keys(0), "max_keys"),
+            (long, "burst"),
         ];
         for (config, field) in cases {
             assert_eq!(config.validate().unwrap_err().field(), field);

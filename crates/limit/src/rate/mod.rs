@@ -22,12 +22,10 @@ mod bucket;
 mod clock;
 mod config;
 mod layer;
-mod limits;
 mod service;
 mod status;
 
 pub use config::RateLimitConfig;
 pub use layer::RateLimitLayer;
-pub use limits::RateLimits;
 pub use service::RateLimit;
 pub use status::{RateStatus, RateSubject};

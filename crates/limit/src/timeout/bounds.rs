@@ -6,7 +6,7 @@ use callward_core::trail::{Decision, Stage, Verdict, Writer};
 use callward_core::{Delivery, ErrorKind, Share, ToolCall, ToolError};
 use tokio::time::Instant;
 
-use super::config::Cap;
+use super::Cap;
 use super::meter::Meter;
 
 /// The bounds of one attempt's time.

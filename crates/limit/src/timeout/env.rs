@@ -1,6 +1,5 @@
 //! The attempt timeout from the environment.
 
-use std::fmt;
 use std::time::Duration;
 
 /// The environment variable with the attempt timeout, in milliseconds, of tools without an
@@ -49,23 +48,13 @@ const MAX_MILLIS: u64 = 24 * 60 * 60 * 1000;
 const MAX_SHOWN_CHARS: usize = 40;
 
 /// The environment variable has an invalid value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{TOOL_TIMEOUT_VAR} is {found:?}: give whole milliseconds from 1 to {MAX_MILLIS}, such as 60000"
+)]
 pub struct InvalidToolTimeout {
     found: String,
 }
-
-impl fmt::Display for InvalidToolTimeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{TOOL_TIMEOUT_VAR} is {:?}: give whole milliseconds from 1 to {MAX_MILLIS}, such as \
-             60000",
-            self.found
-        )
-    }
-}
-
-impl std::error::Error for InvalidToolTimeout {}
 
 #[cfg(test)]
 mod tests {

@@ -15,12 +15,10 @@ use super::bounds::{Bound, Bounds, Due};
 use super::watch::ProgressWatch;
 
 pin_project! {
-    /// The result of an [`AttemptTimeout`](super::AttemptTimeout): the inner one, or an error.
+    /// The result of a call under an [`AttemptTimeout`](super::AttemptTimeout).
     pub struct AttemptTimeoutFuture<F> {
         #[pin]
         inner: Option<F>,
-        // set if the call is too late to be sent
-        late: Option<ToolError>,
         timer: Timer,
     }
 }
@@ -37,19 +35,9 @@ struct Timer {
 }
 
 impl<F> AttemptTimeoutFuture<F> {
-    /// Of a call that is sent, or the error of one that is too late.
-    pub(crate) fn new(
-        inner: Result<F, ToolError>,
-        bounds: Bounds,
-        watch: Arc<ProgressWatch>,
-    ) -> Self {
-        let (inner, late) = match inner {
-            Ok(inner) => (Some(inner), None),
-            Err(error) => (None, Some(error)),
-        };
+    pub(crate) const fn new(inner: F, bounds: Bounds, watch: Arc<ProgressWatch>) -> Self {
         Self {
-            inner,
-            late,
+            inner: Some(inner),
             timer: Timer {
                 sleep: None,
                 bounds,
@@ -69,8 +57,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let Some(inner) = this.inner.as_mut().as_pin_mut() else {
-            let late = this.late.take();
-            return late.map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
+            return Poll::Pending;
         };
         let result = match inner.poll(cx) {
             Poll::Ready(result) => {

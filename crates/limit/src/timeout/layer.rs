@@ -2,12 +2,12 @@
 
 use tower_layer::Layer;
 
-use super::{AttemptTimeout, TimeoutConfig};
+use super::{AttemptTimeout, Cap};
 
 /// Puts an [`AttemptTimeout`] around a service.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AttemptTimeoutLayer {
-    config: TimeoutConfig,
+    cap: Cap,
 }
 
 impl AttemptTimeoutLayer {
@@ -19,8 +19,8 @@ impl AttemptTimeoutLayer {
 
     /// Sets how far progress stretches an attempt. A cap below the timeout counts as the timeout.
     #[must_use]
-    pub const fn with_config(mut self, config: TimeoutConfig) -> Self {
-        self.config = config;
+    pub const fn with_cap(mut self, cap: Cap) -> Self {
+        self.cap = cap;
         self
     }
 }
@@ -29,6 +29,6 @@ impl<S> Layer<S> for AttemptTimeoutLayer {
     type Service = AttemptTimeout<S>;
 
     fn layer(&self, inner: S) -> AttemptTimeout<S> {
-        AttemptTimeout::new(inner, self.config)
+        AttemptTimeout::new(inner, self.cap)
     }
 }

@@ -101,31 +101,6 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn time_of_a_person_is_not_active() {
-        let start = Instant::now();
-        let at = |secs: u32| start + SECOND * secs;
-        let mut meter = Meter::default();
-        meter.start(at(0));
-        assert!(!meter.wait_for_person(true, at(10)));
-        assert!(
-            !meter.wait_for_person(true, at(20)),
-            "a question within a question"
-        );
-        assert!(!meter.wait_for_person(false, at(30)));
-        assert!(meter.is_paused());
-        assert_eq!(meter.active(at(35)), 10 * SECOND);
-        assert!(meter.wait_for_person(false, at(40)));
-        assert!(
-            !meter.wait_for_person(false, at(45)),
-            "an answer to nothing"
-        );
-        assert_eq!(meter.active(at(50)), 20 * SECOND);
-        assert_eq!(meter.person(at(50)), 30 * SECOND);
-        meter.report(at(50));
-        assert_eq!(meter.quiet(at(53)), 3 * SECOND);
-    }
-
-    #[test]
     fn a_question_before_the_start_counts_from_the_start() {
         let start = Instant::now();
         let at = |secs: u32| start + SECOND * secs;

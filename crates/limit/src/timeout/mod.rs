@@ -18,7 +18,7 @@
 //! **Order.** Next to the server, inside its concurrency limit. Needs tokio's timer.
 
 mod bounds;
-mod config;
+mod cap;
 mod env;
 mod future;
 mod layer;
@@ -26,7 +26,7 @@ mod meter;
 mod service;
 mod watch;
 
-pub use config::{Cap, TimeoutConfig};
+pub use cap::Cap;
 pub use env::{InvalidToolTimeout, TOOL_TIMEOUT_VAR, parse_tool_timeout};
 pub use future::AttemptTimeoutFuture;
 pub use layer::AttemptTimeoutLayer;

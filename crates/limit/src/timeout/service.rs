@@ -1,44 +1,46 @@
 //! The service.
 
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
 use tower_service::Service;
 
 use super::bounds::Bounds;
 use super::watch::ProgressWatch;
-use super::{AttemptTimeoutFuture, TimeoutConfig};
+use super::{AttemptTimeoutFuture, Cap};
 
 /// Ends an attempt that takes longer than its tool's plan allows.
 #[derive(Debug, Clone)]
 pub struct AttemptTimeout<S> {
     inner: S,
-    config: TimeoutConfig,
+    cap: Cap,
 }
 
 impl<S> AttemptTimeout<S> {
-    pub(crate) const fn new(inner: S, config: TimeoutConfig) -> Self {
-        Self { inner, config }
+    pub(crate) const fn new(inner: S, cap: Cap) -> Self {
+        Self { inner, cap }
     }
 }
 
 impl<S: ToolService> Service<ToolCall> for AttemptTimeout<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = AttemptTimeoutFuture<S::Future>;
+    type Future = Either<AttemptTimeoutFuture<S::Future>, Ready<Result<ToolOutput, ToolError>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let bounds = Bounds::of(&call, self.config.cap);
+        let bounds = Bounds::of(&call, self.cap);
+        if let Some(error) = bounds.late() {
+            return Either::Right(ready(Err(error)));
+        }
         let watch = Arc::new(ProgressWatch::before(call.progress().cloned()));
-        let inner = match bounds.late() {
-            Some(error) => Err(error),
-            None => Ok(self.inner.call(call.with_progress(watch.clone()))),
-        };
-        AttemptTimeoutFuture::new(inner, bounds, watch)
+        let inner = self.inner.call(call.with_progress(watch.clone()));
+        Either::Left(AttemptTimeoutFuture::new(inner, bounds, watch))
     }
 }

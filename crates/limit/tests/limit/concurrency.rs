@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
 use callward_limit::{ConcurrencyLimit, ConcurrencyLimitLayer, PermitStatus, Shed};
-use callward_testkit::{MockService, call, tool};
+use callward_testkit::{Gate, MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
@@ -14,21 +14,34 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
 type Answer = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
+type Limit = ConcurrencyLimit<MockService>;
 
-fn status(limit: &ConcurrencyLimit<MockService>) -> PermitStatus {
+fn status(limit: &Limit) -> PermitStatus {
     limit.handle().status().server
 }
 
 /// Returns the numbers of calls in flight and in the queue.
-fn counts(limit: &ConcurrencyLimit<MockService>) -> (usize, usize) {
-    let PermitStatus {
-        in_flight, waiting, ..
-    } = status(limit);
-    (in_flight, waiting)
+fn counts(limit: &Limit) -> (usize, usize) {
+    (status(limit).in_flight, status(limit).waiting)
 }
 
 fn request() -> ToolCall {
     call(&tool("x").build(), json!({}))
+}
+
+/// Polls a call once: it passes, is refused, or waits in the queue.
+fn begin(limit: &Limit, call: ToolCall) -> Answer {
+    let mut answer: Answer = Box::pin(limit.clone().oneshot(call));
+    match answer.as_mut().now_or_never() {
+        Some(result) => Box::pin(std::future::ready(result)),
+        None => answer,
+    }
+}
+
+/// A limit before a service that answers as often as its gate is opened.
+fn gated(layer: &ConcurrencyLimitLayer) -> (Limit, MockService, Gate) {
+    let (service, gate) = MockService::gated();
+    (layer.layer(service.clone()), service, gate)
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,109 +60,53 @@ async fn calls_in_flight_never_exceed_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_refuses_the_call_unsent() {
-    let (service, gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1)
-        .with_max_waiting(1)
-        .layer(service.clone());
-    let mut running = Box::pin(limit.clone().oneshot(request()));
-    assert!(running.as_mut().now_or_never().is_none());
-    let mut waiting = Box::pin(limit.clone().oneshot(request()));
-    assert!(waiting.as_mut().now_or_never().is_none());
-    assert_eq!(counts(&limit), (1, 1));
+async fn a_full_queue_refuses_the_newest_or_the_oldest_call() {
+    for (shed, shows) in [(Shed::Newest, "2 wait"), (Shed::Oldest, "a newer call")] {
+        let layer = ConcurrencyLimitLayer::new(1).with_max_waiting(2);
+        let (limit, service, gate) = gated(&layer.with_shed(shed));
+        let mut calls: Vec<_> = (0..3).map(|_| begin(&limit, request())).collect();
+        assert_eq!(counts(&limit), (1, 2));
+        calls.push(begin(&limit, request()));
+        let refused = match shed {
+            Shed::Newest => calls.pop(),
+            Shed::Oldest => Some(calls.remove(1)),
+        };
+        let error = refused.unwrap().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overloaded);
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        assert!(error.message().contains(shows), "{error}");
+        assert_eq!((service.started(), counts(&limit)), (1, (1, 2)));
+        gate.open(3);
+        assert!(join_all(calls).await.iter().all(Result::is_ok));
+        assert_eq!((status(&limit).refused, counts(&limit)), (1, (0, 0)));
 
-    let error = limit.clone().oneshot(request()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Overloaded);
-    assert_eq!(error.delivery(), Delivery::NotSent);
-    assert!(
-        error.message().contains("1 are in flight and 1 wait"),
-        "{error}"
-    );
-    assert_eq!(service.started(), 1);
-
-    gate.open(2);
-    running.await.unwrap();
-    waiting.await.unwrap();
-    assert_eq!(counts(&limit), (0, 0));
+        // without a queue, the newest in any case
+        let no_queue = ConcurrencyLimitLayer::new(1).with_max_waiting(0);
+        let (limit, ..) = gated(&no_queue.with_shed(shed));
+        let _running = begin(&limit, request());
+        let error = begin(&limit, request()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overloaded, "{shed:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_leaves_the_queue_or_releases_its_permit() {
-    let (service, gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1).layer(service.clone());
-    let mut running = Box::pin(limit.clone().oneshot(request()));
-    assert!(running.as_mut().now_or_never().is_none());
-    let mut first = Box::pin(limit.clone().oneshot(request()));
-    let mut second = Box::pin(limit.clone().oneshot(request()));
-    assert!(first.as_mut().now_or_never().is_none());
-    assert!(second.as_mut().now_or_never().is_none());
-
+    let (limit, _, gate) = gated(&ConcurrencyLimitLayer::new(1));
+    let running = begin(&limit, request());
+    let [first, mut second] = [0; 2].map(|_| begin(&limit, request()));
     drop(first);
     assert_eq!(status(&limit).waiting, 1);
     drop(running);
     // the permit goes to the call that still waits
     assert!(second.as_mut().now_or_never().is_none());
     assert_eq!(counts(&limit), (1, 0));
-    gate.open(1);
-    second.await.unwrap();
-    assert_eq!(status(&limit).in_flight, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_permit_of_a_dropped_waiter_goes_to_the_next() {
-    let (service, gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1).layer(service);
-    let mut running = Box::pin(limit.clone().oneshot(request()));
-    assert!(running.as_mut().now_or_never().is_none());
-    let mut waiting = Box::pin(limit.clone().oneshot(request()));
-    assert!(waiting.as_mut().now_or_never().is_none());
-    drop(running); // assigns the permit, and the waiter is not polled again
+    let waiting = begin(&limit, request());
+    drop(second); // assigns the permit, and the waiter is not polled again
     drop(waiting);
     assert_eq!(counts(&limit), (0, 0));
     gate.open(1);
-    limit.oneshot(request()).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_queue_is_left_at_the_deadline() {
-    let (service, _gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1).layer(service.clone());
-    let mut running = Box::pin(limit.clone().oneshot(request()));
-    assert!(running.as_mut().now_or_never().is_none());
-
-    let start = Instant::now();
-    let deadline = (start + Duration::from_secs(2)).into_std();
-    let error = limit
-        .clone()
-        .oneshot(request().with_deadline(deadline))
-        .await
-        .unwrap_err();
-    assert_eq!(start.elapsed().as_secs(), 2);
-    assert_eq!(error.kind(), ErrorKind::Overloaded);
-    assert_eq!(error.delivery(), Delivery::NotSent);
-    assert_eq!((service.started(), status(&limit).waiting), (1, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_queue_is_first_in_first_out() {
-    let (service, gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1).layer(service.clone());
-    let numbered = |n: u32| call(&tool("x").build(), json!({ "n": n }));
-    let mut calls: Vec<_> = (0..5)
-        .map(|n| Box::pin(limit.clone().oneshot(numbered(n))))
-        .collect();
-    for running in &mut calls {
-        assert!(running.as_mut().now_or_never().is_none());
-    }
-    gate.open(5);
-    join_all(calls.into_iter().rev()).await;
-    let order: Vec<_> = service
-        .seen()
-        .iter()
-        .map(|call| String::from_utf8_lossy(call.arguments()).into_owned())
-        .collect();
-    let expected: Vec<_> = (0..5).map(|n| json!({ "n": n }).to_string()).collect();
-    assert_eq!(order, expected);
+    let mut done = begin(&limit, request());
+    assert!(done.as_mut().now_or_never().is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,72 +122,54 @@ async fn the_permit_is_free_as_soon_as_the_result_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_leaves_the_queue_when_it_would_miss_its_deadline() {
+    let slow = tool("slow").hint(|hints| hints.estimated_duration = Some(2000.0));
+    for (tool, left_after) in [(tool("x").build(), 5), (slow.build(), 3)] {
+        let (limit, service, _gate) = gated(&ConcurrencyLimitLayer::new(1));
+        let _running = begin(&limit, request());
+        let start = Instant::now();
+        let deadline = (start + Duration::from_secs(5)).into_std();
+        let short = call(&tool, json!({})).with_deadline(deadline);
+        let error = begin(&limit, short).await.unwrap_err();
+        assert_eq!(start.elapsed().as_secs(), left_after);
+        assert_eq!(error.kind(), ErrorKind::Overloaded);
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        let status = status(&limit);
+        assert_eq!(
+            (service.started(), status.waiting, status.expired),
+            (1, 0, 1)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_is_first_in_first_out() {
+    let (limit, service, gate) = gated(&ConcurrencyLimitLayer::new(1));
+    let numbered = |n: u32| call(&tool("x").build(), json!(n));
+    let mut calls: Vec<_> = (0..5).map(|n| begin(&limit, numbered(n))).collect();
+    calls.reverse();
+    gate.open(5);
+    join_all(calls).await;
+    let seen = service.seen();
+    let order: Vec<_> = seen.iter().map(ToolCall::arguments).collect();
+    assert_eq!(order, [b"0", b"1", b"2", b"3", b"4"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_wrapped_service_has_a_limit_of_its_own() {
     let layer = ConcurrencyLimitLayer::new(0).with_max_waiting(0);
     let (service, _gate) = MockService::gated();
     let [one, other] = [layer.layer(service.clone()), layer.layer(service)];
-    let mut running = Box::pin(one.clone().oneshot(request()));
-    assert!(running.as_mut().now_or_never().is_none());
+    let _running = begin(&one, request());
     assert_eq!((status(&one).in_flight, status(&other).in_flight), (1, 0));
     assert!(one.oneshot(request()).await.is_err());
     assert!(other.oneshot(request()).now_or_never().is_none());
 }
 
-fn begin(limit: &ConcurrencyLimit<MockService>, call: ToolCall) -> Answer {
-    let mut answer: Answer = Box::pin(limit.clone().oneshot(call));
-    match answer.as_mut().now_or_never() {
-        Some(result) => Box::pin(std::future::ready(result)),
-        None => answer,
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn shed_oldest_refuses_the_call_that_waited_longest() {
-    let (service, gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1)
-        .with_max_waiting(2)
-        .with_shed(Shed::Oldest)
-        .layer(service.clone());
-    let running = begin(&limit, request());
-    let [first, second, third] = [0; 3].map(|_| begin(&limit, request()));
-    assert_eq!(status(&limit).waiting, 2);
-    let error = first.await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Overloaded);
-    assert_eq!(error.delivery(), Delivery::NotSent);
-    assert!(error.message().contains("a newer call"), "{error}");
-    gate.open(3);
-    assert!(
-        join_all([running, second, third])
-            .await
-            .iter()
-            .all(Result::is_ok)
-    );
-    let status = status(&limit);
-    assert_eq!(
-        (service.started(), status.refused, status.in_flight),
-        (3, 1, 0)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_queue_of_size_0_refuses_the_new_call_with_either_shed() {
-    let (service, _gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1)
-        .with_max_waiting(0)
-        .with_shed(Shed::Oldest)
-        .layer(service);
-    let _running = begin(&limit, request());
-    let error = begin(&limit, request()).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Overloaded);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_tool_limit_leaves_permits_of_the_server_to_other_tools() {
-    let (service, gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(3)
-        .with_per_tool(2)
-        .with_tool("only".parse().unwrap(), 1)
-        .layer(service.clone());
+    let layer = ConcurrencyLimitLayer::new(3).with_per_tool(2);
+    let (limit, service, gate) = gated(&layer.with_tool("only".parse().unwrap(), 1));
     let of = |name: &str| call(&tool(name).build(), json!({}));
     let calls = [0; 4].map(|_| begin(&limit, of("x")));
     assert_eq!(
@@ -240,34 +179,14 @@ async fn a_tool_limit_leaves_permits_of_the_server_to_other_tools() {
     );
     let only = [0; 2].map(|_| begin(&limit, of("only")));
     assert_eq!(counts(&limit), (3, 0));
-    let status = limit.handle().status();
-    assert_eq!(
-        (status.tools["x"].waiting, status.tools["only"].waiting),
-        (2, 1)
-    );
+    let tools = limit.handle().status().tools;
+    assert_eq!((tools["x"].waiting, tools["only"].waiting), (2, 1));
     gate.open(6);
     let all = calls.into_iter().chain(only);
     assert!(join_all(all).await.iter().all(Result::is_ok));
     assert_eq!(service.peak(), 3);
-    let status = limit.handle().status();
-    assert!(status.tools.values().all(|places| places.in_flight == 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_would_miss_its_deadline_leaves_the_queue() {
-    let (service, _gate) = MockService::gated();
-    let limit = ConcurrencyLimitLayer::new(1).layer(service);
-    let _running = begin(&limit, request());
-    let slow = tool("slow").hint(|hints| hints.estimated_duration = Some(2000.0));
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let short = call(&slow.build(), json!({})).with_deadline(deadline.into_std());
-    let start = Instant::now();
-    let error = begin(&limit, short).await.unwrap_err();
-    assert_eq!(
-        (start.elapsed().as_secs(), error.kind()),
-        (3, ErrorKind::Overloaded)
-    );
-    assert_eq!(status(&limit).expired, 1);
+    let tools = limit.handle().status().tools;
+    assert!(tools.values().all(|permits| permits.in_flight == 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -279,27 +198,24 @@ async fn a_drop_after_any_number_of_polls_leaks_no_permit() {
             }
             Ok(ToolOutput::text("ok"))
         });
-        let limit = ConcurrencyLimitLayer::new(1)
-            .with_per_tool(1)
-            .layer(service);
-        let mut running = Some(limit.clone().oneshot(request()).boxed());
-        let mut waiting = Some(limit.clone().oneshot(request()).boxed());
+        let layer = ConcurrencyLimitLayer::new(1).with_per_tool(1);
+        let limit = layer.layer(service);
+        let mut calls = [0; 2].map(|_| Some(limit.clone().oneshot(request()).boxed()));
         for _ in 0..polls {
-            for call in [&mut running, &mut waiting] {
-                if call
-                    .as_mut()
-                    .is_some_and(|call| call.now_or_never().is_some())
-                {
-                    *call = None;
-                }
+            for call in &mut calls {
+                call.take_if(|call| call.now_or_never().is_some());
             }
         }
+        let [running, waiting] = calls;
         drop(waiting);
         drop(running);
         let status = limit.handle().status();
-        let places = status.tools.values().chain([&status.server]);
-        for places in places {
-            assert_eq!((places.in_flight, places.waiting), (0, 0), "{polls} polls");
+        for permits in status.tools.values().chain([&status.server]) {
+            assert_eq!(
+                (permits.in_flight, permits.waiting),
+                (0, 0),
+                "{polls} polls"
+            );
         }
         limit.oneshot(request()).await.unwrap();
     }

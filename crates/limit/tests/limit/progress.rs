@@ -1,29 +1,17 @@
 //! Progress and human delay under the attempt timeout, on a paused clock.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ProgressSink, ToolCall, ToolError, ToolOutput};
-use callward_limit::{AttemptTimeoutLayer, Cap, TimeoutConfig};
+use callward_limit::{AttemptTimeoutLayer, Cap};
 use callward_testkit::{MockService, call, share, tool};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
-
-/// What a server does, some seconds after the step before.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Answer,
-    Ask,
-    Report,
-    Settle,
-}
 
 /// A call with an attempt timeout of 20 s, ten times the estimated duration.
 fn request() -> ToolCall {
@@ -35,38 +23,43 @@ fn within(secs: u64) -> std::time::Instant {
     (Instant::now() + Duration::from_secs(secs)).into_std()
 }
 
-/// Runs a call against a server that follows the script and then hangs; returns when it was over.
+/// Runs a call against a server that follows a script and then hangs; returns when it was over.
+///
+/// A step comes some seconds after the one before: `r15` reports progress, `q15` asks a person,
+/// `s15` has the answer, `a15` ends the call. `...` repeats the steps before.
 async fn run(
-    config: TimeoutConfig,
+    cap: Cap,
     call: ToolCall,
-    script: &'static [(u64, Step)],
+    script: &'static str,
 ) -> (u64, Result<ToolOutput, ToolError>) {
     let service = MockService::new(move |call, _| async move {
         let sink = call.progress().unwrap().clone();
         // reports come from the connection's task, not from the call's
         let (answer, answered) = tokio::sync::oneshot::channel::<()>();
         let server = tokio::spawn(async move {
-            for (secs, step) in script {
-                sleep(Duration::from_secs(*secs)).await;
+            let steps = script.trim_end_matches("...").split_whitespace();
+            let times = if script.ends_with("...") { 100 } else { 1 };
+            for step in steps
+                .cycle()
+                .take(times * script.split_whitespace().count())
+            {
+                let (step, secs) = step.split_at(1);
+                sleep(Duration::from_secs(secs.parse().unwrap())).await;
                 match step {
-                    Step::Answer => break,
-                    Step::Ask => sink.waits_for_person(true),
-                    Step::Report => sink.report(b"{}"),
-                    Step::Settle => sink.waits_for_person(false),
+                    "a" => return answer.send(()).unwrap(),
+                    "q" => sink.waits_for_person(true),
+                    "r" => sink.report(b"{}"),
+                    _ => sink.waits_for_person(false),
                 }
             }
-            if let Some((_, Step::Answer)) = script.last() {
-                answer.send(()).unwrap();
-            } else {
-                std::future::pending::<()>().await;
-            }
+            std::future::pending::<()>().await;
         });
         let _ends = AbortOnDrop(server);
         answered.await.unwrap();
         Ok(ToolOutput::text("done"))
     });
     let start = Instant::now();
-    let layer = AttemptTimeoutLayer::new().with_config(config);
+    let layer = AttemptTimeoutLayer::new().with_cap(cap);
     let result = layer.layer(service).oneshot(call).await;
     (start.elapsed().as_secs(), result)
 }
@@ -79,115 +72,51 @@ impl Drop for AbortOnDrop {
     }
 }
 
-async fn plain(script: &'static [(u64, Step)]) -> (u64, Result<ToolOutput, ToolError>) {
-    run(TimeoutConfig::default(), request(), script).await
-}
+/// The cap, as a multiple or in seconds, the script, when the call ends, and a part of the error.
+const SCRIPTS: &str = "
+    cap  script                        ends  error
+    x10  r15 r19 r1 a19                54    none
+    x10  r15 r10                       45    timeout of 20s, at most 200s
+    x10  r15 r10                       45    the last progress was 20s ago
+    x10  r15 ...                       200   within 200s
+    x10  r15 ...                       200   the last progress was 5s ago
+    70   r15 ...                       70    within 70s
+    x1   r15 ...                       20    timeout of 20s
+    1    r15 ...                       20    timeout of 20s
+    x10  q10 s3600 a9                  3619  none
+    x10  q10 s3600                     3620  3600s of waiting for a person are not counted
+    x3   r15 q1 s3600 r15 r15 r15 r15  3660  3600s of waiting for a person are not counted
+    x10  q10 q10 s100 s100 a9          229   none
+    x10  s5 s5                         20    timeout of 20s
+";
 
 #[tokio::test(start_paused = true)]
-async fn each_progress_report_restarts_the_timeout() {
-    const SCRIPT: &[(u64, Step)] = &[
-        (15, Step::Report),
-        (19, Step::Report),
-        (1, Step::Report),
-        (19, Step::Answer),
-    ];
-    let (secs, result) = plain(SCRIPT).await;
-    assert_eq!((secs, result.unwrap().to_text()), (54, "done".to_owned()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_further_progress_the_attempt_times_out() {
-    let (secs, result) = plain(&[(15, Step::Report), (10, Step::Report)]).await;
-    let error = result.unwrap_err();
-    assert_eq!(secs, 45);
-    assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert_eq!(error.delivery(), Delivery::Unknown);
-    for said in ["timeout of 20s", "200s", "the last progress was 20s ago"] {
-        assert!(error.message().contains(said), "{error}");
+async fn progress_restarts_the_timeout_and_human_delay_does_not_count() {
+    let lines = SCRIPTS.trim().lines().skip(1);
+    for line in lines {
+        let cells = line.split("  ").map(str::trim);
+        let cells: Vec<_> = cells.filter(|cell| !cell.is_empty()).collect();
+        let [cap, script, ends, shows] = cells[..] else {
+            panic!("{line}")
+        };
+        let cap = match cap.strip_prefix('x') {
+            Some(times) => Cap::Times(times.parse().unwrap()),
+            None => Cap::At(Duration::from_secs(cap.parse().unwrap())),
+        };
+        let (ended, result) = run(cap, request(), script).await;
+        assert_eq!(ended.to_string(), ends, "{line}");
+        match result {
+            Ok(_) => assert_eq!(shows, "none", "{line}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Timeout, "{line}");
+                assert_eq!(error.delivery(), Delivery::Unknown, "{line}");
+                assert!(error.message().contains(shows), "{line}: {error}");
+            }
+        }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn progress_extends_the_attempt_up_to_the_cap() {
-    const SCRIPT: &[(u64, Step)] = &[(15, Step::Report); 100];
-    for (cap, secs) in [
-        (Cap::default(), 200),
-        (Cap::At(Duration::from_secs(70)), 70),
-        (Cap::Times(1), 20),
-        (Cap::At(Duration::from_secs(1)), 20),
-    ] {
-        let config = TimeoutConfig::default().with_cap(cap);
-        let (ended, result) = run(config, request(), SCRIPT).await;
-        let error = result.unwrap_err();
-        assert_eq!(ended, secs, "{cap:?}");
-        assert_eq!(error.kind(), ErrorKind::Timeout);
-        assert_eq!(error.delivery(), Delivery::Unknown);
-    }
-    let (_, result) = plain(SCRIPT).await;
-    let error = result.unwrap_err();
-    for said in [
-        "within 200s",
-        "timeout of 20s",
-        "the last progress was 5s ago",
-    ] {
-        assert!(error.message().contains(said), "{error}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn human_delay_does_not_count() {
-    const SCRIPT: &[(u64, Step)] = &[(10, Step::Ask), (3600, Step::Settle), (9, Step::Answer)];
-    let (secs, result) = plain(SCRIPT).await;
-    assert_eq!((secs, result.is_ok()), (3619, true));
-    // nor after the time is taken up again
-    let (secs, result) = plain(&[(10, Step::Ask), (3600, Step::Settle)]).await;
-    let error = result.unwrap_err();
-    assert_eq!((secs, error.kind()), (3620, ErrorKind::Timeout));
-    assert!(
-        error
-            .message()
-            .contains("3600s of waiting for a person are not counted"),
-        "{error}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn human_delay_does_not_count_against_the_cap() {
-    const SCRIPT: &[(u64, Step)] = &[
-        (15, Step::Report),
-        (1, Step::Ask),
-        (3600, Step::Settle),
-        (15, Step::Report),
-        (15, Step::Report),
-        (15, Step::Report),
-        (15, Step::Report),
-    ];
-    let config = TimeoutConfig::default().with_cap(Cap::Times(3));
-    let (secs, result) = run(config, request(), SCRIPT).await;
-    assert_eq!(secs, 3660);
-    assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
-}
-
-#[tokio::test(start_paused = true)]
-async fn nested_questions_and_stray_answers_are_counted_right() {
-    const NESTED: &[(u64, Step)] = &[
-        (10, Step::Ask),
-        (10, Step::Ask),
-        (100, Step::Settle),
-        (100, Step::Settle),
-        (9, Step::Answer),
-    ];
-    let (secs, result) = plain(NESTED).await;
-    assert_eq!((secs, result.is_ok()), (229, true));
-    let (secs, result) = plain(&[(5, Step::Settle), (5, Step::Settle)]).await;
-    assert_eq!((secs, result.is_err()), (20, true));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_deadline_holds_despite_progress_and_human_delay() {
-    const SCRIPT: &[(u64, Step)] = &[(10, Step::Report), (10, Step::Ask)];
+    // the deadline holds despite both
     let call = request().with_deadline(within(50));
-    let (secs, result) = run(TimeoutConfig::default(), call, SCRIPT).await;
+    let (secs, result) = run(Cap::default(), call, "r10 q10").await;
     let error = result.unwrap_err();
     assert_eq!((secs, error.kind()), (50, ErrorKind::DeadlineExceeded));
     assert!(
@@ -197,46 +126,29 @@ async fn the_deadline_holds_despite_progress_and_human_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_share_ends_the_attempt_if_a_retry_follows() {
-    let given = |secs| {
+async fn a_share_ends_the_attempt_only_if_a_retry_follows() {
+    let (timeout, deadline) = (ErrorKind::Timeout, ErrorKind::DeadlineExceeded);
+    for (script, share_secs, retried, idle, secs, fails) in [
+        ("", 7, true, 0, 7, Some(timeout)),
+        ("q2 s100", 7, true, 0, 107, Some(timeout)),
+        // it counts from when the attempt is sent
+        ("", 3, true, 4, 3, Some(timeout)),
+        ("a9", 3, false, 990, 9, None),
+        ("", 3, false, 990, 10, Some(deadline)),
+    ] {
         let mut call = request().with_deadline(within(1000));
-        call.attempt_mut().share = Some(share(Duration::from_secs(secs), true));
-        call
-    };
-    let (secs, result) = run(TimeoutConfig::default(), given(7), &[]).await;
-    let error = result.unwrap_err();
-    assert_eq!((secs, error.kind()), (7, ErrorKind::Timeout));
-    assert_eq!(error.delivery(), Delivery::Unknown);
-    for said in ["within 7s", "20s", "200s"] {
-        assert!(error.message().contains(said), "{error}");
+        call.attempt_mut().share = Some(share(Duration::from_secs(share_secs), retried));
+        tokio::time::advance(Duration::from_secs(idle)).await;
+        let (ended, result) = run(Cap::default(), call, script).await;
+        let error = result.err();
+        assert_eq!(error.as_ref().map(ToolError::kind), fails, "{script:?}");
+        assert_eq!(ended, secs, "{script:?}");
+        if fails == Some(timeout) && script.is_empty() {
+            let message = error.unwrap().message().to_owned();
+            let within = format!("no answer within {share_secs}s, its share");
+            assert!(message.starts_with(&within), "{message}");
+        }
     }
-    const ASKED: &[(u64, Step)] = &[(2, Step::Ask), (100, Step::Settle)];
-    let (secs, result) = run(TimeoutConfig::default(), given(7), ASKED).await;
-    assert_eq!(
-        (secs, result.unwrap_err().kind()),
-        (107, ErrorKind::Timeout)
-    );
-
-    // it counts from when the attempt is sent
-    let call = given(3);
-    tokio::time::advance(Duration::from_secs(4)).await;
-    let (secs, result) = run(TimeoutConfig::default(), call, &[]).await;
-    assert_eq!((secs, result.unwrap_err().kind()), (3, ErrorKind::Timeout));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_share_ends_nothing_if_no_retry_follows() {
-    let given = || {
-        let mut call = request().with_deadline(within(10));
-        call.attempt_mut().share = Some(share(Duration::from_secs(3), false));
-        call
-    };
-    const LATE: &[(u64, Step)] = &[(9, Step::Answer)];
-    let (secs, result) = run(TimeoutConfig::default(), given(), LATE).await;
-    assert_eq!((secs, result.is_ok()), (9, true));
-    let (secs, result) = run(TimeoutConfig::default(), given(), &[]).await;
-    let error = result.unwrap_err();
-    assert_eq!((secs, error.kind()), (10, ErrorKind::DeadlineExceeded));
 }
 
 #[derive(Default)]
@@ -244,9 +156,8 @@ struct Noted(Mutex<Vec<String>>);
 
 impl ProgressSink for Noted {
     fn report(&self, params: &[u8]) {
-        self.0
-            .lock()
-            .push(String::from_utf8_lossy(params).into_owned());
+        let params = String::from_utf8_lossy(params).into_owned();
+        self.0.lock().push(params);
     }
 
     fn waits_for_person(&self, waits: bool) {
@@ -256,15 +167,9 @@ impl ProgressSink for Noted {
 
 #[tokio::test(start_paused = true)]
 async fn the_sink_of_the_caller_gets_each_report() {
-    const SCRIPT: &[(u64, Step)] = &[
-        (1, Step::Report),
-        (1, Step::Ask),
-        (1, Step::Settle),
-        (1, Step::Answer),
-    ];
     let noted = Arc::new(Noted::default());
     let call = request().with_progress(noted.clone());
-    run(TimeoutConfig::default(), call, SCRIPT).await.1.unwrap();
+    run(Cap::default(), call, "r1 q1 s1 a1").await.1.unwrap();
     assert_eq!(*noted.0.lock(), ["{}", "true", "false"]);
 }
 

@@ -1,8 +1,5 @@
 //! The rate limits, on a paused clock.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,6 +20,10 @@ use tower::{Layer, ServiceExt};
 
 type Answer = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
 
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
 /// Twelve calls a minute: two at once, then one every five seconds.
 fn slow(name: &str) -> Arc<Tool> {
     tool(name)
@@ -30,13 +31,17 @@ fn slow(name: &str) -> Arc<Tool> {
         .build()
 }
 
+fn search() -> ToolCall {
+    call(&slow("search"), json!({}))
+}
+
 fn by(principal: &str, tool: &Arc<Tool>) -> ToolCall {
     let caller = Caller::new(Principal::new(principal));
     call(tool, json!({})).with_caller(Arc::new(caller))
 }
 
-fn within(secs: f64) -> std::time::Instant {
-    (Instant::now() + Duration::from_secs_f64(secs)).into_std()
+fn within(secs: f64, call: ToolCall) -> ToolCall {
+    call.with_deadline((Instant::now() + Duration::from_secs_f64(secs)).into_std())
 }
 
 /// A limit, and the service behind it.
@@ -44,6 +49,7 @@ struct Bench {
     limit: RateLimit<MockService>,
     layer: RateLimitLayer,
     service: MockService,
+    start: Instant,
 }
 
 impl Bench {
@@ -54,7 +60,16 @@ impl Bench {
             limit: layer.layer(service.clone()),
             layer,
             service,
+            start: Instant::now(),
         }
+    }
+
+    /// Its burst is used up.
+    fn used() -> Self {
+        let bench = Self::new(RateLimitConfig::default());
+        let _passed = [0, 1].map(|_| bench.begin(search()));
+        assert_eq!(bench.service.started(), 2);
+        bench
     }
 
     /// Polls a call once: it passes, is refused, or waits in the queue.
@@ -67,83 +82,74 @@ impl Bench {
     }
 
     fn waiting(&self) -> usize {
-        let all = self.layer.limits().snapshot();
+        let all = self.layer.snapshot();
         all.iter().map(|status| status.waiting).sum()
     }
-}
 
-impl Default for Bench {
-    fn default() -> Self {
-        Self::new(RateLimitConfig::default())
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_secs()
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_over_the_rate_of_their_tool_wait_in_order() {
-    let bench = Bench::default();
-    let tool = slow("search");
-    let start = Instant::now();
-    let calls = [0; 6].map(|_| bench.begin(call(&tool, json!({}))));
+    let bench = Bench::new(RateLimitConfig::default());
+    let calls = [0; 6].map(|_| bench.begin(search()));
     assert_eq!((bench.service.started(), bench.waiting()), (2, 4));
-    let timed = calls.into_iter().map(|call| async move {
+    let timed = calls.into_iter().map(|call| async {
         let output = call.await.unwrap();
-        (output.to_text(), start.elapsed().as_secs())
+        (output.to_text(), bench.now())
     });
     let expected = [(1, 0), (2, 0), (3, 5), (4, 10), (5, 15), (6, 20)];
     let expected: Vec<_> = expected.map(|(n, at)| (n.to_string(), at)).into();
     assert_eq!(join_all(timed).await, expected);
-    let status = bench.layer.limits().snapshot();
-    let [status] = &status[..] else {
+    let status = &bench.layer.snapshot()[..];
+    let [status] = status else {
         panic!("{status:?}")
     };
     assert_eq!((status.waiting, status.waited, status.refused), (0, 4, 0));
     assert_eq!(status.calls_per_minute, 12.0);
     assert_eq!(status.subject.to_string(), "test::search");
+    // after a pause, no more than the burst passes
+    advance(secs(3600)).await;
+    let _all = [0, 1, 2].map(|_| bench.begin(search()));
+    assert_eq!((bench.service.started(), bench.waiting()), (8, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_turn_is_too_late_is_refused_with_retry_after() {
-    let bench = Bench::default();
-    let tool = slow("search");
-    let start = Instant::now();
-    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    let _in_line = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    advance(Duration::from_secs(1)).await;
+    let bench = Bench::used();
+    let _in_line = [0, 1].map(|_| bench.begin(search()));
+    advance(secs(1)).await;
     // its turn is in 14 s: at 15 s, behind those at 5 s and 10 s
-    let late = call(&tool, json!({})).with_deadline(within(13.9));
-    let error = bench.begin(late).await.unwrap_err();
-    assert_eq!(start.elapsed().as_secs(), 1);
+    let error = bench.begin(within(13.9, search())).await.unwrap_err();
+    assert_eq!(bench.now(), 1);
     assert_eq!(error.kind(), ErrorKind::RateLimited);
     assert_eq!(error.delivery(), Delivery::NotSent);
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(14)));
-    for said in ["12 calls a minute", "test::search", "14s"] {
-        assert!(error.message().contains(said), "{error}");
+    assert_eq!(error.retry_after(), Some(secs(14)));
+    for part in ["12 calls a minute", "test::search", "14s"] {
+        assert!(error.message().contains(part), "{error}");
     }
     assert_eq!((bench.service.started(), bench.waiting()), (2, 2));
-    let just = call(&tool, json!({})).with_deadline(within(14.0));
-    let just = bench.begin(just);
+    let _just = bench.begin(within(14.0, search()));
     assert_eq!(bench.waiting(), 3);
-    drop(just);
 }
 
 #[tokio::test(start_paused = true)]
 async fn max_wait_and_estimated_duration_bound_the_wait() {
-    let config = RateLimitConfig::default().with_max_wait(Duration::from_secs(5));
-    let bench = Bench::new(config);
-    let search = slow("search");
-    let _calls = [0, 1, 2].map(|_| bench.begin(call(&search, json!({}))));
-    let error = bench.begin(call(&search, json!({}))).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
+    let bench = Bench::new(RateLimitConfig::default().with_max_wait(secs(5)));
+    let _calls = [0, 1, 2].map(|_| bench.begin(search()));
+    let error = bench.begin(search()).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(secs(10)));
 
-    let bench = Bench::default();
-    let _calls = [0, 1].map(|_| bench.begin(call(&search, json!({}))));
+    let bench = Bench::used();
     // its turn is 5 s away
     let takes_two_seconds = tool("search")
         .hint(|hints| hints.rate_limit_hint = Some(12.0))
         .hint(|hints| hints.estimated_duration = Some(2000.0))
         .build();
     for (deadline, passes) in [(6.9, false), (7.1, true)] {
-        let call = call(&takes_two_seconds, json!({})).with_deadline(within(deadline));
+        let call = within(deadline, call(&takes_two_seconds, json!({})));
         let answer = bench.begin(call).await;
         assert_eq!(answer.is_ok(), passes, "{deadline}: {answer:?}");
     }
@@ -151,68 +157,39 @@ async fn max_wait_and_estimated_duration_bound_the_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_waiter_uses_no_token_and_the_queue_moves_up() {
-    let bench = Bench::default();
-    let tool = slow("search");
-    let start = Instant::now();
-    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    let [first, second, third] = [0, 1, 2].map(|_| bench.begin(call(&tool, json!({}))));
-    advance(Duration::from_secs(3)).await;
-    drop(first); // it held the turn, and slept
-    drop(second);
-    assert_eq!(bench.waiting(), 1);
-    third.await.unwrap();
-    assert_eq!(start.elapsed().as_secs(), 5);
-    assert_eq!((bench.service.started(), bench.waiting()), (3, 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_waiter_dropped_at_its_turn_passes_it_on() {
-    let bench = Bench::default();
-    let tool = slow("search");
-    let start = Instant::now();
-    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    let [first, second] = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    advance(Duration::from_secs(5)).await; // the timer fires, and the call is not polled
-    drop(first);
-    second.await.unwrap();
-    assert_eq!(start.elapsed().as_secs(), 5);
+    // the first holds the turn and sleeps, or its timer has fired and it is not polled
+    for dropped_at in [3, 5] {
+        let bench = Bench::used();
+        let [first, second, third] = [0, 1, 2].map(|_| bench.begin(search()));
+        advance(secs(dropped_at)).await;
+        drop(first);
+        drop(second);
+        assert_eq!(bench.waiting(), 1);
+        third.await.unwrap();
+        assert_eq!(bench.now(), 5, "{dropped_at}");
+        assert_eq!((bench.service.started(), bench.waiting()), (3, 0));
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unpolled_waiter_keeps_no_other_beyond_its_deadline() {
-    let bench = Bench::default();
-    let tool = slow("search");
-    let start = Instant::now();
-    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    let held = bench.begin(call(&tool, json!({})));
-    let second = bench.begin(call(&tool, json!({})).with_deadline(within(12.0)));
-    let error = second.await.unwrap_err();
+    let bench = Bench::used();
+    let held = bench.begin(search());
+    let error = bench.begin(within(12.0, search())).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::RateLimited);
-    assert_eq!(start.elapsed().as_secs(), 12);
+    assert_eq!(bench.now(), 12);
     drop(held);
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_call_overtakes_the_queue() {
-    let bench = Bench::default();
-    let tool = slow("search");
-    let _passed = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    let first = bench.begin(call(&tool, json!({})));
-    advance(Duration::from_secs(6)).await; // a token is there, and its call is not polled yet
-    let second = bench.begin(call(&tool, json!({})));
+    let bench = Bench::used();
+    let first = bench.begin(search());
+    advance(secs(6)).await; // a token is there, and its call is not polled yet
+    let second = bench.begin(search());
     assert_eq!(bench.waiting(), 2);
     assert_eq!(first.await.unwrap().to_text(), "3");
     assert_eq!(second.await.unwrap().to_text(), "4");
-}
-
-#[tokio::test(start_paused = true)]
-async fn after_a_pause_no_more_than_the_burst_passes() {
-    let bench = Bench::default();
-    let tool = slow("search");
-    let _all = [0, 1].map(|_| bench.begin(call(&tool, json!({}))));
-    advance(Duration::from_secs(3600)).await;
-    let _all = [0, 1, 2].map(|_| bench.begin(call(&tool, json!({}))));
-    assert_eq!((bench.service.started(), bench.waiting()), (4, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,29 +211,24 @@ async fn tools_principals_and_sets_do_not_share_a_limit() {
     bench.begin(by("ada", &free)).await.unwrap();
     let error = bench.begin(by("ada", &free)).await.unwrap_err();
     assert!(error.message().contains("principal ada"), "{error}");
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+    assert_eq!(error.retry_after(), Some(secs(1)));
     bench.begin(by("bob", &free)).await.unwrap();
-}
-
-fn tool_without_limit() -> Arc<Tool> {
-    tool("free").build()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_for_all_calls_is_shared_by_all() {
-    let config = RateLimitConfig::for_server(6.0).with_max_wait(Duration::ZERO);
-    let bench = Bench::new(config);
+    let config = RateLimitConfig::default()
+        .with_tools(false)
+        .with_in_all(Some(6.0));
+    let bench = Bench::new(config.with_max_wait(Duration::ZERO));
     bench.begin(by("ada", &slow("a"))).await.unwrap();
     let error = bench.begin(by("bob", &slow("b"))).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
+    assert_eq!(error.retry_after(), Some(secs(10)));
     assert!(error.message().contains("all calls"), "{error}");
-    let status = bench.layer.limits().snapshot();
-    let [status] = &status[..] else {
-        panic!("{status:?}")
-    };
-    assert_eq!(status.subject, RateSubject::InAll);
-    assert_eq!(status.refused, 1);
-    advance(Duration::from_secs(10)).await;
+    let status = bench.layer.snapshot();
+    assert_eq!((status.len(), &status[0].subject), (1, &RateSubject::InAll));
+    assert_eq!(status[0].refused, 1);
+    advance(secs(10)).await;
     bench.begin(by("bob", &slow("b"))).await.unwrap();
 }
 
@@ -264,49 +236,59 @@ async fn a_limit_for_all_calls_is_shared_by_all() {
 async fn the_rates_of_tools_can_be_disabled() {
     let bench = Bench::new(RateLimitConfig::default().with_tools(false));
     for _ in 0..100 {
-        bench.begin(call(&slow("a"), json!({}))).await.unwrap();
+        bench.begin(search()).await.unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn max_keys_evicts_full_buckets_first_and_none_with_waiters() {
-    let config = RateLimitConfig::default()
-        .with_per_principal(Some(12.0))
-        .with_max_keys(100);
-    let bench = Bench::new(config);
-    let free = tool_without_limit();
-    for _ in 0..2 {
-        bench.begin(by("patient", &free)).await.unwrap();
-    }
+async fn the_limits_kept_are_bounded_and_full_buckets_go_first() {
+    const MAX: usize = 10_000;
+    let bench = Bench::new(RateLimitConfig::default().with_per_principal(Some(12.0)));
+    let free = tool("free").build();
+    let pass = |name: &str| assert!(bench.begin(by(name, &free)).now_or_never().is_some());
+    (0..2).for_each(|_| pass("patient"));
     let waits = bench.begin(by("patient", &free));
-    for n in 0..1000 {
-        bench.begin(by(&n.to_string(), &free)).await.unwrap();
-        assert!(bench.layer.limits().snapshot().len() <= 100);
-    }
-    assert_eq!(bench.waiting(), 1);
-    let start = Instant::now();
+    (0..MAX + 1000).for_each(|n| pass(&n.to_string()));
+    assert!(bench.layer.snapshot().len() <= MAX);
+    assert_eq!(bench.waiting(), 1, "a limit with a waiting call is kept");
     waits.await.unwrap();
-    assert_eq!(start.elapsed().as_secs(), 5);
+    assert_eq!(bench.now(), 5);
 
-    // full buckets go first
-    advance(Duration::from_secs(60)).await;
-    bench.begin(by("recent", &free)).await.unwrap();
-    bench.begin(by("recent", &free)).await.unwrap();
-    for n in 0..50 {
-        bench.begin(by(&format!("new {n}"), &free)).await.unwrap();
-    }
-    let again = bench.begin(by("recent", &free));
-    assert_eq!(bench.waiting(), 1, "its bucket is kept");
-    drop(again);
+    advance(secs(60)).await;
+    (0..2).for_each(|_| pass("recent"));
+    (0..MAX - 500).for_each(|n| pass(&format!("new {n}")));
+    let _again = bench.begin(by("recent", &free));
+    assert_eq!(bench.waiting(), 1, "a bucket that is not full is kept");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_call_runs_on_the_ready_service() {
-    // the mock panics if it is called unready
-    let bench = Bench::default();
-    let tool = slow("search");
-    let calls = (0..4).map(|_| bench.limit.clone().oneshot(call(&tool, json!({}))));
-    assert!(join_all(calls).await.iter().all(Result::is_ok));
+async fn retain_sets_drops_limits_of_other_sets_without_waiters() {
+    let bench = Bench::new(RateLimitConfig::default());
+    let mut running = Vec::new();
+    for (set, calls) in [("gone", 1), ("busy", 3), ("kept", 1)] {
+        let tool = tool("get").set(set);
+        let tool = tool
+            .hint(|hints| hints.rate_limit_hint = Some(12.0))
+            .build();
+        running.extend((0..calls).map(|_| bench.begin(by("anna", &tool))));
+    }
+    let sets = || {
+        let all = bench.layer.snapshot().into_iter();
+        let all: Vec<_> = all.map(|one| one.subject.to_string()).collect();
+        all.join(" ")
+    };
+    assert_eq!(sets(), "busy::get gone::get kept::get");
+    bench.layer.retain_sets(|set| set.as_str() == "kept");
+    assert_eq!(
+        sets(),
+        "busy::get kept::get",
+        "one call waits its turn there"
+    );
+    for answer in join_all(running).await {
+        answer.unwrap();
+    }
+    bench.layer.retain_sets(|set| set.as_str() == "kept");
+    assert_eq!(sets(), "kept::get");
 }
 
 proptest! {
@@ -318,13 +300,10 @@ proptest! {
         arrivals in prop::collection::vec((0_u64..4000, prop::option::of(0_u64..30_000)), 1..80),
         per_minute in 6_u32..120,
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let bench = Bench::default();
+            let bench = Bench::new(RateLimitConfig::default());
             let rate = f64::from(per_minute);
             let tool = tool("x").hint(|hints| hints.rate_limit_hint = Some(rate)).build();
             let start = Instant::now();
@@ -369,44 +348,4 @@ proptest! {
             Ok(())
         })?;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn retain_sets_drops_limits_of_other_sets_without_waiters() {
-    let bench = Bench::new(RateLimitConfig::default());
-    let of_set = |set: &str| {
-        tool("get")
-            .set(set)
-            .hint(|hints| hints.rate_limit_hint = Some(12.0))
-            .build()
-    };
-    let (gone, busy, kept) = (of_set("gone"), of_set("busy"), of_set("kept"));
-    let mut running = Vec::new();
-    for (tool, calls) in [(&gone, 1), (&busy, 3), (&kept, 1)] {
-        for _ in 0..calls {
-            running.push(bench.begin(by("anna", tool)));
-        }
-    }
-    let sets = || {
-        let all = bench.layer.limits().snapshot().into_iter();
-        let set = |subject| match subject {
-            RateSubject::Tool { set, .. } => set.to_string(),
-            other => other.to_string(),
-        };
-        all.map(|one| set(one.subject)).collect::<Vec<_>>()
-    };
-    assert_eq!(sets(), ["busy", "gone", "kept"]);
-    bench
-        .layer
-        .limits()
-        .retain_sets(|set| set.as_str() == "kept");
-    assert_eq!(sets(), ["busy", "kept"], "one call waits its turn there");
-    for answer in join_all(running).await {
-        answer.unwrap();
-    }
-    bench
-        .layer
-        .limits()
-        .retain_sets(|set| set.as_str() == "kept");
-    assert_eq!(sets(), ["kept"]);
 }

@@ -27,43 +27,27 @@ async fn run(service: &MockService, call: ToolCall) -> Result<ToolOutput, ToolEr
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_ends_after_the_timeout_of_its_plan() {
-    let (service, _gate) = MockService::gated();
-    let start = Instant::now();
-    let error = run(&service, request()).await.unwrap_err();
-    assert_eq!(start.elapsed().as_secs(), 20);
-    assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert_eq!(error.delivery(), Delivery::Unknown);
-    assert_eq!(
-        error.message(),
-        "no answer and no progress within 20s (attempt timeout of 20s, at most 200s with progress); \
-         no progress was reported"
-    );
-    assert_eq!(service.cancelled(), 1, "the server's call is dropped");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_sooner_deadline_ends_it_with_deadline_exceeded() {
-    let (service, _gate) = MockService::gated();
-    let start = Instant::now();
-    let error = run(&service, request().with_deadline(within(7)))
-        .await
-        .unwrap_err();
-    assert_eq!(start.elapsed().as_secs(), 7);
-    assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert_eq!(error.delivery(), Delivery::Unknown);
-    for number in ["7s", "20s"] {
-        assert!(error.message().contains(number), "{error}");
+async fn an_attempt_ends_after_its_timeout_or_at_a_sooner_deadline() {
+    let by_timeout = "no answer and no progress within 20s";
+    let by_deadline = "no answer before the call's deadline, after 7s";
+    for (deadline, secs, kind, why) in [
+        (None, 20, ErrorKind::Timeout, by_timeout),
+        (Some(90), 20, ErrorKind::Timeout, by_timeout),
+        (Some(7), 7, ErrorKind::DeadlineExceeded, by_deadline),
+    ] {
+        let (service, _gate) = MockService::gated();
+        let start = Instant::now();
+        let call = match deadline {
+            Some(secs) => request().with_deadline(within(secs)),
+            None => request(),
+        };
+        let error = run(&service, call).await.unwrap_err();
+        assert_eq!(start.elapsed().as_secs(), secs);
+        assert_eq!((error.kind(), error.delivery()), (kind, Delivery::Unknown));
+        let rest = "(attempt timeout of 20s, at most 200s with progress); no progress was reported";
+        assert_eq!(error.message(), format!("{why} {rest}"));
+        assert_eq!(service.cancelled(), 1, "the server's call is dropped");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_later_deadline_changes_nothing() {
-    let (service, _gate) = MockService::gated();
-    let error = run(&service, request().with_deadline(within(90)))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Timeout);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,19 +63,21 @@ async fn a_call_whose_deadline_has_passed_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_at_the_moment_of_the_timeout_is_passed_on() {
-    let service = MockService::new(|_, _| async {
+async fn what_the_server_answers_in_time_is_passed_on() {
+    let service = MockService::new(|_, n| async move {
+        // at the moment of the timeout
         tokio::time::sleep(Duration::from_secs(20)).await;
-        Ok(ToolOutput::text("just in time"))
+        match n {
+            1 => Ok(ToolOutput::text("just in time")),
+            _ => Err(ToolError::new(
+                ErrorKind::ServerFault,
+                Delivery::Answered,
+                "no",
+            )),
+        }
     });
     let output = run(&service, request()).await.unwrap();
     assert_eq!(output, ToolOutput::text("just in time"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failure_of_the_server_is_passed_on() {
-    let fault = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "no");
-    let service = MockService::sequence(vec![Err(fault)]);
     let error = run(&service, request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ServerFault);
 }

@@ -1,71 +1,24 @@
-//! The future of a call that may be hedged.
+//! A call that may be hedged.
 
-use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
+use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict};
 use callward_core::{
-    BoxFuture, ChosenServer, Delivery, ErrorKind, HedgeStatus, ToolCall, ToolError, ToolOutput,
-    ToolService,
+    ChosenServer, Delivery, ErrorKind, HedgeStatus, ToolCall, ToolError, ToolOutput, ToolService,
 };
-use pin_project_lite::pin_project;
 use tokio::time::{Instant, timeout};
 use tower::ServiceExt;
 
 use super::layer::Shared;
 
-type Output = Result<ToolOutput, ToolError>;
+pub(super) type Output = Result<ToolOutput, ToolError>;
 
-pin_project! {
-    /// The result of a [`Hedge`](super::Hedge): the first answer.
-    pub struct HedgeFuture<F> {
-        #[pin]
-        state: State<F>,
-    }
-}
-
-pin_project! {
-    #[project = StateProj]
-    enum State<F> {
-        Direct { #[pin] inner: F },
-        Hedged { inner: BoxFuture<'static, Output> },
-    }
-}
-
-impl<F> HedgeFuture<F> {
-    pub(super) const fn direct(inner: F) -> Self {
-        Self {
-            state: State::Direct { inner },
-        }
-    }
-
-    pub(super) fn hedged(inner: impl Future<Output = Output> + Send + 'static) -> Self {
-        let inner: BoxFuture<'static, Output> = Box::pin(inner);
-        Self {
-            state: State::Hedged { inner },
-        }
-    }
-}
-
-impl<F: Future<Output = Output>> Future for HedgeFuture<F> {
-    type Output = Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
-        match self.project().state.project() {
-            StateProj::Direct { inner } => inner.poll(cx),
-            StateProj::Hedged { inner } => inner.as_mut().poll(cx),
-        }
-    }
-}
-
-impl<F> fmt::Debug for HedgeFuture<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HedgeFuture").finish_non_exhaustive()
-    }
-}
+/// No hedge is sent sooner than this.
+const MIN_DELAY: Duration = Duration::from_millis(10);
 
 /// Runs a call, and a hedge beside it once it is slow. `server` is set when the router chooses.
 pub(super) async fn hedged<S: ToolService>(
@@ -89,7 +42,7 @@ pub(super) async fn hedged<S: ToolService>(
     };
     let mut first = pin!(first);
     let slow = shared.latencies.slow(call.tool());
-    let early = match slow.map(|slow| slow.max(shared.config.min_delay)) {
+    let early = match slow.map(|slow| slow.max(MIN_DELAY)) {
         Some(delay) => timeout(delay, &mut first).await.ok(),
         None => Some((&mut first).await),
     };
@@ -147,7 +100,7 @@ pub(super) async fn hedged<S: ToolService>(
             }
             (Err(error), true) => {
                 if error.delivery() == Delivery::NotSent {
-                    shared.refund(&call);
+                    shared.bucket(&call).refund();
                 }
                 second_error = Some(error);
             }
@@ -166,12 +119,11 @@ fn prepare(
     first: &ChosenServer,
     chosen: &ChosenServer,
 ) -> Option<ToolCall> {
-    let server = first.get();
-    if server.is_none() && !shared.config.unnamed_servers {
+    let Some(server) = first.get() else {
         record(call, Verdict::Skip, "no server has the first yet", None);
         return None;
-    }
-    if !shared.withdraw(call) {
+    };
+    if !shared.bucket(call).withdraw() {
         shared.count(|stats| stats.no_budget += 1);
         record(call, Verdict::Skip, "the retry budget is spent", None);
         return None;
@@ -180,7 +132,7 @@ fn prepare(
     let attempt = hedge.attempt_mut();
     attempt.chosen = Some(chosen.clone());
     attempt.elsewhere_only = true;
-    if let Some(server) = server.filter(|server| !attempt.avoid.contains(server)) {
+    if !attempt.avoid.contains(&server) {
         attempt.avoid.push(server);
     }
     Some(hedge)

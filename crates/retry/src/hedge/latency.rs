@@ -21,6 +21,9 @@ struct Window {
     slow: Option<Duration>,
 }
 
+/// How many calls of a tool must be known before one is hedged: the fewest with a 95th percentile
+/// below the slowest.
+const MIN_OBSERVATIONS: usize = 20;
 /// How many calls of a tool are kept.
 const WINDOW: usize = 1000;
 /// How many tools are kept. At 4 KiB each, they take at most 4 MiB.
@@ -48,7 +51,7 @@ impl Latencies {
         let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX);
         window.latencies.push_back(micros);
         let count = window.latencies.len();
-        if count >= config.min_observations as usize {
+        if count >= MIN_OBSERVATIONS {
             // nearest rank
             let rank = (count * config.percentile as usize).div_ceil(100);
             let mut sorted: Vec<_> = window.latencies.iter().copied().collect();

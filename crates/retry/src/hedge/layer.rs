@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use callward_core::{InvalidConfig, ToolCall};
 use parking_lot::Mutex;
-use tower::retry::budget::Budget;
 use tower_layer::Layer;
 
 use super::latency::Latencies;
 use super::{Hedge, HedgeConfig};
+use crate::budget::TokenBucket;
 use crate::{RetryLayer, shared};
 
-/// Puts a [`Hedge`] around a service. All services of one layer share latencies, counts and budget.
+/// Puts a [`Hedge`] around a service. All services of one layer share latencies and counts.
+/// [`RetryLayer::hedge`] makes it.
 ///
 /// The default is [`off`](Self::off).
 #[derive(Debug, Clone, Default)]
@@ -25,9 +26,8 @@ pub(super) struct Shared {
     pub(super) config: HedgeConfig,
     pub(super) latencies: Latencies,
     pub(super) stats: Mutex<HedgeStats>,
+    /// The retry layer's: its budgets pay.
     budget: Arc<shared::Shared>,
-    /// The layer stands alone: no retry layer pays into the budget.
-    pays: bool,
 }
 
 /// What one layer's hedges came to, since it was made.
@@ -45,34 +45,6 @@ pub struct HedgeStats {
 }
 
 impl HedgeLayer {
-    /// Makes a layer that stands alone, with a budget of its own. Beside a retry layer use
-    /// [`RetryLayer::hedge`], so that both share one.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidConfig`] names the first invalid setting.
-    pub fn new(config: HedgeConfig) -> Result<Self, InvalidConfig> {
-        Self::with_budget(config, RetryLayer::default().shared(), true)
-    }
-
-    fn with_budget(
-        config: HedgeConfig,
-        budget: Arc<shared::Shared>,
-        pays: bool,
-    ) -> Result<Self, InvalidConfig> {
-        config.validate()?;
-        let shared = Arc::new(Shared {
-            config,
-            latencies: Latencies::default(),
-            stats: Mutex::default(),
-            budget,
-            pays,
-        });
-        Ok(Self {
-            shared: Some(shared),
-        })
-    }
-
     /// Makes a layer that hedges nothing.
     #[must_use]
     pub const fn off() -> Self {
@@ -94,7 +66,16 @@ impl RetryLayer {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn hedge(&self, config: HedgeConfig) -> Result<HedgeLayer, InvalidConfig> {
-        HedgeLayer::with_budget(config, self.shared(), false)
+        config.validate()?;
+        let shared = Arc::new(Shared {
+            config,
+            latencies: Latencies::default(),
+            stats: Mutex::default(),
+            budget: self.shared.clone(),
+        });
+        Ok(HedgeLayer {
+            shared: Some(shared),
+        })
     }
 }
 
@@ -107,21 +88,9 @@ impl<S> Layer<S> for HedgeLayer {
 }
 
 impl Shared {
-    /// Pays for a call, if the layer stands alone.
-    pub(super) fn deposit(&self, call: &ToolCall) {
-        if self.pays {
-            self.budget.bucket(call).deposit();
-        }
-    }
-
-    /// Takes a token for a hedge of this call. Returns `false` if the budget is spent.
-    pub(super) fn withdraw(&self, call: &ToolCall) -> bool {
-        self.budget.bucket(call).withdraw()
-    }
-
-    /// Returns the token of a hedge that was not sent.
-    pub(super) fn refund(&self, call: &ToolCall) {
-        self.budget.bucket(call).refund();
+    /// Returns the retry budget that pays for a hedge of this call.
+    pub(super) fn bucket(&self, call: &ToolCall) -> Arc<TokenBucket> {
+        self.budget.bucket(call)
     }
 
     pub(super) fn count(&self, count: impl FnOnce(&mut HedgeStats)) {

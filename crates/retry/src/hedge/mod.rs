@@ -31,6 +31,5 @@ mod layer;
 mod service;
 
 pub use config::HedgeConfig;
-pub use future::HedgeFuture;
 pub use layer::{HedgeLayer, HedgeStats};
 pub use service::Hedge;

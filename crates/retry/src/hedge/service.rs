@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use callward_core::{ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
 use tower_service::Service;
 
-use super::HedgeFuture;
-use super::future::hedged;
+use super::future::{Output, hedged};
 use super::layer::Shared;
 
 /// Sends a slow read a second time, to another server, and takes the first answer.
@@ -26,25 +26,23 @@ impl<S> Hedge<S> {
 impl<S: ToolService> Service<ToolCall> for Hedge<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = HedgeFuture<S::Future>;
+    type Future = Either<S::Future, BoxFuture<'static, Output>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut call: ToolCall) -> Self::Future {
-        if let Some(shared) = &self.shared {
-            shared.deposit(&call);
-        }
         let shared = self.shared.as_ref().filter(|_| may_hedge(&call));
         let Some(shared) = shared.cloned() else {
-            return HedgeFuture::direct(self.inner.call(call));
+            return Either::Left(self.inner.call(call));
         };
         let hedge = call.clone();
         let server = call.attempt_mut().chosen.get_or_insert_default().clone();
         let first = self.inner.call(call);
         // the clone gets ready when the hedge is due
-        HedgeFuture::hedged(hedged(shared, first, server, self.inner.clone(), hedge))
+        let inner = self.inner.clone();
+        Either::Right(Box::pin(hedged(shared, first, server, inner, hedge)))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, RetryRule, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, RetryRule, ToolError};
 use callward_retry::backoff::backoff::Error;
 use callward_retry::backoff::backoff::backoff::{Constant, Stop};
 use callward_retry::backoff::backoff::exponential::ExponentialBackoffBuilder;
@@ -12,11 +12,9 @@ use callward_retry::backoff::{
     Backoff, TokioClock, cloned, from_backoff, pass_on, schedule, to_backoff,
 };
 use callward_retry::{MakeSchedule, RetryConfig, RetryDecision, RetryLayer, classify};
-use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
-use serde_json::json;
-use tokio::time::Instant;
-use tower::{Layer, ServiceExt};
+
+use crate::bed::{of, read, run};
 
 const RULES: [RetryRule; 3] = [RetryRule::Never, RetryRule::OnlyUnsent, RetryRule::Safe];
 const DELIVERIES: [Delivery; 3] = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];
@@ -97,32 +95,15 @@ fn layer(schedule: impl MakeSchedule) -> RetryLayer {
     RetryLayer::new(config).unwrap().with_schedule(schedule)
 }
 
-/// Makes a call that always fails. Returns the number of attempts and their time.
-async fn fail(layer: &RetryLayer, name: &str) -> (usize, Duration) {
-    let mock = MockService::new(|_, _| async {
-        let kind = ErrorKind::ServerFault;
-        Err::<ToolOutput, _>(ToolError::new(kind, Delivery::Answered, "busy"))
-    });
-    let tool = match name {
-        "get" => tool(name).read_only().build(),
-        _ => tool(name).build(),
-    };
-    let start = Instant::now();
-    let service = layer.layer(mock.clone());
-    service.oneshot(call(&tool, json!({}))).await.unwrap_err();
-    (mock.started(), start.elapsed())
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_pauses_are_those_of_the_schedule() {
     let constant = layer(schedule(|| Constant::new(Duration::from_secs(2))));
-    assert_eq!(fail(&constant, "get").await, (9, Duration::from_secs(16)));
-    assert_eq!(fail(&layer(schedule(|| Stop {})), "get").await.0, 1);
-    assert_eq!(
-        fail(&constant, "pay").await.0,
-        1,
-        "it makes nothing retryable"
-    );
+    let ended = run(&constant, read(), "server_fault!").await;
+    assert_eq!((ended.begins.len(), ended.took.as_secs()), (9, 16));
+    let stop = layer(schedule(|| Stop {}));
+    assert_eq!(run(&stop, read(), "server_fault!").await.begins, [0]);
+    let write = run(&constant, of("pay"), "server_fault!").await;
+    assert_eq!(write.begins, [0], "it makes nothing retryable");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,6 +120,7 @@ async fn each_call_has_a_schedule_of_its_own() {
     let layer = layer(cloned(used));
     for _ in 0..2 {
         // 1 s, 2 s, 4 s: the next one would end after ten seconds
-        assert_eq!(fail(&layer, "get").await, (4, Duration::from_secs(7)));
+        let ended = run(&layer, read(), "server_fault!").await;
+        assert_eq!(ended.begins, [0, 1_000, 3_000, 7_000]);
     }
 }

@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput};
-use callward_retry::{RetryConfig, RetryLayer};
-use callward_testkit::{MockService, call, tool};
-use serde_json::json;
+use callward_core::{ToolCall, ToolError, ToolOutput};
+use callward_retry::RetryConfig;
+use callward_testkit::MockService;
 use tokio::task::yield_now;
 use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
+
+use crate::bed::{layer, read, result};
 
 /// Keeps its callers waiting once before it is ready, as a limiter does.
 #[derive(Clone)]
@@ -44,15 +45,7 @@ impl Service<ToolCall> for Slow {
     }
 }
 
-fn failing() -> MockService {
-    MockService::new(|_, _| async {
-        yield_now().await;
-        let kind = ErrorKind::ConnectionLost;
-        Err::<ToolOutput, _>(ToolError::new(kind, Delivery::Unknown, "connection lost"))
-    })
-}
-
-/// Polls a call so often at most, with all the time in between that it wants, and drops it.
+/// Polls a call this often at most, with all the time in between that it wants, and drops it.
 async fn poll_times(
     call: impl Future<Output = Result<ToolOutput, ToolError>>,
     times: usize,
@@ -75,16 +68,18 @@ async fn a_drop_at_any_await_spends_only_what_was_sent() {
     let mut drops_before_a_paid_retry = 0;
     loop {
         let config = RetryConfig::default().with_budget_reserve(10);
-        let layer = RetryLayer::new(config).unwrap();
-        let mock = failing();
+        let layer = layer(config);
+        let mock = MockService::new(|_, _| async {
+            yield_now().await;
+            result("connection_lost?")
+        });
         let slow = Slow {
             inner: mock.clone(),
             waited: false,
             waits: Arc::default(),
         };
         let service = layer.layer(slow.clone());
-        let call = call(&tool("get_order").read_only().build(), json!({}));
-        let done = poll_times(service.oneshot(call), polls).await;
+        let done = poll_times(service.oneshot(read()), polls).await;
         let retries = mock.started().saturating_sub(1);
         let left = layer.budgets().first().map_or(10, |budget| budget.tokens);
         assert_eq!(left as usize, 10 - retries, "after {polls} polls");
@@ -92,11 +87,8 @@ async fn a_drop_at_any_await_spends_only_what_was_sent() {
         drops_before_a_paid_retry += usize::from(waits > mock.started());
         assert_eq!(mock.running(), 0);
         tokio::time::sleep(Duration::from_secs(600)).await;
-        assert_eq!(
-            mock.started(),
-            retries + usize::from(mock.started() > 0),
-            "nothing runs on"
-        );
+        let attempts = retries + usize::from(mock.started() > 0);
+        assert_eq!(mock.started(), attempts, "nothing runs on");
         if done {
             assert_eq!(retries, 2);
             break;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
-use callward_retry::{Backoff, Jitter, Retry, RetryConfig, RetryLayer, RetryPolicy};
+use callward_retry::{Retry, RetryConfig};
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -14,9 +14,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::{Layer, ServiceExt};
 
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
+use crate::bed::{layer, ms, of, plain, result, run, runtime, scripted};
 
 /// Never answers, but ends each attempt when its share is over, or at the deadline.
 fn silent() -> MockService {
@@ -36,14 +34,6 @@ fn silent() -> MockService {
     })
 }
 
-fn failing(error: ToolError) -> MockService {
-    MockService::new(move |_, _| std::future::ready(Err(error.clone())))
-}
-
-fn fault() -> ToolError {
-    ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "busy")
-}
-
 fn read(estimated_ms: Option<f64>) -> Arc<Tool> {
     let tool = tool("get_order").read_only();
     tool.hint(|hints| hints.estimated_duration = estimated_ms)
@@ -51,15 +41,15 @@ fn read(estimated_ms: Option<f64>) -> Arc<Tool> {
 }
 
 fn within(tool: &Arc<Tool>, limit: Duration) -> ToolCall {
-    call(tool, json!({})).with_deadline((Instant::now() + limit).into_std())
+    crate::bed::within(limit, call(tool, json!({})))
+}
+
+fn config(attempts: u32) -> RetryConfig {
+    plain().with_max_attempts(attempts).with_budget_reserve(100)
 }
 
 fn retry(inner: MockService, attempts: u32) -> Retry<MockService> {
-    let config = RetryConfig::default()
-        .with_max_attempts(attempts)
-        .with_budget_reserve(100)
-        .with_backoff(Backoff::new(Jitter::None, Duration::from_secs(10)));
-    Retry::new(inner, RetryPolicy::new(config).unwrap())
+    layer(config(attempts)).layer(inner)
 }
 
 /// How long each attempt was given.
@@ -75,89 +65,59 @@ async fn a_server_that_never_answers_leaves_time_for_every_attempt() {
     let call = within(&read(Some(400.0)), ms(9_200));
     let error = retry(mock.clone(), 3).oneshot(call).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DeadlineExceeded);
-    assert_eq!(mock.started(), 3);
     // (9.2 s - 0.2 s) / 3 from the beginning; (6 s - 0.4 s) / 2 after the first pause; then all
     assert_eq!(given(&mock), [Some(ms(3_000)), Some(ms(2_800)), None]);
     assert_eq!(start.elapsed(), ms(9_200), "none of it is left unused");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_attempt_does_not_need_goes_to_the_next() {
-    let mock = failing(fault());
-    retry(mock.clone(), 2)
-        .oneshot(within(&read(None), ms(5_000)))
-        .await
-        .unwrap_err();
-    let given = given(&mock);
-    assert!(given[0].is_some());
-    assert_eq!(given[1], None, "the last has all that is left");
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_a_deadline_or_a_second_attempt_nothing_is_shared_out() {
-    let unsafe_tool = tool("pay").build();
-    let cases = [
-        (call(&read(None), json!({})), 3),
-        (within(&read(None), ms(5_000)), 1),
-        (within(&unsafe_tool, ms(5_000)), 3),
-    ];
-    for (call, attempts) in cases {
-        let mock = failing(fault());
+async fn only_an_attempt_before_another_one_has_a_share() {
+    let limited = || within(&read(None), ms(5_000));
+    let unlimited = call(&read(None), json!({}));
+    let unsafe_call = crate::bed::within(ms(5_000), of("pay"));
+    for (name, call, attempts, shares) in [
+        ("the last has all", limited(), 2, &[true, false][..]),
+        ("no deadline", unlimited, 3, &[false; 3]),
+        ("one attempt", limited(), 1, &[false]),
+        ("an unsafe tool", unsafe_call, 3, &[false]),
+    ] {
+        let mock = scripted("server_fault!");
         retry(mock.clone(), attempts)
             .oneshot(call)
             .await
             .unwrap_err();
-        assert!(
-            given(&mock).iter().all(Option::is_none),
-            "{:?}",
-            given(&mock)
-        );
+        let given: Vec<_> = given(&mock).iter().map(Option::is_some).collect();
+        assert_eq!(given, shares, "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_that_would_not_finish_is_not_started_and_both_figures_are_told() {
-    let mock = failing(fault());
-    let start = Instant::now();
+async fn a_retry_that_would_not_finish_is_not_started() {
     // a pause of 0.2 s and a usual 0.4 s fit into 0.7 s; one of 0.4 s and as much again does not
     let call = within(&read(Some(400.0)), ms(700));
-    let error = retry(mock.clone(), 9).oneshot(call).await.unwrap_err();
-    assert_eq!((mock.started(), start.elapsed()), (2, ms(200)));
+    let ended = run(&layer(config(9)), call, "server_fault!").await;
+    assert_eq!((ended.begins, ended.took), (vec![0, 200], ms(200)));
+    let error = ended.result.unwrap_err();
     assert_eq!(
         error.kind(),
         ErrorKind::ServerFault,
         "the failure is still stated"
     );
-    let message = error.message();
-    for part in [
-        "busy; not retried",
-        "a pause of 400ms",
-        "the usual 400ms",
-        "500ms away",
-    ] {
-        assert!(message.contains(part), "{part:?} in {message:?}");
-    }
+    let why = "scripted; not retried: a pause of 400ms and the usual 400ms of a call would not end \
+               before the call's deadline, 500ms away";
+    assert_eq!(error.message(), why);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deadline_that_has_passed_starts_no_retry() {
-    let mock = failing(fault());
-    let call = within(&read(None), Duration::ZERO);
-    retry(mock.clone(), 3).oneshot(call).await.unwrap_err();
-    assert_eq!(mock.started(), 1);
-}
-
-fn budget(percent: u32, reserve: u32) -> RetryConfig {
+fn budget(reserve: u32) -> RetryConfig {
     RetryConfig::default()
-        .with_budget_percent(percent)
+        .with_budget_percent(0)
         .with_budget_reserve(reserve)
 }
 
 #[tokio::test(start_paused = true)]
 async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_retry() {
     let (mock, start) = (silent(), Instant::now());
-    let policy = RetryPolicy::new(budget(0, 1)).unwrap();
-    let retry = Retry::new(mock.clone(), policy);
+    let retry = layer(budget(1)).layer(mock.clone());
     let calls = (0..4).map(|_| retry.clone().oneshot(within(&read(None), ms(8_000))));
     let errors = join_all(calls).await;
     // one of the four is retried; the others have all their time
@@ -170,16 +130,15 @@ async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_a_share_is_paid_once_and_refunded_if_not_sent() {
-    let layer = RetryLayer::new(budget(0, 2)).unwrap();
+    let layer = layer(budget(2));
     let left = || layer.budgets()[0].tokens;
     let call = || within(&read(None), ms(8_000));
     let answers = MockService::new(|call: ToolCall, n| async move {
         let share = call.attempt().share.clone();
         if n == 1 {
             assert!(share.unwrap().end(ms(4_000)), "there is a token");
-            return Err(ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "x"));
         }
-        Ok(ToolOutput::text("here"))
+        result(if n == 1 { "timeout?" } else { "ok" })
     });
     layer.layer(answers).oneshot(call()).await.unwrap();
     assert_eq!(left(), 1);
@@ -212,11 +171,6 @@ proptest! {
         estimated in prop::option::of(1_u64..20_000),
         attempts in 1_u32..6,
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
         let mock = MockService::new({
             let inner = silent();
             move |call, _| {
@@ -237,7 +191,7 @@ proptest! {
                 }
             }
         });
-        let start = runtime.block_on(async {
+        let start = runtime().block_on(async {
             let start = Instant::now();
             let tool = read(estimated.map(|ms| f64::from(u32::try_from(ms).unwrap())));
             let call = within(&tool, ms(limit));

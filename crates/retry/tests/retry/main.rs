@@ -1,11 +1,10 @@
 //! The retry layer and its hedges, as a caller sees them, on a paused clock.
 
-mod background;
 mod backoff;
+mod bed;
 mod budget;
 mod cancelled;
 mod classified;
-mod contract;
 mod deadlines;
 mod errors;
 mod hedge;

@@ -1,234 +1,118 @@
-//! What is retried, and what becomes of what is not.
+//! What is retried, and how a call ends.
 
-use std::error::Error;
 use std::sync::Arc;
 
-use callward_core::{
-    CallPlan, CallRecord, Delivery, ErrorKind, Profile, RetryRule, ServerId, Tool, ToolError,
-    ToolOutput,
-};
-use callward_retry::{Retry, RetryConfig, RetryLayer, RetryPolicy};
-use callward_testkit::{MockService, call, tool};
+use callward_core::{CallRecord, Delivery, ErrorKind, Purpose, ServerId, ToolError, ToolOutput};
+use callward_retry::{RetryConfig, RetryLayer};
+use callward_testkit::{MockService, contract};
 use proptest::prelude::*;
-use serde_json::json;
-use tower::{ServiceBuilder, ServiceExt};
+use tower::ServiceExt;
+use tower_layer::Layer;
 
-fn failed(kind: ErrorKind, delivery: Delivery) -> Result<ToolOutput, ToolError> {
-    Err(ToolError::new(kind, delivery, "scripted"))
-}
-
-fn answer() -> Result<ToolOutput, ToolError> {
-    Ok(ToolOutput::text("done"))
-}
-
-fn retry(inner: MockService) -> Retry<MockService> {
-    ServiceBuilder::new()
-        .layer(RetryLayer::default())
-        .service(inner)
-}
-
-fn read() -> Arc<Tool> {
-    tool("get_order").read_only().build()
-}
-
-fn write() -> Arc<Tool> {
-    tool("pay").build()
-}
-
-/// A write that the operator lets go elsewhere while it certainly was not sent.
-fn only_unsent() -> Arc<Tool> {
-    let write = write();
-    let mut plan = CallPlan::derive(write.resolved(), &Profile::standard());
-    plan.retry = RetryRule::OnlyUnsent;
-    Arc::new(Tool::new(
-        write.set().clone(),
-        write.definition().clone(),
-        write.resolved().clone(),
-        plan,
-    ))
-}
+use crate::bed::{Output, layer, named, of, read, result, rows, run, runtime, scripted};
 
 #[tokio::test(start_paused = true)]
-async fn a_flaky_read_succeeds_on_the_third_attempt() {
-    let mock = MockService::sequence(vec![
-        failed(ErrorKind::Timeout, Delivery::Unknown),
-        failed(ErrorKind::ServerFault, Delivery::Answered),
-        answer(),
-    ]);
-    let output = retry(mock.clone())
-        .oneshot(call(&read(), json!({})))
-        .await
-        .unwrap();
-    assert_eq!(output.to_text(), "done");
-    let numbers: Vec<_> = mock.seen().iter().map(|c| c.attempt().number).collect();
-    assert_eq!(numbers, [1, 2, 3]);
+async fn the_layer_keeps_the_contract() {
+    contract::check(|inner| RetryLayer::default().layer(inner)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_read_that_keeps_failing_is_given_up_on_after_three_attempts() {
-    let mock =
-        MockService::new(|_, _| async { failed(ErrorKind::ConnectFailed, Delivery::NotSent) });
-    let error = retry(mock.clone())
-        .oneshot(call(&read(), json!({})))
-        .await
-        .unwrap_err();
-    assert_eq!(mock.started(), 3);
-    assert_eq!(
-        (error.kind(), error.attempts()),
-        (ErrorKind::ConnectFailed, 3)
-    );
-}
+/// The results of a server, how many of them a call gets, and its own.
+const CALLS: &str = "
+    tool      results                                 attempts  ends with
+    read      timeout? server_fault! ok               3         ok
+    read      connect_failed-                         3         connect_failed-
+    read      invalid_call!                           1         invalid_call!
+    read      unauthorized!                           1         unauthorized!
+    read      unknown_tool!                           1         unknown_tool!
+    read      no_eligible_server!                     1         no_eligible_server!
+    set       protocol? breaker_open-                 2         breaker_open?
+    set       protocol! breaker_open-                 2         breaker_open?
+    set       protocol- breaker_open-                 2         breaker_open-
+    pay       breaker_open-                           1         breaker_open-
+    pay       connect_failed-                         1         connect_failed-
+    pay       overloaded-                             1         overloaded-
+    pay       rate_limited-                           1         rate_limited-
+    pay       timeout?                                1         outcome_unknown?
+    delete    timeout?                                1         outcome_unknown?
+    transfer  timeout?                                1         outcome_unknown?
+    transfer  connect_failed- connection_lost?        2         outcome_unknown?
+";
 
 #[tokio::test(start_paused = true)]
-async fn a_nested_retry_does_not_multiply_the_attempts() {
-    let mock =
-        MockService::new(|_, _| async { failed(ErrorKind::ConnectFailed, Delivery::NotSent) });
-    let nested = Retry::new(retry(mock.clone()), RetryPolicy::default());
-    let error = nested.oneshot(call(&read(), json!({}))).await.unwrap_err();
-    assert_eq!((mock.started(), error.attempts()), (3, 3));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_retry_avoids_the_servers_that_failed() {
-    let ids = ["a", "b"].map(|id| ServerId::new(id).unwrap());
-    let script = ids.clone();
-    let mock = MockService::new(move |_, n| {
-        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, "refused");
-        let result = match script.get(n - 1) {
-            Some(id) => Err(error.with_server(id.clone())),
-            None => answer(),
-        };
-        async { result }
-    });
-    retry(mock.clone())
-        .oneshot(call(&read(), json!({})))
-        .await
-        .unwrap();
-    let avoided: Vec<_> = mock
-        .seen()
-        .iter()
-        .map(|c| c.attempt().avoid.len())
-        .collect();
-    assert_eq!(avoided, [0, 1, 2]);
-    assert_eq!(mock.seen()[2].attempt().avoid[..], ids);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_mutation_is_never_retried_not_even_when_it_certainly_did_not_run() {
-    for kind in [
-        ErrorKind::BreakerOpen,
-        ErrorKind::ConnectFailed,
-        ErrorKind::Overloaded,
-        ErrorKind::RateLimited,
-    ] {
-        let mock = MockService::sequence(vec![failed(kind, Delivery::NotSent)]);
-        let error = retry(mock.clone())
-            .oneshot(call(&write(), json!({})))
-            .await
-            .unwrap_err();
-        assert_eq!((mock.started(), error.kind()), (1, kind));
-        assert_eq!(error.delivery(), Delivery::NotSent);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_mutation_without_an_answer_has_an_unknown_outcome_and_says_so() {
-    for tool in [
-        write(),
-        tool("drop_table").destructive().build(),
-        only_unsent(),
-    ] {
-        let mock = MockService::sequence(vec![failed(ErrorKind::Timeout, Delivery::Unknown)]);
-        let error = retry(mock.clone())
-            .oneshot(call(&tool, json!({})))
-            .await
-            .unwrap_err();
-        assert_eq!(mock.started(), 1);
-        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
-        assert_eq!(error.delivery(), Delivery::Unknown);
-        let message = error.to_string();
-        for part in [
-            "was sent",
-            "no answer",
-            "may have run",
-            "not sent again",
-            "check",
-        ] {
-            assert!(message.contains(part), "{part:?} in {message:?}");
+async fn calls_are_retried_and_end_as_the_table_says() {
+    for [tool, results, attempts, end] in rows(CALLS) {
+        let (server, record) = (scripted(results), Arc::new(CallRecord::new()));
+        let call = of(tool).with_record(record.clone());
+        let found = RetryLayer::default()
+            .layer(server.clone())
+            .oneshot(call)
+            .await;
+        let numbers: Vec<_> = server.seen().iter().map(|c| c.attempt().number).collect();
+        let attempts: u32 = attempts.parse().unwrap();
+        let expected: Vec<_> = (1..=attempts).collect();
+        assert_eq!(numbers, expected, "{tool}: {results}");
+        let of = |result: &Output| result.as_ref().err().map(|e| (e.kind(), e.delivery()));
+        assert_eq!(of(&found), of(&result(end)), "{tool}: {results}");
+        if let Err(error) = found {
+            assert_eq!(error.attempts(), attempts, "{tool}: {results}");
         }
-        let cause = error.source().and_then(|e| e.downcast_ref::<ToolError>());
-        assert_eq!(cause.map(ToolError::kind), Some(ErrorKind::Timeout));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_answered_fault_of_a_mutation_is_passed_on_with_its_stated_time() {
-    let fault = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "503")
-        .with_retry_after(std::time::Duration::from_secs(9));
-    let mock = MockService::sequence(vec![Err(fault.clone())]);
-    let error = retry(mock)
-        .oneshot(call(&write(), json!({})))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ServerFault);
-    assert_eq!(error.message(), "503; the call may have run");
-    assert_eq!(error.retry_after(), fault.retry_after());
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_opted_in_write_goes_elsewhere_until_it_was_sent_once() {
-    let mock = MockService::sequence(vec![
-        failed(ErrorKind::ConnectFailed, Delivery::NotSent),
-        failed(ErrorKind::ConnectionLost, Delivery::Unknown),
-    ]);
-    let error = retry(mock.clone())
-        .oneshot(call(&only_unsent(), json!({})))
-        .await
-        .unwrap_err();
-    assert_eq!(mock.started(), 2);
-    assert_eq!(
-        (error.kind(), error.attempts()),
-        (ErrorKind::OutcomeUnknown, 2)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_callers_fault_is_never_retried() {
-    for kind in [
-        ErrorKind::InvalidCall,
-        ErrorKind::Unauthorized,
-        ErrorKind::UnknownTool,
-        ErrorKind::NoEligibleServer,
-    ] {
-        let mock = MockService::sequence(vec![failed(kind, Delivery::Answered)]);
-        let result = retry(mock.clone()).oneshot(call(&read(), json!({}))).await;
-        assert_eq!((mock.started(), result.unwrap_err().kind()), (1, kind));
+        let earlier = results.split_whitespace().take(attempts as usize - 1);
+        let sent = |word: &str| !word.ends_with('-');
+        assert_eq!(
+            record.was_retried(),
+            earlier.into_iter().any(sent) && attempts > 1
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tools_own_failure_is_an_answer() {
-    let mock = MockService::sequence(vec![Ok(ToolOutput::error_text("no such order"))]);
-    let output = retry(mock.clone())
-        .oneshot(call(&read(), json!({})))
-        .await
-        .unwrap();
-    assert!(output.is_error());
-    assert_eq!(mock.started(), 1);
+    let server = MockService::sequence(vec![Ok(ToolOutput::error_text("no such order"))]);
+    let output = RetryLayer::default()
+        .layer(server.clone())
+        .oneshot(read())
+        .await;
+    assert!(output.unwrap().is_error());
+    assert_eq!(server.started(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_dropped_during_its_pause_is_not_sent_again() {
-    let mock = MockService::sequence(vec![failed(ErrorKind::Timeout, Delivery::Unknown)]);
-    let running = retry(mock.clone()).oneshot(call(&read(), json!({})));
-    let mut running = Box::pin(running);
-    assert!(futures_util::poll!(&mut running).is_pending());
-    drop(running);
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    assert_eq!(mock.started(), 1);
+async fn a_nested_retry_does_not_multiply_the_attempts() {
+    let server = scripted("connect_failed-");
+    let inner = RetryLayer::default().layer(server.clone());
+    let nested = RetryLayer::default().layer(inner);
+    let error = nested.oneshot(read()).await.unwrap_err();
+    assert_eq!((server.started(), error.attempts()), (3, 3));
 }
 
-fn failures() -> impl Strategy<Value = Result<ToolOutput, ToolError>> {
+#[tokio::test(start_paused = true)]
+async fn a_retry_avoids_the_servers_that_failed() {
+    let server = scripted("connect_failed-:a connect_failed-:b ok");
+    let service = RetryLayer::default().layer(server.clone());
+    service.oneshot(read()).await.unwrap();
+    let seen = server.seen();
+    let avoided: Vec<_> = seen.iter().map(|c| c.attempt().avoid.len()).collect();
+    assert_eq!(avoided, [0, 1, 2]);
+    let ids = ["a", "b"].map(|id| ServerId::new(id).unwrap());
+    assert_eq!(seen[2].attempt().avoid[..], ids);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_the_background_pays_but_is_not_retried() {
+    let layer = layer(RetryConfig::default().with_budget_reserve(0));
+    for _ in 0..5 {
+        let refresh = read().in_background(Purpose::Refresh);
+        run(&layer, refresh, "ok").await.result.unwrap();
+    }
+    // it stands in for its callers
+    assert_eq!(layer.budgets()[0].tokens, 1);
+    let refresh = read().in_background(Purpose::Refresh);
+    let ended = run(&layer, refresh, "timeout?").await;
+    assert_eq!(ended.result.unwrap_err().kind(), ErrorKind::Timeout);
+    assert_eq!((ended.begins.len(), layer.budgets()[0].tokens), (1, 1));
+}
+
+fn failures() -> impl Strategy<Value = Output> {
     let kinds = prop::sample::select(vec![
         ErrorKind::BreakerOpen,
         ErrorKind::ConnectFailed,
@@ -240,17 +124,13 @@ fn failures() -> impl Strategy<Value = Result<ToolOutput, ToolError>> {
         ErrorKind::ServerFault,
         ErrorKind::Timeout,
     ]);
-    let deliveries = prop::sample::select(vec![
-        Delivery::Answered,
-        Delivery::NotSent,
-        Delivery::Unknown,
-    ]);
+    let deliveries = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];
+    let deliveries = prop::sample::select(deliveries.to_vec());
     (kinds, deliveries, any::<bool>()).prop_map(|(kind, delivery, stated)| {
         let error = ToolError::new(kind, delivery, "scripted");
-        Err(if stated {
-            error.with_retry_after(std::time::Duration::from_secs(1))
-        } else {
-            error
+        Err(match stated {
+            true => error.with_retry_after(std::time::Duration::from_secs(1)),
+            false => error,
         })
     })
 }
@@ -260,26 +140,22 @@ proptest! {
     #[test]
     fn an_unsafe_tool_runs_at_most_once_whatever_fails(
         mut script in prop::collection::vec(failures(), 1..8),
-        opted_in in any::<bool>(),
+        tool in prop::sample::select(vec!["pay", "transfer"]),
         max_attempts in 1_u32..10,
     ) {
-        script.push(answer());
-        let sent = |result: &Result<ToolOutput, ToolError>| {
+        script.push(result("ok"));
+        let sent = |result: &Output| {
             !matches!(result, Err(error) if error.delivery() == Delivery::NotSent)
         };
-        let tool = if opted_in { only_unsent() } else { write() };
         let mock = MockService::sequence(script.clone());
-        let config = RetryConfig::default().with_max_attempts(max_attempts).with_budget_reserve(100);
-        let service = Retry::new(mock.clone(), RetryPolicy::new(config).unwrap());
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        let result = runtime.block_on(service.oneshot(call(&tool, json!({}))));
+        let config = RetryConfig::default().with_max_attempts(max_attempts);
+        let config = config.with_budget_reserve(100);
+        let service = layer(config).layer(mock.clone());
+        let call = callward_testkit::call(&named(tool), serde_json::json!({}));
+        let result = runtime().block_on(service.oneshot(call));
         let runs = script[..mock.started()].iter().filter(|result| sent(result)).count();
         prop_assert!(runs <= 1, "ran {runs} times");
-        if !opted_in {
+        if tool == "pay" {
             prop_assert_eq!(mock.started(), 1);
         }
         // an unknown outcome must not look like a certain failure
@@ -289,27 +165,5 @@ proptest! {
                 error.kind() == ErrorKind::OutcomeUnknown
             );
         }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_known_of_the_last_attempt_is_not_said_of_the_call() {
-    for (first, delivery) in [
-        (Delivery::Unknown, Delivery::Unknown),
-        (Delivery::Answered, Delivery::Unknown),
-        (Delivery::NotSent, Delivery::NotSent),
-    ] {
-        let mock = MockService::new(move |_, n| async move {
-            match n {
-                1 => failed(ErrorKind::Protocol, first),
-                _ => failed(ErrorKind::BreakerOpen, Delivery::NotSent),
-            }
-        });
-        let record = Arc::new(CallRecord::new());
-        let call = call(&tool("set").idempotent().build(), json!({})).with_record(record.clone());
-        let error = retry(mock).oneshot(call).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::BreakerOpen);
-        assert_eq!(error.delivery(), delivery, "after {first:?}");
-        assert_eq!(record.was_retried(), first != Delivery::NotSent);
     }
 }

@@ -1,17 +1,12 @@
 //! Custom schedules.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 use callward_retry::{RetryConfig, RetryLayer, Schedule, Step};
-use callward_testkit::{MockService, call, tool};
-use serde_json::json;
-use tokio::time::Instant;
-use tower::ServiceExt;
-use tower_layer::Layer;
+
+use crate::bed::{ms, of, read, run};
 
 /// Pauses of one second, two seconds, and so on, up to a number.
 struct Counted {
@@ -22,19 +17,9 @@ struct Counted {
 impl Schedule for Counted {
     fn next(&mut self, _: &Step) -> Option<Duration> {
         self.left = self.left.checked_sub(1)?;
-        self.next += Duration::from_secs(1);
+        self.next += ms(1_000);
         Some(self.next)
     }
-}
-
-fn failing(retry_after: Option<Duration>) -> MockService {
-    MockService::new(move |_, _| {
-        let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "busy");
-        std::future::ready(Err::<ToolOutput, _>(match retry_after {
-            Some(wait) => error.with_retry_after(wait),
-            None => error,
-        }))
-    })
 }
 
 fn layer(made: &Arc<AtomicU32>) -> RetryLayer {
@@ -42,7 +27,7 @@ fn layer(made: &Arc<AtomicU32>) -> RetryLayer {
     let config = RetryConfig::default()
         .with_max_attempts(9)
         .with_budget_reserve(100);
-    RetryLayer::new(config).unwrap().with_schedule(move || {
+    crate::bed::layer(config).with_schedule(move || {
         made.fetch_add(1, Ordering::SeqCst);
         Counted {
             left: 3,
@@ -52,47 +37,25 @@ fn layer(made: &Arc<AtomicU32>) -> RetryLayer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_call_has_a_schedule_of_its_own_and_ends_with_it() {
+async fn each_retried_call_has_a_schedule_of_its_own_and_ends_with_it() {
     let made = Arc::default();
     let layer = layer(&made);
     for _ in 0..2 {
-        let (mock, start) = (failing(None), Instant::now());
-        let read = call(&tool("get").read_only().build(), json!({}));
-        let error = layer.layer(mock.clone()).oneshot(read).await.unwrap_err();
-        assert_eq!(mock.started(), 4);
-        assert_eq!(start.elapsed(), Duration::from_secs(1 + 2 + 3));
+        let ended = run(&layer, read(), "server_fault!").await;
+        assert_eq!(ended.begins, [0, 1_000, 3_000, 6_000]);
+        let error = ended.result.unwrap_err();
         assert!(error.message().contains("no further pause"), "{error}");
     }
     assert_eq!(made.load(Ordering::SeqCst), 2);
-}
+    // what the server asks for is a floor here too
+    let ended = run(&layer, read(), "server_fault!@2500").await;
+    assert_eq!(ended.begins, [0, 2_500, 5_000, 8_000]);
 
-#[tokio::test(start_paused = true)]
-async fn what_the_server_asks_for_is_a_floor_here_too() {
-    let (mock, start) = (failing(Some(Duration::from_millis(2_500))), Instant::now());
-    let read = call(&tool("get").read_only().build(), json!({}));
-    layer(&Arc::default())
-        .layer(mock)
-        .oneshot(read)
-        .await
-        .unwrap_err();
-    assert_eq!(
-        start.elapsed(),
-        Duration::from_millis(2_500 + 2_500 + 3_000)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn it_makes_no_call_retryable_and_costs_nothing_where_none_is_retried() {
+    // it makes no call retryable, and costs nothing where none is retried
     let made = Arc::default();
-    let layer = layer(&made);
-    let mock = failing(None);
-    let write = call(&tool("pay").build(), json!({}));
-    layer.layer(mock.clone()).oneshot(write).await.unwrap_err();
-    let read = call(&tool("get").read_only().build(), json!({}));
-    layer
-        .layer(MockService::counting())
-        .oneshot(read)
-        .await
-        .unwrap();
-    assert_eq!((mock.started(), made.load(Ordering::SeqCst)), (1, 0));
+    let layer = self::layer(&made);
+    for (call, results) in [(of("pay"), "server_fault!"), (read(), "ok")] {
+        assert_eq!(run(&layer, call, results).await.begins, [0]);
+    }
+    assert_eq!(made.load(Ordering::SeqCst), 0);
 }

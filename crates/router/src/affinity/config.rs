@@ -8,8 +8,6 @@ use callward_core::InvalidConfig;
 use callward_core::refine::ArgumentPath;
 use serde::{Deserialize, Serialize};
 
-use crate::strategy::StrategyName;
-
 /// What calls are kept together by, for how long, and how many keys are remembered.
 ///
 /// ```
@@ -41,9 +39,6 @@ pub struct AffinityConfig {
     /// What becomes of callers without a session, where calls are kept together by session.
     /// Default: [`WithoutSession::Pass`].
     pub without_session: WithoutSession,
-    /// Where calls without a key go. Default: [`StrategyName::PeakEwma`].
-    #[serde(skip)]
-    pub fallback: StrategyName,
 }
 
 /// What calls are kept together by.
@@ -83,7 +78,6 @@ impl Default for AffinityConfig {
             ttl: Duration::from_secs(30 * 60),
             max_keys: 100_000,
             without_session: WithoutSession::default(),
-            fallback: StrategyName::default(),
         }
     }
 }
@@ -117,13 +111,6 @@ impl AffinityConfig {
         self
     }
 
-    /// Sets where calls without a key go.
-    #[must_use]
-    pub const fn with_fallback(mut self, strategy: StrategyName) -> Self {
-        self.fallback = strategy;
-        self
-    }
-
     /// Checks the settings. Every constructor that takes them does so too.
     ///
     /// # Errors
@@ -143,12 +130,6 @@ impl AffinityConfig {
         if !(1..=MOST_KEYS).contains(&self.max_keys) {
             return fault("max_keys", "is not between 1 and 10000000");
         }
-        if self.fallback == StrategyName::Affinity {
-            return fault(
-                "fallback",
-                "is affinity, which is for calls with a key; name another strategy",
-            );
-        }
         Ok(())
     }
 }
@@ -159,21 +140,12 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const MOST_KEYS: usize = 10_000_000;
 
 /// A text that names nothing to keep calls together by.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is nothing to keep calls together by: expected session, user, or a JSON Pointer into \
+     the arguments, as /account/id, with ~0 for ~ and ~1 for / within a name"
+)]
 pub struct InvalidAffinityKey(String);
-
-impl fmt::Display for InvalidAffinityKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is nothing to keep calls together by: expected session, user, or a JSON Pointer into \
-             the arguments, as /account/id, with ~0 for ~ and ~1 for / within a name",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for InvalidAffinityKey {}
 
 impl FromStr for AffinityKey {
     type Err = InvalidAffinityKey;
@@ -236,10 +208,6 @@ mod tests {
             (ttl(Duration::MAX), "ttl"),
             (keys(0), "max_keys"),
             (keys(usize::MAX), "max_keys"),
-            (
-                config.clone().with_fallback(StrategyName::Affinity),
-                "fallback",
-            ),
         ] {
             assert_eq!(config.validate().map_err(|fault| fault.field()), Err(field));
         }

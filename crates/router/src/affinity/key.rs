@@ -4,14 +4,14 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
 use callward_core::{FingerprintKey, ToolCall};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::argument::Argument;
 use super::rendezvous::fold;
 use super::{AffinityConfig, AffinityKey, WithoutSession};
 
 /// Of which kind a key is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeyKind {
@@ -23,24 +23,6 @@ pub enum KeyKind {
     Argument,
 }
 
-impl KeyKind {
-    /// Returns the word for it, as in configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::User => "user",
-            Self::Argument => "argument",
-        }
-    }
-}
-
-impl fmt::Display for KeyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// Stands for a key in events: eight hexadecimal digits that lead back to no session, user
 /// or argument.
 ///
@@ -49,14 +31,6 @@ impl fmt::Display for KeyKind {
 /// that is drawn anew each time, so that no name is found by trying all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub(super) u32);
-
-impl KeyDigest {
-    /// Returns it as a number.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-}
 
 impl fmt::Display for KeyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -166,7 +140,6 @@ impl Key<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
     use std::sync::Arc;
 
     use callward_core::{Caller, Principal, SessionId};
@@ -188,42 +161,31 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_one_of_its_principal() {
-        let keys = keys("session");
-        let digest = |call: &ToolCall| keys.of(call).unwrap().digest();
-        let all = [
-            call("ada", Some("1"), "{}"),
-            call("ada", Some("2"), "{}"),
-            call("eve", Some("1"), "{}"),
-            call("ad", Some("a1"), "{}"),
-        ];
-        let digests: HashSet<u64> = all.iter().map(digest).collect();
-        assert_eq!(digests.len(), all.len());
+    fn a_session_is_one_of_its_principal_and_a_user_one_over_all_sessions() {
+        let (ada, other) = (call("ada", Some("1"), "{}"), call("ada", Some("2"), "{}"));
         let again = call("ada", Some("1"), r#"{"other":"arguments"}"#);
-        assert_eq!(digest(&again), digest(&all[0]));
-        assert!(keys.of(&call("ada", None, "{}")).is_none());
-    }
-
-    #[test]
-    fn without_a_session_the_principal_is_the_key_if_that_is_asked_for() {
-        let config = AffinityConfig::default().with_without_session(WithoutSession::ByPrincipal);
-        let keys = Keys::new(&config);
-        let (one, other) = (call("ada", None, "{}"), call("eve", None, "{}"));
-        let (one, other) = (keys.of(&one).unwrap(), keys.of(&other).unwrap());
-        assert_eq!(one.kind(), KeyKind::User);
-        assert_ne!(one.digest(), other.digest());
-        let with = call("ada", Some("1"), "{}");
-        assert_eq!(keys.of(&with).unwrap().kind(), KeyKind::Session);
-    }
-
-    #[test]
-    fn a_user_is_one_over_all_sessions() {
-        let keys = keys("user");
-        let (one, other) = (call("ada", Some("1"), "{}"), call("ada", None, "{}"));
-        assert_eq!(
-            keys.of(&one).unwrap().digest(),
-            keys.of(&other).unwrap().digest()
-        );
+        let (eve, ad) = (call("eve", Some("1"), "{}"), call("ad", Some("a1"), "{}"));
+        let (none, eves) = (call("ada", None, "{}"), call("eve", None, "{}"));
+        let by_principal = AffinityConfig::default();
+        let by_principal = by_principal.with_without_session(WithoutSession::ByPrincipal);
+        let (session, user) = (keys("session"), keys("user"));
+        let either = Keys::new(&by_principal);
+        for (name, keys, one, two, same) in [
+            ("arguments do not count", &session, &ada, &again, true),
+            ("another session", &session, &ada, &other, false),
+            ("another principal", &session, &ada, &eve, false),
+            ("names that join alike", &session, &ada, &ad, false),
+            ("a user's sessions", &user, &ada, &none, true),
+            ("another user", &user, &none, &eves, false),
+            ("sessionless principals", &either, &none, &eves, false),
+            ("a session and a principal", &either, &ada, &none, false),
+        ] {
+            let digest = |call| keys.of(call).unwrap().digest();
+            assert_eq!(digest(one) == digest(two), same, "{name}");
+        }
+        assert!(session.of(&none).is_none());
+        assert_eq!(either.of(&none).unwrap().kind(), KeyKind::User);
+        assert_eq!(either.of(&ada).unwrap().kind(), KeyKind::Session);
     }
 
     #[test]
@@ -254,22 +216,6 @@ mod tests {
         ] {
             assert_eq!(digest(&call("ada", None, arguments)), None, "{arguments}");
         }
-    }
-
-    #[test]
-    fn what_is_remembered_is_remembered_for_one_set() {
-        let keys = keys("user");
-        let place = |call: &ToolCall| keys.place(&keys.of(call).unwrap(), call);
-        let one = call("ada", None, "{}");
-        let elsewhere =
-            ToolCall::new(tool("t").set("other").build(), "{}").with_caller(one.caller().clone());
-        assert_eq!(place(&one), place(&one.clone()));
-        assert_ne!(place(&one), place(&elsewhere));
-        // the rank is by the server, and one server may be in both sets
-        assert_eq!(
-            keys.of(&one).unwrap().digest(),
-            keys.of(&elsewhere).unwrap().digest()
-        );
     }
 
     #[test]

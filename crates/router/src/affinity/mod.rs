@@ -17,19 +17,19 @@
 //! **Bounds.** A key is forgotten after [`ttl`](AffinityConfig::ttl) without a call. At most
 //! [`max_keys`](AffinityConfig::max_keys) are remembered.
 //!
-//! [`AffinityObserver`] gets each change, with a digest that does not reveal the key. The
-//! ranking is public, so callers who choose their own keys can choose a server by them.
+//! Each change is a [`RouteEvent`](crate::RouteEvent), with a digest that does not reveal the key.
+//! The ranking is public, so callers who choose their own keys can choose a server by them.
 
 mod argument;
 mod config;
+mod event;
 mod key;
-mod observer;
 pub(crate) mod rendezvous;
 mod table;
 
 pub use config::{AffinityConfig, AffinityKey, InvalidAffinityKey, WithoutSession};
+pub use event::{AffinityExpired, AffinitySet, ExpiryCause};
 pub use key::{KeyDigest, KeyKind};
-pub use observer::{AffinityExpired, AffinityObserver, AffinitySet, ExpiryCause};
 
 pub(crate) use key::{Key, Keys};
 pub(crate) use table::{Entry, Table};

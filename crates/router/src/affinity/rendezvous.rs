@@ -40,50 +40,19 @@ pub(crate) struct Candidate {
     pub(crate) weight: Weight,
 }
 
-/// Returns the number of the server that ranks highest for a key among those that fit; `None` if
-/// none does.
-///
-/// They must come in the order of their weights, those of one weight together: then one logarithm
-/// is enough for each weight that occurs. Only a server that would come first is asked whether it
-/// fits.
+/// Returns the number of the server that ranks highest for a key; `None` if there is none.
 pub(crate) fn highest(
     key: u64,
     candidates: impl Iterator<Item = (usize, Candidate)>,
-    fits: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let mut best: Option<Ranked> = None;
-    let mut of_weight: Option<Ranked> = None;
-    for (index, Candidate { digest, weight }) in candidates {
+    let ranked = candidates.map(|(index, Candidate { digest, weight })| {
         let number = pair(key, digest);
-        if of_weight.as_ref().is_some_and(|own| own.weight != weight) {
-            best = better(best, of_weight.take());
-        }
-        let is_highest = of_weight.as_ref().is_none_or(|own| number > own.number);
-        if is_highest && fits(index) {
-            of_weight = Some(Ranked {
-                index,
-                weight,
-                number,
-            });
-        }
-    }
-    better(best, of_weight).map(|ranked| ranked.index)
-}
-
-/// The highest of one weight, or of all so far.
-#[derive(Debug, Clone, Copy)]
-struct Ranked {
-    index: usize,
-    weight: Weight,
-    number: u64,
-}
-
-fn better(one: Option<Ranked>, other: Option<Ranked>) -> Option<Ranked> {
-    let (Some(a), Some(b)) = (one, other) else {
-        return one.or(other);
+        (score(weight, number), number, index)
+    });
+    let by_rank = |a: &(f64, u64, usize), b: &(f64, u64, usize)| {
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2))
     };
-    let (left, right) = (score(a.weight, a.number), score(b.weight, b.number));
-    Some(if right > left { b } else { a })
+    ranked.max_by(by_rank).map(|(.., index)| index)
 }
 
 /// Returns the number of a pair: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014; its

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use callward_core::{InvalidConfig, ServerId};
 use tokio::time::Instant;
 
-use super::Strategy;
+use super::{PeakEwma, Strategy};
 use crate::affinity::rendezvous::highest;
-use crate::affinity::{
-    AffinityConfig, AffinityObserver, AffinitySet, Entry, ExpiryCause, Key, Keys, Table,
-};
+use crate::affinity::{AffinityConfig, AffinitySet, Entry, ExpiryCause, Key, Keys, Table};
 use crate::candidates::Candidates;
+use crate::events::{RouteEvent, RouteEvents};
 use crate::rule::ExclusionReason;
 
 /// Calls that belong together go to one server: those of a session, of a user, or about one thing.
@@ -34,7 +33,7 @@ pub struct Affinity {
     keys: Keys,
     homes: Table,
     fallback: Arc<dyn Strategy>,
-    observer: Option<Arc<dyn AffinityObserver>>,
+    events: Option<Arc<RouteEvents>>,
 }
 
 impl Affinity {
@@ -53,22 +52,22 @@ impl Affinity {
         Self {
             keys: Keys::new(config),
             homes: Table::new(config.max_keys, config.ttl),
-            fallback: config.fallback.strategy(),
-            observer: None,
+            fallback: Arc::new(PeakEwma),
+            events: None,
         }
     }
 
-    /// Sets a custom strategy for calls without a key. Default: [`AffinityConfig::fallback`].
+    /// Sets a custom strategy for calls without a key. Default: [`PeakEwma`].
     #[must_use]
     pub fn with_fallback(mut self, strategy: Arc<dyn Strategy>) -> Self {
         self.fallback = strategy;
         self
     }
 
-    /// Sets the observer of where keys go. Default: none.
+    /// Sets the stream that reports where keys go. Default: none.
     #[must_use]
-    pub fn with_observer(mut self, observer: Arc<dyn AffinityObserver>) -> Self {
-        self.observer = Some(observer);
+    pub fn with_events(mut self, events: Arc<RouteEvents>) -> Self {
+        self.events = Some(events);
         self
     }
 
@@ -88,14 +87,14 @@ impl Affinity {
             ttl: self.homes.ttl(),
         };
         let change = self.homes.set(entry, now, lost);
-        let Some(observer) = &self.observer else {
+        let Some(events) = &self.events else {
             return;
         };
-        for expired in &change.expired {
-            observer.on_expired(expired);
+        for expired in change.expired {
+            events.send(|| RouteEvent::AffinityExpired(expired));
         }
         if change.is_set {
-            observer.on_set(&set);
+            events.send(|| RouteEvent::AffinitySet(set));
         }
     }
 }
@@ -166,5 +165,5 @@ fn ranked_first(key: &Key<'_>, candidates: &Candidates<'_>) -> Option<usize> {
     let all = candidates
         .iter()
         .map(|(index, server)| (index, server.candidate()));
-    highest(key.digest(), all, |_| true)
+    highest(key.digest(), all)
 }

@@ -8,7 +8,7 @@ use callward_core::{
     Weight,
 };
 use callward_router::{ExclusionReason, Member, Pool, Router, StrategyName};
-use callward_testkit::{MockService, call};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::ServiceExt;
 
@@ -38,6 +38,39 @@ pub(crate) fn counting(id: &str) -> Member<MockService> {
     Member::new(server(id), MockService::counting())
 }
 
+/// Makes members by their words: `a=49` has a weight, `a+caching` a category, `a*0.5` a cost
+/// factor, and `a!unreachable` is excluded for that reason.
+pub(crate) fn members(words: &str) -> Vec<Member<MockService>> {
+    words.split_whitespace().map(one).collect()
+}
+
+fn one(word: &str) -> Member<MockService> {
+    let end = word.find(['=', '+', '*', '!']).unwrap_or(word.len());
+    let (id, mut rest) = word.split_at(end);
+    let mut member = counting(id);
+    while let Some(sign) = rest.chars().next() {
+        let end = rest[1..].find(['=', '+', '*', '!']).map(|at| at + 1);
+        let (word, more) = rest.split_at(end.unwrap_or(rest.len()));
+        let value = word[1..].to_owned();
+        member = match sign {
+            '=' => member.with_weight(weight(value.parse().unwrap())),
+            '+' => member.with_categories([value]),
+            '*' => member.with_cost_factor(value.parse().unwrap()),
+            _ => {
+                let reason = match &*value {
+                    "unreachable" => ExclusionReason::Unreachable,
+                    "open" => ExclusionReason::BreakerOpen,
+                    "held" => ExclusionReason::HeldOpen,
+                    _ => ExclusionReason::NotOffered,
+                };
+                member.with_gate(move |_| Err(reason))
+            }
+        };
+        rest = more;
+    }
+    member
+}
+
 /// A member whose own gate refuses every call.
 pub(crate) fn refusing(id: &str, error: ToolError) -> Member<MockService> {
     let service = MockService::new(move |_, _| std::future::ready(Err(error.clone())));
@@ -53,11 +86,62 @@ pub(crate) fn not_sent(kind: ErrorKind) -> ToolError {
     ToolError::new(kind, Delivery::NotSent, "refused by the test")
 }
 
+/// A tool by its effect.
+pub(crate) fn of(effect: &str) -> Arc<Tool> {
+    let tool = tool(effect);
+    let tool = match effect {
+        "read" => tool.read_only(),
+        "put" => tool.idempotent(),
+        "delete" => tool.destructive(),
+        "clear" => tool
+            .destructive()
+            .hint(|hints| hints.idempotent_hint = Some(true)),
+        _ => tool,
+    };
+    tool.build()
+}
+
+pub(crate) fn read() -> ToolCall {
+    call(&of("read"), json!({}))
+}
+
+pub(crate) fn delete() -> ToolCall {
+    call(&of("delete"), json!({}))
+}
+
+/// Returns the cells of a table: its columns are at least two spaces apart.
+pub(crate) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    lines.skip(1).map(|line| {
+        let cells = line.split("  ").map(str::trim);
+        let cells: Vec<_> = cells.filter(|cell| !cell.is_empty()).collect();
+        cells.try_into().unwrap()
+    })
+}
+
+/// Reads the name of a strategy.
+pub(crate) fn strategy(name: &str) -> StrategyName {
+    serde_json::from_value(name.into()).unwrap()
+}
+
 impl Bed {
     pub(crate) fn new(strategy: StrategyName, members: Vec<Member<MockService>>) -> Self {
         let pool = Arc::new(Pool::new());
         pool.set_members(test_set(), members);
         Self { pool, strategy }
+    }
+
+    /// By the default strategy.
+    pub(crate) fn of(words: &str) -> Self {
+        Self::new(StrategyName::default(), members(words))
+    }
+
+    pub(crate) fn in_turn(words: &str) -> Self {
+        Self::new(StrategyName::RoundRobin, members(words))
+    }
+
+    pub(crate) fn one(member: Member<MockService>) -> Self {
+        Self::new(StrategyName::default(), vec![member])
     }
 
     pub(crate) fn router(&self) -> Router<MockService> {
@@ -66,6 +150,11 @@ impl Bed {
 
     pub(crate) async fn send(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
         self.router().oneshot(call).await
+    }
+
+    /// Sends a call that fails.
+    pub(crate) async fn fail(&self, call: ToolCall) -> ToolError {
+        self.send(call).await.unwrap_err()
     }
 
     /// Calls the tool and returns which server got it, and why.
@@ -80,7 +169,7 @@ impl Bed {
         (server.to_string(), reason)
     }
 
-    /// Calls the tool so often, and returns the servers in one string.
+    /// Calls the tool this often, and returns the servers in one string.
     pub(crate) async fn route_many(&self, tool: &Arc<Tool>, times: usize) -> String {
         let mut servers = String::new();
         for _ in 0..times {

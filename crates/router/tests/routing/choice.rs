@@ -1,86 +1,51 @@
 //! Which server gets a call, and why.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use crate::bed::{Bed, counting, member, not_sent, refusing, server, weight, well};
+use crate::bed::{
+    Bed, delete, member, members, not_sent, of, read, refusing, rows, server, strategy,
+};
 use callward_core::{Delivery, ErrorKind};
-use callward_router::{Drained, ExclusionReason, StrategyName};
+use callward_router::{ExclusionReason, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::{Service, ServiceExt};
 
-#[tokio::test(start_paused = true)]
-async fn a_lone_server_is_chosen_however_it_is() {
-    let sick = Arc::new(AtomicBool::new(false));
-    let health = sick.clone();
-    let lone = counting("a").with_gate(move |_| well(!health.load(Ordering::SeqCst)));
-    let bed = Bed::new(StrategyName::default(), vec![lone]);
-    let read = tool("read").read_only().build();
-    assert_eq!(bed.route(&read).await, ("a".to_owned(), "only server"));
-    sick.store(true, Ordering::SeqCst);
-    let reason = "no healthy server";
-    assert_eq!(bed.route(&read).await, ("a".to_owned(), reason));
-}
+/// Turns take the heaviest first, then servers as they were added.
+const CHOICES: &str = "
+    strategy           servers                       tool   routed          reason
+    peak_ewma          a                             read   aa              only server
+    peak_ewma          a!unreachable                 read   aa              no healthy server
+    peak_ewma          a!not_offered b               read   bbbbbbbb        peak_ewma
+    round_robin        a b=1 c                       read   acbacb          round_robin
+    weighted           a=5 b=1 c=1                   read   aaabacaaaabaca  weighted
+    round_robin        a b+caching                   put    bbb             preferred category
+    round_robin        a b+caching                   read   abab            round_robin
+    round_robin        a b+caching!unreachable       put    aaa             round_robin
+    round_robin        a=90 b+caching c=49+caching   clear  bbbb            preferred category
+    round_robin        a b=0                         read   aaaa            round_robin
+    weighted           a b=0                         read   aaaa            weighted
+    least_connections  a b=0                         read   aaaa            least_connections
+    round_robin        a!unreachable b=0             read   bb              standby
+    weighted           a!unreachable b=0             read   bb              standby
+    least_connections  a!unreachable b=0             read   bb              standby
+";
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_no_candidate_is_never_asked() {
-    let gone = || counting("a").with_gate(|_| Err(ExclusionReason::NotOffered));
-    let read = tool("read").read_only().build();
-    let bed = Bed::new(StrategyName::default(), vec![gone(), counting("b")]);
-    assert_eq!(bed.route_many(&read, 8).await, "bbbbbbbb");
-    let bed = Bed::new(StrategyName::default(), vec![gone()]);
-    let error = bed.send(call(&read, json!({}))).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-    let words = "a does not offer the tool";
-    assert!(error.message().contains(words), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drained_server_gets_no_call_and_says_when_it_is_idle() {
-    let slow = MockService::new(|_, _| async {
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        Ok(callward_core::ToolOutput::text("late"))
-    });
-    let bed = Bed::new(StrategyName::default(), vec![member("a", &slow)]);
-    let read = tool("read").read_only().build();
-    let running = tokio::spawn(bed.router().oneshot(call(&read, json!({}))));
-    tokio::task::yield_now().await;
-    let idle = bed.pool.drain(&server("a")).unwrap();
-    let error = bed.send(call(&read, json!({}))).await.unwrap_err();
-    assert!(error.message().contains("a is drained"), "{error}");
-    assert!(!running.is_finished());
-    assert_eq!(idle.finished().await, Drained::Idle);
-    running.await.unwrap().unwrap();
-    bed.pool.undrain(&server("a")).unwrap();
-    assert!(bed.send(call(&read, json!({}))).await.is_ok());
-    assert!(bed.pool.drain(&server("z")).is_err());
-}
-
-#[tokio::test(start_paused = true)]
-async fn round_robin_takes_turns_whatever_the_weights() {
-    let bed = Bed::new(
-        StrategyName::RoundRobin,
-        vec![
-            counting("a"),
-            counting("b").with_weight(weight(1)),
-            counting("c"),
-        ],
-    );
-    // heaviest first, then as given
-    let read = tool("read").read_only().build();
-    assert_eq!(bed.route_many(&read, 6).await, "acbacb");
-    assert_eq!(bed.route(&read).await.1, "round_robin");
+async fn calls_go_where_rule_and_strategy_say() {
+    for [name, servers, effect, routed, reason] in rows(CHOICES) {
+        let (bed, tool) = (Bed::new(strategy(name), members(servers)), of(effect));
+        let found = bed.route_many(&tool, routed.len()).await;
+        assert_eq!(found, routed, "{name}: {effect} of {servers}");
+        let found = bed.route(&tool).await.1;
+        assert_eq!(found, reason, "{name}: {effect} of {servers}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_set_takes_its_own_turns() {
-    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), counting("b")]);
-    let other = "other".parse().unwrap();
+    let bed = Bed::in_turn("a b");
     bed.pool
-        .set_members(other, vec![counting("x"), counting("y")]);
-    let here = tool("read").build();
-    let there = tool("read").set("other").build();
+        .set_members("other".parse().unwrap(), members("x y"));
+    let (here, there) = (of("read"), tool("read").set("other").build());
     for (first, second) in [("a", "x"), ("b", "y"), ("a", "x")] {
         assert_eq!(bed.route(&here).await.0, first);
         assert_eq!(bed.route(&there).await.0, second);
@@ -89,177 +54,106 @@ async fn each_set_takes_its_own_turns() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_choose_among_the_same_servers_share_their_turns() {
-    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), counting("b")]);
-    let read = tool("read").read_only().build();
-    let delete = tool("delete").destructive().build();
-    let mut deletes = String::new();
+    let bed = Bed::in_turn("a b");
     for _ in 0..4 {
-        bed.route(&read).await;
-        deletes.push_str(&bed.route(&delete).await.0);
+        assert_eq!(bed.route_call(read()).await.0, "a");
+        assert_eq!(bed.route_call(delete()).await.0, "b");
     }
-    assert_eq!(deletes, "bbbb");
-}
-
-#[tokio::test(start_paused = true)]
-async fn weights_are_exact_over_a_cycle_and_spread_within_it() {
-    for strategy in [StrategyName::Weighted] {
-        let weights = [("a", 5), ("b", 1), ("c", 1)];
-        let members = weights.map(|(id, weight)| counting(id).with_weight(self::weight(weight)));
-        let bed = Bed::new(strategy, members.into());
-        let read = tool("read").read_only().build();
-        let cycle = bed.route_many(&read, 7).await;
-        assert_eq!(cycle, "aaabaca", "{strategy:?}");
-        assert_eq!(bed.route_many(&read, 7).await, cycle, "{strategy:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_share_of_a_sick_server_is_spread_over_all_others() {
-    let members = ["a", "b", "c"].map(counting);
-    let [a, b, c] = members;
-    let bed = Bed::new(
-        StrategyName::RoundRobin,
-        vec![a.with_gate(|_| Err(ExclusionReason::Unreachable)), b, c],
-    );
-    let routed = bed.route_many(&tool("read").build(), 12).await;
-    assert_eq!(routed.matches('b').count(), 6, "{routed}");
-    assert_eq!(routed.matches('c').count(), 6, "{routed}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_server_with_the_fewest_calls_in_flight_gets_the_next() {
     let (busy, gate) = MockService::gated();
-    let bed = Bed::new(
-        StrategyName::LeastConnections,
-        vec![member("a", &busy), counting("b")],
-    );
-    let read = tool("read").read_only().build();
-    let router = bed.router();
+    let members = [member("a", &busy)].into_iter().chain(members("b"));
+    let bed = Bed::new(StrategyName::LeastConnections, members.collect());
+    let tool = of("read");
     // the first turn is a's, and its call stays
-    let held = tokio::spawn(router.clone().oneshot(call(&read, json!({}))));
+    let held = tokio::spawn(bed.router().oneshot(read()));
     while busy.started() == 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(bed.in_flight("a"), 1);
-    assert_eq!(bed.route_many(&read, 4).await, "bbbb");
-    assert_eq!(bed.route(&read).await.1, "least_connections");
+    assert_eq!(bed.route_many(&tool, 4).await, "bbbb");
 
     gate.open(100);
     held.await.unwrap().unwrap();
     assert_eq!(bed.in_flight("a"), 0);
-    let routed = bed.route_many(&read, 4).await;
+    let routed = bed.route_many(&tool, 4).await;
     assert_eq!(routed.matches('a').count(), 2, "{routed}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_in_flight_are_measured_by_weight() {
-    let (heavy, _heavy_gate) = MockService::gated();
-    let (light, _light_gate) = MockService::gated();
-    let bed = Bed::new(
-        StrategyName::LeastConnections,
-        vec![
-            member("a", &heavy).with_weight(weight(75)),
-            member("b", &light).with_weight(weight(25)),
-        ],
-    );
-    let read = tool("read").read_only().build();
+    let bed = Bed::new(StrategyName::LeastConnections, members("a=75 b=25"));
     let mut router = bed.router();
-    let held: Vec<_> = (0..8)
-        .map(|_| router.call(call(&read, json!({}))))
-        .collect();
+    // in flight from the choice on
+    let held: Vec<_> = (0..8).map(|_| router.call(read())).collect();
     assert_eq!((bed.in_flight("a"), bed.in_flight("b")), (6, 2));
     drop(held);
 }
 
 #[tokio::test(start_paused = true)]
 async fn servers_that_failed_this_call_come_last() {
-    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), counting("b")]);
-    let read = tool("read").read_only().build();
-    for _ in 0..3 {
-        let mut again = call(&read, json!({}));
-        again.attempt_mut().advance(Some(&server("a")));
-        assert_eq!(bed.route_call(again).await.0, "b");
-    }
-    let mut again = call(&read, json!({}));
+    let bed = Bed::in_turn("a b");
+    let mut again = read();
     again.attempt_mut().advance(Some(&server("a")));
+    for _ in 0..3 {
+        assert_eq!(bed.route_call(again.clone()).await.0, "b");
+    }
     again.attempt_mut().advance(Some(&server("b")));
     let (_, reason) = bed.route_call(again).await;
     assert_eq!(reason, "every other server failed this call");
 }
 
+const REFUSALS: &str = "
+    servers                  call               message
+    a=49 b=10!unreachable    delete             no server of set \"test\" may take tool \
+        \"delete\": a has weight 49, below 50; b has weight 10, below 50, and cannot be reached
+    a!unreachable b!open     delete             no server of set \"test\" may take tool \
+        \"delete\": a cannot be reached; b has an open breaker
+    a!not_offered            read               no server of set \"test\" may take tool \
+        \"read\": a does not offer the tool
+    a*0.5 b                  costly             no server of set \"test\" may take tool \
+        \"costly\": a costs 5 a call, above the budget of 4; b costs 10 a call, above the \
+        budget of 4
+    a*0.5 b                  costly, pinned     the call of tool \"costly\" is pinned to server \
+        \"b\", which costs 10 a call, above the budget of 4; without the pin the router \
+        chooses among the set's servers
+    a b=49                   delete, pinned     the call of tool \"delete\" is pinned to server \
+        \"b\", which has weight 49, below 50; without the pin the router chooses among the \
+        set's servers
+";
+
 #[tokio::test(start_paused = true)]
-async fn a_preferred_category_comes_first_while_one_of_it_is_healthy() {
-    let sick = Arc::new(AtomicBool::new(false));
-    let health = sick.clone();
-    let caching = counting("b")
-        .with_categories(["caching", "eu"])
-        .with_gate(move |_| well(!health.load(Ordering::SeqCst)));
-    let bed = Bed::new(StrategyName::RoundRobin, vec![counting("a"), caching]);
-    let set_name = tool("set_name").idempotent().build();
-    for _ in 0..3 {
-        let routed = bed.route(&set_name).await;
-        assert_eq!(routed, ("b".to_owned(), "preferred category"));
+async fn a_call_that_no_server_may_take_fails_with_the_reason_of_each() {
+    let costly = || {
+        let costly = tool("costly").read_only();
+        let costly = costly.hint(|hints| hints.cost_hint = Some(10.0)).build();
+        call(&costly, json!({})).with_cost_budget(4.0)
+    };
+    for [servers, request, message] in rows(REFUSALS) {
+        let bed = Bed::of(servers);
+        let request = match request {
+            "read" => read(),
+            "delete" => delete(),
+            "delete, pinned" => delete().pinned_to(server("b")),
+            "costly" => costly(),
+            _ => costly().pinned_to(server("b")),
+        };
+        let error = bed.fail(request).await;
+        assert_eq!(error.message(), message);
+        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
+        assert_eq!(error.delivery(), Delivery::NotSent);
+        let ids = members(servers).into_iter();
+        let started: usize = ids.map(|one| bed.started(one.server().as_str())).sum();
+        assert_eq!(started, 0, "{servers}");
     }
-    sick.store(true, Ordering::SeqCst);
-    assert_eq!(bed.route(&set_name).await, ("a".to_owned(), "round_robin"));
-    // a tool that prefers nothing takes turns
-    let routed = bed.route_many(&tool("read").read_only().build(), 4).await;
-    assert_eq!(routed, "aaaa");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_standby_is_asked_when_nobody_else_can_be() {
-    for strategy in [
-        StrategyName::RoundRobin,
-        StrategyName::Weighted,
-        StrategyName::LeastConnections,
+    let nowhere = call(&tool("x").set("nowhere").build(), json!({}));
+    for (call, words) in [
+        (read(), "set \"test\" may take tool \"read\": it has none"),
+        (nowhere, "there is no replica set \"nowhere\""),
     ] {
-        let sick = Arc::new(AtomicBool::new(false));
-        let health = sick.clone();
-        let main = counting("a").with_gate(move |_| well(!health.load(Ordering::SeqCst)));
-        let bed = Bed::new(strategy, vec![main, counting("b").with_weight(weight(0))]);
-        let read = tool("read").read_only().build();
-        assert_eq!(bed.route_many(&read, 4).await, "aaaa", "{strategy:?}");
-        sick.store(true, Ordering::SeqCst);
-        assert_eq!(bed.route(&read).await, ("b".to_owned(), "standby"));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_destructive_call_that_nobody_may_take_is_refused_with_the_reasons() {
-    let bed = Bed::new(
-        StrategyName::default(),
-        vec![
-            counting("a").with_weight(weight(49)),
-            counting("b")
-                .with_weight(weight(10))
-                .with_gate(|_| Err(ExclusionReason::Unreachable)),
-        ],
-    );
-    let delete = tool("delete_order").destructive().build();
-    let error = bed.send(call(&delete, json!({}))).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-    assert_eq!(error.delivery(), Delivery::NotSent);
-    assert_eq!(
-        error.message(),
-        "no server of set \"test\" may take tool \"delete_order\": a has weight 49, below 50; \
-         b has weight 10, below 50, and cannot be reached"
-    );
-    assert_eq!(bed.started("a") + bed.started("b"), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_set_that_is_unknown_or_empty_is_named() {
-    let bed = Bed::new(StrategyName::default(), vec![]);
-    let empty = bed.send(call(&tool("x").build(), json!({}))).await;
-    let unknown = bed
-        .send(call(&tool("x").set("nowhere").build(), json!({})))
-        .await;
-    for (result, words) in [
-        (empty, "set \"test\" may take tool \"x\": it has none"),
-        (unknown, "no replica set \"nowhere\""),
-    ] {
-        let error = result.unwrap_err();
+        let error = Bed::of("").fail(call).await;
         assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
         assert_eq!(error.delivery(), Delivery::NotSent);
         assert!(error.message().contains(words), "{error}");
@@ -272,47 +166,6 @@ async fn when_all_are_sick_the_answer_of_their_own_gates_reaches_the_caller() {
     let members = ["a", "b"]
         .map(|id| refusing(id, open.clone()).with_gate(|_| Err(ExclusionReason::Unreachable)));
     let bed = Bed::new(StrategyName::default(), members.into());
-    let error = bed
-        .send(call(&tool("read").read_only().build(), json!({})))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::BreakerOpen);
+    assert_eq!(bed.fail(read()).await.kind(), ErrorKind::BreakerOpen);
     assert_eq!((bed.started("a"), bed.started("b")), (1, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_destructive_call_is_never_tried_on_a_sick_server() {
-    let sick = |id| counting(id).with_gate(|_| Err(ExclusionReason::Unreachable));
-    let delete = tool("delete").destructive().build();
-    for members in [
-        vec![sick("a")],
-        vec![sick("a"), counting("b").with_weight(weight(49))],
-        vec![sick("a"), sick("b")],
-    ] {
-        let bed = Bed::new(StrategyName::default(), members);
-        let error = bed.send(call(&delete, json!({}))).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-        assert_eq!(error.delivery(), Delivery::NotSent);
-        assert!(error.message().contains("a cannot be reached"), "{error}");
-        assert_eq!(bed.started("a"), 0);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_destructive_idempotent_call_prefers_caching_among_the_primaries() {
-    let members = vec![
-        counting("a").with_weight(weight(90)),
-        counting("b").with_categories(["caching"]),
-        counting("c")
-            .with_categories(["caching"])
-            .with_weight(weight(49)),
-    ];
-    let bed = Bed::new(StrategyName::RoundRobin, members);
-    let clear = tool("clear")
-        .destructive()
-        .hint(|hints| hints.idempotent_hint = Some(true));
-    let clear = clear.build();
-    assert_eq!(bed.route_many(&clear, 4).await, "bbbb");
-    drop(bed.pool.drain(&server("b")).unwrap());
-    assert_eq!(bed.route(&clear).await.0, "a");
 }

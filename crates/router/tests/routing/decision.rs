@@ -1,12 +1,12 @@
-//! What a record reports how a server was chosen.
+//! What a record and `explain` report on how a server was chosen.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 
-use crate::bed::{Bed, counting, not_sent, refusing, server, weight};
+use crate::bed::{Bed, counting, delete, members, not_sent, read, refusing, server};
 use callward_core::{CallRecord, ErrorKind, RouteDecision, ToolCall};
-use callward_router::{ExclusionReason, Member, StrategyName};
-use callward_testkit::{MockService, call, tool};
+use callward_router::StrategyName;
+use callward_testkit::{call, tool};
 use serde_json::json;
 
 const STRATEGIES: [StrategyName; 4] = [
@@ -16,17 +16,12 @@ const STRATEGIES: [StrategyName; 4] = [
     StrategyName::Weighted,
 ];
 
+/// Five servers, of which one is sick, one light and one a standby.
+const MIXED: &str = "a=80 b=60 sick!unreachable light=10 standby=0";
+
 fn recorded(call: ToolCall) -> (ToolCall, Arc<CallRecord>) {
     let record = Arc::new(CallRecord::new());
     (call.with_record(record.clone()), record)
-}
-
-fn read() -> ToolCall {
-    call(&tool("read").read_only().build(), json!({}))
-}
-
-fn delete() -> ToolCall {
-    call(&tool("delete").destructive().build(), json!({}))
 }
 
 fn words(decision: &RouteDecision) -> Vec<String> {
@@ -34,58 +29,34 @@ fn words(decision: &RouteDecision) -> Vec<String> {
     candidates.map(ToString::to_string).collect()
 }
 
-/// Five servers, of which one is sick, one light and one a standby.
-fn mixed() -> Vec<Member<MockService>> {
-    vec![
-        counting("a").with_weight(weight(80)),
-        counting("b").with_weight(weight(60)),
-        counting("sick")
-            .with_weight(weight(50))
-            .with_gate(|_| Err(ExclusionReason::Unreachable)),
-        counting("light").with_weight(weight(10)),
-        counting("standby").with_weight(weight(0)),
-    ]
+/// Sends a call, and returns the server that saw it.
+async fn seen(bed: &Bed, call: ToolCall) -> &'static str {
+    let ids = ["a", "b", "sick", "light", "standby"];
+    let before = ids.map(|id| bed.started(id));
+    bed.send(call).await.unwrap();
+    let all = ids.into_iter().zip(before);
+    let mut saw = all.filter(|(id, before)| bed.started(id) > *before);
+    let (id, _) = saw.next().unwrap();
+    assert!(saw.next().is_none(), "one server sees a call");
+    id
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_names_the_server_that_saw_the_call() {
-    for strategy in STRATEGIES {
-        let bed = Bed::new(strategy, mixed());
-        for n in 0..40 {
-            let (call, record) = recorded(if n % 3 == 0 { delete() } else { read() });
-            let before: Vec<_> = ["a", "b", "sick", "light", "standby"]
-                .map(|id| (id, bed.started(id)))
-                .into();
-            bed.send(call).await.unwrap();
-            let saw: Vec<_> = before
-                .into_iter()
-                .filter(|(id, calls)| bed.started(id) > *calls)
-                .collect();
-            let decisions = record.routes();
-            assert_eq!((saw.len(), decisions.len()), (1, 1));
-            assert_eq!(decisions[0].chosen, Some(server(saw[0].0)));
-            assert_eq!(decisions[0].candidates[0].server, server(saw[0].0));
-            assert_eq!(record.server().unwrap().0, server(saw[0].0));
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn it_says_what_the_rule_demands_and_what_speaks_against_each() {
-    let bed = Bed::new(StrategyName::RoundRobin, mixed());
+async fn a_decision_has_the_rule_and_what_speaks_against_each_server() {
+    let bed = Bed::in_turn(MIXED);
     let (call, record) = recorded(delete());
     bed.send(call).await.unwrap();
     let decision = &record.routes()[0];
-    assert_eq!(decision.set.as_str(), "test");
-    assert_eq!(decision.tool.as_str(), "delete");
+    assert_eq!(
+        (decision.set.as_str(), decision.tool.as_str()),
+        ("test", "delete")
+    );
     assert_eq!((decision.attempt, decision.beside), (1, false));
     assert_eq!((decision.servers, decision.eligible), (5, 3));
     assert_eq!(decision.strategy, "round_robin");
     assert_eq!(decision.rule.min_weight, Some(50));
-    assert_eq!(
-        decision.rule.to_string(),
-        "only healthy servers of weight 50 or more"
-    );
+    let rule = decision.rule.to_string();
+    assert_eq!(rule, "only healthy servers of weight 50 or more");
     assert_eq!(
         words(decision),
         [
@@ -103,22 +74,18 @@ async fn it_says_what_the_rule_demands_and_what_speaks_against_each() {
 #[tokio::test(start_paused = true)]
 async fn each_server_asked_is_a_decision_of_its_own() {
     let refusal = not_sent(ErrorKind::BreakerOpen);
-    let bed = Bed::new(
-        StrategyName::RoundRobin,
-        vec![
-            refusing("a", refusal.clone()),
-            refusing("b", refusal),
-            counting("c"),
-        ],
-    );
+    let refusing = ["a", "b"].map(|id| refusing(id, refusal.clone()));
+    let members = refusing.into_iter().chain([counting("c")]);
+    let bed = Bed::new(StrategyName::RoundRobin, members.collect());
     let (call, record) = recorded(read());
     bed.send(call).await.unwrap();
     let decisions = record.routes();
-    let reported: Vec<_> = decisions
-        .iter()
-        .map(|d| (d.chosen.as_ref().unwrap().as_str(), d.refused_before))
-        .collect();
-    assert_eq!(reported, [("a", 0), ("b", 1), ("c", 2)]);
+    let of = |d: &Arc<RouteDecision>| (d.chosen.clone().unwrap(), d.refused_before);
+    let reported: Vec<_> = decisions.iter().map(of).collect();
+    assert_eq!(
+        reported,
+        [(server("a"), 0), (server("b"), 1), (server("c"), 2)]
+    );
     assert_eq!(
         words(&decisions[2]),
         ["c (50)", "a (50, refused)", "b (50, refused)"]
@@ -128,7 +95,7 @@ async fn each_server_asked_is_a_decision_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_alternate_is_who_is_asked_next() {
+async fn an_alternate_is_the_server_that_is_asked_next() {
     for strategy in STRATEGIES {
         for seed in 0..20 {
             fastrand::seed(seed);
@@ -151,30 +118,30 @@ async fn an_alternate_is_who_is_asked_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_nobody_may_take_a_call_is_a_decision_too() {
-    let sick = || vec![counting("a").with_gate(|_| Err(ExclusionReason::Unreachable))];
-    let cases = [
-        (sick(), "no server may take it", vec!["a (50, unreachable)"]),
-        (vec![], "no server", vec![]),
-    ];
-    for (members, reason, candidates) in cases {
-        let bed = Bed::new(StrategyName::default(), members);
-        let (call, record) = recorded(delete());
-        bed.send(call).await.unwrap_err();
+async fn a_call_without_a_server_has_a_decision_too() {
+    let nowhere = call(&tool("x").set("nowhere").build(), json!({}));
+    for (servers, call, reason, candidates) in [
+        (
+            "a!held",
+            delete(),
+            "no server may take it",
+            "a (50, held_open)",
+        ),
+        ("", delete(), "no server", ""),
+        ("a", nowhere, "no such replica set", ""),
+    ] {
+        let (call, record) = recorded(call);
+        Bed::of(servers).fail(call).await;
         let decisions = record.routes();
         assert_eq!(decisions.len(), 1);
         assert_eq!((&decisions[0].chosen, decisions[0].reason), (&None, reason));
-        assert_eq!(words(&decisions[0]), candidates);
+        assert_eq!(words(&decisions[0]).concat(), candidates);
         assert_eq!(record.server(), None);
     }
-    let (call, record) = recorded(call(&tool("x").set("nowhere").build(), json!({})));
-    let bed = Bed::new(StrategyName::default(), sick());
-    bed.send(call).await.unwrap_err();
-    assert_eq!(record.routes()[0].reason, "no such replica set");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_told_of_a_large_set_is_little() {
+async fn a_decision_about_a_large_set_has_a_bounded_size() {
     let members = (0..1000).map(|n| counting(&format!("s{n}")));
     let bed = Bed::new(StrategyName::PeakEwma, members.collect());
     let (call, record) = recorded(read());
@@ -187,71 +154,65 @@ async fn what_is_told_of_a_large_set_is_little() {
 
 #[tokio::test(start_paused = true)]
 async fn a_record_for_counting_gets_the_server_and_no_decision() {
-    let bed = Bed::new(StrategyName::default(), mixed());
     let record = Arc::new(CallRecord::for_counting());
-    bed.send(delete().with_record(record.clone()))
-        .await
-        .unwrap();
+    let call = delete().with_record(record.clone());
+    Bed::of(MIXED).send(call).await.unwrap();
     assert!(record.server().is_some());
     assert!(record.routes().is_empty());
 }
 
-/// Sends a mix of calls, and returns who got each.
-async fn route(strategy: StrategyName, watch: impl Fn(&Bed, ToolCall) -> ToolCall) -> Vec<String> {
+/// Sends a mix of calls, and returns which server got each.
+async fn route(
+    strategy: StrategyName,
+    watch: impl Fn(&Bed, ToolCall) -> ToolCall,
+) -> Vec<&'static str> {
     fastrand::seed(7);
-    let bed = Bed::new(strategy, mixed());
+    let bed = Bed::new(strategy, members(MIXED));
     let mut routed = Vec::new();
     for n in 0..60 {
         let call = watch(&bed, if n % 4 == 0 { delete() } else { read() });
-        let ids = ["a", "b", "sick", "light", "standby"];
-        let before = ids.map(|id| bed.started(id));
-        bed.send(call).await.unwrap();
-        let (id, _) = ids
-            .into_iter()
-            .zip(before)
-            .find(|(id, before)| bed.started(id) > *before)
-            .unwrap();
-        routed.push(id.to_owned());
+        routed.push(seen(&bed, call).await);
     }
     routed
 }
 
+/// The record names the server that saw the call, `explain` the one that is going to, and neither
+/// changes a choice.
 #[tokio::test(start_paused = true)]
-async fn to_be_told_changes_no_choice() {
+async fn a_record_and_explain_tell_the_truth_and_change_no_choice() {
     for strategy in STRATEGIES {
         let unwatched = route(strategy, |_, call| call).await;
-        let recorded = route(strategy, |_, call| recorded(call).0).await;
-        assert_eq!(unwatched, recorded, "{strategy:?}");
+        let records = parking_lot::Mutex::new(Vec::new());
+        let watched = route(strategy, |_, call| {
+            let (call, record) = recorded(call);
+            records.lock().push(record);
+            call
+        });
+        assert_eq!(watched.await, unwatched, "{strategy:?}");
+        for (record, id) in records.into_inner().iter().zip(&unwatched) {
+            let [decision] = &record.routes()[..] else {
+                panic!("one decision")
+            };
+            assert_eq!(decision.chosen, Some(server(id)), "{strategy:?}");
+            assert_eq!(decision.candidates[0].server, server(id), "{strategy:?}");
+            assert_eq!(record.server().unwrap().0, server(id), "{strategy:?}");
+        }
         let explained = route(strategy, |bed, call| {
             let seed = fastrand::get_seed();
-            let decision = bed.router().explain(&call);
-            assert!(decision.chosen.is_some());
+            assert!(bed.router().explain(&call).chosen.is_some());
             fastrand::seed(seed);
             call
-        })
-        .await;
-        assert_eq!(unwatched, explained, "{strategy:?}");
-    }
-}
+        });
+        assert_eq!(explained.await, unwatched, "{strategy:?}");
 
-#[tokio::test(start_paused = true)]
-async fn it_is_explained_who_would_get_a_call_and_then_gets_it() {
-    for strategy in STRATEGIES {
-        fastrand::seed(3);
-        let bed = Bed::new(strategy, mixed());
-        let router = bed.router();
+        let bed = Bed::new(strategy, members(MIXED));
         for _ in 0..10 {
             let seed = fastrand::get_seed();
-            let expected = router.explain(&read());
+            let expected = bed.router().explain(&read());
             fastrand::seed(seed);
             let (call, record) = recorded(read());
-            bed.send(call).await.unwrap();
+            seen(&bed, call).await;
             assert_eq!(*record.routes()[0], expected, "{strategy:?}");
         }
-        let total: usize = ["a", "b", "sick", "light", "standby"]
-            .map(|id| bed.started(id))
-            .iter()
-            .sum();
-        assert_eq!(total, 10, "to explain sends nothing");
     }
 }

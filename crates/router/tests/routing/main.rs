@@ -1,5 +1,6 @@
 //! The router, through its public API.
 
+mod affinity;
 mod bed;
 mod beside;
 mod changes;
@@ -8,7 +9,6 @@ mod contract;
 mod decision;
 mod events;
 mod fallback;
-mod filter;
 mod latency;
 mod matching;
 mod never_below;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use callward_core::Tool;
-use callward_router::{ExclusionReason, Member, Router, StrategyName};
+use callward_router::{Member, Router, StrategyName};
 use callward_testkit::{MockService, call, tool};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::bed::{Bed, counting, weight};
+use crate::bed::{Bed, counting, members};
 
 fn tagged<'a>(tags: impl IntoIterator<Item = &'a str>) -> Arc<Tool> {
     let tags = tags.into_iter().map(str::to_owned).collect();
@@ -30,35 +30,36 @@ fn order(router: &Router<MockService>, tool: &Arc<Tool>) -> Vec<String> {
         .collect()
 }
 
-fn first(router: &Router<MockService>, tool: &Arc<Tool>) -> Option<String> {
-    router
-        .decide(&call(tool, json!({})))
-        .map(|id| id.to_string())
+fn first(router: &Router<MockService>, tool: &Arc<Tool>) -> String {
+    let server = router.decide(&call(tool, json!({})));
+    server.map_or_else(String::new, |id| id.to_string())
 }
 
-/// This many servers without a word before those that are given.
-fn among(plain: usize, members: Vec<Member<MockService>>) -> Vec<Member<MockService>> {
+/// A router over this many servers without a word, and these. A few are compared; of many, two are
+/// drawn.
+fn among(plain: usize, by: StrategyName, others: Vec<Member<MockService>>) -> Router<MockService> {
     let plain = (0..plain).map(|n| counting(&format!("plain{n}")));
-    plain.chain(members).collect()
+    Bed::new(by, plain.chain(others).collect()).router()
+}
+
+/// Returns how many of these calls each server gets.
+fn share(router: &Router<MockService>, tool: &Arc<Tool>, calls: usize) -> BTreeMap<String, usize> {
+    let mut got = BTreeMap::new();
+    for _ in 0..calls {
+        *got.entry(first(router, tool)).or_insert(0) += 1;
+    }
+    got
 }
 
 #[tokio::test(start_paused = true)]
 async fn servers_of_a_category_that_the_tool_names_come_first() {
-    // a few are compared; of many, the category's own are drawn
     for plain in [2, 100] {
-        let in_category =
-            |id: &str, category: &'static str| counting(id).with_categories([category]);
-        let members = vec![
-            in_category("maps", "maps"),
-            in_category("weather", "weather"),
-            in_category("both", "weather").with_categories(["maps", "weather"]),
-        ];
-        let router = Bed::new(StrategyName::Category, among(plain, members)).router();
-        let mut got = BTreeMap::new();
-        for _ in 0..300 {
-            let server = first(&router, &tagged(["weather", "fast"])).unwrap();
-            *got.entry(server).or_insert(0) += 1;
-        }
+        let both = counting("both").with_categories(["maps", "weather"]);
+        let others = members("maps+maps weather+weather")
+            .into_iter()
+            .chain([both]);
+        let router = among(plain, StrategyName::Category, others.collect());
+        let got = share(&router, &tagged(["weather", "fast"]), 300);
         assert_eq!(got.len(), 2, "{got:?}");
         assert!(got["weather"] > 60 && got["both"] > 60, "{got:?}");
 
@@ -77,12 +78,9 @@ async fn servers_of_a_category_that_the_tool_names_come_first() {
 #[tokio::test(start_paused = true)]
 async fn where_no_category_is_named_every_server_is_as_good() {
     for plain in [3, 40] {
-        let router = Bed::new(StrategyName::Category, among(plain, vec![])).router();
+        let router = among(plain, StrategyName::Category, vec![]);
         for tool in [tagged([]), tagged(["none"])] {
-            let mut got = BTreeMap::new();
-            for _ in 0..plain * 40 {
-                *got.entry(first(&router, &tool)).or_insert(0) += 1;
-            }
+            let got = share(&router, &tool, plain * 40);
             assert_eq!(got.len(), plain, "{got:?}");
         }
     }
@@ -91,19 +89,12 @@ async fn where_no_category_is_named_every_server_is_as_good() {
 #[tokio::test(start_paused = true)]
 async fn a_category_whose_servers_are_sick_or_too_light_is_left() {
     for plain in [2, 100] {
-        let members = vec![
-            counting("sick")
-                .with_categories(["maps"])
-                .with_gate(|_| Err(ExclusionReason::Unreachable)),
-            counting("light")
-                .with_categories(["maps"])
-                .with_weight(weight(10)),
-        ];
-        let router = Bed::new(StrategyName::Category, among(plain, members)).router();
-        assert_eq!(first(&router, &tagged(["maps"])).as_deref(), Some("light"));
+        let others = members("sick+maps!unreachable light=10+maps");
+        let router = among(plain, StrategyName::Category, others);
+        assert_eq!(first(&router, &tagged(["maps"])), "light");
         let delete = tool("delete").destructive();
         let delete = delete.hint(|hints| hints.tags = Some(vec!["maps".to_owned()]));
-        let chosen = first(&router, &delete.build()).unwrap();
+        let chosen = first(&router, &delete.build());
         assert!(chosen.starts_with("plain"), "{chosen}");
     }
 }
@@ -111,12 +102,12 @@ async fn a_category_whose_servers_are_sick_or_too_light_is_left() {
 #[tokio::test(start_paused = true)]
 async fn the_best_match_of_capabilities_comes_first() {
     for plain in [2, 100] {
-        let members = vec![
+        let others = vec![
             able("gpu", &["gpu"]),
             able("all", &["gpu", "ocr", "pdf"]),
             able("two", &["ocr", "pdf"]),
         ];
-        let router = Bed::new(StrategyName::Capability, among(plain, members)).router();
+        let router = among(plain, StrategyName::Capability, others);
         let order = order(&router, &tagged(["pdf", "ocr", "gpu"]));
         assert_eq!(order[..3], ["all", "two", "gpu"]);
         assert!(order[3].starts_with("plain"));

@@ -1,13 +1,18 @@
-//! Whatever the pool, the strategy, the health and the call: what destroys never reaches a server
-//! below its weight, and if no server is eligible, the error names each server and the reason.
+//! The rule, under arbitrary pools, strategies, health and calls: a destructive call never reaches
+//! a server below its weight, the error names each server and the reason, a read goes to the best.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::bed::{Bed, counting, not_sent, refusing, server, test_set, weight};
+use crate::bed::{
+    Bed, counting, delete, members, not_sent, read, refusing, server, test_set, weight,
+};
 use callward_core::{Caller, ErrorKind, Principal, SessionId, ToolCall};
-use callward_router::{Candidates, ExclusionReason, Member, Router, Strategy, StrategyName};
+use callward_router::{
+    Candidates, ExclusionReason, Member, Router, RouterConfig, Strategy, StrategyName,
+};
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use proptest::prelude::*;
@@ -228,28 +233,28 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_destroys_reaches_nobody_below_the_weight(
+    fn a_destructive_call_never_reaches_a_server_below_its_weight(
         servers in servers(),
         requests in requests(),
         strategy in strategies(),
         budget in prop::option::weighted(0.3, prop::sample::select(vec![0.0, 2.0, 1000.0])),
     ) {
         let bed = bed(&servers);
-        let mut router = Router::new(bed.pool.clone()).with_custom_strategy(strategy);
-        if let Some(budget) = budget {
-            router = router.with_cost_budget(budget);
-        }
+        let mut config = RouterConfig::default();
+        config.cost_budget = budget;
+        let router = Router::with_config(bed.pool.clone(), &config).unwrap();
+        let router = router.with_custom_strategy(strategy);
         for request in &requests {
             let wipe = wipe(request, &servers);
             // a session finds its server with reads, and any server may have those
-            let read = call(&tool("read").read_only().build(), json!({}));
-            let _ = router.clone().oneshot(read.with_caller(wipe.caller().clone())).now_or_never();
+            let read = read().with_caller(wipe.caller().clone());
+            let _ = router.clone().oneshot(read).now_or_never();
             let reads: Vec<_> = (0..servers.len()).map(|n| bed.started(&id(n))).collect();
             // what is only looked at must not be laxer than what is sent
             for endpoint in router.candidates(&wipe) {
                 prop_assert!(endpoint.weight().get() >= 50);
             }
-            for admitted in router.admitted(&wipe) {
+            for admitted in router.route_by_annotation(wipe.tool()) {
                 let set = bed.pool.get(&test_set()).unwrap();
                 prop_assert!(set.endpoint(&admitted).unwrap().weight().get() >= 50);
             }
@@ -303,20 +308,89 @@ proptest! {
         changes in prop::collection::vec((0usize..4, 0u32..=100), 1..30),
         strategy in strategies(),
     ) {
-        let bed = Bed::new(StrategyName::default(), (0..4).map(|n| counting(&id(n))).collect());
+        let bed = Bed::of("s0 s1 s2 s3");
         let router = Router::new(bed.pool.clone()).with_custom_strategy(strategy);
-        let wipe = tool("wipe").destructive().build();
         let mut weights = [50; 4];
         for (n, changed) in changes {
             bed.pool.reweigh(&server(&id(n)), weight(changed)).unwrap();
             weights[n] = changed;
             let before = [0, 1, 2, 3].map(|n| bed.started(&id(n)));
-            let result = router.clone().oneshot(call(&wipe, json!({}))).now_or_never();
+            let result = router.clone().oneshot(delete()).now_or_never();
             let heavy = weights.iter().any(|weight| *weight >= 50);
             prop_assert_eq!(result.unwrap().is_ok(), heavy);
             for (n, before) in before.into_iter().enumerate() {
                 prop_assert!(weights[n] >= 50 || bed.started(&id(n)) == before);
             }
         }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_server_gets_one_call_twice(servers in servers(), strategy in strategies()) {
+        let bed = bed(&servers);
+        let router = Router::new(bed.pool.clone()).with_custom_strategy(strategy);
+        let send = call(&tool("send").build(), json!({}));
+        let _ = router.oneshot(send).now_or_never();
+        prop_assert!((0..servers.len()).all(|n| bed.started(&id(n)) <= 1));
+    }
+
+    #[test]
+    fn a_read_goes_to_the_best_there_is(
+        mut servers in servers(),
+        strategy in strategies(),
+    ) {
+        for server in &mut servers {
+            server.refuses = false;
+            if server.state != State::Fit {
+                // reads may go on to servers with an open breaker
+                server.state = State::Unfit(ExclusionReason::Unreachable);
+            }
+        }
+        let fit = |s: &&Server| s.state == State::Fit && !s.drained && s.weight > 0;
+        if !servers.iter().any(|server| fit(&server)) {
+            return Ok(());
+        }
+        let bed = bed(&servers);
+        let router = Router::new(bed.pool.clone()).with_custom_strategy(strategy);
+        let read = tool("read").read_only().hint(|hints| hints.cost_hint = Some(1000.0));
+        let result = router.oneshot(call(&read.build(), json!({}))).now_or_never();
+        prop_assert!(result.unwrap().is_ok());
+        let preferred = |server: &Server| server.words.contains(&"high-compute");
+        let any_preferred = servers.iter().filter(fit).any(preferred);
+        for (n, server) in servers.iter().enumerate() {
+            if bed.started(&id(n)) == 1 {
+                prop_assert!(fit(&server));
+                prop_assert_eq!(preferred(server), any_preferred);
+            }
+        }
+    }
+}
+
+#[test]
+fn open_breakers_leave_reads_a_minimum_share_of_a_set() {
+    for (percent, broken, reason, expected) in [
+        (30, 5, "open", 5),
+        (30, 8, "open", 3),
+        (50, 8, "open", 5),
+        (0, 8, "open", 2),
+        (30, 10, "open", 3),
+        // a connection that is lost, or an operator, is not a mistake of a breaker
+        (50, 8, "unreachable", 2),
+        (50, 8, "held", 2),
+    ] {
+        let bed = Bed::of("");
+        let words = |n| match n < broken {
+            true => format!("{}!{reason}", id(n)),
+            false => id(n),
+        };
+        let words: Vec<_> = (0..10).map(words).collect();
+        bed.pool.set_members(test_set(), members(&words.join(" ")));
+        let config = RouterConfig::default()
+            .with_strategy(StrategyName::RoundRobin)
+            .with_min_available(percent);
+        let router = Router::with_config(bed.pool.clone(), &config).unwrap();
+        let reached: BTreeSet<_> = (0..20).filter_map(|_| router.decide(&read())).collect();
+        assert_eq!(reached.len(), expected, "{percent} {broken} {reason}");
     }
 }

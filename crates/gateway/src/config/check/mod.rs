@@ -10,7 +10,7 @@ use callward::StackBuilder;
 use callward::audit::AuditConfig;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
-use callward::limit::{RateLimitConfig, TimeoutConfig};
+use callward::limit::RateLimitConfig;
 use callward::telemetry::export::OtlpConfig;
 use callward_mcp::server::{HostPattern, OriginPattern};
 use serde::Serialize;
@@ -151,12 +151,7 @@ impl Faults<'_, '_> {
         for (section, checked) in [
             ("retry", config.retry.validate()),
             ("breaker", config.breaker.layer().validate()),
-            (
-                "limits",
-                TimeoutConfig::default()
-                    .with_cap(limits.progress_cap)
-                    .validate(),
-            ),
+            ("limits", limits.progress_cap.validate()),
         ] {
             if let Err(fault) = checked {
                 let key = match fault.field() {

@@ -207,7 +207,7 @@ fn what_is_said_is_read() {
     assert_eq!(limits.rate.per_principal, Some(120.0));
     assert_eq!(limits.rate.max_wait, Duration::ZERO);
     assert_eq!(limits.attempt_timeout, Some(Duration::from_secs(90)));
-    assert_eq!(limits.timeout.cap, Cap::At(Duration::from_secs(1800)));
+    assert_eq!(limits.progress_cap, Cap::At(Duration::from_secs(1800)));
     let [a, b] = &config.servers[..] else {
         panic!("two servers expected");
     };

@@ -11,10 +11,11 @@ use callward_core::{
 use callward_retry::hedge::{Hedge, HedgeConfig, HedgeLayer};
 use callward_retry::{RetryConfig, RetryLayer};
 use callward_router::{Member, Pool, Router, StrategyName};
-use callward_testkit::{MockService, call, tool};
-use serde_json::json;
+use callward_testkit::MockService;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
+
+use crate::bed::{ms, read};
 
 /// After which time an attempt ends, and how.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +23,6 @@ pub(crate) enum Fate {
     Answers(Duration),
     Fails(Duration, Delivery),
     Hangs,
-}
-
-pub(crate) const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
 }
 
 pub(crate) const fn answers(millis: u64) -> Fate {
@@ -110,7 +107,7 @@ impl Bed {
         self.send(read()).await
     }
 
-    /// Sends as many reads, one after the other.
+    /// Sends this many reads, one after the other.
     pub(crate) async fn reads(&self, count: usize) {
         for _ in 0..count {
             self.read().await.result.unwrap();
@@ -132,10 +129,6 @@ impl Bed {
 
 pub(crate) fn name(place: usize) -> ServerId {
     ServerId::new(format!("s{place}")).unwrap()
-}
-
-pub(crate) fn read() -> ToolCall {
-    call(&tool("read").read_only().build(), json!({}))
 }
 
 /// Ends as it is fated; an answer names the attempt.

@@ -1,9 +1,11 @@
-//! What becomes of the two attempts.
+//! How a call with two attempts ends.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
-use callward_core::{Delivery, HedgeStatus, ToolError};
+use callward_core::{Delivery, HedgeStatus};
 use tower::ServiceExt;
 
-use crate::hedge::bed::{Bed, Ended, Fate, answers, ms, name, read};
+use crate::bed::{ms, read, rows};
+use crate::hedge::bed::{Bed, Ended, Fate, answers, name};
 
 /// Twenty quick calls, and then one whose two attempts have these fates.
 async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
@@ -19,59 +21,57 @@ async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
     (bed, ended)
 }
 
-fn failure(ended: Ended) -> ToolError {
-    match ended.result {
-        Ok(output) => panic!("answered {}", output.to_text()),
-        Err(error) => error,
+/// A fate: `ok`, `lost`, `unsent` or `hangs`, with its milliseconds.
+fn fate(word: &str) -> Fate {
+    let (word, after) = word.split_once('@').unwrap_or((word, "0"));
+    let after = ms(after.parse().unwrap());
+    match word {
+        "ok" => Fate::Answers(after),
+        "lost" => Fate::Fails(after, Delivery::Unknown),
+        "unsent" => Fate::Fails(after, Delivery::NotSent),
+        _ => Fate::Hangs,
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_first_attempt_may_still_win() {
-    let (bed, ended) = hedged(answers(150), answers(1000)).await;
-    assert_eq!(ended.result.unwrap().to_text(), "21");
-    assert_eq!(ended.took, ms(150));
-    assert_eq!(bed.servers[1].cancelled(), 1, "the hedge is cancelled");
-    assert_eq!(ended.record.hedge(), HedgeStatus::Sent);
-    let (server, reason) = ended.record.server().unwrap();
-    assert_eq!((server, reason), (name(0), "answered before its hedge"));
-}
+/// A hedge is due after 100 ms. The call ends as that attempt, at this time.
+const ENDS: &str = "
+    first       hedge     ends as            at
+    ok@150      ok@1000   21                 150
+    hangs       ok        22                 100
+    lost@150    ok@1000   22                 1100
+    ok@1000     lost@10   21                 1000
+    lost@150    lost@500  attempt 21 failed  600
+    lost@500    lost@10   attempt 21 failed  500
+    unsent@150  lost@500  attempt 22 failed  600
+    unsent@500  lost@10   attempt 22 failed  500
+";
 
 #[tokio::test(start_paused = true)]
-async fn if_the_first_attempt_fails_the_hedge_is_awaited() {
-    let fails = Fate::Fails(ms(150), Delivery::Unknown);
-    let (_, ended) = hedged(fails, answers(1000)).await;
-    assert_eq!(ended.result.unwrap().to_text(), "22");
-    assert_eq!(ended.record.hedge(), HedgeStatus::Won);
-}
-
-#[tokio::test(start_paused = true)]
-async fn if_the_hedge_fails_the_first_attempt_is_awaited() {
-    let fails = Fate::Fails(ms(10), Delivery::Unknown);
-    let (_, ended) = hedged(answers(1000), fails).await;
-    assert_eq!(ended.result.unwrap().to_text(), "21");
-    assert_eq!(ended.took, ms(1000));
-}
-
-#[tokio::test(start_paused = true)]
-async fn if_both_fail_the_first_failure_is_returned() {
-    for (first, second) in [(150, 500), (500, 10)] {
-        let fails = |millis| Fate::Fails(ms(millis), Delivery::Unknown);
-        let (_, ended) = hedged(fails(first), fails(second)).await;
-        assert_eq!(failure(ended).message(), "attempt 21 failed");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_with_one_sent_attempt_does_not_end_as_not_sent() {
-    // whichever of the two fails first
-    for (first, second) in [(150, 500), (500, 10)] {
-        let first = Fate::Fails(ms(first), Delivery::NotSent);
-        let second = Fate::Fails(ms(second), Delivery::Answered);
-        let (_, ended) = hedged(first, second).await;
-        let error = failure(ended);
-        assert_eq!(error.delivery(), Delivery::Answered);
-        assert_eq!(error.server(), Some(&name(1)));
+async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
+    for [first, hedge, end, at] in rows(ENDS) {
+        let row = format!("{first}, {hedge}");
+        let (bed, ended) = hedged(fate(first), fate(hedge)).await;
+        let text = match &ended.result {
+            Ok(output) => output.to_text(),
+            Err(error) => {
+                // the call was sent
+                assert_eq!(error.delivery(), Delivery::Unknown, "{row}");
+                let server = usize::from(end == "attempt 22 failed");
+                assert_eq!(error.server(), Some(&name(server)), "{row}");
+                error.message().to_owned()
+            }
+        };
+        assert_eq!(text, end, "{row}");
+        let late = ended.took.checked_sub(ms(at.parse().unwrap())).unwrap();
+        assert!(late <= ms(2), "{row}: {late:?} late");
+        let won = text == "22";
+        assert_eq!(ended.record.hedge() == HedgeStatus::Won, won, "{row}");
+        if first == "ok@150" {
+            assert_eq!(ended.record.hedge(), HedgeStatus::Sent);
+            assert_eq!(bed.servers[1].cancelled(), 1, "the hedge is cancelled");
+            let (server, reason) = ended.record.server().unwrap();
+            assert_eq!((server, reason), (name(0), "answered before its hedge"));
+        }
     }
 }
 
@@ -84,7 +84,8 @@ async fn a_failure_before_a_hedge_is_due_ends_the_attempt_at_once() {
     bed.reads(20).await;
     let ended = bed.read().await;
     assert_eq!((ended.took, bed.started()), (ms(5), 21));
-    assert_eq!(failure(ended).message(), "attempt 21 failed");
+    let error = ended.result.unwrap_err();
+    assert_eq!(error.message(), "attempt 21 failed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,21 +1,23 @@
 //! What is never sent twice at a time.
 
-use callward_core::{Annotations, Effect, Profile, Purpose, RetryRule, ToolCall};
-use callward_retry::RetryConfig;
+use callward_core::{Annotations, Effect, Profile, RetryRule, ToolCall};
 use callward_retry::hedge::{HedgeConfig, HedgeLayer};
+use callward_retry::{RetryConfig, RetryLayer};
 use callward_testkit::{MockService, call, contract, tool};
 use proptest::prelude::*;
 use serde_json::json;
 use tower::util::MapRequest;
 use tower::{Layer, ServiceExt};
 
-use crate::hedge::bed::{Bed, answers, ms, read};
+use crate::bed::runtime;
+use crate::hedge::bed::{Bed, answers};
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract_whether_it_hedges_a_call_or_not() {
-    let on = HedgeLayer::new(HedgeConfig::default()).unwrap();
+    let on = RetryLayer::default().hedge(HedgeConfig::default()).unwrap();
     contract::check(|inner| on.layer(inner)).await;
     contract::check(|inner| HedgeLayer::off().layer(inner)).await;
+    assert_eq!(HedgeLayer::off().stats(), Default::default());
     // the probes' calls as reads, of a tool that was measured: a second attempt stands by
     let read = tool("probe").read_only().build();
     for _ in 0..20 {
@@ -29,20 +31,6 @@ async fn the_layer_keeps_the_contract_whether_it_hedges_a_call_or_not() {
         MapRequest::new(on.layer(inner), as_read)
     })
     .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_nobody_waits_for_is_not_hedged() {
-    let bed = Bed::new(2, |n| answers(if n > 20 { 1000 } else { 10 }));
-    bed.reads(20).await;
-    let ended = bed.send(read().in_background(Purpose::Refresh)).await;
-    assert_eq!(ended.took, ms(1000));
-    assert_eq!(bed.started(), 21);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_layer_that_is_off_hedges_nothing() {
-    assert_eq!(HedgeLayer::off().stats(), Default::default());
 }
 
 fn hints() -> impl Strategy<Value = Annotations> {
@@ -62,7 +50,11 @@ proptest! {
     #[test]
     fn nothing_that_may_change_anything_is_ever_at_two_servers_at_a_time(
         hints in hints(),
-        profile in prop::sample::select(vec![Profile::standard(), Profile::strict(), Profile::neurolink()]),
+        profile in prop::sample::select(vec![
+            Profile::standard(),
+            Profile::strict(),
+            Profile::neurolink(),
+        ]),
         slow in prop::collection::vec(any::<bool>(), 1..20),
     ) {
         let tool = tool("any").hint(|all| *all = hints).profile(profile).build();
@@ -70,11 +62,6 @@ proptest! {
         let plan = asked.plan();
         let reads = plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe;
         let any_slow = slow.contains(&true);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
         let budget = RetryConfig::default().with_budget_reserve(100);
         let bed = Bed::with(2, budget, HedgeConfig::default(), {
             let slow = slow.clone();
@@ -84,7 +71,7 @@ proptest! {
                 answers(if slow == Some(&true) { 60_000 } else { 10 })
             }
         });
-        runtime.block_on(async {
+        runtime().block_on(async {
             for _ in 0..20 + slow.len() {
                 bed.send(asked.clone()).await.result.unwrap();
             }

@@ -1,13 +1,13 @@
 //! When a second attempt is sent.
 
-use callward_core::HedgeStatus;
+use callward_core::{HedgeStatus, Purpose};
 use callward_retry::RetryConfig;
-use callward_retry::hedge::{HedgeConfig, HedgeLayer};
-use callward_testkit::{MockService, call, tool};
+use callward_retry::hedge::HedgeConfig;
+use callward_testkit::{call, tool};
 use serde_json::json;
-use tower::{ServiceBuilder, ServiceExt};
 
-use crate::hedge::bed::{Bed, Fate, answers, ms, name, read};
+use crate::bed::{ms, read};
+use crate::hedge::bed::{Bed, Fate, answers, name};
 
 /// The first twenty attempts take 10, 20, ... 200 ms; the next hangs, the others answer at once.
 fn slow_at_21(n: usize) -> Fate {
@@ -25,11 +25,8 @@ async fn a_hedge_is_sent_elsewhere_after_the_95th_percentile() {
     let ended = bed.read().await;
     assert_eq!(ended.result.unwrap().to_text(), "22");
     // the 19th of 20 took 190 ms
-    assert!(
-        (ms(190)..=ms(202)).contains(&ended.took),
-        "{:?}",
-        ended.took
-    );
+    let took = ended.took;
+    assert!((ms(190)..=ms(202)).contains(&took), "{took:?}");
     assert_eq!(ended.record.hedge(), HedgeStatus::Won);
     // attempts take turns: the 21st is of the first server
     assert_eq!(bed.servers[0].cancelled(), 1, "the loser is cancelled");
@@ -43,33 +40,20 @@ async fn a_hedge_is_sent_elsewhere_after_the_95th_percentile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_hedged_before_the_tool_answered_often_enough() {
-    let bed = Bed::new(2, |n| match n {
-        20 => answers(60_000),
-        _ => answers(10),
-    });
-    bed.reads(19).await;
-    assert_eq!(bed.read().await.took, ms(60_000));
-    assert_eq!(bed.started(), 20);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_measured_of_one_tool_says_nothing_of_another() {
-    let bed = Bed::new(2, |n| answers(if n == 21 { 60_000 } else { 10 }));
-    bed.reads(20).await;
-    let other = call(&tool("other").read_only().build(), json!({}));
-    assert_eq!(bed.send(other).await.took, ms(60_000));
-}
-
-#[tokio::test(start_paused = true)]
-async fn quick_tools_are_not_hedged_before_the_least_delay() {
-    let config = HedgeConfig::default().with_min_delay(ms(500));
-    let bed = Bed::with(2, RetryConfig::default(), config, |n| match n {
-        21 => Fate::Hangs,
-        _ => answers(1),
-    });
-    bed.reads(20).await;
-    assert_eq!(bed.read().await.took, ms(501));
+async fn a_call_is_not_hedged_before_enough_is_known_nor_too_soon() {
+    let other = || call(&tool("other").read_only().build(), json!({}));
+    let background = || read().in_background(Purpose::Refresh);
+    for (name, known, call, took, attempts) in [
+        ("nineteen calls are known", 19, read(), 1_000, 20),
+        ("twenty calls are known", 20, read(), 11, 22),
+        ("of another tool", 20, other(), 1_000, 21),
+        ("in the background", 20, background(), 1_000, 21),
+    ] {
+        let bed = Bed::new(2, move |n| answers(if n == known + 1 { 1_000 } else { 1 }));
+        bed.reads(known).await;
+        assert_eq!(bed.send(call).await.took, ms(took), "{name}");
+        assert_eq!(bed.started(), attempts, "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,9 +93,8 @@ async fn without_another_server_nothing_is_hedged_nor_paid() {
 #[tokio::test(start_paused = true)]
 async fn slow_calls_that_lost_still_count_as_slow() {
     // fifteen in a hundred are very slow, and always lose; the rest take up to a second
-    let open = RetryConfig::default()
-        .with_budget_capacity(10_000)
-        .with_budget_reserve(10_000);
+    let mut open = RetryConfig::default().with_budget_reserve(10_000);
+    open.budget_capacity = 10_000;
     let config = HedgeConfig::default().with_percentile(80);
     let bed = Bed::with(2, open, config, |n| match (n * 7919) % 100 {
         0..15 => answers(60_000),
@@ -124,26 +107,4 @@ async fn slow_calls_that_lost_still_count_as_slow() {
     // if they were not counted, a fifth of the quick ones would be hedged too
     let share = stats.sent as f64 / reads as f64;
     assert!(share < 0.22, "{share}: {stats:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn alone_before_servers_that_nobody_names_it_hedges_only_if_told_so() {
-    for (unnamed, took) in [(false, ms(1000)), (true, ms(20))] {
-        let server = MockService::new(|_, n| async move {
-            let fate = if n == 21 { ms(1000) } else { ms(10) };
-            tokio::time::sleep(fate).await;
-            Ok(callward_core::ToolOutput::text(n.to_string()))
-        });
-        let config = HedgeConfig::default().with_unnamed_servers(unnamed);
-        let service = ServiceBuilder::new()
-            .layer(HedgeLayer::new(config).unwrap())
-            .service(server);
-        for _ in 0..20 {
-            service.clone().oneshot(read()).await.unwrap();
-        }
-        let begin = tokio::time::Instant::now();
-        service.clone().oneshot(read()).await.unwrap();
-        let late = begin.elapsed().checked_sub(took).unwrap();
-        assert!(late < ms(2), "{unnamed}: {late:?}");
-    }
 }

@@ -117,13 +117,15 @@ impl Way {
     }
 }
 
+type InFlight = <Router<MockService> as Service<ToolCall>>::Future;
+
 /// A case's servers behind a router of ours.
 pub(super) struct Bed {
     pub(super) router: Router<MockService>,
     pub(super) way: Way,
     pub(super) has_affinity: bool,
     /// Held: they are the load.
-    _in_flight: Vec<callward_router::RouteFuture<MockService>>,
+    _in_flight: Vec<InFlight>,
 }
 
 impl Setup {
@@ -217,7 +219,7 @@ impl Setup {
     fn make_load(
         &self,
         router: &Router<MockService>,
-    ) -> Result<Vec<callward_router::RouteFuture<MockService>>, String> {
+    ) -> Result<Vec<InFlight>, String> {
         let mut held = Vec::new();
         for listed in &self.servers {
             let call = call(&any_tool(), json!({})).pinned_to(self.named(&listed.id)?);

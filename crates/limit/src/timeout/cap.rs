@@ -1,16 +1,8 @@
-//! The settings of an attempt timeout.
+//! How far progress may stretch an attempt. The timeout without progress is in the tool's plan.
 
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
-
-/// How far progress may stretch an attempt. The timeout without progress is in the tool's plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct TimeoutConfig {
-    /// How long an attempt with progress may take in all. Default: ten times its timeout.
-    pub cap: Cap,
-}
 
 /// How long an attempt with progress may take in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,33 +29,21 @@ impl Cap {
             Self::Times(times) => timeout.saturating_mul(times).max(timeout),
         }
     }
-}
 
-impl TimeoutConfig {
-    /// Sets how long an attempt with progress may take in all.
-    #[must_use]
-    pub const fn with_cap(mut self, cap: Cap) -> Self {
-        self.cap = cap;
-        self
-    }
-
-    /// Checks the settings.
+    /// Checks the cap.
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first invalid setting.
-    pub fn validate(&self) -> Result<(), InvalidConfig> {
-        match self.cap {
-            Cap::Times(0) => Err(InvalidConfig::new(
-                "cap",
-                "is 0 times the timeout; use 1 for no extension by progress",
-            )),
-            Cap::At(cap) if cap.is_zero() => Err(InvalidConfig::new(
-                "cap",
-                "is 0; use 1 times the timeout for no extension by progress",
-            )),
-            _ => Ok(()),
-        }
+    /// [`InvalidConfig`] if it is 0.
+    pub fn validate(self) -> Result<(), InvalidConfig> {
+        let reason = match self {
+            Self::Times(0) => "is 0 times the timeout; use 1 for no extension by progress",
+            Self::At(Duration::ZERO) => {
+                "is 0; use 1 times the timeout for no extension by progress"
+            }
+            _ => return Ok(()),
+        };
+        Err(InvalidConfig::new("cap", reason))
     }
 }
 
@@ -89,9 +69,8 @@ mod tests {
 
     #[test]
     fn a_cap_of_zero_is_invalid() {
-        let with = |cap| TimeoutConfig::default().with_cap(cap).validate();
-        assert!(with(Cap::Times(0)).is_err());
-        assert!(with(Cap::At(Duration::ZERO)).is_err());
-        assert!(with(Cap::Times(1)).is_ok());
+        assert!(Cap::Times(0).validate().is_err());
+        assert!(Cap::At(Duration::ZERO).validate().is_err());
+        assert!(Cap::Times(1).validate().is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The layer before scripted servers.
+//! The loop guard, as a caller sees it, before scripted servers on a paused clock.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
@@ -9,12 +9,15 @@ use callward_core::{
     ToolOutput,
 };
 use callward_loopguard::{LoopGuard, LoopGuardConfig, LoopGuardLayer, Sessionless};
-use callward_testkit::{MockService, call, tool};
+use callward_testkit::{MockService, call, contract, tool};
 use serde_json::{Value, json};
 use tokio::time::advance;
 use tower::{Layer, ServiceExt};
 
 const MINUTE: Duration = Duration::from_secs(60);
+
+type Output = Result<ToolOutput, ToolError>;
+type Guard = LoopGuard<MockService>;
 
 fn session(id: &str) -> Arc<Caller> {
     Arc::new(Caller::new(Principal::new("ada")).with_session(SessionId::new(id)))
@@ -24,30 +27,31 @@ fn ask(arguments: Value) -> ToolCall {
     call(&tool("act").build(), arguments).with_caller(session("1"))
 }
 
-/// Fails while its arguments say so.
-fn server() -> MockService {
-    MockService::new(|call, _| async move {
-        let arguments: Value = serde_json::from_slice(call.arguments()).unwrap();
-        match arguments["fails"].as_bool() {
-            Some(true) => Ok(ToolOutput::error_text("no such order: 7")),
-            _ => Ok(ToolOutput::text("done")),
-        }
-    })
+fn no() -> Output {
+    Ok(ToolOutput::error_text("no such order: 7"))
+}
+
+fn yes() -> Output {
+    Ok(ToolOutput::text("yes"))
+}
+
+fn error(kind: ErrorKind, delivery: Delivery) -> Output {
+    Err(ToolError::new(kind, delivery, "no answer came"))
 }
 
 /// Answers with the n-th result, and with the last one from then on.
-fn in_turn(results: Vec<Result<ToolOutput, ToolError>>) -> MockService {
+fn in_turn(results: Vec<Output>) -> MockService {
     MockService::new(move |_, n| {
-        let result = results
-            .get(n - 1)
-            .or_else(|| results.last())
-            .cloned()
-            .unwrap();
-        std::future::ready(result)
+        let result = results.get(n - 1).or_else(|| results.last());
+        std::future::ready(result.unwrap().clone())
     })
 }
 
-async fn send(guard: &LoopGuard<MockService>, call: ToolCall) -> (bool, String) {
+fn guard(results: Vec<Output>) -> Guard {
+    LoopGuardLayer::default().layer(in_turn(results))
+}
+
+async fn send(guard: &Guard, call: ToolCall) -> (bool, String) {
     let record = Arc::new(CallRecord::new());
     let call = call.with_record(record.clone());
     match guard.clone().oneshot(call).await {
@@ -56,44 +60,57 @@ async fn send(guard: &LoopGuard<MockService>, call: ToolCall) -> (bool, String) 
     }
 }
 
-async fn is_held_back(guard: &LoopGuard<MockService>, call: ToolCall) -> bool {
+async fn is_held_back(guard: &Guard, call: ToolCall) -> bool {
     send(guard, call).await.0
+}
+
+/// Sends the call this often; none is held back.
+async fn pass(guard: &Guard, times: usize) {
+    for n in 0..times {
+        assert!(!is_held_back(guard, ask(json!({}))).await, "call {n}");
+    }
+}
+
+async fn assert_held_back(guard: &Guard) {
+    assert!(is_held_back(guard, ask(json!({}))).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_layer_keeps_the_contract() {
+    contract::check(|inner| LoopGuardLayer::default().layer(inner)).await;
+    contract::check(|inner| LoopGuardLayer::off().layer(inner)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_five_failures_the_guard_answers_and_asks_no_server() {
-    let server = server();
-    let layer = LoopGuardLayer::default();
-    let guard = layer.layer(server.clone());
-    for _ in 0..5 {
-        let (guarded, text) = send(&guard, ask(json!({"fails": true}))).await;
-        assert_eq!((guarded, &*text), (false, "no such order: 7"));
+    let lost = || error(ErrorKind::OutcomeUnknown, Delivery::Unknown);
+    for (result, text) in [(no(), "no such order: 7"), (lost(), "no answer came")] {
+        let (server, layer) = (in_turn(vec![result]), LoopGuardLayer::default());
+        let guard = layer.layer(server.clone());
+        pass(&guard, 5).await;
+        let output = guard.clone().oneshot(ask(json!({}))).await.unwrap();
+        assert!(output.is_error());
+        for part in [text, "5 times"] {
+            assert!(output.to_text().contains(part), "{}", output.to_text());
+        }
+        assert_eq!(server.started(), 5);
+        assert_eq!((layer.stats().answered, layer.stats().held), (1, 1));
     }
-    let output = guard.clone().oneshot(ask(json!({"fails": true}))).await;
-    let output = output.unwrap();
-    assert!(output.is_error());
-    let text = output.to_text();
-    assert!(
-        text.contains("no such order: 7") && text.contains("5 times"),
-        "{text}"
-    );
-    assert_eq!(server.started(), 5);
-    assert_eq!((layer.stats().answered, layer.stats().held), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn other_arguments_tools_and_sessions_are_not_held_back() {
-    let guard = LoopGuardLayer::default().layer(server());
-    let failing = || ask(json!({"fails": true, "n": 1}));
+    let guard = guard(vec![no()]);
+    let failing = || ask(json!({"n": 1}));
     for _ in 0..5 {
         send(&guard, failing()).await;
     }
-    let spaced = ToolCall::new(failing().tool().clone(), r#"{ "n":1, "fails":true }"#)
-        .with_caller(session("1"));
+    let spaced = ToolCall::new(failing().tool().clone(), r#"{ "n" : 1 }"#);
+    let spaced = spaced.with_caller(session("1"));
     assert!(is_held_back(&guard, spaced).await, "the same value");
-    let other_tool = call(&tool("other").build(), json!({"fails": true, "n": 1}));
+    let other_tool = call(&tool("other").build(), json!({"n": 1}));
     for call in [
-        ask(json!({"fails": true, "n": 2})),
+        ask(json!({"n": 2})),
         other_tool.with_caller(session("1")),
         failing().with_caller(session("2")),
         failing().with_caller(Caller::local()),
@@ -105,14 +122,10 @@ async fn other_arguments_tools_and_sessions_are_not_held_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_read_is_never_held_back() {
-    let server = server();
-    let layer = LoopGuardLayer::default();
+    let (server, layer) = (in_turn(vec![no()]), LoopGuardLayer::default());
     let guard = layer.layer(server.clone());
-    let poll = call(
-        &tool("read_file").read_only().build(),
-        json!({"fails": true}),
-    )
-    .with_caller(session("1"));
+    let poll = call(&tool("read_file").read_only().build(), json!({}));
+    let poll = poll.with_caller(session("1"));
     for _ in 0..20 {
         assert!(!is_held_back(&guard, poll.clone()).await);
     }
@@ -164,9 +177,7 @@ async fn a_write_that_may_have_changed_something_clears_all_sessions() {
             }
         });
         let guard = LoopGuardLayer::default().layer(server);
-        for _ in 0..5 {
-            assert!(!is_held_back(&guard, ask(json!({}))).await);
-        }
+        pass(&guard, 5).await;
         let other = match between {
             Read => tool("other").read_only().build(),
             _ => tool("other").build(),
@@ -183,33 +194,24 @@ async fn a_write_that_may_have_changed_something_clears_all_sessions() {
 
 #[tokio::test(start_paused = true)]
 async fn a_success_resets_the_failures() {
-    let no = || Ok(ToolOutput::error_text("no"));
-    let yes = || Ok(ToolOutput::text("yes"));
     let mut results = vec![no(), no(), no(), no(), yes()];
-    results.extend([no(), no(), no(), no(), no()]);
-    let guard = LoopGuardLayer::default().layer(in_turn(results));
-    for _ in 0..10 {
-        assert!(!is_held_back(&guard, ask(json!({}))).await);
-    }
-    assert!(is_held_back(&guard, ask(json!({}))).await);
+    results.extend(vec![no(); 5]);
+    let guard = guard(results);
+    pass(&guard, 10).await;
+    assert_held_back(&guard).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_the_wait_one_trial_is_admitted_and_its_success_opens() {
-    let no = || Ok(ToolOutput::error_text("no"));
     let mut results = vec![no(); 6];
-    results.push(Ok(ToolOutput::text("yes")));
-    let guard = LoopGuardLayer::default().layer(in_turn(results));
-    for _ in 0..5 {
-        send(&guard, ask(json!({}))).await;
-    }
+    results.push(yes());
+    let guard = guard(results);
+    pass(&guard, 5).await;
     advance(Duration::from_secs(1)).await;
-    assert!(is_held_back(&guard, ask(json!({}))).await);
+    assert_held_back(&guard).await;
     advance(Duration::from_secs(1)).await;
-    assert!(
-        !is_held_back(&guard, ask(json!({}))).await,
-        "the try, which fails"
-    );
+    // the trial, which fails
+    pass(&guard, 1).await;
     advance(Duration::from_secs(2)).await;
     for _ in 0..3 {
         let (guarded, text) = send(&guard, ask(json!({}))).await;
@@ -219,21 +221,15 @@ async fn after_the_wait_one_trial_is_admitted_and_its_success_opens() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_that_says_later_neither_counts_nor_uses_the_trial() {
-    let busy = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "slow down");
-    let no = || Ok(ToolOutput::error_text("no"));
+    let busy = || error(ErrorKind::RateLimited, Delivery::Answered);
     let mut results = vec![no(); 4];
-    results.extend(vec![Err(busy.clone()); 20]);
-    results.push(no());
-    results.push(Err(busy));
-    let guard = LoopGuardLayer::default().layer(in_turn(results));
-    for _ in 0..25 {
-        assert!(!is_held_back(&guard, ask(json!({}))).await);
-    }
-    assert!(is_held_back(&guard, ask(json!({}))).await, "five failures");
+    results.extend(vec![busy(); 20]);
+    results.extend([no(), busy()]);
+    let guard = guard(results);
+    pass(&guard, 25).await;
+    assert_held_back(&guard).await;
     advance(MINUTE * 5).await;
-    for _ in 0..3 {
-        assert!(!is_held_back(&guard, ask(json!({}))).await);
-    }
+    pass(&guard, 3).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,44 +238,30 @@ async fn a_dropped_call_is_no_failure_and_its_trial_is_taken_back() {
         if n == 6 {
             std::future::pending::<()>().await;
         }
-        Ok(ToolOutput::error_text("no"))
+        no()
     });
     let guard = LoopGuardLayer::default().layer(server.clone());
-    for _ in 0..5 {
-        send(&guard, ask(json!({}))).await;
-    }
+    pass(&guard, 5).await;
     advance(MINUTE * 5).await;
     let left = tokio::time::timeout(MINUTE, guard.clone().oneshot(ask(json!({})))).await;
     assert!(left.is_err());
     assert_eq!(server.cancelled(), 1);
-    assert!(!is_held_back(&guard, ask(json!({}))).await);
-    assert!(is_held_back(&guard, ask(json!({}))).await);
+    pass(&guard, 1).await;
+    assert_held_back(&guard).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_without_a_session_count_only_by_config() {
     for (choice, held_back) in [(Sessionless::Pass, false), (Sessionless::ByPrincipal, true)] {
-        let config = LoopGuardConfig::default().with_without_session(choice);
-        let guard = LoopGuardLayer::new(config).unwrap().layer(server());
-        let stateless = || ask(json!({"fails": true})).with_caller(Caller::local());
+        let mut config = LoopGuardConfig::default();
+        config.without_session = choice;
+        let guard = LoopGuardLayer::new(config)
+            .unwrap()
+            .layer(in_turn(vec![no()]));
+        let stateless = || ask(json!({})).with_caller(Caller::local());
         for _ in 0..5 {
             send(&guard, stateless()).await;
         }
         assert_eq!(is_held_back(&guard, stateless()).await, held_back);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_error_of_the_call_itself_counts_like_is_error() {
-    let lost = ToolError::new(
-        ErrorKind::OutcomeUnknown,
-        Delivery::Unknown,
-        "no answer came",
-    );
-    let guard = LoopGuardLayer::default().layer(in_turn(vec![Err(lost)]));
-    for _ in 0..5 {
-        assert!(!is_held_back(&guard, ask(json!({}))).await);
-    }
-    let (guarded, text) = send(&guard, ask(json!({}))).await;
-    assert!(guarded && text.contains("no answer came"), "{text}");
 }

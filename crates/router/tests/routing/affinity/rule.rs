@@ -4,7 +4,7 @@ use callward_router::ExclusionReason;
 use callward_router::affinity::AffinityConfig;
 use proptest::prelude::*;
 
-use crate::bed::{Bed, destroy, read};
+use crate::affinity::bed::{Bed, destroy, read};
 
 #[tokio::test(start_paused = true)]
 async fn a_session_on_a_replica_destroys_on_a_primary_and_reads_on_its_replica() {

@@ -4,23 +4,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use callward_core::{
-    Caller, Principal, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, ToolOutput, Weight,
+use callward_core::{Caller, Principal, SessionId, Tool, ToolCall};
+use callward_router::affinity::{AffinityConfig, KeyDigest};
+use callward_router::{
+    Affinity, ExclusionReason, Pool, RoundRobin, RouteEvent, RouteEvents, RouteListener, Router,
 };
-use callward_router::affinity::{
-    AffinityConfig, AffinityExpired, AffinityObserver, AffinitySet, KeyDigest,
-};
-use callward_router::{Affinity, ExclusionReason, Member, Pool, RoundRobin, Router};
-use callward_testkit::{AtOnce, call, tool};
+use callward_testkit::{MockService, call};
+use futures_util::FutureExt;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::task::unconstrained;
+
+use crate::bed::{counting, of, test_set, weight};
 
 /// What speaks against servers, by their names.
 type Flaws = Arc<Mutex<HashMap<String, ExclusionReason>>>;
 
 pub(crate) struct Bed {
-    pub(crate) pool: Arc<Pool<AtOnce>>,
-    pub(crate) router: Router<AtOnce>,
+    pub(crate) pool: Arc<Pool<MockService>>,
+    pub(crate) router: Router<MockService>,
     pub(crate) observed: Arc<Observed>,
     pub(crate) strategy: Arc<Affinity>,
     flaws: Flaws,
@@ -30,44 +32,38 @@ pub(crate) struct Bed {
 /// What happens once, in the middle of a choice: when a spoilt server is asked whether it is fit.
 type Interlude = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
-/// What an observer got.
-#[derive(Debug, Default)]
-pub(crate) struct Observed(Mutex<Vec<Event>>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
-    Set(AffinitySet),
-    Expired(AffinityExpired),
-}
-
-impl AffinityObserver for Observed {
-    fn on_set(&self, set: &AffinitySet) {
-        self.0.lock().push(Event::Set(set.clone()));
-    }
-
-    fn on_expired(&self, expired: &AffinityExpired) {
-        self.0.lock().push(Event::Expired(expired.clone()));
-    }
-}
+/// The events of the strategy.
+pub(crate) struct Observed(Mutex<RouteListener>);
 
 impl Observed {
     /// Returns what was reported since it was asked last.
-    pub(crate) fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut self.0.lock())
+    pub(crate) fn take(&self) -> Vec<RouteEvent> {
+        let mut listener = self.0.lock();
+        // all of them, also beyond tokio's budget for a poll
+        let next = || unconstrained(listener.next()).now_or_never().flatten();
+        std::iter::from_fn(next).collect()
     }
 
     /// Returns the same in words, and the digests apart.
     pub(crate) fn words(&self) -> (Vec<String>, Vec<KeyDigest>) {
-        let words = |event| match event {
-            Event::Set(set) => (format!("{} to {}", set.kind, set.server), set.key),
-            Event::Expired(end) => (
-                format!("{} from {}: {}", end.kind, end.server, end.cause),
-                end.key,
-            ),
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        let words = |event: RouteEvent| {
+            let written = serde_json::to_value(&event).unwrap();
+            let (by, server) = (word(&written["by"]), word(&written["server"]));
+            match event {
+                RouteEvent::AffinitySet(set) => (format!("{by} to {server}"), set.key),
+                RouteEvent::AffinityExpired(end) => {
+                    let reason = word(&written["reason"]);
+                    (format!("{by} from {server}: {reason}"), end.key)
+                }
+                other => panic!("{other:?}"),
+            }
         };
         self.take().into_iter().map(words).unzip()
     }
 }
+
+pub(crate) const FOUR: [(&str, u32); 4] = [("a", 50), ("b", 50), ("c", 50), ("d", 50)];
 
 impl Bed {
     /// By session, without a key in turn.
@@ -76,15 +72,12 @@ impl Bed {
     }
 
     pub(crate) fn with(config: &AffinityConfig, servers: &[(&str, u32)]) -> Self {
-        let (pool, observed, flaws) = (
-            Arc::new(Pool::new()),
-            Arc::new(Observed::default()),
-            Flaws::default(),
-        );
+        let (pool, events) = (Arc::new(Pool::new()), Arc::new(RouteEvents::default()));
+        let observed = Arc::new(Observed(Mutex::new(events.listen())));
         let strategy = Affinity::new(config)
             .unwrap()
             .with_fallback(Arc::new(RoundRobin))
-            .with_observer(observed.clone());
+            .with_events(events);
         let strategy = Arc::new(strategy);
         let router = Router::new(pool.clone()).with_custom_strategy(strategy.clone());
         let bed = Self {
@@ -92,7 +85,7 @@ impl Bed {
             router,
             observed,
             strategy,
-            flaws,
+            flaws: Flaws::default(),
             interlude: Interlude::default(),
         };
         bed.set_servers(servers);
@@ -100,12 +93,12 @@ impl Bed {
     }
 
     pub(crate) fn set_servers(&self, servers: &[(&str, u32)]) {
-        let members = servers.iter().map(|(id, weight)| {
+        let members = servers.iter().map(|(id, own)| {
             let (name, flaws) = ((*id).to_owned(), self.flaws.clone());
             let interlude = self.interlude.clone();
             let caches = id.starts_with("cache").then_some("caching");
-            Member::new(server(id), AtOnce::new(ToolOutput::text("ok")))
-                .with_weight(Weight::new(*weight).unwrap())
+            counting(id)
+                .with_weight(weight(*own))
                 .with_categories(caches)
                 .with_gate(move |_| {
                     let Some(flaw) = flaws.lock().get(&name).copied() else {
@@ -116,8 +109,7 @@ impl Bed {
                     Err(flaw)
                 })
         });
-        let id = ReplicaSetId::new("test").unwrap();
-        self.pool.set_members(id, members.collect());
+        self.pool.set_members(test_set(), members.collect());
     }
 
     pub(crate) fn spoil(&self, server: &str, flaw: ExclusionReason) {
@@ -149,19 +141,15 @@ impl Bed {
     }
 }
 
-pub(crate) fn server(id: &str) -> ServerId {
-    ServerId::new(id).unwrap()
-}
-
 pub(crate) fn by(session: &str, tool: &Arc<Tool>) -> ToolCall {
     let caller = Caller::new(Principal::new("ada")).with_session(SessionId::new(session));
     call(tool, json!({"id": 1})).with_caller(Arc::new(caller))
 }
 
 pub(crate) fn read(session: &str) -> ToolCall {
-    by(session, &tool("get").read_only().build())
+    by(session, &of("read"))
 }
 
 pub(crate) fn destroy(session: &str) -> ToolCall {
-    by(session, &tool("delete").destructive().build())
+    by(session, &of("delete"))
 }

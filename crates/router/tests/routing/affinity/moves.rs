@@ -2,9 +2,8 @@
 
 use callward_router::ExclusionReason;
 
-use crate::bed::Bed;
-
-const FOUR: [(&str, u32); 4] = [("a", 50), ("b", 50), ("c", 50), ("d", 50)];
+use crate::affinity::bed::{Bed, FOUR, by, read};
+use crate::bed::server;
 
 fn count(servers: &[String], server: &str) -> usize {
     servers.iter().filter(|s| *s == server).count()
@@ -39,11 +38,8 @@ async fn a_joining_server_moves_no_key_in_use_and_gets_new_ones() {
     assert_eq!(bed.read_all(200), homes);
     let new = bed.read_all(1200).split_off(200);
     // two fifths of a thousand, give or take four sigmas
-    assert!(
-        (338..462).contains(&count(&new, "d")),
-        "{}",
-        count(&new, "d")
-    );
+    let found = count(&new, "d");
+    assert!((338..462).contains(&found), "{found}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,18 +55,14 @@ async fn among_servers_of_a_preferred_category_keys_stay_too() {
     let bed = Bed::new(&[("a", 50), ("cache1", 50), ("cache2", 50)]);
     let set = callward_testkit::tool("set").idempotent().build();
     let all = || -> Vec<String> {
-        let call = |n: usize| crate::bed::by(&n.to_string(), &set);
+        let call = |n: usize| by(&n.to_string(), &set);
         (0..100).map(|n| bed.decide(&call(n))).collect()
     };
     let homes = all();
     assert!(homes.iter().all(|home| home.starts_with("cache")));
-    bed.set_servers(&[
-        ("cache0", 100),
-        ("a", 50),
-        ("b", 50),
-        ("cache1", 50),
-        ("cache2", 50),
-    ]);
+    let others = [("cache0", 100), ("b", 50)].into_iter();
+    let others = others.chain([("a", 50), ("cache1", 50), ("cache2", 50)]);
+    bed.set_servers(&others.collect::<Vec<_>>());
     assert_eq!(all(), homes);
     assert_eq!(bed.read_all(100), homes, "no matter what is called");
 }
@@ -83,59 +75,46 @@ fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {
     for (before, after) in before.iter().zip(&after) {
         assert!(after != "b" && (before == "b" || before == after));
     }
-    let moved: Vec<String> = before
-        .iter()
-        .zip(&after)
-        .filter(|(before, _)| *before == "b")
-        .map(|(_, after)| after.clone())
-        .collect();
+    let pairs = before.iter().zip(&after);
+    let moved = pairs.filter(|(before, _)| *before == "b");
+    let moved: Vec<String> = moved.map(|(_, after)| after.clone()).collect();
     for server in ["a", "c", "d"] {
         // a third of them, roughly
         let share = count(&moved, server) * 3;
-        assert!(
-            share > moved.len() / 2 && share < moved.len() * 2,
-            "{moved:?}"
-        );
+        let about_a_third = moved.len() / 2..moved.len() * 2;
+        assert!(about_a_third.contains(&share), "{moved:?}");
     }
     after
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_keys_of_a_server_that_is_removed_spread_over_the_others() {
-    let bed = Bed::new(&FOUR);
-    let homes = bed.read_all(400);
-    let after = loses(&bed, &homes, || {
-        bed.set_servers(&[("a", 50), ("c", 50), ("d", 50)]);
-    });
-    bed.set_servers(&FOUR);
-    assert_eq!(bed.read_all(400), after);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_keys_of_a_server_that_is_drained_move_and_stay() {
-    let bed = Bed::new(&FOUR);
-    let homes = bed.read_all(400);
-    let b = crate::bed::server("b");
-    let after = loses(&bed, &homes, || drop(bed.pool.drain(&b)));
-    bed.pool.undrain(&b).unwrap();
-    assert_eq!(bed.read_all(400), after);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_keys_of_a_server_that_is_sick_for_a_while_move_and_stay() {
-    for flaw in [ExclusionReason::Unreachable, ExclusionReason::Draining] {
+async fn the_keys_of_a_lost_server_spread_over_the_others_and_stay() {
+    type Act = fn(&Bed);
+    let removes: Act = |bed| bed.set_servers(&[("a", 50), ("c", 50), ("d", 50)]);
+    let adds: Act = |bed| bed.set_servers(&FOUR);
+    let drains: Act = |bed| drop(bed.pool.drain(&server("b")));
+    let undrains: Act = |bed| bed.pool.undrain(&server("b")).unwrap();
+    let loses_it: Act = |bed| bed.spoil("b", ExclusionReason::Unreachable);
+    let gate_drains: Act = |bed| bed.spoil("b", ExclusionReason::Draining);
+    let heals: Act = |bed| bed.heal("b");
+    for (how, lose, restore) in [
+        ("removed", removes, adds),
+        ("drained", drains, undrains),
+        ("unreachable", loses_it, heals),
+        ("drained, by its gate", gate_drains, heals),
+    ] {
         let bed = Bed::new(&FOUR);
         let homes = bed.read_all(400);
-        let after = loses(&bed, &homes, || bed.spoil("b", flaw));
-        bed.heal("b");
-        assert_eq!(bed.read_all(400), after);
+        let after = loses(&bed, &homes, || lose(&bed));
+        restore(&bed);
+        assert_eq!(bed.read_all(400), after, "{how}");
         // new ones find it
-        assert!(count(&bed.read_all(800)[400..], "b") > 50);
+        assert!(count(&bed.read_all(800)[400..], "b") > 50, "{how}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_all_are_sick_nobody_moves() {
+async fn no_key_moves_while_all_servers_are_sick() {
     let bed = Bed::new(&FOUR);
     let homes = bed.read_all(100);
     for (server, _) in FOUR {
@@ -147,17 +126,9 @@ async fn where_all_are_sick_nobody_moves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_ranked_by_the_weights() {
-    let bed = Bed::new(&[("light", 20), ("heavy", 80)]);
-    let homes = bed.read_all(2_000);
-    // a fifth of two thousand, give or take four sigmas
-    assert!((329..471).contains(&count(&homes, "light")));
-}
-
-#[tokio::test(start_paused = true)]
-async fn looking_what_would_be_chosen_remembers_nothing() {
+async fn a_preview_remembers_nothing() {
     let bed = Bed::new(&FOUR);
-    let call = crate::bed::read("0");
+    let call = read("0");
     let order: Vec<String> = bed
         .router
         .candidates(&call)

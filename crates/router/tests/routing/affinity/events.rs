@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use callward_router::affinity::{AffinityConfig, AffinityKey};
-use callward_router::{ExclusionReason, Router, RouterConfig, StrategyName};
+use callward_router::{ExclusionReason, RouteEvent};
 use tokio::time::advance;
 
-use crate::bed::{Bed, Event};
+use crate::affinity::bed::{Bed, FOUR, read};
+use crate::bed::server;
 
 const TWO: [(&str, u32); 2] = [("a", 50), ("b", 50)];
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_told_of_when_it_is_set_and_when_it_ends() {
+async fn a_key_is_reported_when_it_is_set_and_when_it_ends() {
     let bed = Bed::new(&TWO);
     let home = bed.read("secret-session");
     let other = if home == "a" { "b" } else { "a" };
@@ -47,13 +48,13 @@ async fn a_key_is_told_of_when_it_is_set_and_when_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn removed_and_drained_are_told_apart() {
+async fn removed_and_drained_are_different_reasons() {
     let bed = Bed::new(&[("a", 50)]);
     bed.read("1");
     bed.set_servers(&[("b", 50)]);
     bed.read("1");
     bed.set_servers(&[("b", 50), ("c", 50)]);
-    drop(bed.pool.drain(&crate::bed::server("b")));
+    drop(bed.pool.drain(&server("b")));
     bed.read("1");
     assert_eq!(
         bed.observed.words().0,
@@ -80,32 +81,26 @@ async fn each_call_begins_the_ttl_anew() {
     assert!(bed.observed.take().is_empty());
     // a lookup is not a use
     advance(Duration::from_secs(6)).await;
-    assert!(
-        bed.router
-            .candidates(&crate::bed::read("1"))
-            .next()
-            .is_some()
-    );
+    assert!(bed.router.candidates(&read("1")).next().is_some());
     advance(Duration::from_secs(4)).await;
     bed.read("1");
     assert_eq!(bed.observed.take().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_never_more_keys_than_may_be_and_those_that_go_are_told_of() {
+async fn the_number_of_keys_is_bounded_and_each_that_goes_is_reported() {
     let config = AffinityConfig::default().with_max_keys(50);
     let bed = Bed::with(&config, &TWO);
     bed.read_all(200);
     assert_eq!(bed.strategy.held(), 50);
     let events = bed.observed.take();
-    let expired = events
-        .iter()
-        .filter(|event| matches!(event, Event::Expired(_)));
-    assert_eq!((events.len(), expired.count()), (350, 150));
+    let is_expired = |event: &&RouteEvent| matches!(event, RouteEvent::AffinityExpired(_));
+    let expired = events.iter().filter(is_expired).count();
+    assert_eq!((events.len(), expired), (350, 150));
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_name_is_told() {
+async fn no_event_has_a_name_in_it() {
     for by in [
         AffinityKey::Session,
         AffinityKey::User,
@@ -116,17 +111,16 @@ async fn no_name_is_told() {
         let events = bed.observed.take();
         assert_eq!(events.len(), 1);
         let text = format!("{events:?} {:?}", bed.strategy);
-        assert!(
-            !text.contains("secret-session") && !text.contains("ada"),
-            "{text}"
-        );
+        for secret in ["secret-session", "ada"] {
+            assert!(!text.contains(secret), "{text}");
+        }
     }
 }
 
 #[test]
 fn calls_that_run_at_once_agree_and_move_a_key_once() {
     const SESSIONS: usize = 200;
-    let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50), ("d", 50)]);
+    let bed = Bed::new(&FOUR);
     let read_at_once = || {
         let start = std::sync::Barrier::new(4);
         let read = || {
@@ -157,38 +151,9 @@ async fn a_call_that_comes_too_late_to_move_a_key_leaves_it() {
     // both have found the key at the same home before either moves it
     let (router, observed) = (bed.router.clone(), bed.observed.clone());
     bed.interrupt(move || {
-        assert!(router.decide(&crate::bed::read("1")).is_some());
+        assert!(router.decide(&read("1")).is_some());
         assert_eq!(observed.take().len(), 2);
     });
     bed.read("1");
     assert!(bed.observed.take().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_router_tells_where_keys_go_among_its_other_events() {
-    let bed = Bed::new(&TWO);
-    let config = RouterConfig::default().with_strategy(StrategyName::Affinity);
-    let router = Router::with_config(bed.pool.clone(), &config).unwrap();
-    let mut events = router.events();
-    let home = router.decide(&crate::bed::read("1")).unwrap();
-    bed.spoil(home.as_str(), ExclusionReason::Unreachable);
-    router.decide(&crate::bed::read("1")).unwrap();
-    let mut observed = Vec::new();
-    while observed.len() < 3 {
-        let event = serde_json::to_value(events.next().await.unwrap()).unwrap();
-        if event["by"] == "session" {
-            observed.push(event);
-        }
-    }
-    let types: Vec<&str> = observed
-        .iter()
-        .filter_map(|event| event["type"].as_str())
-        .collect();
-    assert_eq!(types, ["affinitySet", "affinityExpired", "affinitySet"]);
-    assert_eq!(observed[0]["ttl_ms"], 30 * 60 * 1000);
-    assert_eq!(observed[0]["server"], home.as_str());
-    assert_eq!(observed[1]["server"], home.as_str());
-    assert_eq!(observed[1]["reason"], "unreachable");
-    assert_eq!(observed[1]["key"], observed[0]["key"]);
-    assert_ne!(observed[2]["server"], home.as_str());
 }

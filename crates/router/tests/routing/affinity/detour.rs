@@ -8,12 +8,11 @@ use callward_router::{Affinity, ExclusionReason, Member, Pool, Router};
 use callward_testkit::{MockService, tool};
 use tower::ServiceExt;
 
-use crate::bed::{Bed, by, read, server};
-
-const FOUR: [(&str, u32); 4] = [("a", 50), ("b", 50), ("c", 50), ("d", 50)];
+use crate::affinity::bed::{Bed, FOUR, by, read};
+use crate::bed::server;
 
 #[tokio::test(start_paused = true)]
-async fn whatever_concerns_one_call_alone_leaves_the_key_where_it_is() {
+async fn a_reason_that_concerns_one_call_moves_no_key() {
     for flaw in [
         ExclusionReason::BreakerOpen,
         ExclusionReason::HeldOpen,
@@ -78,21 +77,19 @@ async fn a_detour_ends_where_its_server_is_unfit_too() {
 #[tokio::test(start_paused = true)]
 async fn a_home_that_refuses_a_call_keeps_its_key() {
     let pool = Arc::new(Pool::new());
-    let refuses = |id: &str| {
+    let services = [(); 3].map(|()| {
         let full = || ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, "full");
-        let service = MockService::new(move |_, number| {
-            // once, in the middle
-            ready(if number == 2 {
-                Err(full())
-            } else {
-                Ok(ToolOutput::text("ok"))
+        // once, in the middle
+        MockService::new(move |_, number| {
+            ready(match number {
+                2 => Err(full()),
+                _ => Ok(ToolOutput::text("ok")),
             })
-        });
-        Member::new(server(id), service)
-    };
-    let members = ["a", "b", "c"].map(refuses).to_vec();
-    let services: Vec<_> = members.iter().map(|m| m.service().clone()).collect();
-    pool.set_members(ReplicaSetId::new("test").unwrap(), members);
+        })
+    });
+    let members = ["a", "b", "c"].into_iter().zip(&services);
+    let members = members.map(|(id, service)| Member::new(server(id), service.clone()));
+    pool.set_members(ReplicaSetId::new("test").unwrap(), members.collect());
     let router = Router::new(pool).with_custom_strategy(Arc::new(Affinity::default()));
     for _ in 0..5 {
         let call = by("1", &tool("add").build());
