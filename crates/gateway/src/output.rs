@@ -37,6 +37,9 @@ pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
+/// A column of a table: its heading, and the cell of an item.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
+
 /// How bad the news is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
@@ -190,6 +193,19 @@ impl Table {
         }
     }
 
+    /// Makes a table with a row for each item.
+    pub(crate) fn of<'a, T: 'a>(
+        columns: &[Column<T>],
+        items: impl IntoIterator<Item = &'a T>,
+    ) -> Self {
+        let (headings, cells): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
+        let mut table = Self::new(&headings);
+        for item in items {
+            table.row(cells.iter().map(|cell| cell(item)).collect());
+        }
+        table
+    }
+
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
@@ -265,14 +281,7 @@ impl Cell {
 
     /// A cell that stands out if `when`.
     pub(crate) fn warn(text: impl Display, when: bool) -> Self {
-        Self::styled(
-            text,
-            if when {
-                colour(AnsiColor::Yellow)
-            } else {
-                Style::new()
-            },
-        )
+        Self::toned(text, when.then_some(Tone::Doubtful))
     }
 }
 

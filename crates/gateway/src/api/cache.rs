@@ -43,7 +43,7 @@ fn client_name(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Op
 /// What the cache is to forget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Purge {
+pub(super) enum Purge {
     All(bool),
     /// The results of one principal alone.
     Principal(String),

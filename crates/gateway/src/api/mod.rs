@@ -3,13 +3,13 @@
 //! One file for each subject: what it returns is the JSON of the route, of `--json`, and of the
 //! table that a command shows. To add one: a function of the stack, its route, and a command.
 
-pub(crate) mod breakers;
-pub(crate) mod cache;
+mod breakers;
+mod cache;
 mod client;
 mod events;
 mod find;
 mod limits;
-pub(crate) mod servers;
+mod servers;
 
 use std::sync::Arc;
 

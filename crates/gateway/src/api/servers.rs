@@ -6,7 +6,7 @@ use std::time::Duration;
 use callward::core::InstanceStatus;
 use callward::router::ServerStats;
 use callward::{ServerId, ServerStatus, Stack, Weight};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::similar;
@@ -94,17 +94,17 @@ pub(super) fn known(stack: &Stack, id: &str) -> Result<ServerStatus, String> {
 }
 
 /// The body of an order without settings.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
 pub(super) const NOTHING: &str = "no body, or `{}`";
 
 /// The body of an order to change a weight.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewWeight {
-    pub(crate) weight: Weight,
+pub(super) struct NewWeight {
+    weight: Weight,
 }
 
 pub(super) const WEIGHT: &str = "an object with `weight`, a whole number from 0 to 100";

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::api;
 use crate::args::Gateway;
 use crate::error::Outcome;
-use crate::output::{Cell, Screen, Table, took};
+use crate::output::{Cell, Screen, took};
 use crate::state_dir::StateDir;
 
 /// What a command asks, below `/api`.
@@ -47,17 +47,6 @@ pub(super) fn items(answer: &Value) -> &[Value] {
         Value::Null => &[],
         one => std::slice::from_ref(one),
     }
-}
-
-/// Makes a table with a row for each element.
-pub(super) fn table(
-    headings: &[&'static str],
-    items: &[Value],
-    row: impl Fn(&Value) -> Vec<Cell>,
-) -> Table {
-    let mut table = Table::new(headings);
-    items.iter().for_each(|item| table.row(row(item)));
-    table
 }
 
 /// Returns a text or a number as it is shown; `-` for nothing.

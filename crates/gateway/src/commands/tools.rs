@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::args::Tools;
 use crate::commands::from::Place;
 use crate::error::Outcome;
-use crate::output::{Cell, Screen, Table};
+use crate::output::{Cell, Column, Screen, Table};
 use crate::state_dir::StateDir;
 use crate::view::ToolView;
 
@@ -95,46 +95,34 @@ fn show_groups(tools: &[ToolView], json: bool, screen: &Screen) {
             screen.out("none");
             continue;
         }
-        let mut table = Table::new(&["tool", "effect", "category", "confirm"]);
-        for tool in tools {
-            let confirm = if tool.plan.confirm { "yes" } else { "no" };
-            table.row(vec![
-                Cell::plain(&tool.name),
-                Cell::effect(&tool.plan.effect),
-                Cell::plain(tool.plan.category),
-                Cell::warn(confirm, tool.plan.confirm),
-            ]);
-        }
-        screen.table(&table);
+        screen.table(&Table::of(&IN_GROUP, tools));
     }
 }
 
+const TOOL: Column<ToolView> = ("tool", |tool| Cell::plain(&tool.name));
+const EFFECT: Column<ToolView> = ("effect", |tool| Cell::effect(&tool.plan.effect));
+const CONFIRM: Column<ToolView> = ("confirm", |tool| {
+    let confirm = tool.plan.confirm;
+    Cell::warn(if confirm { "yes" } else { "no" }, confirm)
+});
+const CATEGORY: Column<ToolView> = ("category", |tool| Cell::plain(tool.plan.category));
+const IN_GROUP: [Column<ToolView>; 4] = [TOOL, EFFECT, CATEGORY, CONFIRM];
+
 /// Puts the verdicts under each other. What is recorded has a column where anything is.
 pub(crate) fn table(tools: &[ToolView]) -> Table {
-    let mut head = vec!["tool", "effect", "safety", "cache", "retry", "confirm"];
-    let records = tools.iter().any(|tool| tool.plan.recorded != "none");
-    if records {
-        head.push("recorded");
+    let mut columns: Vec<Column<ToolView>> = vec![
+        TOOL,
+        EFFECT,
+        ("safety", |tool| Cell::plain(&tool.plan.safety)),
+        ("cache", |tool| Cell::plain(cache(tool))),
+        ("retry", |tool| Cell::plain(&tool.plan.retry)),
+        CONFIRM,
+    ];
+    if tools.iter().any(|tool| tool.plan.recorded != "none") {
+        columns.push(("recorded", |tool| Cell::plain(&tool.plan.recorded)));
     }
-    head.push("source");
-    let mut table = Table::new(&head);
-    for tool in tools {
-        let confirm = if tool.plan.confirm { "yes" } else { "no" };
-        let mut row = vec![
-            Cell::plain(&tool.name),
-            Cell::effect(&tool.plan.effect),
-            Cell::plain(&tool.plan.safety),
-            Cell::plain(cache(tool)),
-            Cell::plain(&tool.plan.retry),
-            Cell::warn(confirm, tool.plan.confirm),
-        ];
-        if records {
-            row.push(Cell::plain(&tool.plan.recorded));
-        }
-        row.push(Cell::plain(source(tool)));
-        table.row(row);
-    }
-    table
+    columns.push(("source", |tool| Cell::plain(source(tool))));
+    Table::of(&columns, tools)
 }
 
 /// Returns how long results are kept; where that is learned, how long they are served by now.
