@@ -26,7 +26,8 @@ use tokio_util::sync::CancellationToken;
 use crate::config::AdminAddress;
 use crate::connections::ConnectionLimits;
 use crate::error::AppError;
-use crate::http::{Operator, bind, json, scrape};
+use crate::http::{bind, json, scrape};
+use crate::runtime::Runtime;
 use crate::{api, connections, readiness};
 
 /// Where it listens if nothing else is configured.
@@ -102,13 +103,13 @@ impl Listener {
 }
 
 /// Puts the routes together.
-pub(crate) fn routes(operator: Arc<Operator>) -> Router {
-    let (ready, metrics) = (operator.clone(), operator.clone());
+pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
+    let (ready, metrics) = (runtime.clone(), runtime.clone());
     let ready = async move || readiness::respond(&ready, true);
     Router::new()
         .route("/readyz", get(ready))
         .route("/metrics", get(async move || scrape(&metrics)))
-        .nest("/api", api::routes(operator))
+        .nest("/api", api::routes(runtime))
         .layer(from_fn(for_operators))
 }
 

@@ -24,8 +24,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
-use callward::Stack;
-use callward::core::BaggageFilter;
 use callward_mcp::client::Upstream;
 use callward_mcp::server;
 use serde::Serialize;
@@ -38,34 +36,14 @@ use crate::config::{Http, as_usize, show_duration};
 use crate::connections::Routes;
 use crate::error::AppError;
 use crate::inflight::Inflight;
-use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::readiness;
-use crate::record::Recorder;
-use crate::report::Reports;
+use crate::runtime::Runtime;
 use crate::shutdown::{Stop, drain};
-use crate::started::Started;
 
 /// How long connections may take to write their last answers, once no call is in flight. Streams
 /// that clients only listen on would otherwise keep the process.
 const LAST_WRITES: Duration = Duration::from_secs(1);
-
-/// What the operator's routes read.
-pub(crate) struct Operator {
-    pub(crate) stack: Stack,
-    pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) calls: Inflight,
-    pub(crate) recorder: Recorder,
-    /// What each result tells, asked or not.
-    pub(crate) reports: Reports,
-    /// Which baggage is passed on.
-    pub(crate) baggage: BaggageFilter,
-    /// Whether the servers have started.
-    pub(crate) started: Started,
-    /// When the gateway is to end: streams that only tell end then.
-    pub(crate) stop: Stop,
-}
 
 /// Listens. `key` says where the address can be changed.
 ///
@@ -101,22 +79,12 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 ///
 /// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
 pub(crate) fn gateway(
-    operator: Arc<Operator>,
+    runtime: Arc<Runtime>,
     config: &Http,
 ) -> Result<impl Routes<Future: Send> + use<>, AppError> {
-    let backend = StackBackend::new(
-        operator.stack.clone(),
-        operator.upstreams.clone(),
-        operator.calls.clone(),
-        operator.recorder.clone(),
-    )
-    .with_reports(operator.reports)
-    .with_observer(operator.telemetry.observer())
-    .with_baggage(operator.baggage.clone())
-    .with_started(operator.started.clone());
     let hosts: Arc<[_]> = patterns::<server::HostPattern>(&config.allowed_hosts)?.into();
     let known = hosts.clone();
-    let ready = operator.clone();
+    let ready = runtime.clone();
     let probes = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route(
@@ -126,12 +94,16 @@ pub(crate) fn gateway(
         .route_layer(from_fn(move |request, next| {
             for_probes(known.clone(), request, next)
         }));
-    let endpoint = endpoint(Arc::new(backend), config, operator.stop.closing())?;
+    let endpoint = endpoint(
+        StackBackend::new(runtime.clone()),
+        config,
+        runtime.stop.closing(),
+    )?;
     let mut others = probes;
     if config.metrics {
         let metrics = async move |request: Request| match refused(&hosts, &request) {
             Some(why) => json(StatusCode::FORBIDDEN, &why),
-            None => scrape(&operator),
+            None => scrape(&runtime),
         };
         others = others.route("/metrics", get(metrics));
     }
@@ -268,8 +240,8 @@ fn flatten(ended: Result<(), tokio::task::JoinError>) -> Result<(), AppError> {
 }
 
 /// Answers with all metrics as Prometheus text.
-pub(crate) fn scrape(operator: &Operator) -> Response {
-    match operator.telemetry.text() {
+pub(crate) fn scrape(runtime: &Runtime) -> Response {
+    match runtime.telemetry.text() {
         Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4", text),
         Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error),
     }

@@ -26,6 +26,7 @@ mod readiness;
 mod record;
 mod registered;
 mod report;
+mod runtime;
 mod sample;
 mod shutdown;
 mod similar;

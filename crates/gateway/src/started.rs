@@ -16,13 +16,6 @@ impl Started {
     /// servers. They come with a server's first answer, and clients never ask for them again.
     const INSTRUCTIONS: Duration = Duration::from_millis(500);
 
-    /// For servers that need no start.
-    pub(crate) fn already() -> Self {
-        let started = Self::default();
-        started.set();
-        started
-    }
-
     /// Waits for the servers.
     pub(crate) async fn follow(&self, startup: Startup) {
         startup.finished().await;

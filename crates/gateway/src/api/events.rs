@@ -16,7 +16,7 @@ use callward::router::RouteEvent;
 use futures_util::{StreamExt, stream};
 
 use crate::error::AppError;
-use crate::http::Operator;
+use crate::runtime::Runtime;
 
 /// How often a stream without events sends a comment, so that proxies do not cut it and a reader
 /// that went away is noticed.
@@ -29,10 +29,10 @@ const COMMENT: &[u8] = b": callward\n\n";
 const LONGEST: usize = 1 << 20;
 
 /// Sends events from now on, until the gateway stops or the reader goes away.
-pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
+pub(super) async fn follow(State(runtime): State<Arc<Runtime>>) -> Response {
     // listens before the answer begins: a client that has its head misses nothing
-    let events = operator.stack.route_events();
-    let stop = operator.stop.closing().clone();
+    let events = runtime.stack.route_events();
+    let stop = runtime.stop.closing().clone();
     let events = stream::unfold((events, stop), |(mut events, stop)| async move {
         let part = tokio::select! {
             biased;

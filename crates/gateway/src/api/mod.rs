@@ -24,14 +24,15 @@ use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolErro
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::http::{Operator, json};
+use crate::http::json;
+use crate::runtime::Runtime;
 use crate::view::{self, CallView, MissingView, ToolView};
 
 pub(crate) use client::Remote;
 pub(crate) use find::{address, gateway};
 
 /// Returns the routes, to be nested under `/api`.
-pub(crate) fn routes(operator: Arc<Operator>) -> Router {
+pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
     let breakers = read(breakers::all).merge(order(breakers::FORCE, breakers::force));
     Router::new()
         .route("/breakers", breakers)
@@ -61,15 +62,15 @@ pub(crate) fn routes(operator: Arc<Operator>) -> Router {
         .route("/tools/{tool}/call", post(call))
         .route("/tools/{tool}/explain", post(explain_call))
         .layer(middleware::from_fn(only_json))
-        .with_state(operator)
+        .with_state(runtime)
 }
 
-type Handler = MethodRouter<Arc<Operator>>;
+type Handler = MethodRouter<Arc<Runtime>>;
 
 /// Answers with something of the stack.
 fn read(view: fn(&Stack) -> Value) -> Handler {
-    get(async move |State(operator): State<Arc<Operator>>| {
-        json(StatusCode::OK, &view(&operator.stack))
+    get(async move |State(runtime): State<Arc<Runtime>>| {
+        json(StatusCode::OK, &view(&runtime.stack))
     })
 }
 
@@ -79,8 +80,8 @@ fn order<T: DeserializeOwned + 'static>(
     act: fn(&Stack, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
-        async move |State(operator): State<Arc<Operator>>, body: Bytes| {
-            obey(&body, expected, |order| act(&operator.stack, order))
+        async move |State(runtime): State<Arc<Runtime>>, body: Bytes| {
+            obey(&body, expected, |order| act(&runtime.stack, order))
         },
     )
 }
@@ -91,12 +92,10 @@ fn order_of<T: DeserializeOwned + 'static>(
     act: fn(&Stack, &str, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
-        async move |State(operator): State<Arc<Operator>>,
+        async move |State(runtime): State<Arc<Runtime>>,
                     Path(server): Path<String>,
                     body: Bytes| {
-            obey(&body, expected, |order| {
-                act(&operator.stack, &server, order)
-            })
+            obey(&body, expected, |order| act(&runtime.stack, &server, order))
         },
     )
 }
@@ -141,28 +140,28 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn tools(State(operator): State<Arc<Operator>>) -> Response {
-    operator.started.finished().await;
-    json(StatusCode::OK, &ToolView::all(&operator.stack))
+async fn tools(State(runtime): State<Arc<Runtime>>) -> Response {
+    runtime.started.finished().await;
+    json(StatusCode::OK, &ToolView::all(&runtime.stack))
 }
 
-async fn explain(State(operator): State<Arc<Operator>>, Path(tool): Path<String>) -> Response {
-    operator.started.finished().await;
-    match operator.stack.explain(&tool) {
+async fn explain(State(runtime): State<Arc<Runtime>>, Path(tool): Path<String>) -> Response {
+    runtime.started.finished().await;
+    match runtime.stack.explain(&tool) {
         Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
         Err(error) => refusal(&error),
     }
 }
 
 async fn explain_call(
-    State(operator): State<Arc<Operator>>,
+    State(runtime): State<Arc<Runtime>>,
     Path(tool): Path<String>,
     arguments: Bytes,
 ) -> Response {
-    operator.started.finished().await;
+    runtime.started.finished().await;
     let explained = check(&arguments)
-        .and_then(|()| operator.stack.prepare(&tool, arguments))
-        .and_then(|call| operator.stack.explain_prepared(&call.with_caller(caller())));
+        .and_then(|()| runtime.stack.prepare(&tool, arguments))
+        .and_then(|call| runtime.stack.explain_prepared(&call.with_caller(caller())));
     match explained {
         Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
         Err(error) => refusal(&error),
@@ -170,7 +169,7 @@ async fn explain_call(
 }
 
 async fn call(
-    State(operator): State<Arc<Operator>>,
+    State(runtime): State<Arc<Runtime>>,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
     arguments: Bytes,
@@ -180,10 +179,10 @@ async fn call(
         Ok(pin) => pin,
         Err(error) => return refusal(&error),
     };
-    operator.started.finished().await;
-    let _counted = operator.calls.enter();
-    let recorder = &operator.recorder;
-    match CallView::make(&operator.stack, recorder, &tool, arguments, caller(), pin).await {
+    runtime.started.finished().await;
+    let _counted = runtime.calls.enter();
+    let recorder = &runtime.recorder;
+    match CallView::make(&runtime.stack, recorder, &tool, arguments, caller(), pin).await {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => refusal(&error),
     }

@@ -1,0 +1,68 @@
+//! A stack that serves calls, with all that starts and ends with it.
+
+use std::sync::Arc;
+
+use callward::core::BaggageFilter;
+use callward::{Stack, Startup};
+use callward_mcp::client::Upstream;
+
+use crate::assemble::Running;
+use crate::config::Config;
+use crate::inflight::Inflight;
+use crate::metrics::Telemetry;
+use crate::output::Screen;
+use crate::record::Recorder;
+use crate::report::Reports;
+use crate::shutdown::Stop;
+use crate::started::Started;
+use crate::{audit, evidence, shutdown, telemetry};
+
+/// A stack that serves calls, and what its endpoints and operators need beside it.
+pub(crate) struct Runtime {
+    pub(crate) stack: Stack,
+    pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) telemetry: Telemetry,
+    pub(crate) recorder: Recorder,
+    pub(crate) calls: Inflight,
+    /// What each result reports, asked or not.
+    pub(crate) reports: Reports,
+    /// What of a caller's baggage is passed on to servers.
+    pub(crate) baggage: BaggageFilter,
+    /// Whether the servers have started.
+    pub(crate) started: Started,
+    /// When the process is to end: streams of notifications end then.
+    pub(crate) stop: Stop,
+}
+
+impl Runtime {
+    pub(crate) fn new(
+        config: &Config,
+        running: Running,
+        telemetry: Telemetry,
+        recorder: Recorder,
+        stop: Stop,
+    ) -> (Arc<Self>, Startup) {
+        let runtime = Self {
+            stack: running.stack,
+            upstreams: running.upstreams,
+            telemetry,
+            recorder,
+            calls: Inflight::default(),
+            reports: config.reports(),
+            baggage: telemetry::baggage(&config.telemetry),
+            started: Started::default(),
+            stop,
+        };
+        (Arc::new(runtime), running.startup)
+    }
+
+    /// Ends the servers, and writes what is not written yet.
+    pub(crate) async fn finish(&self, screen: &Screen) {
+        evidence::save(&self.stack).await;
+        self.stack.stop_discovery();
+        shutdown::end_servers(&self.upstreams, &self.stop).await;
+        self.recorder.finish(screen).await;
+        audit::close(&self.stack, screen).await;
+        self.telemetry.finish(screen).await;
+    }
+}
