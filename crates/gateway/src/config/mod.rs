@@ -8,11 +8,9 @@
 mod changed;
 mod check;
 mod error;
-mod hints;
 mod listen;
 mod read;
 mod references;
-mod rules;
 mod sections;
 mod server;
 

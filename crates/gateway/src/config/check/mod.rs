@@ -1,5 +1,7 @@
 //! What the keys of a file may mean together: every problem, each at its place.
 
+mod hints;
+mod rules;
 mod servers;
 
 use std::collections::BTreeMap;
@@ -78,6 +80,11 @@ struct Faults<'a, 'i> {
     found: Vec<Fault>,
 }
 
+/// Appends a key to a path.
+fn join<'p>(path: &[&'p str], key: &'p str) -> Vec<&'p str> {
+    [path, &[key]].concat()
+}
+
 impl Faults<'_, '_> {
     fn at(&mut self, path: &[&str], message: impl Into<String>) {
         self.found.push(self.source.key_fault(path, message));
@@ -100,8 +107,7 @@ impl Faults<'_, '_> {
     fn each(&mut self, list: &[String], path: &[&str], is_right: fn(&str) -> bool, message: &str) {
         for (number, element) in (1_usize..).zip(list) {
             let number = number.to_string();
-            let path = [path, &[&*number]].concat();
-            self.expect(is_right(element), &path, message);
+            self.expect(is_right(element), &join(path, &number), message);
         }
     }
 
@@ -131,7 +137,7 @@ impl Faults<'_, '_> {
 
     /// Reports a layer's fault unless its key has one.
     fn layer_fault(&mut self, section: &[&str], key: &str, reason: &str) {
-        let path = [section, &[key]].concat();
+        let path = join(section, key);
         let dotted = path.join(".");
         if !self.found.iter().any(|fault| fault.key == dotted) {
             self.at(&path, reason);
@@ -339,3 +345,27 @@ const A_DAY: &str = "expected at most a day";
 const A_YEAR: &str = "expected at most a year";
 const OPEN_FOR: &str = "expected more than zero, and at most a day";
 const SHARE: &str = "expected a share above 0.0 and up to 1.0: of the calls of the window";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a part of a text; returns the keys and messages of its faults, too.
+    pub(super) fn faults<T>(
+        text: &str,
+        read: impl FnOnce(&mut Faults<'_, '_>) -> T,
+    ) -> (T, Vec<(String, String)>) {
+        let source = Source::new(text);
+        let found = Vec::new();
+        let mut faults = Faults {
+            source: &source,
+            found,
+        };
+        let read = read(&mut faults);
+        let found = faults.found.into_iter();
+        (
+            read,
+            found.map(|fault| (fault.key, fault.message)).collect(),
+        )
+    }
+}

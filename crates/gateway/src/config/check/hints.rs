@@ -1,9 +1,9 @@
 //! Hints as an operator writes them: each key known, each value of its type, none in contradiction.
 
-use std::collections::BTreeMap;
-
 use callward::Annotations;
 
+use super::super::server::Table;
+use super::{Faults, join};
 use crate::similar::near;
 
 /// The keys of a hint table. Short forms are understood too, and named by no message.
@@ -23,52 +23,42 @@ const KNOWN: [&str; 13] = [
     "title",
 ];
 
-/// Reads a table of hints, and tells `fault` of each key that cannot be used.
-pub(super) fn read(
-    written: &BTreeMap<String, toml::Value>,
-    mut fault: impl FnMut(&str, String),
-) -> Annotations {
-    let mut known = serde_json::Map::new();
-    for (key, value) in written {
-        let long = format!("{key}Hint");
-        if KNOWN.contains(&long.as_str()) && written.contains_key(&long) {
-            fault(key, format!("expected once: `{long}` says the same"));
-            continue;
+const NOT_NEGATIVE: &str = "expected a number that is not negative";
+
+impl Faults<'_, '_> {
+    /// Reads a table of hints. Each key that cannot be used is reported below the path.
+    pub(super) fn hints(&mut self, path: &[&str], written: &Table) -> Annotations {
+        let mut known = serde_json::Map::new();
+        for (key, value) in written {
+            let long = format!("{key}Hint");
+            let value = if KNOWN.contains(&long.as_str()) && written.contains_key(&long) {
+                Err(format!("expected once: `{long}` says the same"))
+            } else {
+                one(key, value)
+            };
+            let value = self.ok(value, &join(path, key));
+            known.extend(value.map(|value| (key.clone(), value)));
         }
-        match one(key, value) {
-            Ok(value) => {
-                known.insert(key.clone(), value);
-            }
-            Err(message) => fault(key, message),
+        let hints = serde_json::from_value(known.into());
+        let hints: Annotations = self.ok(hints, path).unwrap_or_default();
+        let (reads, destroys) = (hints.read_only_hint, hints.destructive_hint);
+        let is_fine = |number: Option<f64>| number.is_none_or(|n| n.is_finite() && n >= 0.0);
+        let is_blank = |tag: &String| tag.trim().is_empty();
+        #[rustfmt::skip]
+        let rules = [
+            ((reads, destroys) != (Some(true), Some(true)), "destructiveHint",
+             "expected `false` beside `readOnlyHint = true`: what only reads destroys nothing"),
+            (is_fine(hints.estimated_duration), "estimatedDuration", NOT_NEGATIVE),
+            (is_fine(hints.rate_limit_hint), "rateLimitHint", NOT_NEGATIVE),
+            (is_fine(hints.cost_hint), "costHint", NOT_NEGATIVE),
+            (!hints.tags.iter().flatten().any(is_blank), "tags",
+             "expected words, found a blank one"),
+        ];
+        for (holds, key, message) in rules {
+            self.expect(holds, &join(path, key), message);
         }
+        hints
     }
-    let hints: Annotations = match serde_json::from_value(known.into()) {
-        Ok(hints) => hints,
-        Err(error) => {
-            fault("", error.to_string());
-            Annotations::default()
-        }
-    };
-    if hints.read_only_hint == Some(true) && hints.destructive_hint == Some(true) {
-        fault(
-            "destructiveHint",
-            "expected `false` beside `readOnlyHint = true`: what only reads destroys nothing"
-                .into(),
-        );
-    }
-    for (key, number) in [
-        ("estimatedDuration", hints.estimated_duration),
-        ("rateLimitHint", hints.rate_limit_hint),
-        ("costHint", hints.cost_hint),
-    ] {
-        if number.is_some_and(|number| !number.is_finite() || number < 0.0) {
-            fault(key, "expected a number that is not negative".into());
-        }
-    }
-    if hints.tags.iter().flatten().any(|tag| tag.trim().is_empty()) {
-        fault("tags", "expected words, found a blank one".into());
-    }
-    hints
 }
 
 fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
@@ -76,7 +66,7 @@ fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
         && !number.is_finite()
     {
         // JSON has no such numbers: they would silently become `null`
-        return Err("expected a number that is not negative".into());
+        return Err(NOT_NEGATIVE.into());
     }
     let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
     let alone = serde_json::json!({ key: value });
@@ -107,14 +97,12 @@ fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::tests::faults;
 
-    fn read_all(text: &str) -> (Annotations, Vec<(String, String)>) {
-        let mut faults = Vec::new();
-        let hints = read(&toml::from_str(text).unwrap(), |key, message| {
-            faults.push((key.to_owned(), message));
-        });
-        (hints, faults)
+    fn read_all(text: &str) -> (callward::Annotations, Vec<(String, String)>) {
+        faults(text, |faults| {
+            faults.hints(&[], &toml::from_str(text).unwrap())
+        })
     }
 
     #[test]

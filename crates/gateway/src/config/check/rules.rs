@@ -4,147 +4,80 @@ use callward::core::InvalidRule;
 use callward::{ArgumentRule, Condition, When};
 use serde_json::Value;
 
-use super::hints;
+use super::{Faults, join};
 
-/// What is wrong with a key, named by the keys on the way to it.
-#[derive(Debug)]
-struct Fault {
-    path: Vec<String>,
-    message: String,
-}
-
-impl Fault {
-    fn new(path: &[&str], message: impl Into<String>) -> Self {
-        Self {
-            path: path.iter().map(ToString::to_string).collect(),
-            message: message.into(),
+impl Faults<'_, '_> {
+    /// Reads the `rules` of a tool. Each key that cannot be used is reported below the path.
+    pub(super) fn rules(&mut self, path: &[&str], written: &toml::Value) -> Vec<ArgumentRule> {
+        let expected = "expected a list of tables, each with `when` and hints";
+        let written = self.ok(written.as_array().ok_or(expected), path);
+        let mut rules = Vec::new();
+        for (number, written) in (1_usize..).zip(written.into_iter().flatten()) {
+            rules.extend(self.rule(&join(path, &number.to_string()), written));
         }
+        rules
     }
 
-    /// Goes one step out.
-    fn below(mut self, key: &str) -> Self {
-        self.path.insert(0, key.to_owned());
-        self
+    fn rule(&mut self, path: &[&str], written: &toml::Value) -> Option<ArgumentRule> {
+        let expected = "expected a table with `when` and hints";
+        let mut table = self.ok(written.as_table().cloned().ok_or(expected), path)?;
+        let before = self.found.len();
+        let when = table.remove("when");
+        let when = self.when(path, when.as_ref());
+        let hints = self.hints(path, &table.into_iter().collect());
+        let rule = ArgumentRule::new(when?, hints);
+        (self.found.len() == before).then(|| self.ok(rule, path))?
     }
-}
 
-/// Reads the `rules` of a tool, and tells `fault` of each key that cannot be used, by its path.
-pub(super) fn read(
-    written: &toml::Value,
-    mut fault: impl FnMut(&[&str], String),
-) -> Vec<ArgumentRule> {
-    let mut rules = Vec::new();
-    let mut faults = Vec::new();
-    match written.as_array() {
-        Some(written) => {
-            for (number, written) in (1_usize..).zip(written) {
-                match one(written) {
-                    Ok(rule) => rules.push(rule),
-                    Err(found) => faults.extend(
-                        found
-                            .into_iter()
-                            .map(|fault| fault.below(&number.to_string())),
-                    ),
-                }
-            }
-        }
-        None => faults.push(Fault::new(
-            &[],
-            "expected a list of tables, each with `when` and hints",
-        )),
-    }
-    for Fault { path, message } in faults {
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        fault(&path, message);
-    }
-    rules
-}
-
-fn one(written: &toml::Value) -> Result<ArgumentRule, Vec<Fault>> {
-    let Some(table) = written.as_table() else {
-        let fault = Fault::new(&[], "expected a table with `when` and hints");
-        return Err(vec![fault]);
-    };
-    let mut faults = Vec::new();
-    let when = when(table.get("when"), &mut faults);
-    let said = table
-        .iter()
-        .filter(|(key, _)| *key != "when")
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    let hints = hints::read(&said, |key, message| {
-        faults.push(Fault::new(&[key], message));
-    });
-    match when {
-        Some(when) if faults.is_empty() => {
-            ArgumentRule::new(when, hints).map_err(|error| vec![Fault::new(&[], error.to_string())])
-        }
-        _ => Err(faults),
-    }
-}
-
-/// Reads all conditions. There is a fault for each that is missing in the result.
-fn when(written: Option<&toml::Value>, faults: &mut Vec<Fault>) -> Option<When> {
-    let Some(written) = written else {
-        faults.push(Fault::new(
-            &[],
-            "expected `when`, the conditions of the rule, such as { action = \"list\" }; hints for \
-             all calls of the tool stand beside its rules",
-        ));
-        return None;
-    };
-    let Some(conditions) = written.as_table().filter(|table| !table.is_empty()) else {
-        faults.push(Fault::new(
-            &["when"],
-            "expected a table with at least one condition, such as { action = \"list\" }",
-        ));
-        return None;
-    };
-    let mut when: Option<When> = None;
-    for (key, value) in conditions {
-        let added = condition(value).and_then(|condition| {
-            match when.clone() {
+    /// Reads all conditions. A fault is reported for each that is missing in the result.
+    fn when(&mut self, path: &[&str], written: Option<&toml::Value>) -> Option<When> {
+        let expected = "expected `when`, the conditions of the rule, such as { action = \"list\" }; \
+                        hints for all calls of the tool stand beside its rules";
+        let written = self.ok(written.ok_or(expected), path)?;
+        let path = join(path, "when");
+        let expected =
+            "expected a table with at least one condition, such as { action = \"list\" }";
+        let conditions = written.as_table().filter(|table| !table.is_empty());
+        let mut when: Option<When> = None;
+        for (key, value) in self.ok(conditions.ok_or(expected), &path)? {
+            let path = join(&path, key);
+            let Some(condition) = self.condition(&path, value) else {
+                continue;
+            };
+            let added = match when.clone() {
                 None => When::argument(key, condition),
                 Some(when) => when.and(key, condition),
-            }
-            .map_err(|error| Fault::new(&[], error.to_string()))
-        });
-        match added {
-            Ok(added) => when = Some(added),
-            Err(fault) => faults.push(fault.below(key).below("when")),
+            };
+            when = self.ok(added, &path).or(when);
         }
+        when
     }
-    when
-}
 
-/// Reads a value to be equal to, or a table that names another kind of condition.
-fn condition(written: &toml::Value) -> Result<Condition, Fault> {
-    let whole = |message: &str| Fault::new(&[], message);
-    let Some(table) = written.as_table() else {
-        return json(written)
-            .map(Condition::equals)
-            .map_err(|message| whole(&message));
-    };
-    let mut keys = table.iter();
-    let (Some((key, value)), None) = (keys.next(), keys.next()) else {
-        return Err(whole(KINDS));
-    };
-    let at = |message: &str| Fault::new(&[key], message);
-    let invalid = |message: String| at(&message);
-    let unusable = |error: InvalidRule| at(&error.to_string());
-    match (key.as_str(), value) {
-        ("equals", value) => json(value).map(Condition::equals).map_err(invalid),
-        ("matches", toml::Value::String(pattern)) => Condition::matches(pattern).map_err(unusable),
-        ("matches", _) => Err(at("expected a pattern as a string")),
-        ("one_of", toml::Value::Array(values)) => {
-            let values: Result<Vec<Value>, String> = values.iter().map(json).collect();
-            Condition::one_of(values.map_err(invalid)?).map_err(unusable)
-        }
-        ("one_of", _) => Err(at("expected a list of values")),
-        ("present", toml::Value::Boolean(true)) => Ok(Condition::present()),
-        ("present", toml::Value::Boolean(false)) => Ok(Condition::absent()),
-        ("present", _) => Err(at("expected `true` or `false`")),
-        _ => Err(whole(KINDS)),
+    /// Reads a value to be equal to, or a table that names another kind of condition.
+    fn condition(&mut self, path: &[&str], written: &toml::Value) -> Option<Condition> {
+        let Some(table) = written.as_table() else {
+            return self.ok(json(written).map(Condition::equals), path);
+        };
+        let mut keys = table.iter();
+        let (Some((key, value)), None) = (keys.next(), keys.next()) else {
+            return self.ok(Err(KINDS), path);
+        };
+        let unusable = |error: InvalidRule| error.to_string();
+        let read = match (key.as_str(), value) {
+            ("equals", value) => json(value).map(Condition::equals),
+            ("matches", toml::Value::String(text)) => Condition::matches(text).map_err(unusable),
+            ("matches", _) => Err("expected a pattern as a string".into()),
+            ("one_of", toml::Value::Array(values)) => {
+                let values: Result<Vec<Value>, String> = values.iter().map(json).collect();
+                values.and_then(|values| Condition::one_of(values).map_err(unusable))
+            }
+            ("one_of", _) => Err("expected a list of values".into()),
+            ("present", toml::Value::Boolean(true)) => Ok(Condition::present()),
+            ("present", toml::Value::Boolean(false)) => Ok(Condition::absent()),
+            ("present", _) => Err("expected `true` or `false`".into()),
+            _ => return self.ok(Err(KINDS), path),
+        };
+        self.ok(read, &join(path, key))
     }
 }
 
@@ -175,14 +108,11 @@ fn json(written: &toml::Value) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::tests::faults;
 
     fn read_all(text: &str) -> (Vec<String>, Vec<(String, String)>) {
-        let mut faults = Vec::new();
         let table: toml::Table = toml::from_str(text).unwrap();
-        let rules = read(&table["rules"], |path, message| {
-            faults.push((path.join("."), message));
-        });
+        let (rules, faults) = faults(text, |faults| faults.rules(&[], &table["rules"]));
         let rules = rules.iter().map(|rule| rule.when().to_string()).collect();
         (rules, faults)
     }
