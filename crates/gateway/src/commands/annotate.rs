@@ -15,14 +15,14 @@ use serde_json::{Map, Value, json};
 use crate::args::Annotate;
 use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
-use crate::listed::{Fault, Group, Listed, Listing};
+use crate::listed::{Fault, Listed, Listing};
 use crate::output::Screen;
 use crate::view::strength_word;
 
 pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     let listing = Listing::read(&args.from, screen).await?;
-    let found = listing.found();
-    let settings = Settings::of(&args, listing.live().map(|live| &live.config));
+    let found = &listing.found;
+    let settings = Settings::of(&args, listing.config.as_ref());
     let tools: Vec<Readable<'_>> = found
         .iter()
         .map(|found| {
@@ -34,12 +34,12 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     let inferred = infer(settings.inference, groups, &tools);
 
     let mut failed = false;
-    for error in listing.live().into_iter().flat_map(|live| live.failures()) {
+    for error in &listing.failures {
         screen.error(error);
         failed = true;
     }
     screen.bulk(|out| {
-        for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(&found) {
+        for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(found) {
             writeln!(out, "{}", line(tool, inferred, &settings, args.explain))?;
             if let Err(fault) = tool {
                 screen.error(&format_args!("{}: {fault}", found.place));
@@ -56,15 +56,15 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
 }
 
 /// A tool with its declared hints, or the fault in its place.
-type Readable<'a> = Result<(&'a Listed<'a>, Annotations), Fault>;
+type Readable<'a> = Result<(&'a Listed, Annotations), Fault>;
 
 /// Draws conclusions about all tools, server by server.
 fn infer(
     inference: Inference<'_>,
-    groups: impl Iterator<Item = Group>,
+    groups: impl Iterator<Item = usize>,
     tools: &[Readable<'_>],
 ) -> Vec<Inferred> {
-    let mut order: Vec<(Group, usize, Sibling<'_>)> = groups
+    let mut order: Vec<(usize, usize, Sibling<'_>)> = groups
         .zip(tools)
         .enumerate()
         .filter_map(|(at, (group, tool))| {
@@ -116,7 +116,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    fn judge(&self, tool: &Listed<'_>, inferred: &Inferred, declared: &Annotations) -> Judgement {
+    fn judge(&self, tool: &Listed, inferred: &Inferred, declared: &Annotations) -> Judgement {
         let server = tool
             .server
             .as_deref()
@@ -128,7 +128,7 @@ impl<'a> Settings<'a> {
         let mut hints = Hints::new(inferred, declared, trust);
         if let Some(server) = server {
             hints = hints.with_server_defaults(&server.defaults);
-            if let Some(operator) = server.tools.get(tool.name.as_ref()) {
+            if let Some(operator) = server.tools.get(tool.name.as_str()) {
                 hints = hints.with_operator(&operator.hints);
             }
         }

@@ -29,7 +29,7 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
         }
     };
     let (tools, readable) = tools(&listing, screen);
-    let candidates: Vec<_> = tools.iter().map(candidate).collect();
+    let candidates: Vec<_> = tools.iter().copied().map(candidate).collect();
     let mut findings = check(&candidates);
     findings.retain(|finding| !args.allow.contains(&finding.code));
 
@@ -57,15 +57,15 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
 }
 
 /// Returns what can be looked at, and whether that is all there was, and anything.
-fn tools<'a>(listing: &'a Listing, screen: &Screen) -> (Vec<Listed<'a>>, bool) {
+fn tools<'a>(listing: &'a Listing, screen: &Screen) -> (Vec<&'a Listed>, bool) {
     let mut tools = Vec::new();
     let mut readable = true;
-    for error in listing.live().into_iter().flat_map(|live| live.failures()) {
+    for error in &listing.failures {
         screen.error(error);
         readable = false;
     }
-    for found in listing.found() {
-        match found.tool {
+    for found in &listing.found {
+        match &found.tool {
             Ok(tool) => tools.push(tool),
             Err(fault) => {
                 screen.error(&format_args!("{}: {fault}", found.place));
@@ -80,9 +80,9 @@ fn tools<'a>(listing: &'a Listing, screen: &Screen) -> (Vec<Listed<'a>>, bool) {
     (tools, readable)
 }
 
-fn candidate<'a>(tool: &'a Listed<'_>) -> Candidate<'a> {
+fn candidate(tool: &Listed) -> Candidate<'_> {
     let candidate = Candidate::new(tool.subject());
-    match serde_json::from_str(tool.text) {
+    match serde_json::from_str(&tool.text) {
         Ok(definition) => candidate.with_definition(definition),
         Err(_) => candidate,
     }

@@ -78,13 +78,13 @@ fn options(args: &ReplayCalls) -> Result<Options, AppError> {
 /// Reads listed tools; one that cannot be used is an error here: its plan would be guessed.
 fn definitions(file: &Path) -> Result<Vec<ToolDefinition>, AppError> {
     let listing = Listing::of_file(file)?;
-    let definition = |found: &crate::listed::Found<'_>| {
+    let definition = |found: &crate::listed::Found| {
         let wrong =
             |why: &dyn std::fmt::Display| AppError::Usage(format!("{}: {why}", found.place));
         let tool = found.tool.as_ref().map_err(|fault| wrong(fault))?;
-        ToolDefinition::from_json(tool.text.to_owned()).map_err(|error| wrong(&error))
+        ToolDefinition::from_json(tool.text.clone()).map_err(|error| wrong(&error))
     };
-    listing.found().iter().map(definition).collect()
+    listing.found.iter().map(definition).collect()
 }
 
 /// Reads which state each tool reads and writes.
