@@ -7,37 +7,70 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use callward::{Caller, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
+use callward::{Caller, Stack, ToolOutput, ToolServer};
 use futures_util::future::join_all;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::Demo;
 use crate::assemble::{self, Running};
+use crate::commands::ask::text;
 use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
-use crate::output::{Cell, Screen, Table, took};
+use crate::output::{Cell, Column, Screen, Table, took};
 use crate::record::Recorder;
 use crate::sample::{Embedded, SET};
 use crate::view::CallView;
 
 /// How long the embedded servers may take to connect; they need a few milliseconds.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How many identical calls are made at once.
-const MANY: usize = 64;
-
 /// The stops that show what a write does to a cached read.
 const FIRST_READ: &str = "read an order";
 const LAST_READ: &str = "read it after that";
 
-/// One stop of the tour.
-struct Step {
-    what: &'static str,
-    tool: &'static str,
-    arguments: Value,
-    times: usize,
-}
+/// The stops of the tour: what is shown, the tool, its arguments, and how many calls at once.
+const STEPS: [(&str, &str, &str, usize); 9] = [
+    (FIRST_READ, "get_order", r#"{"order_id":1}"#, 1),
+    ("the same read again", "get_order", r#"{"order_id":1}"#, 1),
+    (
+        "64 identical slow reads",
+        "sales_report",
+        r#"{"region":"north"}"#,
+        64,
+    ),
+    (
+        "set its status",
+        "set_status",
+        r#"{"order_id":1,"status":"shipped"}"#,
+        1,
+    ),
+    (
+        "the same set again",
+        "set_status",
+        r#"{"order_id":1,"status":"shipped"}"#,
+        1,
+    ),
+    (LAST_READ, "get_order", r#"{"order_id":1}"#, 1),
+    (
+        "delete another order",
+        "delete_order",
+        r#"{"order_id":3}"#,
+        1,
+    ),
+    (
+        "a read that fails once",
+        "get_exchange_rate",
+        r#"{"from":"EUR","to":"USD"}"#,
+        1,
+    ),
+    (
+        "a charge that fails once",
+        "charge_card",
+        r#"{"cents":500,"order_id":2}"#,
+        1,
+    ),
+];
 
 /// The calls of a stop, with the stack and without it.
 #[derive(Debug, Serialize)]
@@ -60,51 +93,6 @@ struct Row {
 struct Sum {
     executions: u64,
     executions_without: u64,
-}
-
-fn steps() -> Vec<Step> {
-    let step = |what, tool, arguments| Step {
-        what,
-        tool,
-        arguments,
-        times: 1,
-    };
-    vec![
-        step(FIRST_READ, "get_order", json!({ "order_id": 1 })),
-        step("the same read again", "get_order", json!({ "order_id": 1 })),
-        Step {
-            what: "64 identical slow reads",
-            tool: "sales_report",
-            arguments: json!({ "region": "north" }),
-            times: MANY,
-        },
-        step(
-            "set its status",
-            "set_status",
-            json!({ "order_id": 1, "status": "shipped" }),
-        ),
-        step(
-            "the same set again",
-            "set_status",
-            json!({ "order_id": 1, "status": "shipped" }),
-        ),
-        step(LAST_READ, "get_order", json!({ "order_id": 1 })),
-        step(
-            "delete another order",
-            "delete_order",
-            json!({ "order_id": 3 }),
-        ),
-        step(
-            "a read that fails once",
-            "get_exchange_rate",
-            json!({ "from": "EUR", "to": "USD" }),
-        ),
-        step(
-            "a charge that fails once",
-            "charge_card",
-            json!({ "order_id": 2, "cents": 500 }),
-        ),
-    ]
 }
 
 pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
@@ -133,8 +121,8 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
         screen.out("");
     }
     let mut rows = Vec::new();
-    for step in steps() {
-        let row = Row::take(&step, &stack, &with, &without).await?;
+    for step in STEPS {
+        let row = Row::take(step, &stack, &with, &without).await?;
         if args.json {
             screen.json(&row);
         }
@@ -147,7 +135,7 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     if args.json {
         screen.json(&sum);
     } else {
-        screen.table(&table(&rows));
+        screen.table(&Table::of(&COLUMNS, &rows));
         end(&rows, &sum, screen);
     }
     Ok(ExitCode::SUCCESS)
@@ -184,65 +172,48 @@ fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
 
 impl Row {
     async fn take(
-        step: &Step,
+        (what, tool, arguments, calls): (&'static str, &'static str, &'static str, usize),
         stack: &Stack,
         with: &Embedded,
         without: &Embedded,
     ) -> Result<Self, AppError> {
-        let name = format!("{SET}.{}", step.tool);
-        let arguments = step.arguments.to_string();
+        let name = format!("{SET}.{tool}");
         let before = with.orders.executions();
         let unrecorded = Recorder::default();
-        let one = || {
-            let caller = Caller::local();
-            CallView::make(stack, &unrecorded, &name, arguments.clone(), caller, None)
-        };
-        let views = join_all((0..step.times).map(|_| one())).await;
+        let one = |_| CallView::make(stack, &unrecorded, &name, arguments, Caller::local(), None);
+        let views = join_all((0..calls).map(one)).await;
         let views = views.into_iter().collect::<Result<Vec<_>, _>>()?;
         let executions = with.orders.executions() - before;
-
+        // the way a client without a gateway calls: each call is sent, once
         let before = without.orders.executions();
-        let answer_without =
-            straight(step, stack.prepare(&name, arguments.clone())?, without).await;
+        let call = stack.prepare(&name, arguments)?;
+        let [primary, _] = &without.upstreams;
+        let answers = join_all((0..calls).map(|_| primary.call(call.clone()))).await;
+        let answer_without = match answers.into_iter().next() {
+            Some(Ok(output)) => gist(&output),
+            Some(Err(error)) => format!("error: {}", error.kind()),
+            None => String::new(),
+        };
         let mut cache = BTreeMap::new();
         for view in &views {
             *cache.entry(view.cache.clone()).or_default() += 1;
         }
+        let servers = views.iter().filter_map(|view| view.server.clone());
+        let first = views.first();
         Ok(Self {
-            what: step.what,
-            tool: step.tool,
-            calls: step.times,
-            effect: views
-                .first()
-                .map(|view| view.effect.clone())
-                .unwrap_or_default(),
-            servers: views
-                .iter()
-                .filter_map(|view| view.server.clone())
-                .collect(),
+            what,
+            tool,
+            calls,
+            effect: first.map(|view| view.effect.clone()).unwrap_or_default(),
+            servers: servers.collect(),
             cache,
             attempts: views.iter().map(|view| view.attempts).sum(),
-            took_us: views
-                .iter()
-                .map(|view| view.took_us)
-                .max()
-                .unwrap_or_default(),
+            took_us: views.iter().map(|view| view.took_us).max().unwrap_or(0),
             executions,
-            answer: views.first().map(answer).unwrap_or_default(),
+            answer: first.map(answer).unwrap_or_default(),
             executions_without: without.orders.executions() - before,
             answer_without,
         })
-    }
-}
-
-/// Makes a stop's calls the way a client without a gateway does: each is sent, once.
-async fn straight(step: &Step, call: ToolCall, without: &Embedded) -> String {
-    let [primary, _] = &without.upstreams;
-    let answers = join_all((0..step.times).map(|_| primary.call(call.clone()))).await;
-    match answers.into_iter().next() {
-        Some(Ok(output)) => gist(&output),
-        Some(Err(error)) => failure(&error),
-        None => String::new(),
     }
 }
 
@@ -254,45 +225,31 @@ fn answer(view: &CallView) -> String {
     }
 }
 
-fn failure(error: &ToolError) -> String {
-    format!("error: {}", error.kind())
-}
-
 /// The one member of a result that the tour is about.
 fn gist(output: &ToolOutput) -> String {
     let value: Value = output.parse().unwrap_or_default();
     ["status", "rate", "deleted"]
         .iter()
-        .find_map(|name| Some(format!("{name} {}", plain(value.get(name)?))))
+        .find_map(|name| Some(format!("{name} {}", text(value.get(name)?))))
         .unwrap_or_else(|| "ok".into())
 }
 
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "call", "effect", "server", "cache", "attempts", "time", "result", "ran", "without",
-    ]);
-    for row in rows {
+const COLUMNS: [Column<Row>; 9] = [
+    ("call", |row| Cell::plain(row.what)),
+    ("effect", |row| Cell::effect(&row.effect)),
+    ("server", |row| Cell::plain(servers(row))),
+    ("cache", |row| Cell::plain(cache(row))),
+    ("attempts", |row| Cell::plain(row.attempts)),
+    ("time", |row| {
+        Cell::plain(took(Duration::from_micros(row.took_us)))
+    }),
+    ("result", |row| {
         let failed = row.answer.starts_with("error");
-        table.row(vec![
-            Cell::plain(row.what),
-            Cell::effect(&row.effect),
-            Cell::plain(servers(row)),
-            Cell::plain(cache(row)),
-            Cell::plain(row.attempts),
-            Cell::plain(took(Duration::from_micros(row.took_us))),
-            Cell::warn(if failed { "error" } else { "ok" }, failed),
-            Cell::plain(row.executions),
-            Cell::plain(row.executions_without),
-        ]);
-    }
-    table
-}
+        Cell::warn(if failed { "error" } else { "ok" }, failed)
+    }),
+    ("ran", |row| Cell::plain(row.executions)),
+    ("without", |row| Cell::plain(row.executions_without)),
+];
 
 /// The servers' names without what all of them share.
 fn servers(row: &Row) -> String {
@@ -302,10 +259,9 @@ fn servers(row: &Row) -> String {
             .to_owned()
     };
     let names: Vec<_> = row.servers.iter().map(short).collect();
-    if names.is_empty() {
-        "-".into()
-    } else {
-        names.join(", ")
+    match names.is_empty() {
+        true => "-".into(),
+        false => names.join(", "),
     }
 }
 
