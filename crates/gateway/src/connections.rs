@@ -83,7 +83,8 @@ pub(crate) async fn serve<L, R>(
         let caller = stream.accepted(caller);
         // without a place it is closed
         if let Some(place) = places.admit(caller.map(|caller| caller.ip()), stop.child_token()) {
-            let stream = Written::new(stream, place.limits().write, place.unread());
+            let place = Arc::new(place);
+            let stream = Written::new(stream, place.limits().write, place.clone());
             let connection = connection(stream, caller, place, routes.clone(), stop.clone());
             open.spawn(AtOnce::new(connection));
         }
@@ -97,14 +98,13 @@ pub(crate) async fn serve<L, R>(
 async fn connection<S, R>(
     stream: S,
     caller: Option<SocketAddr>,
-    place: Place,
+    place: Arc<Place>,
     routes: R,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     R: Routes<Future: Send>,
 {
-    let place = Arc::new(place);
     let end = place.end().clone();
     let answer = service_fn(move |mut request: http::Request<Incoming>| {
         // spans tell where calls come from

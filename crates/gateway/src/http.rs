@@ -171,7 +171,10 @@ pub(crate) fn endpoint<B: server::Backend>(
             config.max_sessions,
             server::HttpOptions::default().session_idle,
         )
-        .with_sessions_per_client(config.max_sessions_per_client, config.proxies.clone())
+        .with_sessions_per_client(
+            config.max_sessions_per_client,
+            config.connections.proxies.clone(),
+        )
         .with_shutdown(stop.clone());
     Ok(server::HttpEndpoint::new(backend, options))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::args::Call;
 use crate::commands::ask::{items, millis, text};
-use crate::commands::from::{Place, check_arguments};
+use crate::commands::from::{Place, Purpose, check_arguments};
 use crate::error::Outcome;
 use crate::output::{Screen, took};
 use crate::state_dir::StateDir;
@@ -14,7 +14,7 @@ use crate::view::{CallView, trail};
 
 pub(crate) async fn run(args: Call, state: Option<&StateDir>, screen: &Screen) -> Outcome {
     check_arguments(&args.arguments)?;
-    let place = Place::find_to_call(&args.from, state, screen).await?;
+    let place = Place::find(&args.from, Purpose::Call, state, screen).await?;
     let (arguments, server) = (args.arguments.clone(), args.server.clone());
     let answer = place.call(&args.tool, arguments, server).await;
     let succeeded = answer.map(|view| show(&view, &args, screen));

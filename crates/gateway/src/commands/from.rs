@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::{Caching, Caller, Instances, ServerId, Stack};
 use callward_mcp::client::Upstream;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
@@ -32,6 +32,13 @@ pub(crate) enum Place {
     Own(Box<Own>),
 }
 
+/// What a place is found for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Ask,
+    Call,
+}
+
 /// A stack of the command's own.
 pub(crate) struct Own {
     stack: Stack,
@@ -41,38 +48,18 @@ pub(crate) struct Own {
 }
 
 impl Place {
-    /// Finds or starts what the arguments name, to be asked about.
+    /// Finds or starts what the arguments name. Calls of it are written down if the config asks for
+    /// it.
     ///
     /// # Errors
     ///
-    /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start.
+    /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start; and
+    /// for calls, if the audit log cannot be written: a gateway that runs with the same config
+    /// writes it.
     pub(crate) async fn find(
         from: &From,
+        purpose: Purpose,
         state: Option<&StateDir>,
-        screen: &Screen,
-    ) -> Result<Self, AppError> {
-        Self::start(from, state, false, screen).await
-    }
-
-    /// Finds or starts what the arguments name, to be called: calls are written down if the config
-    /// asks for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`find`](Self::find), and if the audit log cannot be written: a gateway that runs with
-    /// the same config writes it.
-    pub(crate) async fn find_to_call(
-        from: &From,
-        state: Option<&StateDir>,
-        screen: &Screen,
-    ) -> Result<Self, AppError> {
-        Self::start(from, state, true, screen).await
-    }
-
-    async fn start(
-        from: &From,
-        state: Option<&StateDir>,
-        calls: bool,
         screen: &Screen,
     ) -> Result<Self, AppError> {
         let own = own(from.config.as_deref(), &from.command)?;
@@ -88,7 +75,7 @@ impl Place {
                 None => (endpoint(&url), Environment::Small),
             }
         };
-        if !calls {
+        if purpose == Purpose::Ask {
             config.audit.path = None;
         }
         let telemetry = Telemetry::new()?;
@@ -156,15 +143,12 @@ impl Place {
         tool: &str,
         arguments: Option<String>,
     ) -> Result<Value, AppError> {
-        match (self, arguments) {
-            (Self::Gateway(remote), arguments) => {
-                remote.explain(tool, arguments.map(Bytes::from)).await
-            }
-            (Self::Own(own), Some(arguments)) => {
-                let explanation = own.stack.explain_call(tool, arguments)?;
-                Ok(view::explanation(&explanation))
-            }
-            (Self::Own(own), None) => Ok(view::explanation(&own.stack.explain(tool)?)),
+        match self {
+            Self::Gateway(remote) => remote.explain(tool, arguments.map(Bytes::from)).await,
+            Self::Own(own) => Ok(view::explanation(&match arguments {
+                Some(arguments) => own.stack.explain_call(tool, arguments)?,
+                None => own.stack.explain(tool)?,
+            })),
         }
     }
 
@@ -209,15 +193,9 @@ pub(crate) fn own(
 ///
 /// [`AppError`] if they are not a JSON object.
 pub(crate) fn check_arguments(text: &str) -> Result<(), AppError> {
-    match serde_json::from_str::<Value>(text) {
-        Ok(arguments) if arguments.is_object() => Ok(()),
-        Ok(_) => Err(AppError::Usage(
-            "the arguments are not a JSON object".into(),
-        )),
-        Err(error) => Err(AppError::Usage(format!(
-            "the arguments are not a JSON object: {error}"
-        ))),
-    }
+    let wrong = |error| AppError::Usage(format!("the arguments are not a JSON object: {error}"));
+    serde_json::from_str::<Map<String, Value>>(text).map_err(wrong)?;
+    Ok(())
 }
 
 /// Ends a command's own servers; Ctrl-C ends the command itself.
@@ -252,10 +230,7 @@ fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, 
 /// [`AppError`] if the file or the arguments cannot be used.
 pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
     let given = match args.command.split_first() {
-        Some((program, rest)) => {
-            let mut given = wrap(program, rest, args.prefix.as_deref())?;
-            given.servers.pop()
-        }
+        Some((program, rest)) => wrap(program, rest, args.prefix.as_deref())?.servers.pop(),
         None => None,
     };
     let mut config = match &args.config {

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
         let endpoint = http::endpoint(backend, &config, stop.closing())?;
         let routes = http::routes(endpoint, Router::new());
         let closing = stop.closing().clone();
-        let serving = connections::serve(listener, routes, config.connections(), closing);
+        let serving = connections::serve(listener, routes, config.connections.clone(), closing);
         let ending = Ending {
             lame_duck: config.lame_duck,
             drain: config.drain,

@@ -191,7 +191,7 @@ pub(crate) async fn serve(
     let operators = admin::routes(runtime.clone());
     let closing = runtime.stop.closing().clone();
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
-    let mut limits = config.http.connections();
+    let mut limits = config.http.connections.clone();
     #[cfg(unix)]
     connections::make_fit(&mut limits);
     let serving = async move {

@@ -7,14 +7,14 @@ use callward::core::SafetyLevel;
 use serde::Serialize;
 
 use crate::args::Tools;
-use crate::commands::from::Place;
+use crate::commands::from::{Place, Purpose};
 use crate::error::Outcome;
 use crate::output::{Cell, Column, Screen, Table};
 use crate::state_dir::StateDir;
 use crate::view::ToolView;
 
 pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let place = Place::find(&args.from, state, screen).await?;
+    let place = Place::find(&args.from, Purpose::Ask, state, screen).await?;
     let tools = place.tools().await;
     place.tell_missing(screen).await;
     place.end().await;

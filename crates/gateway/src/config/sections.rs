@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,21 +80,14 @@ pub(crate) struct Http {
     pub(crate) insecure: bool,
     /// Whether `/metrics` is served here too.
     pub(crate) metrics: bool,
-    pub(crate) max_connections: usize,
-    pub(crate) max_connections_per_address: usize,
+    #[serde(flatten)]
+    pub(crate) connections: ConnectionLimits,
     pub(crate) max_sessions: usize,
     pub(crate) max_sessions_per_client: usize,
-    pub(crate) proxies: Vec<IpAddr>,
     #[serde(with = "size")]
     pub(crate) max_bodies: u64,
-    #[serde(with = "size")]
-    pub(crate) max_unread: u64,
     #[serde(with = "duration")]
     pub(crate) body_timeout: Duration,
-    #[serde(with = "duration")]
-    pub(crate) header_timeout: Duration,
-    #[serde(with = "duration")]
-    pub(crate) write_timeout: Duration,
     /// How long connections are accepted after the signal to stop.
     #[serde(with = "duration")]
     pub(crate) lame_duck: Duration,
@@ -104,7 +97,6 @@ pub(crate) struct Http {
 
 impl Default for Http {
     fn default() -> Self {
-        let limits = ConnectionLimits::default();
         let options = HttpOptions::default();
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
@@ -114,32 +106,13 @@ impl Default for Http {
                 .into(),
             insecure: false,
             metrics: false,
-            max_connections: limits.all,
-            max_connections_per_address: limits.per_address,
+            connections: ConnectionLimits::default(),
             max_sessions: options.max_sessions,
             max_sessions_per_client: options.max_sessions_per_client,
-            proxies: limits.proxies,
             max_bodies: options.max_bodies as u64,
-            max_unread: limits.unread as u64,
             body_timeout: options.body_timeout,
-            header_timeout: limits.header,
-            write_timeout: limits.write,
             lame_duck: Duration::ZERO,
             drain: Duration::from_secs(10),
-        }
-    }
-}
-
-impl Http {
-    /// Returns the limits of each listener.
-    pub(crate) fn connections(&self) -> ConnectionLimits {
-        ConnectionLimits {
-            all: self.max_connections,
-            per_address: self.max_connections_per_address,
-            proxies: self.proxies.clone(),
-            unread: as_usize(self.max_unread),
-            header: self.header_timeout,
-            write: self.write_timeout,
         }
     }
 }
