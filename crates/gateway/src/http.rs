@@ -18,11 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use callward_mcp::client::Upstream;
 use callward_mcp::server;
@@ -254,19 +253,13 @@ pub(crate) fn scrape(runtime: &Runtime) -> Response {
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(text) => answer(status, "application/json", text),
-        Err(error) => answer(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "text/plain",
-            error.to_string(),
-        ),
+        Err(error) => {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            answer(status, "text/plain", error.to_string())
+        }
     }
 }
 
 fn answer(status: StatusCode, kind: &'static str, text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+    (status, [(header::CONTENT_TYPE, kind)], text).into_response()
 }
