@@ -1,6 +1,5 @@
 //! The stack, as what stands behind the MCP endpoint.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +7,16 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
 use callward::core::{BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest};
-use callward::registry::Catalogue;
+use callward::registry::{Catalogue, Entry};
 use callward::{Caller, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
+use serde_json::{Map, json};
 
 use crate::instructions;
 use crate::report;
 use crate::runtime::Runtime;
-use crate::view::PlanView;
+use crate::view;
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
@@ -123,13 +123,13 @@ impl Backend for StackBackend {
             return None;
         }
         let catalogue = self.runtime.stack.catalogue();
-        let plans: BTreeMap<&str, PlanView> = catalogue
-            .entries()
-            .iter()
-            .map(|entry| (entry.client_name(), PlanView::of(entry.tool())))
-            .collect();
-        let meta = serde_json::to_vec(&BTreeMap::from([(PLANS, plans)]));
-        meta.ok().map(Bytes::from)
+        let plan = |entry: &Arc<Entry>| {
+            let tool = entry.tool();
+            let plan = view::plan(tool, tool.plan(), tool.resolved());
+            (entry.client_name().to_owned(), plan)
+        };
+        let plans: Map<_, _> = catalogue.entries().iter().map(plan).collect();
+        Some(json!({ PLANS: plans }).to_string().into())
     }
 
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {

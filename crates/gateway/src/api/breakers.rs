@@ -37,7 +37,7 @@ pub(super) const FORCE: &str = "an object with `action` (open, close or release)
                                 most one of `tool` and `discovery`";
 
 /// Carries an order out, and returns the breaker.
-pub(super) fn force(stack: &Stack, order: &BreakersCommand) -> Result<Value, String> {
+pub(super) fn force(stack: &Stack, _: &str, order: &BreakersCommand) -> Result<Value, String> {
     let (BreakersCommand::Open(which)
     | BreakersCommand::Close(which)
     | BreakersCommand::Release(which)) = order;

@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use crate::http::json;
 use crate::runtime::Runtime;
-use crate::view::{self, CallView, MissingView, ToolView};
+use crate::view::{self, CallView};
 
 pub(crate) use client::Remote;
 pub(crate) use find::{address, gateway};
@@ -34,29 +34,21 @@ pub(crate) use find::{address, gateway};
 /// Returns the routes, to be nested under `/api`.
 pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
     let breakers = read(breakers::all).merge(order(breakers::FORCE, breakers::force));
+    let missing = read(|stack| view::missing(stack).into());
+    let drain = order(servers::NOTHING, servers::drain);
+    let undrain = order(servers::NOTHING, servers::undrain);
+    let weigh = order(servers::WEIGHT, servers::weigh);
     Router::new()
         .route("/breakers", breakers)
         .route("/cache", read(cache::all))
         .route("/cache/purge", order(cache::PURGE, cache::purge))
         .route("/limits", read(limits::all))
-        .route(
-            "/missing",
-            read(|stack| serde_json::json!(MissingView::all(stack))),
-        )
+        .route("/missing", missing)
         .route("/routes/events", get(events::follow))
         .route("/servers", read(servers::all))
-        .route(
-            "/servers/{server}/drain",
-            order_of(servers::NOTHING, servers::drain),
-        )
-        .route(
-            "/servers/{server}/undrain",
-            order_of(servers::NOTHING, servers::undrain),
-        )
-        .route(
-            "/servers/{server}/weight",
-            order_of(servers::WEIGHT, servers::weigh),
-        )
+        .route("/servers/{server}/drain", drain)
+        .route("/servers/{server}/undrain", undrain)
+        .route("/servers/{server}/weight", weigh)
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))
         .route("/tools/{tool}/call", post(call))
@@ -74,53 +66,37 @@ fn read(view: fn(&Stack) -> Value) -> Handler {
     })
 }
 
-/// Carries out what the body says.
+/// Carries out what the body says, of the server of the path if there is one. An order that cannot
+/// be carried out gets 404: it names something that is not there.
 fn order<T: DeserializeOwned + 'static>(
-    expected: &'static str,
-    act: fn(&Stack, &T) -> Result<Value, String>,
-) -> Handler {
-    post(
-        async move |State(runtime): State<Arc<Runtime>>, body: Bytes| {
-            obey(&body, expected, |order| act(&runtime.stack, order))
-        },
-    )
-}
-
-/// Carries out what the body says of the server of the path.
-fn order_of<T: DeserializeOwned + 'static>(
     expected: &'static str,
     act: fn(&Stack, &str, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
         async move |State(runtime): State<Arc<Runtime>>,
-                    Path(server): Path<String>,
+                    server: Option<Path<String>>,
                     body: Bytes| {
-            obey(&body, expected, |order| act(&runtime.stack, &server, order))
+            let server = server.map_or_else(String::new, |Path(server)| server);
+            let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
+            let order = serde_json::from_slice(body);
+            match order.map(|order| act(&runtime.stack, &server, &order)) {
+                Ok(Ok(done)) => json(StatusCode::OK, &done),
+                Ok(Err(message)) => refuse(StatusCode::NOT_FOUND, message),
+                Err(error) => {
+                    let message = format!("expected {expected}: {error}");
+                    refuse(StatusCode::BAD_REQUEST, message)
+                }
+            }
         },
     )
 }
 
-/// Reads a body and does what it asks for. An order that cannot be carried out gets 404: its body
-/// names something that is not there.
-fn obey<T: DeserializeOwned>(
-    body: &[u8],
-    expected: &str,
-    act: impl FnOnce(&T) -> Result<Value, String>,
-) -> Response {
-    let body = if body.is_empty() { b"{}" } else { body };
-    match serde_json::from_slice(body).map(|order| act(&order)) {
-        Ok(Ok(done)) => json(StatusCode::OK, &done),
-        Ok(Err(message)) => refuse(StatusCode::NOT_FOUND, message),
-        Err(error) => refuse(
-            StatusCode::BAD_REQUEST,
-            format!("expected {expected}: {error}"),
-        ),
-    }
+fn invalid(message: String) -> ToolError {
+    ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message)
 }
 
 fn refuse(status: StatusCode, message: String) -> Response {
-    let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message);
-    json(status, &view::error(&error))
+    json(status, &view::error(&invalid(message)))
 }
 
 /// Refuses a POST whose content type is not JSON: a page of any site may send such a request
@@ -142,7 +118,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 async fn tools(State(runtime): State<Arc<Runtime>>) -> Response {
     runtime.started.finished().await;
-    json(StatusCode::OK, &ToolView::all(&runtime.stack))
+    json(StatusCode::OK, &view::tools(&runtime.stack))
 }
 
 async fn explain(State(runtime): State<Arc<Runtime>>, Path(tool): Path<String>) -> Response {
@@ -199,34 +175,23 @@ const SERVER: &str = "server";
 /// Reads which server alone a call is meant for. What is not understood is refused: a call that was
 /// meant for one server must not go to another.
 fn pin(query: Option<&str>) -> Result<Option<ServerId>, ToolError> {
-    let invalid = |text: String| ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
     let Some(query) = query.filter(|query| !query.is_empty()) else {
         return Ok(None);
     };
     match query.split_once('=') {
-        Some((SERVER, id)) => match ServerId::new(id) {
-            Ok(id) => Ok(Some(id)),
-            Err(fault) => Err(invalid(format!("{SERVER}: {fault}"))),
-        },
-        _ => {
-            let text = format!("expected nothing but `{SERVER}=ID` in the query, found {query:?}");
-            Err(invalid(text))
-        }
+        Some((SERVER, id)) => ServerId::new(id)
+            .map(Some)
+            .map_err(|fault| invalid(format!("{SERVER}: {fault}"))),
+        _ => Err(invalid(format!(
+            "expected nothing but `{SERVER}=ID` in the query, found {query:?}"
+        ))),
     }
 }
 
 fn check(arguments: &[u8]) -> Result<(), ToolError> {
-    match serde_json::from_slice::<serde_json::Map<_, Value>>(arguments) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let text = format!("the arguments are not a JSON object: {error}");
-            Err(ToolError::new(
-                ErrorKind::InvalidCall,
-                Delivery::NotSent,
-                text,
-            ))
-        }
-    }
+    serde_json::from_slice::<serde_json::Map<_, Value>>(arguments)
+        .map(drop)
+        .map_err(|error| invalid(format!("the arguments are not a JSON object: {error}")))
 }
 
 fn refusal(error: &ToolError) -> Response {

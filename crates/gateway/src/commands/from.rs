@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
 use crate::assemble::{self, Environment, Running};
+use crate::commands::ask::text;
 use crate::config::{Config, ServerConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
@@ -19,7 +20,7 @@ use crate::output::Screen;
 use crate::record::Recorder;
 use crate::shutdown::{self, Stop};
 use crate::state_dir::StateDir;
-use crate::view::{self, CallView, MissingView, ToolView};
+use crate::view::{self, CallView};
 
 /// How long a command waits for servers without a note.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -120,21 +121,27 @@ impl Place {
         }
     }
 
-    pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
+    pub(crate) async fn tools(&self) -> Result<Vec<Value>, AppError> {
         match self {
             Self::Gateway(remote) => remote.get(&["tools"]).await,
-            Self::Own(own) => Ok(ToolView::all(&own.stack)),
+            Self::Own(own) => Ok(view::tools(&own.stack)),
         }
     }
 
     /// Says on standard error what is not among the tools, and why: what is looked for may be that.
     pub(crate) async fn tell_missing(&self, screen: &Screen) {
-        let missing = match self {
+        let missing: Vec<Value> = match self {
             Self::Gateway(remote) => remote.get(&["missing"]).await.unwrap_or_default(),
-            Self::Own(own) => MissingView::all(&own.stack),
+            Self::Own(own) => view::missing(&own.stack),
         };
-        for missing in missing {
-            screen.warning(&missing);
+        for one in missing {
+            let (server, reason) = (text(&one["server"]), text(&one["reason"]));
+            screen.warning(&match one["tool"].as_str() {
+                Some(tool) => {
+                    format!("tool `{tool}` of server `{server}` is not offered: {reason}")
+                }
+                None => format!("server `{server}` is down: {reason}"),
+            });
         }
     }
 

@@ -31,8 +31,7 @@ use crate::runtime::Runtime;
 use crate::sample::Embedded;
 use crate::shutdown;
 use crate::state_dir::StateDir;
-use crate::telemetry;
-use crate::view::ToolView;
+use crate::{telemetry, view};
 
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";
@@ -208,7 +207,7 @@ pub(crate) async fn serve(
             return error;
         }
         if !manner.json && !manner.is_wrapped {
-            screen.table(&table(&ToolView::all(stack)));
+            screen.table(&table(&view::tools(stack)));
         }
         screen.note(format_args!("try:  {}", manner.next(&stack.catalogue())));
         match evidence::keep(stack.clone()).await {}

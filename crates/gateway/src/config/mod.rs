@@ -45,8 +45,9 @@ use self::error::{Fault, Source};
 use self::references::Outside;
 use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch, profile};
 
-/// The whole file. What follows from it is set when it is checked.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The whole file. What follows from it is set when it is checked. It has secrets, so that it is
+/// not shown as a whole.
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
     #[serde(with = "profile")]

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -119,13 +118,6 @@ impl References {
             fault.message = message;
         }
         fault
-    }
-}
-
-/// How many there are: their values are secret.
-impl fmt::Debug for References {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "References({})", self.0.len())
     }
 }
 

@@ -2,7 +2,6 @@
 //! type; what stands here is what only the gateway knows.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
 use callward::{DiscoveryConfig, LimitsConfig, PingConfig, Profile};
 use callward_mcp::server::HttpOptions;
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
 use super::listen::{AdminAddress, parse_listen};
@@ -162,7 +161,7 @@ pub(crate) struct Limits {
     pub(crate) rate: RateLimitConfig,
     #[serde(with = "optional_duration")]
     pub(crate) attempt_timeout: Option<Duration>,
-    #[serde(with = "cap")]
+    #[serde(with = "TimesOrDuration")]
     pub(crate) progress_cap: Cap,
 }
 
@@ -177,41 +176,15 @@ impl Limits {
 }
 
 /// How far progress extends an attempt: a number of times its timeout, or a duration.
-mod cap {
-    use super::{
-        Cap, Deserializer, Error, Serializer, Unexpected, Visitor, fmt, parse_duration,
-        show_duration,
-    };
-
-    pub(super) fn serialize<S: Serializer>(cap: &Cap, to: S) -> Result<S::Ok, S::Error> {
-        match cap {
-            Cap::Times(times) => to.serialize_u32(*times),
-            Cap::At(time) => to.serialize_str(&show_duration(*time)),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Cap, D::Error> {
-        struct TimesOrText;
-
-        impl Visitor<'_> for TimesOrText {
-            type Value = Cap;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of times the attempt timeout, or a duration such as \"30m\"")
-            }
-
-            fn visit_i64<E: Error>(self, times: i64) -> Result<Cap, E> {
-                let wrong = |_| E::invalid_value(Unexpected::Signed(times), &self);
-                u32::try_from(times).map(Cap::Times).map_err(wrong)
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Cap, E> {
-                parse_duration(text).map(Cap::At).map_err(E::custom)
-            }
-        }
-
-        from.deserialize_any(TimesOrText)
-    }
+#[derive(Serialize, serde::Deserialize)]
+#[serde(
+    remote = "Cap",
+    untagged,
+    expecting = "expected a number of times the attempt timeout, or a duration such as \"30m\""
+)]
+enum TimesOrDuration {
+    Times(u32),
+    At(#[serde(with = "duration")] Duration),
 }
 
 /// `[breaker]`: of each server and tool.
@@ -452,14 +425,6 @@ impl Default for Telemetry {
             record_results: false,
             redact: Redactor::DEFAULT_NAMES.map(Into::into).into(),
         }
-    }
-}
-
-/// Without the values of headers, which are keys.
-impl fmt::Debug for Telemetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = serde_json::to_value(self).map_err(|_| fmt::Error)?;
-        write!(f, "Telemetry({shown})")
     }
 }
 

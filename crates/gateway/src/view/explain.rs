@@ -6,7 +6,7 @@ use callward::core::{CacheRule, ConfirmRule};
 use callward::{CallPlan, Candidate, Explanation};
 use serde_json::{Value, json};
 
-use super::{ToolView, cache_words, millis, retry_word, strength_word};
+use super::{cache_words, millis, retry_word, strength_word};
 
 /// Describes an explanation: of a tool as a whole, or of one call of it.
 pub(crate) fn explanation(explanation: &Explanation) -> Value {
@@ -29,12 +29,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
     } else {
         1
     };
-    let mut view = json!(ToolView::with_plan(
-        explanation.client_name(),
-        tool,
-        plan,
-        resolved
-    ));
+    let mut view = super::tool(explanation.client_name(), tool, plan, resolved);
     for (key, value) in [
         (
             "call",

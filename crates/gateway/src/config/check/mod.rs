@@ -5,13 +5,11 @@ mod rules;
 mod servers;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use callward::DiscoveryConfig;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
-use callward::limit::{RateLimitConfig, TimeoutConfig};
 use callward::telemetry::export::OtlpConfig;
 use callward_mcp::server::{HostPattern, OriginPattern};
 use serde::Serialize;
@@ -111,7 +109,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Reports what a layer finds wrong. The key of a fault gets its default and the layer is asked
+    /// Reports what a layer finds wrong, unless its key has a fault. The key of a fault gets its default and the layer is asked
     /// again, so that one fault hides no other.
     fn layer<T: Serialize + DeserializeOwned + Default>(
         &mut self,
@@ -122,8 +120,20 @@ impl Faults<'_, '_> {
         let (mut ours, defaults) = (json!(config), json!(T::default()));
         let mut checked = validate(config);
         while let Err(fault) = checked {
-            let key = fault.field();
-            self.layer_fault(section, key, fault.reason());
+            let key = match fault.field() {
+                "backoff.ceiling" => "max_pause",
+                "budget_percent" => "budget",
+                "slow_calls.rate" => "slow_rate",
+                "slow_calls.after" => "slow_after",
+                "open_time" | "max_open_time" => "open_for",
+                "cap" => "progress_cap",
+                key => key,
+            };
+            let path = join(section, key);
+            let dotted = path.join(".");
+            if !self.found.iter().any(|fault| fault.key == dotted) {
+                self.at(&path, fault.reason());
+            }
             match (ours.get_mut(key), defaults.get(key)) {
                 (Some(ours), Some(default)) if ours != default => *ours = default.clone(),
                 _ => return,
@@ -135,66 +145,23 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Reports a layer's fault unless its key has one.
-    fn layer_fault(&mut self, section: &[&str], key: &str, reason: &str) {
-        let path = join(section, key);
-        let dotted = path.join(".");
-        if !self.found.iter().any(|fault| fault.key == dotted) {
-            self.at(&path, reason);
-        }
-    }
-
     fn layers(&mut self, config: &Config) {
         let Config { router, limits, .. } = config;
-        let section = ["loop_guard"];
-        self.layer(&section, &config.loop_guard.config, |it| it.validate());
+        let guard = &config.loop_guard.config;
+        self.layer(&["loop_guard"], guard, |it| it.validate());
         self.layer(&["hedge"], &config.hedge.config, |it| it.validate());
-        self.layer(&["limits"], &limits.rate, RateLimitConfig::validate);
+        self.layer(&["retry"], &config.retry, |it| it.validate());
+        self.layer(&["breaker"], &config.breaker, |it| it.layer().validate());
+        self.layer(&["limits"], limits, |it| it.rate.validate());
+        self.layer(&["limits"], limits, |it| it.layers().timeout.validate());
         let affinity = ["router", "affinity"];
         self.layer(&affinity, &router.layer.affinity, |it| it.validate());
         self.layer(&["router", "ping"], &router.ping.config, |it| it.validate());
-        for (section, checked) in [
-            ("retry", config.retry.validate()),
-            ("breaker", config.breaker.layer().validate()),
-            (
-                "limits",
-                TimeoutConfig::default()
-                    .with_cap(limits.progress_cap)
-                    .validate(),
-            ),
-        ] {
-            if let Err(fault) = checked {
-                let key = match fault.field() {
-                    "backoff.ceiling" => "max_pause",
-                    "budget_percent" => "budget",
-                    "slow_calls.rate" => "slow_rate",
-                    "slow_calls.after" => "slow_after",
-                    "open_time" | "max_open_time" => "open_for",
-                    "cap" => "progress_cap",
-                    key => key,
-                };
-                self.layer_fault(&[section], key, fault.reason());
-            }
-        }
-        let audit = &config.audit;
-        let path = audit
-            .path
-            .clone()
-            .unwrap_or_else(|| PathBuf::from("audit.jsonl"));
-        // one setting at a time
-        let plain = || super::Audit::default().layer(path.clone());
-        for alone in [
-            plain(),
-            plain().with_open_world_path(audit.layer(path.clone()).open_world_path),
-            plain().with_max_bytes(audit.max_bytes),
-            plain().with_max_age(audit.max_age),
-            plain().with_keep_files(audit.keep_files),
-            plain().with_fsync(audit.fsync),
-        ] {
-            if let Err(fault) = alone.validate() {
-                self.layer_fault(&["audit"], fault.field(), fault.reason());
-            }
-        }
+        self.layer(&["audit"], &config.audit, |it| {
+            let path = it.path.clone();
+            it.layer(path.unwrap_or_else(|| "audit.jsonl".into()))
+                .validate()
+        });
     }
 
     fn settings(&mut self, config: &mut Config) {

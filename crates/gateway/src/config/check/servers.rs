@@ -24,9 +24,9 @@ impl Faults<'_, '_> {
             None => id.clone().map(ReplicaSetId::from),
         };
         let prefix = match &table.prefix {
-            Prefix::Set => set.as_ref().map(ToString::to_string),
-            Prefix::None => None,
-            Prefix::Named(name) => self
+            None | Some(Prefix::Set(true)) => set.as_ref().map(ToString::to_string),
+            Some(Prefix::Set(false)) => None,
+            Some(Prefix::Named(name)) => self
                 .ok(ReplicaSetId::new(name), &at("prefix"))
                 .map(|name| name.to_string()),
         };

@@ -63,7 +63,7 @@ fn what_makes_no_sense_is_refused_at_its_line_and_key() {
             "limits",
             "progress_cap = \"far\"",
             "progress_cap",
-            "\"30s\"",
+            "\"30m\"",
         ),
         (
             "limits",
@@ -150,7 +150,8 @@ fn one_fault_hides_no_other() {
          wiat = 1\n[limits]\nper_principal = -1\nmax_wait = \"2d\"\nburts = 0\n[servers.a]\n\
          command = \"x\"\n",
     )
-    .unwrap_err();
+    .err()
+    .unwrap();
     let lines: Vec<_> = error
         .faults()
         .iter()

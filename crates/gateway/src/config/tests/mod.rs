@@ -16,7 +16,9 @@ pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
 /// Demands that a file be refused with this one fault.
 pub(super) fn is_refused(text: &str, line: usize, key: &str, expected: &str) {
     // the good server follows, so that lines are those of the fault alone
-    let error = parse(&format!("{text}[servers.a]\ncommand = \"x\"\n")).unwrap_err();
+    let error = parse(&format!("{text}[servers.a]\ncommand = \"x\"\n"))
+        .err()
+        .unwrap();
     let [fault] = error.faults() else {
         panic!("one fault expected in {text:?}:\n{error}");
     };
@@ -208,13 +210,13 @@ fn a_text_that_is_not_toml_is_refused_at_its_line() {
             "found JSON",
         ),
     ] {
-        let error = parse(text).unwrap_err();
+        let error = parse(text).err().unwrap();
         assert_eq!(error.faults()[0].line, Some(line), "{error}");
         assert!(error.faults()[0].message.contains(expected), "{error}");
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"rules = \"standard\"\n# caf\xe9\n").unwrap();
-    let error = Config::load(file.path()).unwrap_err().to_string();
+    let error = Config::load(file.path()).err().unwrap().to_string();
     assert!(error.contains(":2:6: expected UTF-8 text"), "{error}");
 }
 
@@ -226,7 +228,7 @@ fn every_unknown_key_and_wrong_type_is_reported_at_once() {
          budget = 2.0\n[servers.a]\ncomand = \"x\"\nweight = \"y\"\nenv = { A = 1 }\n\
          [servers.a.tools.t]\nreadonlyHint = true\n[servers]\nb = 1\n",
     );
-    let error = error.unwrap_err();
+    let error = error.err().unwrap();
     let found: Vec<_> = error.faults().iter().map(|fault| &*fault.key).collect();
     let expected = [
         "call_deadline",
@@ -253,7 +255,7 @@ fn every_unknown_key_and_wrong_type_is_reported_at_once() {
 
 #[test]
 fn a_file_without_servers_is_refused() {
-    let error = parse("profile = \"strict\"\n").unwrap_err();
+    let error = parse("profile = \"strict\"\n").err().unwrap();
     assert_eq!(
         error.to_string().matches("[servers.NAME]").count(),
         1,
@@ -263,8 +265,9 @@ fn a_file_without_servers_is_refused() {
 
 #[test]
 fn every_problem_is_reported_in_the_order_of_the_file() {
-    let error =
-        parse("[retry]\nmax_attempts = 0\n[breaker]\nfailures = 0\n[servers.a]\n").unwrap_err();
+    let error = parse("[retry]\nmax_attempts = 0\n[breaker]\nfailures = 0\n[servers.a]\n")
+        .err()
+        .unwrap();
     let lines: Vec<_> = error.faults().iter().map(|fault| fault.line).collect();
     assert_eq!(lines, [Some(2), Some(4), Some(5)], "{error}");
 }
@@ -289,7 +292,9 @@ fn every_profile_is_known_by_its_name() {
         );
         assert_eq!(parse(&text).unwrap().profile, profile);
     }
-    let error = parse("profile = \"stric\"\n[servers.a]\ncommand = \"x\"\n").unwrap_err();
+    let error = parse("profile = \"stric\"\n[servers.a]\ncommand = \"x\"\n")
+        .err()
+        .unwrap();
     let said = error.to_string();
     assert!(said.contains(":1:11: `profile`"), "{said}");
     for name in Profile::NAMES {

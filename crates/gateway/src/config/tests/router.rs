@@ -51,7 +51,8 @@ fn no_fault_of_the_router_hides_another() {
          every = \"0s\"\n[servers.a]\ncommand = \"x\"\nzone = \" \"\ncost_factor = -0.5\n\
          capabilities = [\"gpu\", \"\"]\n",
     )
-    .unwrap_err();
+    .err()
+    .unwrap();
     let found: Vec<_> = error
         .faults()
         .iter()

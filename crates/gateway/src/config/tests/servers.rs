@@ -218,7 +218,7 @@ fn bad_lines_of_servers_are_refused_with_line_key_and_what_was_expected() {
 #[test]
 fn two_sets_with_the_same_prefix_are_an_error() {
     let text = "[servers.b]\ncommand = \"x\"\n\n[servers.a]\ncommand = \"x\"\nprefix = \"b\"\n";
-    let error = parse(text).unwrap_err().to_string();
+    let error = parse(text).err().unwrap().to_string();
     assert!(error.contains("servers.a.prefix"), "{error}");
     assert!(error.contains("`servers.b`"), "{error}");
     let without = text.replace("prefix = \"b\"", "prefix = false");
@@ -258,7 +258,7 @@ fn servers_of_a_set_divide_their_state_alike() {
     let session = "instances = \"session\"";
     assert!(pair(session, session).is_ok());
     assert!(pair("", "instances = \"shared\"").is_ok());
-    let error = pair(session, "").unwrap_err().to_string();
+    let error = pair(session, "").err().unwrap().to_string();
     assert!(error.contains("servers.b.instances"), "{error}");
 }
 
@@ -287,7 +287,7 @@ fn lists_of_scopes_are_read_element_by_element() {
         ("reads = [1]", "reads.1", "as a string"),
         ("reads = [\"@a b\"]", "reads.1", "is not a scope"),
     ] {
-        let error = tool(keys).unwrap_err();
+        let error = tool(keys).err().unwrap();
         let [fault] = error.faults() else {
             panic!("one fault expected in {keys:?}: {error}");
         };

@@ -1,5 +1,7 @@
 //! What is said of telemetry: read, and refused.
 
+use serde_json::json;
+
 use super::{is_refused, parse};
 
 #[test]
@@ -47,6 +49,6 @@ fn the_value_of_a_header_is_never_shown() {
          [servers.a]\ncommand = \"x\"\n",
     )
     .unwrap();
-    let dump = format!("{:?} {:?}", config.telemetry, config.changed());
+    let dump = json!([config.telemetry, config.changed()]).to_string();
     assert!(dump.contains("key") && !dump.contains("hunter2"), "{dump}");
 }
