@@ -30,15 +30,6 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts without any value.
-    ///
-    /// # Errors
-    ///
-    /// [`AppError`] if the exporter cannot be registered.
-    pub(crate) fn new() -> Result<Self, AppError> {
-        Self::exporting(None)
-    }
-
     /// Starts without any value; metrics are sent to a collector too, if there is one.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What people and machines read: tables, colour where a terminal shows it, JSON lines.
 
 use std::fmt::Display;
-use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
+use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,8 +12,6 @@ use serde::Serialize;
 use crate::plain;
 use crate::stderr::Stderr;
 
-/// Lines come by the thousand where this buffer is used.
-const BULK: usize = 1 << 16;
 /// Signs of a whole progress bar: one for 4 %.
 const BAR: usize = 25;
 
@@ -75,14 +73,6 @@ impl Screen {
     #[expect(clippy::unused_self, reason = "a writer holds a screen")]
     pub(crate) fn out(&self, line: impl Display) {
         note_lost(writeln!(stdout().lock(), "{line}"));
-    }
-
-    /// Lets `write` write to standard output through a buffer; it may give up on the first failure.
-    /// What fails is treated as in [`out`](Self::out).
-    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
-    pub(crate) fn bulk(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
-        let mut buffer = BufWriter::with_capacity(BULK, stdout().lock());
-        note_lost(write(&mut buffer).and_then(|()| buffer.flush()));
     }
 
     /// Reads standard input to its end. At a terminal a note asks for the input.

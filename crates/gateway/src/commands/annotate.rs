@@ -38,21 +38,18 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
         screen.error(error);
         failed = true;
     }
-    screen.bulk(|out| {
-        for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(found) {
-            writeln!(out, "{}", line(tool, inferred, &settings, args.explain))?;
-            if let Err(fault) = tool {
-                screen.error(&format_args!("{}: {fault}", found.place));
-                failed = true;
-            }
+    let mut lines = Vec::new();
+    for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(found) {
+        lines.push(line(tool, inferred, &settings, args.explain));
+        if let Err(fault) = tool {
+            screen.error(&format_args!("{}: {fault}", found.place));
+            failed = true;
         }
-        Ok(())
-    });
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    }
+    if !lines.is_empty() {
+        screen.out(lines.join("\n"));
+    }
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 /// A tool with its declared hints, or the fault in its place.
@@ -64,20 +61,18 @@ fn infer(
     groups: impl Iterator<Item = usize>,
     tools: &[Readable<'_>],
 ) -> Vec<Inferred> {
-    let mut order: Vec<(usize, usize, Sibling<'_>)> = groups
-        .zip(tools)
-        .enumerate()
-        .filter_map(|(at, (group, tool))| {
-            let (tool, declared) = tool.as_ref().ok()?;
-            Some((group, at, Sibling::new(tool.subject(), declared)))
-        })
-        .collect();
-    order.sort_by_key(|(group, at, _)| (*group, *at));
+    let mut servers: HashMap<usize, (Vec<usize>, Vec<Sibling<'_>>)> = HashMap::new();
+    for (at, (group, tool)) in groups.zip(tools).enumerate() {
+        if let Ok((tool, declared)) = tool {
+            let (places, listed) = servers.entry(group).or_default();
+            places.push(at);
+            listed.push(Sibling::new(tool.subject(), declared));
+        }
+    }
     let mut inferred = vec![Inferred::default(); tools.len()];
-    for server in order.chunk_by(|a, b| a.0 == b.0) {
-        let listed: Vec<Sibling<'_>> = server.iter().map(|(.., listed)| *listed).collect();
-        for ((_, at, _), conclusions) in server.iter().zip(inference.infer_all(&listed)) {
-            if let Some(slot) = inferred.get_mut(*at) {
+    for (places, listed) in servers.into_values() {
+        for (at, conclusions) in places.into_iter().zip(inference.infer_all(&listed)) {
+            if let Some(slot) = inferred.get_mut(at) {
                 *slot = conclusions;
             }
         }

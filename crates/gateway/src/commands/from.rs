@@ -13,7 +13,7 @@ use crate::api::{self, Remote};
 use crate::args::{From, Run};
 use crate::assemble::{self, Environment, Running};
 use crate::commands::ask::text;
-use crate::config::{Config, ServerConfig};
+use crate::config::{Config, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
@@ -79,7 +79,7 @@ impl Place {
         if purpose == Purpose::Ask {
             config.audit.path = None;
         }
-        let telemetry = Telemetry::new()?;
+        let telemetry = Telemetry::exporting(None)?;
         let Running {
             stack,
             upstreams,
@@ -188,7 +188,7 @@ pub(crate) fn own(
     command: &[String],
 ) -> Result<Option<(Config, Environment)>, AppError> {
     Ok(match (file, command.split_first()) {
-        (Some(file), _) => Some((Config::load(file)?, Environment::Small)),
+        (Some(file), _) => Some((Config::load(file, Servers::Some)?, Environment::Small)),
         (None, Some((program, args))) => Some((wrap(program, args, None)?, Environment::Inherited)),
         (None, None) => None,
     })
@@ -241,7 +241,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         None => None,
     };
     let mut config = match &args.config {
-        Some(file) => Config::load_settings(file)?,
+        Some(file) => Config::load(file, Servers::Any)?,
         None => {
             let mut config = Config::without_file(Vec::new());
             config.profile.read_ttl = Duration::ZERO;

@@ -1,6 +1,5 @@
 //! `callward lint`: what the author of a server should look at.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use callward::core::lint::{Candidate, Code, Finding, Severity, check};
@@ -42,13 +41,15 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
         return Ok(ExitCode::from(UNREADABLE));
     }
     let sum = Sum::of(&findings, tools.len(), least);
-    screen.bulk(|out| {
-        if args.json {
-            write_json(out, &findings, &sum)
-        } else {
-            write_text(out, &findings, &sum, screen)
-        }
-    });
+    let lines = if args.json {
+        let line = |finding| serde_json::to_string(finding).unwrap_or_default();
+        let mut lines: Vec<String> = findings.iter().map(line).collect();
+        lines.push(json!({ "summary": sum }).to_string());
+        lines
+    } else {
+        lines(&findings, &sum, screen)
+    };
+    screen.out(lines.join("\n"));
     Ok(match (readable, sum.denied) {
         (false, _) => ExitCode::from(UNREADABLE),
         (true, 0) => ExitCode::SUCCESS,
@@ -100,13 +101,13 @@ fn codes(json: bool, screen: &Screen) {
         return;
     }
     let width = Code::ALL.iter().map(|code| code.as_str().len()).max();
+    let width = width.unwrap_or(0);
     for code in Code::ALL {
+        let severity = format!("{:7}", code.severity());
+        let severity = screen.toned(severity, tone(code.severity()));
         screen.out(format_args!(
-            "{:width$}  {}  {}",
-            code,
-            screen.toned(format_args!("{:7}", code.severity()), tone(code.severity())),
-            code.summary(),
-            width = width.unwrap_or(0)
+            "{code:width$}  {severity}  {}",
+            code.summary()
         ));
     }
 }
@@ -124,18 +125,16 @@ struct Sum {
 
 impl Sum {
     fn of(findings: &[Finding], tools: usize, least: Severity) -> Self {
-        let count = |wanted: fn(Severity, Severity) -> bool, level| {
-            let found = findings
-                .iter()
-                .filter(|finding| wanted(finding.severity, level));
-            found.count()
+        let count = |is: &dyn Fn(Severity) -> bool| {
+            let severities = findings.iter().map(|finding| finding.severity);
+            severities.filter(|severity| is(*severity)).count()
         };
         Self {
             tools,
-            errors: count(|one, level| one == level, Severity::Error),
-            warnings: count(|one, level| one == level, Severity::Warning),
-            infos: count(|one, level| one == level, Severity::Info),
-            denied: count(|one, level| one >= level, least),
+            errors: count(&|one| one == Severity::Error),
+            warnings: count(&|one| one == Severity::Warning),
+            infos: count(&|one| one == Severity::Info),
+            denied: count(&|one| one >= least),
         }
     }
 
@@ -155,56 +154,30 @@ fn counted(count: usize, word: &str) -> String {
     format!("{count} {word}{ending}")
 }
 
-fn write_json(out: &mut dyn Write, findings: &[Finding], sum: &Sum) -> io::Result<()> {
-    for finding in findings {
-        serde_json::to_writer(&mut *out, finding)?;
-        out.write_all(b"\n")?;
-    }
-    serde_json::to_writer(&mut *out, &json!({ "summary": sum }))?;
-    out.write_all(b"\n")
-}
-
 /// Tool by tool, and the sum at the end.
-fn write_text(
-    out: &mut dyn Write,
-    findings: &[Finding],
-    sum: &Sum,
-    screen: &Screen,
-) -> io::Result<()> {
+fn lines(findings: &[Finding], sum: &Sum, screen: &Screen) -> Vec<String> {
+    let mut lines = Vec::new();
     for tool in findings.chunk_by(|a, b| a.index == b.index) {
         if let Some(first) = tool.first() {
-            match &first.server {
-                Some(server) => writeln!(
-                    out,
-                    "{}  {}",
-                    plain::line(&first.tool),
-                    aside(server, screen)
-                )?,
-                None => writeln!(out, "{}", plain::line(&first.tool))?,
-            }
+            let name = plain::line(&first.tool);
+            lines.push(match &first.server {
+                Some(server) => format!("{name}  {}", aside(server, screen)),
+                None => name,
+            });
         }
         for finding in tool {
-            writeln!(
-                out,
-                "  {}  {} {}  {}",
-                screen.toned(
-                    format_args!("{:7}", finding.severity),
-                    tone(finding.severity)
-                ),
-                plain::line(&finding.field),
-                plain::line(&finding.message),
-                aside(finding.code.as_str(), screen),
-            )?;
-            writeln!(out, "           {}", plain::line(&finding.advice))?;
+            let severity = format!("{:7}", finding.severity);
+            let severity = screen.toned(severity, tone(finding.severity));
+            let (field, message) = (plain::line(&finding.field), plain::line(&finding.message));
+            let code = aside(finding.code.as_str(), screen);
+            lines.push(format!("  {severity}  {field} {message}  {code}"));
+            lines.push(format!("           {}", plain::line(&finding.advice)));
         }
-        writeln!(out)?;
+        lines.push(String::new());
     }
-    let (text, worst) = (sum.text(), findings.iter().map(|f| f.severity).max());
-    writeln!(
-        out,
-        "{}",
-        screen.toned(text, worst.map_or(Tone::Good, tone))
-    )
+    let worst = findings.iter().map(|finding| finding.severity).max();
+    lines.push(screen.toned(sum.text(), worst.map_or(Tone::Good, tone)));
+    lines
 }
 
 fn aside(text: &str, screen: &Screen) -> String {

@@ -16,7 +16,7 @@ use crate::assemble::{self, Environment, Running};
 use crate::commands::check::check;
 use crate::commands::run;
 use crate::commands::tools::table;
-use crate::config::{AdminAddress, Config, exposed};
+use crate::config::{AdminAddress, Config, Servers, exposed};
 use crate::connections;
 use crate::error::{AppError, Outcome};
 use crate::evidence;
@@ -53,7 +53,7 @@ pub(crate) async fn run(
         ));
     }
     let mut config = match &args.config {
-        Some(file) => Config::load(file)?,
+        Some(file) => Config::load(file, Servers::Some)?,
         None => Config::without_file(Vec::new()),
     };
     if let Some(address) = args.http {

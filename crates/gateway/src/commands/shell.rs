@@ -11,7 +11,7 @@ use crate::output::Screen;
 pub(crate) fn completions(args: &Completions, screen: &Screen) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Args::command(), "callward", &mut script);
-    screen.bulk(|out| out.write_all(&script));
+    screen.out(String::from_utf8_lossy(&script).trim_end());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -143,22 +143,9 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError`] with every problem found.
-    pub(crate) fn load(file: &Path) -> Result<Self, ConfigError> {
-        Self::load_with(file, Servers::Some)
-    }
-
-    /// Reads and checks a file that need not name a server: the command line may.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load).
-    pub(crate) fn load_settings(file: &Path) -> Result<Self, ConfigError> {
-        Self::load_with(file, Servers::Any)
-    }
-
-    fn load_with(file: &Path, servers: Servers) -> Result<Self, ConfigError> {
+    pub(crate) fn load(file: &Path, servers: Servers) -> Result<Self, ConfigError> {
         let bytes = std::fs::read(file)
-            .map_err(|error| ConfigError::unreadable(file, format!("cannot be read: {error}")))?;
+            .map_err(|error| ConfigError::new(file, vec![Fault::unreadable(&error)]))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();

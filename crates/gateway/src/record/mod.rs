@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -148,13 +148,9 @@ impl Recorder {
 
 impl Inner {
     fn watch(self: &Arc<Self>, stack: &Stack, name: &str, call: ToolCall) -> (ToolCall, Watched) {
-        let (call, record) = match call.record().cloned() {
-            Some(record) => (call, record),
-            None => {
-                let record = Arc::new(CallRecord::new());
-                (call.with_record(record.clone()), record)
-            }
-        };
+        let record = call.record().cloned();
+        let record = record.unwrap_or_else(|| Arc::new(CallRecord::new()));
+        let call = call.with_record(record.clone());
         let catalogue = stack.catalogue();
         let tool = catalogue
             .find(name)
@@ -179,12 +175,8 @@ impl Inner {
     fn push(&self, recorded: Recorded) {
         let bytes = recorded.bytes();
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let sent = if waiting > WAITING_BYTES {
-            Err(TrySendError::Full(Message::Call(Box::new(recorded))))
-        } else {
-            self.to_writer.try_send(Message::Call(Box::new(recorded)))
-        };
-        if sent.is_err() {
+        let fits = waiting <= WAITING_BYTES;
+        if !fits || self.to_writer.try_send(Some(Box::new(recorded))).is_err() {
             self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -194,7 +186,7 @@ impl Inner {
     fn end(&self) -> Option<(Written, u64)> {
         let writer = self.writer.lock().take()?;
         // a writer that is gone needs no message
-        let _ = self.to_writer.send(Message::End);
+        let _ = self.to_writer.send(None);
         let written = writer.join().ok()?;
         Some((written, self.dropped.load(Ordering::Relaxed)))
     }

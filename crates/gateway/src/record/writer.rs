@@ -15,12 +15,8 @@ use super::Recorded;
 use super::line::Scribe;
 use crate::error::AppError;
 
-/// What the writer is sent.
-#[derive(Debug)]
-pub(super) enum Message {
-    Call(Box<Recorded>),
-    End,
-}
+/// What the writer is sent: a call, or `None` at the end.
+pub(super) type Message = Option<Box<Recorded>>;
 
 /// How many of the sent calls were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,12 +44,12 @@ pub(super) fn run(
     let mut written = Written::default();
     loop {
         match calls.recv_timeout(batch.patience()) {
-            Ok(Message::Call(recorded)) => {
+            Ok(Some(recorded)) => {
                 batch.add(scribe, &recorded);
                 waiting_bytes.fetch_sub(recorded.bytes(), Ordering::Relaxed);
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => {
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => {
                 batch.write(&mut file, &mut written);
                 return written;
             }

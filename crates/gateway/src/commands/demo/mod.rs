@@ -20,57 +20,25 @@ use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
 use crate::output::{Cell, Column, Screen, Table, took};
 use crate::record::Recorder;
-use crate::sample::{Embedded, SET};
+use crate::sample::{Embedded, SET, columns};
 use crate::view::CallView;
 
 /// How long the embedded servers may take to connect; they need a few milliseconds.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The stops that show what a write does to a cached read.
-const FIRST_READ: &str = "read an order";
-const LAST_READ: &str = "read it after that";
-
-/// The stops of the tour: what is shown, the tool, its arguments, and how many calls at once.
-const STEPS: [(&str, &str, &str, usize); 9] = [
-    (FIRST_READ, "get_order", r#"{"order_id":1}"#, 1),
-    ("the same read again", "get_order", r#"{"order_id":1}"#, 1),
-    (
-        "64 identical slow reads",
-        "sales_report",
-        r#"{"region":"north"}"#,
-        64,
-    ),
-    (
-        "set its status",
-        "set_status",
-        r#"{"order_id":1,"status":"shipped"}"#,
-        1,
-    ),
-    (
-        "the same set again",
-        "set_status",
-        r#"{"order_id":1,"status":"shipped"}"#,
-        1,
-    ),
-    (LAST_READ, "get_order", r#"{"order_id":1}"#, 1),
-    (
-        "delete another order",
-        "delete_order",
-        r#"{"order_id":3}"#,
-        1,
-    ),
-    (
-        "a read that fails once",
-        "get_exchange_rate",
-        r#"{"from":"EUR","to":"USD"}"#,
-        1,
-    ),
-    (
-        "a charge that fails once",
-        "charge_card",
-        r#"{"cents":500,"order_id":2}"#,
-        1,
-    ),
+/// The stops of the tour: what is shown, the tool, how many calls at once, and their arguments.
+const STEPS: [&str; 9] = [
+    r#"read an order | get_order | 1 | {"order_id":1}"#,
+    r#"the same read again | get_order | 1 | {"order_id":1}"#,
+    r#"64 identical slow reads | sales_report | 64 | {"region":"north"}"#,
+    r#"set its status | set_status | 1 | {"order_id":1,"status":"shipped"}"#,
+    r#"the same set again | set_status | 1 | {"order_id":1,"status":"shipped"}"#,
+    r#"read it after that | get_order | 1 | {"order_id":1}"#,
+    r#"delete another order | delete_order | 1 | {"order_id":3}"#,
+    r#"a read that fails once | get_exchange_rate | 1 | {"from":"EUR","to":"USD"}"#,
+    r#"a charge that fails once | charge_card | 1 | {"cents":500,"order_id":2}"#,
 ];
+/// The stops that show what a write does to a cached read.
+const READS: [usize; 2] = [0, 5];
 
 /// The calls of a stop, with the stack and without it.
 #[derive(Debug, Serialize)]
@@ -99,7 +67,7 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     if args.chaos {
         return chaos::run(args, screen).await;
     }
-    let telemetry = Telemetry::new()?;
+    let telemetry = Telemetry::exporting(None)?;
     let with = Embedded::start(&telemetry).await?;
     let config = Config::without_file(Vec::new());
     let Running { stack, startup, .. } = assemble::stack_over(
@@ -142,21 +110,16 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
 }
 
 fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
-    let answer = |what: &str| {
-        rows.iter()
-            .find(|row| row.what == what)
-            .map_or("", |row| row.answer.as_str())
-    };
+    let answer = |at: usize| rows.get(at).map_or("", |row| row.answer.as_str());
+    let [before, after] = READS.map(answer);
     screen.out("");
     screen.out(format_args!(
         "The servers ran {} calls with Callward, {} without.",
         sum.executions, sum.executions_without
     ));
     screen.out(format_args!(
-        "Before the write the read said \"{}\", after it \"{}\": what is cached is never older than \
-         your own write.",
-        answer(FIRST_READ),
-        answer(LAST_READ)
+        "Before the write the read said \"{before}\", after it \"{after}\": what is cached is never \
+         older than your own write."
     ));
     screen.out(
         "The read that fails once was tried again. The charge was not: it had happened, and a retry \
@@ -172,11 +135,13 @@ fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
 
 impl Row {
     async fn take(
-        (what, tool, arguments, calls): (&'static str, &'static str, &'static str, usize),
+        step: &'static str,
         stack: &Stack,
         with: &Embedded,
         without: &Embedded,
     ) -> Result<Self, AppError> {
+        let [what, tool, calls, arguments] = columns(step);
+        let calls = calls.parse().unwrap_or(1);
         let name = format!("{SET}.{tool}");
         let before = with.orders.executions();
         let unrecorded = Recorder::default();

@@ -216,7 +216,10 @@ fn a_text_that_is_not_toml_is_refused_at_its_line() {
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"rules = \"standard\"\n# caf\xe9\n").unwrap();
-    let error = Config::load(file.path()).err().unwrap().to_string();
+    let error = Config::load(file.path(), Servers::Some)
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains(":2:6: expected UTF-8 text"), "{error}");
 }
 
