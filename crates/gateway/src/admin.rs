@@ -19,6 +19,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
+use axum::serve::ListenerExt;
 use callward_mcp::server::{HostPattern, check_host};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -95,9 +96,12 @@ impl Listener {
         stop: CancellationToken,
     ) {
         match self {
-            Self::Tcp(listener) => connections::serve(listener, routes, limits, stop).await,
+            Self::Tcp(listener) => {
+                let listener = listener.tap_io(connections::prepare);
+                connections::serve(listener, Some, routes, limits, stop).await
+            }
             #[cfg(unix)]
-            Self::Unix(socket) => connections::serve(socket, routes, limits, stop).await,
+            Self::Unix(socket) => connections::serve(socket, |_| None, routes, limits, stop).await,
         }
     }
 }

@@ -55,14 +55,15 @@ impl<S> Routes for S where
 }
 
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.
+/// `caller_of` returns the caller's address, if it has one.
 pub(crate) async fn serve<L, R>(
     mut listener: L,
+    caller_of: fn(L::Addr) -> Option<SocketAddr>,
     routes: R,
     limits: ConnectionLimits,
     stop: CancellationToken,
 ) where
     L: Listener,
-    L::Io: Accepted<L::Addr>,
     R: Routes<Future: Send>,
 {
     let open = TaskTracker::new();
@@ -80,7 +81,7 @@ pub(crate) async fn serve<L, R>(
             }
             accepted = Listener::accept(&mut listener) => accepted,
         };
-        let caller = stream.accepted(caller);
+        let caller = caller_of(caller);
         // without a place it is closed
         if let Some(place) = places.admit(caller.map(|caller| caller.ip()), stop.child_token()) {
             let place = Arc::new(place);
@@ -206,25 +207,10 @@ impl http_body::Body for Answer {
     }
 }
 
-/// A connection that was just accepted.
-pub(crate) trait Accepted<Address> {
-    /// Sets what connections of this kind need, and returns the caller's address, if it has one.
-    fn accepted(&self, address: Address) -> Option<SocketAddr>;
-}
-
-impl Accepted<SocketAddr> for TcpStream {
-    fn accepted(&self, address: SocketAddr) -> Option<SocketAddr> {
-        // Nagle with delayed ACK holds the second part of an answer for 40 ms
-        if let Err(error) = self.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
-        }
-        Some(address)
-    }
-}
-
-#[cfg(unix)]
-impl Accepted<tokio::net::unix::SocketAddr> for tokio::net::UnixStream {
-    fn accepted(&self, _: tokio::net::unix::SocketAddr) -> Option<SocketAddr> {
-        None
+/// Sets what connections over TCP need.
+pub(crate) fn prepare(stream: &mut TcpStream) {
+    // Nagle with delayed ACK holds the second part of an answer for 40 ms
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "no TCP_NODELAY");
     }
 }

@@ -54,15 +54,6 @@ impl StateDir {
         let name = FingerprintKey::fixed().bytes(what).as_u128();
         Ok(folder.join(format!("{name:032x}.{kind}")))
     }
-
-    /// Creates the directory, on Unix with access for its owner only.
-    ///
-    /// # Errors
-    ///
-    /// What the system says.
-    pub(crate) fn ensure(&self) -> io::Result<()> {
-        create_private(&self.root)
-    }
 }
 
 /// Creates a folder and its parents where they are missing, on Unix with access for the owner only.
@@ -137,7 +128,7 @@ mod tests {
         assert!(!root.exists());
         // the second time it is there already
         for _ in 0..2 {
-            dir.ensure().unwrap();
+            create_private(&dir.path("")).unwrap();
             let mode = std::fs::metadata(&root).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700);
         }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::serve::ListenerExt;
 
 use crate::args::Sample;
 use crate::config::Config;
@@ -27,7 +28,13 @@ pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
         let endpoint = http::endpoint(backend, &config, stop.closing())?;
         let routes = http::routes(endpoint, Router::new());
         let closing = stop.closing().clone();
-        let serving = connections::serve(listener, routes, config.connections.clone(), closing);
+        let serving = connections::serve(
+            listener.tap_io(connections::prepare),
+            Some,
+            routes,
+            config.connections.clone(),
+            closing,
+        );
         let ending = Ending {
             lame_duck: config.lame_duck,
             drain: config.drain,

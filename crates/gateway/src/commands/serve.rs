@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use axum::serve::ListenerExt;
 use callward::Startup;
 use callward::registry::Catalogue;
 use serde::Serialize;
@@ -193,9 +194,10 @@ pub(crate) async fn serve(
     let mut limits = config.http.connections.clone();
     #[cfg(unix)]
     connections::make_fit(&mut limits);
+    let public = public.tap_io(connections::prepare);
     let serving = async move {
         tokio::join!(
-            connections::serve(public, routes, limits.clone(), closing.clone()),
+            connections::serve(public, Some, routes, limits.clone(), closing.clone()),
             admin.serve(operators, limits, closing)
         );
     };

@@ -94,8 +94,7 @@ impl Reader<'_, '_> {
         let error = Config::deserialize(toml::de::Deserializer::from(root)).err()?;
         let mut fault = self.source.parser_fault(&error);
         let key = dotted(path);
-        let is_within = fault.key.strip_prefix(&key);
-        if is_within.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('.')) {
+        if !super::is_within(&fault.key, &key) {
             fault = self.source.fault(Some(value.span()), key, fault.message);
         }
         Some(fault)

@@ -13,8 +13,6 @@ use callward::core::human::{duration, optional_duration, parse_duration, show_du
 use callward::core::redact::{self, Redactor};
 use callward::core::{AuditScope, FreshnessMode};
 use callward::limit::{Cap, RateLimitConfig, TimeoutConfig};
-use callward::loopguard::LoopGuardConfig;
-use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
 use callward::{DiscoveryConfig, LimitsConfig, PingConfig, Profile};
 use callward_mcp::server::HttpOptions;
@@ -24,43 +22,25 @@ use serde::{Serialize, Serializer};
 use super::listen::{AdminAddress, parse_listen};
 use crate::connections::ConnectionLimits;
 
-/// The settings of a layer that can be turned off.
+/// The settings of a layer that can be turned off, and whether it is on by default.
 #[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
-#[serde(default, bound(deserialize = "T: Optional + Deserialize<'de>"))]
-pub(crate) struct Switch<T> {
+#[serde(default, bound(deserialize = "T: Default + Deserialize<'de>"))]
+pub(crate) struct Switch<T, const ON: bool> {
     enabled: bool,
     #[serde(flatten)]
     pub(crate) config: T,
 }
 
-/// Settings with a key `enabled`.
-pub(crate) trait Optional: Default + Copy {
-    /// The default of `enabled`.
-    const ENABLED: bool;
-}
-
-impl Optional for LoopGuardConfig {
-    const ENABLED: bool = true;
-}
-
-impl Optional for HedgeConfig {
-    const ENABLED: bool = false;
-}
-
-impl Optional for PingConfig {
-    const ENABLED: bool = true;
-}
-
-impl<T: Optional> Default for Switch<T> {
+impl<T: Default, const ON: bool> Default for Switch<T, ON> {
     fn default() -> Self {
         Self {
-            enabled: T::ENABLED,
+            enabled: ON,
             config: T::default(),
         }
     }
 }
 
-impl<T: Optional> Switch<T> {
+impl<T: Copy, const ON: bool> Switch<T, ON> {
     /// Returns the settings; `None` if the layer is off.
     pub(crate) fn get(&self) -> Option<T> {
         self.enabled.then_some(self.config)
@@ -300,7 +280,7 @@ impl Default for Discovery {
 pub(crate) struct Router {
     #[serde(flatten)]
     pub(crate) layer: RouterConfig,
-    pub(crate) ping: Switch<PingConfig>,
+    pub(crate) ping: Switch<PingConfig, true>,
 }
 
 /// `[audit]`: which calls are recorded, and where.

@@ -24,53 +24,40 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
     };
     let rules = tool.refinements().rules().iter().map(rule);
     let hints = resolved.all_provenance().iter().map(hint);
-    let max_attempts = if plan.is_retryable() {
-        explanation.max_attempts()
-    } else {
-        1
-    };
+    let max_attempts = explanation.max_attempts();
+    let max_attempts = if plan.is_retryable() { max_attempts } else { 1 };
     let mut view = super::tool(explanation.client_name(), tool, plan, resolved);
-    for (key, value) in [
-        (
-            "call",
-            explanation.call().map(|_| applied(explanation)).into(),
-        ),
-        ("rules", rules.collect()),
-        ("trail", json!(explanation.trail())),
-        ("route", route(explanation)),
-        ("keep", keep(explanation)),
-        (
-            "attempts",
-            json!({
-                "max": max_attempts,
-                "first_backoff_ms": millis(plan.limits.first_backoff),
-                "verify_with": explanation.verifier().map(ToString::to_string),
-                "hedge_percentile": explanation.hedge().map(|hedge| hedge.percentile),
-            }),
-        ),
-        (
-            "limits",
-            json!({
-                "attempt_timeout_ms": millis(plan.limits.attempt_timeout),
-                "attempt_cap_ms": millis(explanation.attempt_cap()),
-                "estimated_duration_ms": plan.limits.estimated_duration.map(millis),
-                "calls_per_minute": plan.limits.calls_per_minute,
-                "is_held": explanation.calls_per_minute().is_some(),
-                "calls_per_minute_of_principal": explanation.calls_per_minute_of_principal(),
-                "restricted": plan.limits.restricted,
-            }),
-        ),
-        ("guards", guards(explanation)),
-        ("hints", hints.collect()),
-        ("warnings", json!(resolved.warnings())),
-        ("text", format!("{explanation}{}", ask_note(plan)).into()),
-    ] {
-        view[key] = if key == "trail" {
-            value
-        } else {
-            without_nulls(value)
-        };
+    let details = json!({
+        "call": explanation.call().map(|_| applied(explanation)),
+        "rules": rules.collect::<Vec<_>>(),
+        "route": route(explanation),
+        "keep": keep(explanation),
+        "attempts": {
+            "max": max_attempts,
+            "first_backoff_ms": millis(plan.limits.first_backoff),
+            "verify_with": explanation.verifier().map(ToString::to_string),
+            "hedge_percentile": explanation.hedge().map(|hedge| hedge.percentile),
+        },
+        "limits": {
+            "attempt_timeout_ms": millis(plan.limits.attempt_timeout),
+            "attempt_cap_ms": millis(explanation.attempt_cap()),
+            "estimated_duration_ms": plan.limits.estimated_duration.map(millis),
+            "calls_per_minute": plan.limits.calls_per_minute,
+            "is_held": explanation.calls_per_minute().is_some(),
+            "calls_per_minute_of_principal": explanation.calls_per_minute_of_principal(),
+            "restricted": plan.limits.restricted,
+        },
+        "guards": guards(explanation),
+        "hints": hints.collect::<Vec<_>>(),
+        "warnings": resolved.warnings(),
+        "text": format!("{explanation}{}", ask_note(plan)),
+    });
+    if let Value::Object(details) = details {
+        for (key, value) in details {
+            view[key] = without_nulls(value);
+        }
     }
+    view["trail"] = json!(explanation.trail());
     view
 }
 

@@ -59,33 +59,23 @@ fn show(report: &Report, screen: &Screen) {
     if let Some(fault) = &report.fault {
         screen.out(format_args!("  {fault}"));
     }
-    if report.fault.is_none() && report.closed == Some(false) {
+    let is_open = report.fault.is_none() && report.closed == Some(false);
+    if is_open {
         screen.out(
             "  not closed: the log is being written, its process was killed, or its end was cut; the \
              last answered calls may have no record (`audit.fsync`)",
         );
     }
-    for (count, what) in [
-        (
-            report.unclosed,
-            "processes ended without closing the log: their last answered calls may have no record",
-        ),
-        (
-            report.torn,
-            "partial lines at the end of files, left by killed processes",
-        ),
-        (
-            report.lost,
-            "calls have no record: the file could not be written",
-        ),
-        (
-            report.suppressed,
-            "refusals have no record: there were too many",
-        ),
-    ] {
-        if count > 0 {
-            screen.out(format_args!("  {count} {what}"));
-        }
+    #[rustfmt::skip]
+    let counts = [
+        (report.unclosed, "processes ended without closing the log: their last answered calls may \
+                           have no record"),
+        (report.torn, "partial lines at the end of files, left by killed processes"),
+        (report.lost, "calls have no record: the file could not be written"),
+        (report.suppressed, "refusals have no record: there were too many"),
+    ];
+    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        screen.out(format_args!("  {count} {what}"));
     }
     if report.oldest > 1 {
         screen.out(format_args!(

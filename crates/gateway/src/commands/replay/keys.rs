@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use callward_replay::{Capacity, Comparison, Gap, KeyTrace, Policy};
-use serde::Serialize;
+use callward_replay::{Capacity, Comparison, KeyTrace, Policy};
+use serde_json::{Value, json};
 
 use crate::args::Replay;
 use crate::commands::replay::{named, show};
@@ -25,9 +25,7 @@ pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
         for figures in &found.figures {
             screen.json(figures);
         }
-        screen.json(&Closing {
-            summary: Sum::of(&name, &found),
-        });
+        screen.json(&json!({ "summary": sum(&name, &found) }));
     } else {
         tell(&found, &args.policy, screen);
     }
@@ -86,30 +84,17 @@ fn tell(found: &Comparison, asked: &[Policy], screen: &Screen) {
     }
 }
 
-#[derive(Serialize)]
-struct Closing<'a> {
-    summary: Sum<'a>,
-}
-
-#[derive(Serialize)]
-struct Sum<'a> {
-    keys: &'a str,
-    requests: u64,
-    distinct: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to_lru: Option<Gap>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to_belady: Option<Gap>,
-}
-
-impl<'a> Sum<'a> {
-    fn of(keys: &'a str, found: &Comparison) -> Self {
-        Self {
-            keys,
-            requests: found.requests,
-            distinct: found.distinct,
-            to_lru: found.gap(Policy::Lru),
-            to_belady: found.gap(Policy::Belady),
+/// The sum at the end, without the gaps that there are not.
+fn sum(keys: &str, found: &Comparison) -> Value {
+    let mut sum = json!({
+        "keys": keys,
+        "requests": found.requests,
+        "distinct": found.distinct,
+    });
+    for (key, policy) in [("to_lru", Policy::Lru), ("to_belady", Policy::Belady)] {
+        if let Some(gap) = found.gap(policy) {
+            sum[key] = json!(gap);
         }
     }
+    sum
 }
