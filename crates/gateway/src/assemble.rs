@@ -70,7 +70,7 @@ pub(crate) fn stack_over(
         .into_iter()
         .fold(stack, StackBuilder::server)
         .start()?;
-    telemetry.observe(&stack);
+    stack.observe(&telemetry.meter);
     Ok(Running {
         stack,
         upstreams,
@@ -109,7 +109,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .kept_names(config.kept_names.clone())
         .sampling(telemetry::sampling(&config.telemetry)?)
         .span_contents(telemetry::contents(&config.telemetry))
-        .metrics(Arc::clone(counts.metrics())))
+        .metrics(counts.metrics.clone()))
 }
 
 /// Sets what has a value.

@@ -164,7 +164,7 @@ impl Backend for StackBackend {
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let counted = self.runtime.calls.enter();
+        let counted = self.runtime.calls.token();
         let name = request.name.clone();
         let reports = self.runtime.reports.or_asked(request.meta.as_ref());
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());

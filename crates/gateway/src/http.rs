@@ -28,13 +28,13 @@ use callward_mcp::server;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::{Service, service_fn};
 
 use crate::backend::StackBackend;
 use crate::config::{Http, as_usize, show_duration};
 use crate::connections::Routes;
 use crate::error::AppError;
-use crate::inflight::Inflight;
 use crate::output::Screen;
 use crate::readiness;
 use crate::runtime::Runtime;
@@ -201,7 +201,7 @@ pub(crate) struct Ending {
 /// [`AppError`] if the listener breaks.
 pub(crate) async fn serve(
     serving: impl Future<Output = ()> + Send + 'static,
-    calls: &Inflight,
+    calls: &TaskTracker,
     servers: &[Upstream],
     ending: Ending,
     stop: &Stop,

@@ -14,7 +14,6 @@ mod connections;
 mod error;
 mod evidence;
 mod http;
-mod inflight;
 mod instructions;
 mod kept_names;
 mod listed;

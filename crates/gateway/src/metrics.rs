@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::Stack;
 use callward::core::PeerObserver;
 use callward::telemetry::export::Exporter;
 use callward::telemetry::metrics::{Metrics, observe_gauge};
@@ -11,9 +10,9 @@ use callward::telemetry::names::metric::CALLS_IN_FLIGHT;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
+use tokio_util::task::TaskTracker;
 
 use crate::error::AppError;
-use crate::inflight::Inflight;
 use crate::output::Screen;
 
 /// How long the end waits for metrics, and then for spans, that were not sent yet.
@@ -25,8 +24,9 @@ pub(crate) struct Telemetry {
     /// Instruments end with it.
     provider: SdkMeterProvider,
     exporter: Option<Exporter>,
-    meter: Meter,
-    metrics: Arc<Metrics>,
+    pub(crate) meter: Meter,
+    /// What the stack writes into.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Telemetry {
@@ -87,26 +87,16 @@ impl Telemetry {
         }
     }
 
-    /// Returns what the stack writes into.
-    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
-    }
-
     /// Returns the observer of requests and sessions of MCP.
     pub(crate) fn observer(&self) -> Arc<dyn PeerObserver> {
         Arc::clone(&self.metrics) as Arc<dyn PeerObserver>
     }
 
-    /// Adds the counters of the layers, read when metrics are collected.
-    pub(crate) fn observe(&self, stack: &Stack) {
-        stack.observe(&self.meter);
-    }
-
     /// Adds the calls that are in flight.
-    pub(crate) fn observe_calls(&self, calls: &Inflight) {
+    pub(crate) fn observe_calls(&self, calls: &TaskTracker) {
         let calls = calls.clone();
         observe_gauge(&self.meter, CALLS_IN_FLIGHT, move |series| {
-            series.add(calls.count() as f64, []);
+            series.add(calls.len() as f64, []);
         });
     }
 

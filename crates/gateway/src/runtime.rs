@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use callward::Stack;
 use callward::core::BaggageFilter;
-use callward::{Stack, Startup};
 use callward_mcp::client::Upstream;
+use tokio_util::task::TaskTracker;
 
 use crate::assemble::Running;
 use crate::config::Config;
-use crate::inflight::Inflight;
 use crate::metrics::Telemetry;
 use crate::output::Screen;
 use crate::record::Recorder;
@@ -23,7 +23,8 @@ pub(crate) struct Runtime {
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) telemetry: Telemetry,
     pub(crate) recorder: Recorder,
-    pub(crate) calls: Inflight,
+    /// Has a token for each call in flight.
+    pub(crate) calls: TaskTracker,
     /// What each result reports, asked or not.
     pub(crate) reports: Reports,
     /// What of a caller's baggage is passed on to servers.
@@ -41,19 +42,18 @@ impl Runtime {
         telemetry: Telemetry,
         recorder: Recorder,
         stop: Stop,
-    ) -> (Arc<Self>, Startup) {
-        let runtime = Self {
+    ) -> Arc<Self> {
+        Arc::new(Self {
             stack: running.stack,
             upstreams: running.upstreams,
             telemetry,
             recorder,
-            calls: Inflight::default(),
+            calls: TaskTracker::new(),
             reports: config.reports(),
             baggage: telemetry::baggage(&config.telemetry),
-            started: Started::default(),
+            started: Started::new(running.startup.finished()),
             stop,
-        };
-        (Arc::new(runtime), running.startup)
+        })
     }
 
     /// Ends the servers, and writes what is not written yet.

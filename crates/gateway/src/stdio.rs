@@ -11,9 +11,9 @@ use callward_mcp::server::{Backend, serve_stdio};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::TaskTracker;
 
 use crate::error::AppError;
-use crate::inflight::Inflight;
 use crate::output::Screen;
 use crate::shutdown::{Stop, drain};
 
@@ -28,7 +28,7 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 /// [`AppError`] if reading or writing fails.
 pub(crate) async fn serve<B: Backend>(
     backend: Arc<B>,
-    calls: &Inflight,
+    calls: &TaskTracker,
     limit: Duration,
     servers: &[Upstream],
     stop: &Stop,

@@ -156,7 +156,7 @@ async fn call(
         Err(error) => return refusal(&error),
     };
     runtime.started.finished().await;
-    let _counted = runtime.calls.enter();
+    let _counted = runtime.calls.token();
     let recorder = &runtime.recorder;
     match CallView::make(&runtime.stack, recorder, &tool, arguments, caller(), pin).await {
         Ok(view) => json(StatusCode::OK, &view),

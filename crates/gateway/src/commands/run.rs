@@ -45,17 +45,17 @@ pub(crate) async fn run(
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = assemble::stack(&config, Environment::Inherited, &telemetry)?;
-    let (runtime, startup) = Runtime::new(&config, running, telemetry, recorder, stop);
+    let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     if let Some(listeners) = listeners {
         let manner = Manner {
             is_wrapped: true,
             ..Manner::default()
         };
-        return serve::serve(runtime, startup, listeners, manner, &config, state, screen).await;
+        return serve::serve(runtime, listeners, manner, &config, state, screen).await;
     }
     let started = &runtime.started;
     let starting = async {
-        started.follow(startup).await;
+        started.finished().await;
         if let Some(error) = failure(&runtime) {
             return error;
         }

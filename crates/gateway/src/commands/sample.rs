@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::serve::ListenerExt;
+use tokio_util::task::TaskTracker;
 
 use crate::args::Sample;
 use crate::config::Config;
 use crate::error::Outcome;
 use crate::http::Ending;
-use crate::inflight::Inflight;
 use crate::output::Screen;
 use crate::{connections, http, sample, shutdown, stdio};
 
 pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
     let stop = shutdown::on_signal()?;
     let backend = Arc::new(sample::plain(sample::SET, &Arc::default()).await?);
-    let calls = Inflight::default();
+    let calls = TaskTracker::new();
     let config = Config::without_file(Vec::new()).http;
     if let Some(address) = args.http {
         let listener = http::bind(address, "--http").await?;

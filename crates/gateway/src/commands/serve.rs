@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
-use callward::Startup;
 use callward::registry::Catalogue;
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -80,14 +79,14 @@ pub(crate) async fn run(
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = start(&args, &config, &telemetry).await?;
-    let (runtime, startup) = Runtime::new(&config, running, telemetry, recorder, stop);
+    let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     let manner = Manner {
         json: args.json,
         file: args.config,
         names,
         is_wrapped: false,
     };
-    serve(runtime, startup, listeners, manner, &config, state, screen).await
+    serve(runtime, listeners, manner, &config, state, screen).await
 }
 
 /// Takes an address of the command line in place of the config's.
@@ -173,7 +172,6 @@ impl Listeners {
 /// Serves over HTTP until a signal comes, then ends the servers behind it.
 pub(crate) async fn serve(
     runtime: Arc<Runtime>,
-    startup: Startup,
     listeners: Listeners,
     mut manner: Manner,
     config: &Config,
@@ -203,7 +201,7 @@ pub(crate) async fn serve(
     };
     let mut names = manner.names.take();
     let starting = async {
-        runtime.started.follow(startup).await;
+        runtime.started.finished().await;
         let failure = run::failure(&runtime);
         if let Some(error) = failure.filter(|_| manner.is_wrapped) {
             return error;
