@@ -90,7 +90,7 @@ pub(crate) fn tools(stack: &Stack) -> Vec<Value> {
 }
 
 /// Leaves out the members of an object that have no value.
-fn with_values(mut object: Value) -> Value {
+pub(crate) fn with_values(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());
     }
