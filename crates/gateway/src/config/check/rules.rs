@@ -151,70 +151,32 @@ mod tests {
 
     #[test]
     fn each_fault_names_its_key() {
-        for (rule, key, expected) in [
-            ("readOnlyHint = true", "1", "`when`"),
-            ("when = {}\nreadOnlyHint = true", "1.when", "at least one"),
-            ("when = \"x\"\nreadOnlyHint = true", "1.when", "a table"),
-            ("when = { a = 1 }", "1", "at least one hint"),
-            ("when = { a = 1 }\nreadOnly = 1", "1.readOnly", "boolean"),
-            ("when = { a = 1 }\nreads = true", "1.reads", "unknown hint"),
-            (
-                "when = { a = 1 }\nreadOnlyHint = true\ndestructiveHint = true",
-                "1.destructiveHint",
-                "`false` beside",
-            ),
-            (
-                "when = { a = { matches = \"(\" } }\nreadOnly = true",
-                "1.when.a.matches",
-                "unclosed",
-            ),
-            (
-                "when = { a = { matches = 1 } }\nreadOnly = true",
-                "1.when.a.matches",
-                "as a string",
-            ),
-            (
-                "when = { a = { one_of = [] } }\nreadOnly = true",
-                "1.when.a.one_of",
-                "at least one value",
-            ),
-            (
-                "when = { a = { one_of = \"x\" } }\nreadOnly = true",
-                "1.when.a.one_of",
-                "a list",
-            ),
-            (
-                "when = { a = { present = 1 } }\nreadOnly = true",
-                "1.when.a.present",
-                "`true` or `false`",
-            ),
-            (
-                "when = { a = { kind = \"x\" } }\nreadOnly = true",
-                "1.when.a",
-                "JSON Pointer",
-            ),
-            (
-                "when = { a = { equals = 1, present = true } }\nreadOnly = true",
-                "1.when.a",
-                "one of",
-            ),
-            (
-                "when = { a = nan }\nreadOnly = true",
-                "1.when.a",
-                "a number",
-            ),
-            (
-                "when = { a = [1979-05-27] }\nreadOnly = true",
-                "1.when.a",
-                "as a string",
-            ),
-            ("when = { \"\" = 1 }\nreadOnly = true", "1.when.", "empty"),
-            (
-                "when = { \"/a~2\" = 1 }\nreadOnly = true",
-                "1.when./a~2",
-                "JSON Pointer",
-            ),
-        ] {
+        let table = r#"
+readOnlyHint = true | 1 | `when`
+when = {} ⏎ readOnlyHint = true | 1.when | at least one
+when = "x" ⏎ readOnlyHint = true | 1.when | a table
+when = { a = 1 } | 1 | at least one hint
+when = { a = 1 } ⏎ readOnly = 1 | 1.readOnly | boolean
+when = { a = 1 } ⏎ reads = true | 1.reads | unknown hint
+when = { a = 1 } ⏎ readOnly = true ⏎ destructive = true | 1.destructiveHint | `false` beside
+when = { a = { matches = "(" } } ⏎ readOnly = true | 1.when.a.matches | unclosed
+when = { a = { matches = 1 } } ⏎ readOnly = true | 1.when.a.matches | as a string
+when = { a = { one_of = [] } } ⏎ readOnly = true | 1.when.a.one_of | at least one value
+when = { a = { one_of = "x" } } ⏎ readOnly = true | 1.when.a.one_of | a list
+when = { a = { present = 1 } } ⏎ readOnly = true | 1.when.a.present | `true` or `false`
+when = { a = { kind = "x" } } ⏎ readOnly = true | 1.when.a | JSON Pointer
+when = { a = { equals = 1, present = true } } ⏎ readOnly = true | 1.when.a | one of
+when = { a = nan } ⏎ readOnly = true | 1.when.a | a number
+when = { a = [1979-05-27] } ⏎ readOnly = true | 1.when.a | as a string
+when = { "" = 1 } ⏎ readOnly = true | 1.when. | empty
+when = { "/a~2" = 1 } ⏎ readOnly = true | 1.when./a~2 | JSON Pointer
+"#;
+        for row in table.trim().lines() {
+            let row: Vec<&str> = row.split(" | ").collect();
+            let [rule, key, expected] = row[..] else {
+                panic!("not a row: {row:?}");
+            };
+            let rule = rule.replace(" ⏎ ", "\n");
             let (rules, faults) = read_all(&format!("[[rules]]\n{rule}"));
             assert_eq!(rules, [""; 0], "{rule}");
             let [(found, message)] = &faults[..] else {
