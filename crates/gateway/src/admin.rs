@@ -98,7 +98,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let listener = listener.tap_io(connections::prepare);
-                connections::serve(listener, Some, routes, limits, stop).await
+                connections::serve(listener, Some, routes, limits, stop).await;
             }
             #[cfg(unix)]
             Self::Unix(socket) => connections::serve(socket, |_| None, routes, limits, stop).await,

@@ -35,7 +35,7 @@ use crate::backend::StackBackend;
 use crate::config::{Http, as_usize, show_duration};
 use crate::connections::Routes;
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 use crate::readiness;
 use crate::runtime::Runtime;
 use crate::shutdown::{Stop, drain};
@@ -205,7 +205,6 @@ pub(crate) async fn serve(
     servers: &[Upstream],
     ending: Ending,
     stop: &Stop,
-    screen: &Screen,
 ) -> Result<(), AppError> {
     let mut server = tokio::spawn(serving);
     tokio::select! {
@@ -214,7 +213,7 @@ pub(crate) async fn serve(
         ended = &mut server => return flatten(ended),
     }
     if !ending.lame_duck.is_zero() {
-        screen.note(format_args!(
+        output::note(format_args!(
             "stopping: not ready any more, connections are accepted for {}",
             show_duration(ending.lame_duck)
         ));
@@ -224,7 +223,7 @@ pub(crate) async fn serve(
         }
     }
     stop.closing().cancel();
-    drain(calls, ending.drain, servers, stop, screen).await;
+    drain(calls, ending.drain, servers, stop).await;
     // a call that ended is not yet an answer that was written
     match tokio::time::timeout(LAST_WRITES, &mut server).await {
         Ok(ended) => flatten(ended),

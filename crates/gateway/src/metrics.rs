@@ -13,7 +13,7 @@ use prometheus::{Registry, TextEncoder};
 use tokio_util::task::TaskTracker;
 
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 
 /// How long the end waits for metrics, and then for spans, that were not sent yet.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -66,7 +66,7 @@ impl Telemetry {
     }
 
     /// Sends what was not sent yet, within a bounded time, and warns of what is lost.
-    pub(crate) async fn finish(&self, screen: &Screen) {
+    pub(crate) async fn finish(&self) {
         let Some(exporter) = &self.exporter else {
             return;
         };
@@ -76,7 +76,7 @@ impl Telemetry {
         let _ = tokio::time::timeout(FLUSH, metrics).await;
         let spans = exporter.shutdown(FLUSH).await;
         if spans.lost() > 0 {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "{} of {} spans did not reach the collector: {} found no place in the queue or no \
                  time at the end, {} were not taken",
                 spans.lost(),

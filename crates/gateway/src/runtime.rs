@@ -10,7 +10,6 @@ use tokio_util::task::TaskTracker;
 use crate::assemble::Running;
 use crate::config::Config;
 use crate::metrics::Telemetry;
-use crate::output::Screen;
 use crate::record::Recorder;
 use crate::report::Reports;
 use crate::shutdown::Stop;
@@ -57,12 +56,12 @@ impl Runtime {
     }
 
     /// Ends the servers, and writes what is not written yet.
-    pub(crate) async fn finish(&self, screen: &Screen) {
+    pub(crate) async fn finish(&self) {
         evidence::save(&self.stack).await;
         self.stack.stop_discovery();
         shutdown::end_servers(&self.upstreams, &self.stop).await;
-        self.recorder.finish(screen).await;
-        audit::close(&self.stack, screen).await;
-        self.telemetry.finish(screen).await;
+        self.recorder.finish().await;
+        audit::close(&self.stack).await;
+        self.telemetry.finish().await;
     }
 }

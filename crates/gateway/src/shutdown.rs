@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::show_duration;
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 
 /// What signals ask for. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -130,17 +130,11 @@ const CUT_OFF: Duration = Duration::from_secs(2);
 
 /// Waits until no call is in flight, but not longer than `limit`, and not after a second signal.
 /// Then ends `servers`, so that the calls they have not answered fail, are answered and recorded.
-pub(crate) async fn drain(
-    calls: &TaskTracker,
-    limit: Duration,
-    servers: &[Upstream],
-    stop: &Stop,
-    screen: &Screen,
-) {
+pub(crate) async fn drain(calls: &TaskTracker, limit: Duration, servers: &[Upstream], stop: &Stop) {
     calls.close();
     let waiting = calls.len();
     if waiting > 0 {
-        screen.note(format_args!(
+        output::note(format_args!(
             "stopping: {waiting} {} in flight, at most {} more",
             calls_word(waiting),
             show_duration(limit)
@@ -153,10 +147,10 @@ pub(crate) async fn drain(
         () = stop.at_once() => false,
     };
     if ended {
-        screen.note("stopped: no call was cut off");
+        output::note("stopped: no call was cut off");
     } else {
         let cut = calls.len();
-        screen.note(format_args!("stopped: {cut} {} cut off", calls_word(cut)));
+        output::note(format_args!("stopped: {cut} {} cut off", calls_word(cut)));
         let _ = tokio::time::timeout(CUT_OFF, async {
             tokio::join!(calls.wait(), end_servers(servers, stop));
         })

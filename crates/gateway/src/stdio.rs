@@ -14,7 +14,6 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
 use crate::error::AppError;
-use crate::output::Screen;
 use crate::shutdown::{Stop, drain};
 
 /// How long the last answers may take to be written, once no call is in flight.
@@ -32,7 +31,6 @@ pub(crate) async fn serve<B: Backend>(
     limit: Duration,
     servers: &[Upstream],
     stop: &Stop,
-    screen: &Screen,
 ) -> Result<(), AppError> {
     let reader = UntilStopped {
         inner: tokio::io::stdin(),
@@ -52,7 +50,7 @@ pub(crate) async fn serve<B: Backend>(
         ended = &mut serving => return ended.map_err(broke),
     }
     let stopping = async {
-        drain(calls, limit, servers, stop, screen).await;
+        drain(calls, limit, servers, stop).await;
         // a call that ended is not yet an answer that was written
         tokio::time::sleep(LAST_WRITES).await;
         cut.cancel();

@@ -16,11 +16,11 @@ use crate::args::Annotate;
 use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
 use crate::listed::{Fault, Listed, Listing};
-use crate::output::Screen;
+use crate::output;
 use crate::view::strength_word;
 
-pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
-    let listing = Listing::read(&args.from, screen).await?;
+pub(crate) async fn run(args: Annotate) -> Outcome {
+    let listing = Listing::read(&args.from).await?;
     let found = &listing.found;
     let settings = Settings::of(&args, listing.config.as_ref());
     let tools: Vec<Readable<'_>> = found
@@ -35,19 +35,19 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
 
     let mut failed = false;
     for error in &listing.failures {
-        screen.error(error);
+        output::error(error);
         failed = true;
     }
     let mut lines = Vec::new();
     for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(found) {
         lines.push(line(tool, inferred, &settings, args.explain));
         if let Err(fault) = tool {
-            screen.error(&format_args!("{}: {fault}", found.place));
+            output::error(&format_args!("{}: {fault}", found.place));
             failed = true;
         }
     }
     if !lines.is_empty() {
-        screen.out(lines.join("\n"));
+        output::line(lines.join("\n"));
     }
     Ok(ExitCode::from(u8::from(failed)))
 }

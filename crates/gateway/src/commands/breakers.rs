@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use super::ask::{Question, ask, cell, items, millis, text};
 use crate::args::Breakers;
 use crate::error::Outcome;
-use crate::output::{Cell, Column, Screen, Table};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Breakers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Breakers, state: Option<&StateDir>) -> Outcome {
     let question = match args.command {
         None => Question::Get("breakers"),
         Some(order) => Question::Post(vec!["breakers".into()], json!(order)),
     };
-    let show = (!args.json).then_some(show as fn(&_, &_));
-    ask(question, &args.gateway, state, show, screen).await
+    let show = (!args.json).then_some(show as fn(&_));
+    ask(question, &args.gateway, state, show).await
 }
 
 const COLUMNS: [Column<Value>; 7] = [
@@ -30,9 +30,9 @@ const COLUMNS: [Column<Value>; 7] = [
     ("opened after", |one| cell(&one["last_trip"])),
 ];
 
-fn show(answer: &Value, screen: &Screen) {
+fn show(answer: &Value) {
     let all = items(answer.get("breaker").unwrap_or(answer));
-    screen.table(&Table::of(&COLUMNS, all));
+    output::table(&Table::of(&COLUMNS, all));
 }
 
 fn window(window: &Value) -> String {

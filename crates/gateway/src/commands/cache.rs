@@ -6,11 +6,11 @@ use super::ask::{Question, ask, cell, count, items, millis, text};
 use crate::args::{Cache, CacheCommand};
 use crate::config::show_size;
 use crate::error::Outcome;
-use crate::output::{Cell, Column, Screen, Table};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Cache, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let (question, show): (_, fn(&Value, &Screen)) = match args.command {
+pub(crate) async fn run(args: Cache, state: Option<&StateDir>) -> Outcome {
+    let (question, show): (_, fn(&Value)) = match args.command {
         None => (Question::Get("cache"), show),
         Some(CacheCommand::Purge(what)) => {
             let path = ["cache", "purge"].map(ToOwned::to_owned);
@@ -18,7 +18,7 @@ pub(crate) async fn run(args: Cache, state: Option<&StateDir>, screen: &Screen) 
         }
     };
     let show = (!args.json).then_some(show);
-    ask(question, &args.gateway, state, show, screen).await
+    ask(question, &args.gateway, state, show).await
 }
 
 const COLUMNS: [Column<Value>; 11] = [
@@ -47,21 +47,21 @@ const COLUMNS: [Column<Value>; 11] = [
     }),
 ];
 
-fn show(answer: &Value, screen: &Screen) {
+fn show(answer: &Value) {
     let tools = items(&answer["tools"]);
     let mut total = answer["total"].clone();
     total["name"] = "all".into();
     let rows = tools.iter().chain([&total]);
-    screen.table(&Table::of(&COLUMNS, rows));
-    screen.out("");
-    screen.out(format_args!(
+    output::table(&Table::of(&COLUMNS, rows));
+    output::line("");
+    output::line(format_args!(
         "kept now: {} entries, {}; evicted to make space: {}",
         total["entries"],
         show_size(count(&total["bytes"])),
         total["evicted"]
     ));
     for state in items(&answer["unsettled"]) {
-        screen.out(unsettled(state));
+        output::line(unsettled(state));
     }
     for tool in tools.iter().filter(|tool| !tool["evidence"].is_null()) {
         let evidence = &tool["evidence"];
@@ -75,7 +75,7 @@ fn show(answer: &Value, screen: &Screen) {
             ),
         };
         let name = tool["name"].as_str().unwrap_or_default();
-        screen.out(format_args!("{name}: {evidence}"));
+        output::line(format_args!("{name}: {evidence}"));
     }
 }
 
@@ -115,7 +115,7 @@ fn with_reasons(all: u64, reasons: &Value) -> String {
     }
 }
 
-fn purged(answer: &Value, screen: &Screen) {
+fn purged(answer: &Value) {
     let (kind, name) = parts(&answer["purged"])
         .next()
         .map_or(("all", String::new()), |(kind, name)| (kind, text(name)));
@@ -132,7 +132,7 @@ fn purged(answer: &Value, screen: &Screen) {
         ("tool", _) => format!("results of `{name}`"),
         _ => "everything".into(),
     };
-    screen.out(format_args!("forgotten: {purged}"));
+    output::line(format_args!("forgotten: {purged}"));
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::commands::ask::{cell, items, text};
 use crate::commands::serve::DEFAULT_FILE;
 use crate::config::{Config, Keys, ServerConfig, show_duration};
 use crate::error::Outcome;
-use crate::output::{Column, Screen, Table};
+use crate::output::{self, Column, Table};
 use crate::{telemetry, view};
 
 /// Shows what would run. The file was checked on the way here.
@@ -21,7 +21,7 @@ use crate::{telemetry, view};
 /// # Errors
 ///
 /// [`AppError`](crate::error::AppError) if the environment states no valid time or collector.
-pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> Outcome {
+pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome {
     let timed = assemble::timed(config)?;
     let otlp = telemetry::otlp(&config.telemetry)?;
     let place = |url: fn(&OtlpConfig) -> Option<&str>| {
@@ -56,9 +56,9 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &S
         for (section, keys) in changed {
             checked[section] = keys;
         }
-        screen.json(&checked);
+        output::json(&checked);
     } else {
-        print(file, config, &checked, &changed, screen);
+        print(file, config, &checked, &changed);
     }
     Ok(ExitCode::from(u8::from(!ok)))
 }
@@ -96,7 +96,7 @@ const COLUMNS: [Column<Value>; 5] = [
     ("target", |one| cell(&one["target"])),
 ];
 
-fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys, screen: &Screen) {
+fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) {
     let of = |key: &str| text(&checked[key]);
     match file {
         Some(file) => {
@@ -106,13 +106,13 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys, 
             } else {
                 " in the file"
             };
-            screen.heading(&format!("{}: no problems{end}", file.display()));
+            output::heading(&format!("{}: no problems{end}", file.display()));
         }
-        None => screen.heading(&format!(
+        None => output::heading(&format!(
             "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
         )),
     }
-    let line = |what: &str, text: &str| screen.out(format_args!("{what:<10} {text}"));
+    let line = |what: &str, text: &str| output::line(format_args!("{what:<10} {text}"));
     line("endpoint", &format!("http://{}/mcp", of("listen")));
     line("admin", &of("admin"));
     let attempt = of("attempt_timeout");
@@ -130,16 +130,16 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys, 
         },
     );
     let servers = items(&checked["servers"]);
-    screen.table(&Table::of(&COLUMNS, servers));
+    output::table(&Table::of(&COLUMNS, servers));
     let show = |section: &str, keys: &Keys| {
         for (key, value) in keys {
-            screen.out(format_args!("{section}.{key} = {value}"));
+            output::line(format_args!("{section}.{key} = {value}"));
         }
     };
     for (section, value) in changed {
         match value {
             Value::Object(keys) => show(section, keys),
-            value => screen.out(format_args!("{section} = {value}")),
+            value => output::line(format_args!("{section} = {value}")),
         }
     }
     for one in servers {
@@ -148,7 +148,7 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys, 
             show(&server, keys);
         }
         if let Some(missing) = one["missing"].as_str() {
-            screen.warning(&format_args!("{server}.command: {missing}"));
+            output::warning(&format_args!("{server}.command: {missing}"));
         }
     }
 }

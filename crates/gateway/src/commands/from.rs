@@ -16,7 +16,7 @@ use crate::commands::ask::text;
 use crate::config::{Config, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
-use crate::output::Screen;
+use crate::output;
 use crate::record::Recorder;
 use crate::shutdown::{self, Stop};
 use crate::state_dir::StateDir;
@@ -61,7 +61,6 @@ impl Place {
         from: &From,
         purpose: Purpose,
         state: Option<&StateDir>,
-        screen: &Screen,
     ) -> Result<Self, AppError> {
         let own = own(from.config.as_deref(), &from.command)?;
         let (mut config, environment) = if let Some(own) = own {
@@ -91,7 +90,7 @@ impl Place {
             () = tokio::time::sleep(SILENCE) => {
                 let waits = stack.servers().into_iter().filter(|server| !server.up);
                 let names: Vec<_> = waits.map(|server| format!("`{}`", server.id)).collect();
-                screen.note(format_args!("waiting for {} to list tools", names.join(", ")));
+                output::note(format_args!("waiting for {} to list tools", names.join(", ")));
                 started.await;
             }
         }
@@ -129,14 +128,14 @@ impl Place {
     }
 
     /// Says on standard error what is not among the tools, and why: what is looked for may be that.
-    pub(crate) async fn tell_missing(&self, screen: &Screen) {
+    pub(crate) async fn tell_missing(&self) {
         let missing: Vec<Value> = match self {
             Self::Gateway(remote) => remote.get(&["missing"]).await.unwrap_or_default(),
             Self::Own(own) => view::missing(&own.stack),
         };
         for one in missing {
             let (server, reason) = (text(&one["server"]), text(&one["reason"]));
-            screen.warning(&match one["tool"].as_str() {
+            output::warning(&match one["tool"].as_str() {
                 Some(tool) => {
                     format!("tool `{tool}` of server `{server}` is not offered: {reason}")
                 }

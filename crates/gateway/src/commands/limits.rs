@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::ask::{Question, ask, cell, count, items, refusals, text};
 use crate::args::Limits;
 use crate::error::Outcome;
-use crate::output::{Cell, Column, Screen, Table};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Limits, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let show = (!args.json).then_some(show as fn(&_, &_));
-    ask(Question::Get("limits"), &args.gateway, state, show, screen).await
+pub(crate) async fn run(args: Limits, state: Option<&StateDir>) -> Outcome {
+    let show = (!args.json).then_some(show as fn(&_));
+    ask(Question::Get("limits"), &args.gateway, state, show).await
 }
 
 /// Each kind of limit: its heading, its member of the answer, and its columns.
@@ -73,20 +73,20 @@ const KINDS: [(&str, &str, &[Column<Value>]); 5] = [
 ];
 
 /// Shows a table for each kind of limit, with a blank line between.
-fn show(report: &Value, screen: &Screen) {
+fn show(report: &Value) {
     for (index, (heading, key, columns)) in KINDS.into_iter().enumerate() {
         if index > 0 {
-            screen.out("");
+            output::line("");
         }
-        screen.heading(heading);
+        output::heading(heading);
         let found = &report[key];
         // counters that stand alone are shown once one has counted
         let is_new =
             |counts: &serde_json::Map<_, _>| counts.values().all(|value| count(value) == 0);
         if found.as_object().is_some_and(is_new) || items(found).is_empty() {
-            screen.out("none yet");
+            output::line("none yet");
         } else {
-            screen.table(&Table::of(columns, items(found)));
+            output::table(&Table::of(columns, items(found)));
         }
     }
 }

@@ -9,25 +9,25 @@ use serde_json::json;
 use crate::args::Lint;
 use crate::error::Outcome;
 use crate::listed::{Listed, Listing};
-use crate::output::{Screen, Tone};
+use crate::output::{self, Tone};
 use crate::plain;
 
 /// The input cannot be read, or the command line is wrong.
 const UNREADABLE: u8 = 2;
 
-pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Lint) -> Outcome {
     if args.codes {
-        codes(args.json, screen);
+        codes(args.json);
         return Ok(ExitCode::SUCCESS);
     }
-    let listing = match Listing::read(&args.from, screen).await {
+    let listing = match Listing::read(&args.from).await {
         Ok(listing) => listing,
         Err(error) => {
-            screen.error(&error);
+            output::error(&error);
             return Ok(ExitCode::from(UNREADABLE));
         }
     };
-    let (tools, readable) = tools(&listing, screen);
+    let (tools, readable) = tools(&listing);
     let candidates: Vec<_> = tools.iter().copied().map(candidate).collect();
     let mut findings = check(&candidates);
     findings.retain(|finding| !args.allow.contains(&finding.code));
@@ -47,9 +47,9 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
         lines.push(json!({ "summary": sum }).to_string());
         lines
     } else {
-        lines(&findings, &sum, screen)
+        lines(&findings, &sum)
     };
-    screen.out(lines.join("\n"));
+    output::line(lines.join("\n"));
     Ok(match (readable, sum.denied) {
         (false, _) => ExitCode::from(UNREADABLE),
         (true, 0) => ExitCode::SUCCESS,
@@ -58,24 +58,24 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
 }
 
 /// Returns what can be looked at, and whether that is all there was, and anything.
-fn tools<'a>(listing: &'a Listing, screen: &Screen) -> (Vec<&'a Listed>, bool) {
+fn tools(listing: &Listing) -> (Vec<&Listed>, bool) {
     let mut tools = Vec::new();
     let mut readable = true;
     for error in &listing.failures {
-        screen.error(error);
+        output::error(error);
         readable = false;
     }
     for found in &listing.found {
         match &found.tool {
             Ok(tool) => tools.push(tool),
             Err(fault) => {
-                screen.error(&format_args!("{}: {fault}", found.place));
+                output::error(&format_args!("{}: {fault}", found.place));
                 readable = false;
             }
         }
     }
     if tools.is_empty() && readable {
-        screen.error(&"no tools to look at");
+        output::error(&"no tools to look at");
         readable = false;
     }
     (tools, readable)
@@ -89,10 +89,10 @@ fn candidate(tool: &Listed) -> Candidate<'_> {
     }
 }
 
-fn codes(json: bool, screen: &Screen) {
+fn codes(json: bool) {
     if json {
         for code in Code::ALL {
-            screen.json(&json!({
+            output::json(&json!({
                 "code": code.as_str(),
                 "severity": code.severity().as_str(),
                 "summary": code.summary(),
@@ -104,8 +104,8 @@ fn codes(json: bool, screen: &Screen) {
     let width = width.unwrap_or(0);
     for code in Code::ALL {
         let severity = format!("{:7}", code.severity());
-        let severity = screen.toned(severity, tone(code.severity()));
-        screen.out(format_args!(
+        let severity = output::toned(severity, tone(code.severity()));
+        output::line(format_args!(
             "{code:width$}  {severity}  {}",
             code.summary()
         ));
@@ -155,33 +155,33 @@ fn counted(count: usize, word: &str) -> String {
 }
 
 /// Tool by tool, and the sum at the end.
-fn lines(findings: &[Finding], sum: &Sum, screen: &Screen) -> Vec<String> {
+fn lines(findings: &[Finding], sum: &Sum) -> Vec<String> {
     let mut lines = Vec::new();
     for tool in findings.chunk_by(|a, b| a.index == b.index) {
         if let Some(first) = tool.first() {
             let name = plain::line(&first.tool);
             lines.push(match &first.server {
-                Some(server) => format!("{name}  {}", aside(server, screen)),
+                Some(server) => format!("{name}  {}", aside(server)),
                 None => name,
             });
         }
         for finding in tool {
             let severity = format!("{:7}", finding.severity);
-            let severity = screen.toned(severity, tone(finding.severity));
+            let severity = output::toned(severity, tone(finding.severity));
             let (field, message) = (plain::line(&finding.field), plain::line(&finding.message));
-            let code = aside(finding.code.as_str(), screen);
+            let code = aside(finding.code.as_str());
             lines.push(format!("  {severity}  {field} {message}  {code}"));
             lines.push(format!("           {}", plain::line(&finding.advice)));
         }
         lines.push(String::new());
     }
     let worst = findings.iter().map(|finding| finding.severity).max();
-    lines.push(screen.toned(sum.text(), worst.map_or(Tone::Good, tone)));
+    lines.push(output::toned(sum.text(), worst.map_or(Tone::Good, tone)));
     lines
 }
 
-fn aside(text: &str, screen: &Screen) -> String {
-    screen.toned(plain::line(text), Tone::Aside)
+fn aside(text: &str) -> String {
+    output::toned(plain::line(text), Tone::Aside)
 }
 
 const fn tone(severity: Severity) -> Tone {

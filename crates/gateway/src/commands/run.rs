@@ -13,18 +13,13 @@ use crate::commands::{from, serve};
 use crate::error::{AppError, Outcome};
 use crate::log::Log;
 use crate::metrics::Telemetry;
-use crate::output::Screen;
+use crate::output;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
 use crate::{evidence, shutdown, stdio, telemetry, view};
 
-pub(crate) async fn run(
-    args: Run,
-    state: Option<&StateDir>,
-    log: &Log,
-    screen: &Screen,
-) -> Outcome {
+pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outcome {
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let mut config = from::wrapped(&args)?;
@@ -51,7 +46,7 @@ pub(crate) async fn run(
             is_wrapped: true,
             ..Manner::default()
         };
-        return serve::serve(runtime, listeners, manner, &config, state, screen).await;
+        return serve::serve(runtime, listeners, manner, &config, state).await;
     }
     let started = &runtime.started;
     let starting = async {
@@ -60,7 +55,7 @@ pub(crate) async fn run(
             return error;
         }
         if runtime.stack.servers().iter().any(|server| !server.up) {
-            screen.note(format_args!(
+            output::note(format_args!(
                 "`{program}` has not listed its tools; attempts go on"
             ));
         }
@@ -71,7 +66,7 @@ pub(crate) async fn run(
     let (calls, servers, stop) = (&runtime.calls, &runtime.upstreams, &runtime.stop);
     let mut served = tokio::select! {
         error = &mut starting => Err(error),
-        served = stdio::serve(backend, calls, config.http.drain, servers, stop, screen) => served,
+        served = stdio::serve(backend, calls, config.http.drain, servers, stop) => served,
     };
     if served.is_ok() && !started.is_finished() {
         // the client left before it was known whether there is a server
@@ -81,7 +76,7 @@ pub(crate) async fn run(
             () = started.soon() => Ok(()),
         };
     }
-    runtime.finish(screen).await;
+    runtime.finish().await;
     served?;
     Ok(ExitCode::SUCCESS)
 }

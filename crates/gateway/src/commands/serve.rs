@@ -24,7 +24,7 @@ use crate::http::{self, Ending};
 use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
-use crate::output::Screen;
+use crate::output;
 use crate::record::Recorder;
 use crate::registered::{Gateway, Registration};
 use crate::runtime::Runtime;
@@ -36,18 +36,13 @@ use crate::{telemetry, view};
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";
 
-pub(crate) async fn run(
-    mut args: Serve,
-    state: Option<&StateDir>,
-    log: &Log,
-    screen: &Screen,
-) -> Outcome {
+pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) -> Outcome {
     if args.config.is_none() && Path::new(DEFAULT_FILE).exists() {
         args.config = Some(PathBuf::from(DEFAULT_FILE));
-        screen.note(format_args!("using {DEFAULT_FILE} in this folder"));
+        output::note(format_args!("using {DEFAULT_FILE} in this folder"));
     }
     if args.config.is_none() && !args.check {
-        screen.note(format_args!(
+        output::note(format_args!(
             "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
              replica set of two MCP servers over a small shop"
         ));
@@ -61,7 +56,7 @@ pub(crate) async fn run(
     }
     if args.check {
         log.start(None);
-        return check(args.config.as_deref(), &config, args.json, screen);
+        return check(args.config.as_deref(), &config, args.json);
     }
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
@@ -86,7 +81,7 @@ pub(crate) async fn run(
         names,
         is_wrapped: false,
     };
-    serve(runtime, listeners, manner, &config, state, screen).await
+    serve(runtime, listeners, manner, &config, state).await
 }
 
 /// Takes an address of the command line in place of the config's.
@@ -176,13 +171,12 @@ pub(crate) async fn serve(
     mut manner: Manner,
     config: &Config,
     state: Option<&StateDir>,
-    screen: &Screen,
 ) -> Outcome {
     let Listeners { public, admin } = listeners;
     let url = format!("http://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
-    let registration = register(state, &url, &admin_address, &manner, screen);
-    say_where(&url, &admin_address, &manner, config, screen);
+    let registration = register(state, &url, &admin_address, &manner);
+    say_where(&url, &admin_address, &manner, config);
     let Runtime { stack, calls, .. } = &*runtime;
     runtime.telemetry.observe_calls(calls);
     let routes = http::gateway(runtime.clone(), &config.http)?;
@@ -207,9 +201,9 @@ pub(crate) async fn serve(
             return error;
         }
         if !manner.json && !manner.is_wrapped {
-            screen.table(&table(&view::tools(stack)));
+            output::table(&table(&view::tools(stack)));
         }
-        screen.note(format_args!("try:  {}", manner.next(&stack.catalogue())));
+        output::note(format_args!("try:  {}", manner.next(&stack.catalogue())));
         match evidence::keep(stack.clone()).await {}
     };
     // at once: a name that is not written may be another tool's after the next start
@@ -225,7 +219,7 @@ pub(crate) async fn serve(
     };
     let (servers, stop) = (&runtime.upstreams, &runtime.stop);
     let served = tokio::select! {
-        served = http::serve(serving, calls, servers, ending, stop, screen) => served,
+        served = http::serve(serving, calls, servers, ending, stop) => served,
         error = starting => Err(error),
         never = naming => match never {},
     };
@@ -233,27 +227,27 @@ pub(crate) async fn serve(
         names.save(stack).await;
     }
     drop(registration);
-    runtime.finish(screen).await;
+    runtime.finish().await;
     served?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config, screen: &Screen) {
+fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) {
     if manner.json {
-        screen.json(&Listening {
+        output::json(&Listening {
             listening: url,
             admin: &admin.to_string(),
         });
     }
-    screen.note(format_args!("callward listening on {url}"));
-    screen.note(format_args!("admin on {admin}: /api, /metrics"));
+    output::note(format_args!("callward listening on {url}"));
+    output::note(format_args!("admin on {admin}: /api, /metrics"));
     let on_tcp = match admin {
         AdminAddress::Tcp(address) => Some(*address),
         AdminAddress::Unix(_) => None,
     };
     for address in [Some(config.http.listen), on_tcp].into_iter().flatten() {
         if exposed(address).is_some() {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "`http.insecure` is set: {address} can be reached from other machines, and callers \
                  are not authenticated"
             ));
@@ -268,7 +262,6 @@ fn register(
     url: &str,
     admin: &AdminAddress,
     manner: &Manner,
-    screen: &Screen,
 ) -> Option<Registration> {
     let file = manner.file.as_deref();
     let gateway = Gateway {
@@ -280,7 +273,7 @@ fn register(
     match Registration::new(state?, &gateway) {
         Ok(registration) => Some(registration),
         Err(error) => {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "the state directory cannot be written: {error}; other commands need `--url {admin}`"
             ));
             None

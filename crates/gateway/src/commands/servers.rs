@@ -6,10 +6,10 @@ use super::ask::{Question, ask, cell, count, items, millis, text};
 use crate::args::{Servers, ServersCommand};
 use crate::config::show_size;
 use crate::error::Outcome;
-use crate::output::{Cell, Column, Screen, Table};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Servers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Servers, state: Option<&StateDir>) -> Outcome {
     let question = match args.command {
         None => Question::Get("servers"),
         Some(command) => {
@@ -22,8 +22,8 @@ pub(crate) async fn run(args: Servers, state: Option<&StateDir>, screen: &Screen
             Question::Post(path.into(), body)
         }
     };
-    let show = (!args.json).then_some(show as fn(&_, &_));
-    ask(question, &args.gateway, state, show, screen).await
+    let show = (!args.json).then_some(show as fn(&_));
+    ask(question, &args.gateway, state, show).await
 }
 
 const COLUMNS: [Column<Value>; 10] = [
@@ -66,9 +66,9 @@ const INSTANCE: [Column<Value>; 8] = [
     }),
 ];
 
-fn show(answer: &Value, screen: &Screen) {
+fn show(answer: &Value) {
     let all = items(answer.get("server").unwrap_or(answer));
-    screen.table(&Table::of(&COLUMNS, all));
+    output::table(&Table::of(&COLUMNS, all));
     let mut shown = Vec::new();
     for server in all {
         let instances = items(&server["instances"]);
@@ -81,11 +81,11 @@ fn show(answer: &Value, screen: &Screen) {
         }
     }
     if !shown.is_empty() {
-        screen.table(&Table::of(&INSTANCE, &shown));
+        output::table(&Table::of(&INSTANCE, &shown));
     }
     for one in all {
         if let Some(error) = one["last_error"].as_str() {
-            screen.note(format_args!("{}: {error}", text(&one["id"])));
+            output::note(format_args!("{}: {error}", text(&one["id"])));
         }
     }
 }

@@ -11,30 +11,30 @@ use super::ask::{cell, count, text};
 use crate::args::Tools;
 use crate::commands::from::{Place, Purpose};
 use crate::error::Outcome;
-use crate::output::{Cell, Column, Screen, Table};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let place = Place::find(&args.from, Purpose::Ask, state, screen).await?;
+pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
+    let place = Place::find(&args.from, Purpose::Ask, state).await?;
     let tools = place.tools().await;
-    place.tell_missing(screen).await;
+    place.tell_missing().await;
     place.end().await;
     let tools = only(tools?, &args.only);
     match (args.by_safety, args.json) {
         (false, false) => {
-            screen.table(&table(&tools));
+            output::table(&table(&tools));
             for tool in &tools {
                 if let Some(missing) = tool["evidence"]["missing"].as_str() {
-                    screen.out(format_args!("{}: {missing}", text(&tool["name"])));
+                    output::line(format_args!("{}: {missing}", text(&tool["name"])));
                 }
             }
         }
         (false, true) => {
             for tool in &tools {
-                screen.json(tool);
+                output::json(tool);
             }
         }
-        (true, json) => show_groups(&tools, json, screen),
+        (true, json) => show_groups(&tools, json),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -73,26 +73,26 @@ fn level(tool: &Value) -> SafetyLevel {
     effect.safety_level()
 }
 
-fn show_groups(tools: &[Value], json: bool, screen: &Screen) {
+fn show_groups(tools: &[Value], json: bool) {
     for (at, (of, group, heading)) in GROUPS.into_iter().enumerate() {
         let tools: Vec<_> = tools.iter().filter(|tool| level(tool) == of).collect();
         if json {
             for tool in tools {
                 let mut tool = tool.clone();
                 tool["group"] = group.into();
-                screen.json(&tool);
+                output::json(&tool);
             }
             continue;
         }
         if at > 0 {
-            screen.out("");
+            output::line("");
         }
-        screen.heading(heading);
+        output::heading(heading);
         if tools.is_empty() {
-            screen.out("none");
+            output::line("none");
             continue;
         }
-        screen.table(&Table::of(&IN_GROUP, tools));
+        output::table(&Table::of(&IN_GROUP, tools));
     }
 }
 

@@ -17,7 +17,7 @@ use crate::assemble::{Environment, upstream_of};
 use crate::commands::from::{endpoint, own};
 use crate::config::Config;
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 use crate::shutdown::{self, Stop};
 
 /// All listed tools: those of one server may stand far apart.
@@ -46,7 +46,7 @@ impl Listing {
     /// # Errors
     ///
     /// [`AppError`] if nothing can be read at all.
-    pub(crate) async fn read(from: &Listings, screen: &Screen) -> Result<Self, AppError> {
+    pub(crate) async fn read(from: &Listings) -> Result<Self, AppError> {
         if from.url.is_some() || from.config.is_some() || !from.command.is_empty() {
             return Self::ask(from).await;
         }
@@ -55,7 +55,7 @@ impl Listing {
             None => {
                 let what =
                     "reading tools, one JSON object a line, to the end of the input (Ctrl-D)";
-                let bytes = screen.input(what);
+                let bytes = output::input(what);
                 let bytes = bytes.map_err(AppError::io("standard input cannot be read"))?;
                 Self::of_text("standard input", &bytes)
             }

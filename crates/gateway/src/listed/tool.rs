@@ -151,9 +151,7 @@ impl Fault {
         let Value::Object(members) = &value else {
             return Self::new(format!("is {}, not an object with a `name`", kind(&value)));
         };
-        let wrong = |(member, is_right, expected): (&str, fn(&Value) -> bool, &str)| match members
-            .get(member)
-        {
+        let wrong = |(member, is_right, expected): Member| match members.get(member) {
             None | Some(Value::Null) => (member == "name").then(|| "has no `name`".to_owned()),
             Some(value) if is_right(value) => None,
             Some(value) => Some(format!("`{member}` is {}, not {expected}", kind(value))),
@@ -172,8 +170,10 @@ impl Fault {
     }
 }
 
-/// The members of a tool, with their types.
-const MEMBERS: [(&str, fn(&Value) -> bool, &str); 6] = [
+/// A member of a tool: its name, its type, and the type in words.
+type Member = (&'static str, fn(&Value) -> bool, &'static str);
+
+const MEMBERS: [Member; 6] = [
     ("name", Value::is_string, "a string"),
     ("description", Value::is_string, "a string"),
     ("server", Value::is_string, "a string"),

@@ -23,7 +23,7 @@ use self::line::Scribe;
 use self::writer::{File, Message, Written};
 use crate::args::Recording;
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 
 /// Writes down the calls that pass; by default none. Clones share the file.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +122,7 @@ impl Recorder {
     }
 
     /// Writes the calls that wait, and reports the number of recorded calls.
-    pub(crate) async fn finish(&self, screen: &Screen) {
+    pub(crate) async fn finish(&self) {
         let Some(inner) = self.0.clone() else {
             return;
         };
@@ -131,14 +131,14 @@ impl Recorder {
         let Ok(Some((written, dropped))) = ended else {
             return;
         };
-        screen.note(format_args!("recorded {} calls in {file}", written.lines));
+        output::note(format_args!("recorded {} calls in {file}", written.lines));
         if dropped > 0 {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "{dropped} calls are missing in {file}: they came faster than they could be written"
             ));
         }
         if written.lost > 0 {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "{} calls are missing in {file}: it could not be written",
                 written.lost
             ));

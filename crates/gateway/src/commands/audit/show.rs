@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::args::Show;
 use crate::commands::ask::cell;
 use crate::error::{AppError, Outcome};
-use crate::output::{Cell, Column, Screen, Table, Tone};
+use crate::output::{self, Cell, Column, Table, Tone};
 
-pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
+pub(super) fn run(args: &Show) -> Outcome {
     let cannot = |path: &Path| AppError::io(format!("{} cannot be read", path.display()));
     let files = files(&args.path).map_err(cannot(&args.path))?;
     if files.is_empty() {
@@ -41,11 +41,11 @@ pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
         }
     }
     if args.json {
-        found.iter().for_each(|(_, line)| screen.out(line));
+        found.iter().for_each(|(_, line)| output::line(line));
         return Ok(ExitCode::SUCCESS);
     }
     let records = found.iter().map(|(record, _)| record);
-    screen.table(&Table::of(&COLUMNS, records));
+    output::table(&Table::of(&COLUMNS, records));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::naive::{ATTEMPTS, Naive};
 use crate::args::Demo;
 use crate::error::{AppError, Outcome};
-use crate::output::{Cell, Column, Screen, Table, Tone};
+use crate::output::{self, Cell, Column, Table, Tone};
 use crate::sample::{self, SET};
 
 /// How many servers there are, all of one replica set.
@@ -88,9 +88,8 @@ enum Ended {
     Unknown,
 }
 
-pub(super) async fn run(args: Demo, screen: &Screen) -> Outcome {
+pub(super) async fn run(args: Demo) -> Outcome {
     let definitions = sample::definitions().await?;
-    let screen = *screen;
     // it stops the clock of its thread, so it gets one of its own
     let shown = tokio::task::spawn_blocking(move || {
         // what the router draws
@@ -100,40 +99,36 @@ pub(super) async fn run(args: Demo, screen: &Screen) -> Outcome {
             .start_paused(true)
             .build()
             .map_err(AppError::io("the runtime does not start"))?;
-        runtime.block_on(show(&args, &definitions, &screen))
+        runtime.block_on(show(&args, &definitions))
     });
     shown
         .await
         .map_err(|error| AppError::io("the demo ended early")(std::io::Error::other(error)))?
 }
 
-async fn show(args: &Demo, definitions: &[ToolDefinition], screen: &Screen) -> Outcome {
+async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
     if !args.json {
-        screen.heading(&format!(
+        output::heading(&format!(
             "{SERVERS} servers that refuse, break off, hang, answer errors, die and come back; {} calls.",
             args.calls
         ));
-        screen.heading(&format!(
+        output::heading(&format!(
             "Each failure tried again, {ATTEMPTS} attempts; and the same calls through Callward."
         ));
-        screen.out("");
+        output::line("");
     }
-    let (rows, sum) = rows(args, definitions, screen).await?;
+    let (rows, sum) = rows(args, definitions).await?;
     if args.json {
-        rows.iter().for_each(|row| screen.json(row));
-        screen.json(&sum);
+        rows.iter().for_each(output::json);
+        output::json(&sum);
     } else {
-        screen.table(&table(&rows));
-        end(&sum, screen);
+        output::table(&table(&rows));
+        end(&sum);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rows(
-    args: &Demo,
-    definitions: &[ToolDefinition],
-    screen: &Screen,
-) -> Result<(Vec<Row>, Sum), AppError> {
+async fn rows(args: &Demo, definitions: &[ToolDefinition]) -> Result<(Vec<Row>, Sum), AppError> {
     let (ours, theirs) = (Ledger::new(), Ledger::new());
     let set = ReplicaSetId::new(SET)?;
     let servers = servers(args.seed, definitions, &ours)?;
@@ -142,12 +137,12 @@ async fn rows(
         builder = builder.server(Server::new(server.clone()).in_set(set.clone()));
     }
     let stack = builder.build().await?;
-    let ours_ended = call_all(args, screen, &stack, 0, |call| stack.run(call)).await?;
+    let ours_ended = call_all(args, &stack, 0, |call| stack.run(call)).await?;
     settled(&servers).await;
     let servers = self::servers(args.seed, definitions, &theirs)?;
     let naive = Naive::new(servers.clone());
     let naive = |call| naive.call(call);
-    let theirs_ended = call_all(args, screen, &stack, args.calls, naive).await?;
+    let theirs_ended = call_all(args, &stack, args.calls, naive).await?;
     settled(&servers).await;
     let mut sum = Sum {
         seed: args.seed,
@@ -211,7 +206,6 @@ async fn settled(servers: &[ChaosServer]) {
 /// Makes all calls; returns the outcome of each. Both sides draw the same calls.
 async fn call_all<F>(
     args: &Demo,
-    screen: &Screen,
     stack: &Stack,
     before: u64,
     make: impl Fn(ToolCall) -> F,
@@ -231,7 +225,7 @@ where
             ended.push((call, tool, Ended::of(&make(prepared).await)));
             done.set(done.get() + 1);
             if done.get().is_multiple_of(STEP) || done.get() == all {
-                screen.bar(done.get(), all);
+                output::bar(done.get(), all);
             }
             tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
             call += CLIENTS;
@@ -310,14 +304,14 @@ fn table(rows: &[Row]) -> Table {
     Table::of(&columns, &sides)
 }
 
-fn end(sum: &Sum, screen: &Screen) {
-    screen.out("");
-    screen.out(format_args!(
+fn end(sum: &Sum) {
+    output::line("");
+    output::line(format_args!(
         "Of {} calls that must not run twice, servers ran {} once more than asked for with naive \
          retries, and {} with Callward.",
         sum.unsafe_calls, sum.naive.duplicates, sum.callward.duplicates
     ));
-    screen.out(format_args!(
+    output::line(format_args!(
         "{} callers got an unknown outcome from Callward, so that they check before they try \
          again. The same seed ({}) fails the same calls.",
         sum.callward.unknown, sum.seed

@@ -18,7 +18,7 @@ use crate::commands::ask::text;
 use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
-use crate::output::{Cell, Column, Screen, Table, took};
+use crate::output::{self, Cell, Column, Table, took};
 use crate::record::Recorder;
 use crate::sample::{Embedded, SET, columns};
 use crate::view::CallView;
@@ -63,9 +63,9 @@ struct Sum {
     executions_without: u64,
 }
 
-pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Demo) -> Outcome {
     if args.chaos {
-        return chaos::run(args, screen).await;
+        return chaos::run(args).await;
     }
     let telemetry = Telemetry::exporting(None)?;
     let with = Embedded::start(&telemetry).await?;
@@ -83,16 +83,17 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     }
 
     if !args.json {
-        screen
-            .heading("One shop, two MCP servers: a primary (weight 80) and a replica (weight 20).");
-        screen.heading("The same calls through Callward, and straight to a server.");
-        screen.out("");
+        output::heading(
+            "One shop, two MCP servers: a primary (weight 80) and a replica (weight 20).",
+        );
+        output::heading("The same calls through Callward, and straight to a server.");
+        output::line("");
     }
     let mut rows = Vec::new();
     for step in STEPS {
         let row = Row::take(step, &stack, &with, &without).await?;
         if args.json {
-            screen.json(&row);
+            output::json(&row);
         }
         rows.push(row);
     }
@@ -101,36 +102,38 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
         executions_without: without.orders.executions(),
     };
     if args.json {
-        screen.json(&sum);
+        output::json(&sum);
     } else {
-        screen.table(&Table::of(&COLUMNS, &rows));
-        end(&rows, &sum, screen);
+        output::table(&Table::of(&COLUMNS, &rows));
+        end(&rows, &sum);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
+fn end(rows: &[Row], sum: &Sum) {
     let answer = |at: usize| rows.get(at).map_or("", |row| row.answer.as_str());
     let [before, after] = READS.map(answer);
-    screen.out("");
-    screen.out(format_args!(
+    output::line("");
+    output::line(format_args!(
         "The servers ran {} calls with Callward, {} without.",
         sum.executions, sum.executions_without
     ));
-    screen.out(format_args!(
+    output::line(format_args!(
         "Before the write the read said \"{before}\", after it \"{after}\": what is cached is never \
          older than your own write."
     ));
-    screen.out(
+    output::line(
         "The read that fails once was tried again. The charge was not: it had happened, and a retry \
          would have charged twice.",
     );
-    screen.out("");
-    screen.heading("Next:");
-    screen.out("  callward demo --chaos                   calls to servers that fail all the time");
-    screen.out("  callward serve                          the same sample, for your MCP client");
-    screen.out("  callward run -- COMMAND ARGS...         your own MCP server behind the stack");
-    screen.out("  callward explain delete_order -- callward sample");
+    output::line("");
+    output::heading("Next:");
+    output::line(
+        "  callward demo --chaos                   calls to servers that fail all the time",
+    );
+    output::line("  callward serve                          the same sample, for your MCP client");
+    output::line("  callward run -- COMMAND ARGS...         your own MCP server behind the stack");
+    output::line("  callward explain delete_order -- callward sample");
 }
 
 impl Row {

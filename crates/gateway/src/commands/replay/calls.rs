@@ -14,35 +14,32 @@ use super::{named, show};
 use crate::args::{Hints, Replay, ReplayCalls};
 use crate::error::{AppError, Outcome};
 use crate::listed::Listing;
-use crate::output::Screen;
+use crate::output;
 
 /// How many bad lines are reported one by one.
 const TELL_BAD: u64 = 20;
 
-pub(super) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
+pub(super) fn run(file: &Path, args: &Replay) -> Outcome {
     let options = options(&args.recorded)?;
     let recorded = Calls::open(file)?;
-    let mut watch = Reported {
-        screen,
-        left_out: 0,
-    };
+    let mut watch = Reported { left_out: 0 };
     let replayed = calls::replay(recorded, &options, &mut watch)?;
     if replayed.left_out > TELL_BAD {
-        screen.error(&format_args!("and {} more", replayed.left_out - TELL_BAD));
+        output::error(&format_args!("and {} more", replayed.left_out - TELL_BAD));
     }
     if args.json {
-        screen.json(&replayed);
+        output::json(&replayed);
     } else {
-        screen.heading(&format!(
+        output::heading(&format!(
             "{}: {} calls, {} sessions",
             named(file),
             replayed.calls,
             replayed.sessions
         ));
         if replayed.calls == 0 {
-            screen.note(format_args!("note: {} has no calls", named(file)));
+            output::note(format_args!("note: {} has no calls", named(file)));
         }
-        show(&replayed.grid(), screen);
+        show(&replayed.grid());
     }
     Ok(if replayed.left_out > 0 {
         ExitCode::FAILURE
@@ -98,18 +95,17 @@ fn scopes(file: &Path) -> Result<Vec<(ToolName, ToolScopes)>, AppError> {
 }
 
 /// Reports lines that are left out.
-struct Reported<'a> {
-    screen: &'a Screen,
+struct Reported {
     left_out: u64,
 }
 
-impl Watch for Reported<'_> {
+impl Watch for Reported {
     fn replayed(&mut self, _: u64) {}
 
     fn left_out(&mut self, error: &ReplayError) {
         self.left_out += 1;
         if self.left_out <= TELL_BAD {
-            self.screen.error(error);
+            output::error(error);
         }
     }
 }

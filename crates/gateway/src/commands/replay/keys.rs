@@ -9,25 +9,25 @@ use serde_json::{Value, json};
 use crate::args::Replay;
 use crate::commands::replay::{named, show};
 use crate::error::{AppError, Outcome};
-use crate::output::Screen;
+use crate::output;
 
-pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
+pub(crate) fn run(file: &Path, args: &Replay) -> Outcome {
     let trace = KeyTrace::read(file)?;
     if trace.requests() == 0 {
-        screen.note(format_args!("note: {} has no keys", named(file)));
+        output::note(format_args!("note: {} has no keys", named(file)));
     }
     let capacities = capacities(&args.capacity, &trace)?;
     let policies = policies(&args.policy, &capacities)?;
-    let progress = |done, all| screen.bar(done, all);
+    let progress = |done, all| output::bar(done, all);
     let found = Comparison::of(&trace, &capacities, &policies, &progress)?;
     let name = file.display().to_string();
     if args.json {
         for figures in &found.figures {
-            screen.json(figures);
+            output::json(figures);
         }
-        screen.json(&json!({ "summary": sum(&name, &found) }));
+        output::json(&json!({ "summary": sum(&name, &found) }));
     } else {
-        tell(&found, &args.policy, screen);
+        tell(&found, &args.policy);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -64,23 +64,23 @@ fn policies(given: &[Policy], capacities: &[Capacity]) -> Result<Vec<Policy>, Ap
         .collect())
 }
 
-fn tell(found: &Comparison, asked: &[Policy], screen: &Screen) {
-    screen.heading(&format!(
+fn tell(found: &Comparison, asked: &[Policy]) {
+    output::heading(&format!(
         "{} requests for {} keys: hit rate in per cent",
         found.requests, found.distinct
     ));
-    show(&found.grid(), screen);
+    show(&found.grid());
     for (policy, against) in [
         (Policy::Lru, "against lru"),
         (Policy::Belady, "against belady"),
     ] {
         if let Some(gap) = found.gap(policy) {
-            screen.out(format_args!("{against}: {gap}"));
+            output::line(format_args!("{against}: {gap}"));
         }
     }
     let in_bytes = |capacity: &Capacity| matches!(capacity, Capacity::Bytes(_));
     if asked.is_empty() && found.capacities().iter().any(in_bytes) {
-        screen.out("belady is left out: there is no optimum to find when entries have sizes");
+        output::line("belady is left out: there is no optimum to find when entries have sizes");
     }
 }
 
