@@ -2,23 +2,24 @@
 //! own.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward::{Caching, Caller, Instances, ServerId, Stack};
-use callward_mcp::client::Upstream;
+use callward::{Caching, Caller, Instances, ServerId};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
-use crate::assemble::{self, Environment, Running};
+use crate::assemble::{self, Environment};
 use crate::commands::ask::text;
 use crate::config::{Config, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::output;
 use crate::record::Recorder;
-use crate::shutdown::{self, Stop};
+use crate::runtime::Runtime;
+use crate::shutdown::Stop;
 use crate::state_dir::StateDir;
 use crate::view::{self, CallView};
 
@@ -30,7 +31,7 @@ pub(crate) enum Place {
     /// A running gateway.
     Gateway(Remote),
     /// A stack that lives as long as the command.
-    Own(Box<Own>),
+    Own(Arc<Runtime>),
 }
 
 /// What a place is found for.
@@ -38,14 +39,6 @@ pub(crate) enum Place {
 pub(crate) enum Purpose {
     Ask,
     Call,
-}
-
-/// A stack of the command's own.
-pub(crate) struct Own {
-    stack: Stack,
-    upstreams: Vec<Upstream>,
-    /// Held for its drop: the stack writes into it.
-    _telemetry: Telemetry,
 }
 
 impl Place {
@@ -79,25 +72,24 @@ impl Place {
             config.audit.path = None;
         }
         let telemetry = Telemetry::exporting(None)?;
-        let Running {
-            stack,
-            upstreams,
-            startup,
-        } = assemble::stack(&config, environment, &telemetry)?;
-        let mut started = std::pin::pin!(startup.finished());
+        let running = assemble::stack(&config, environment, &telemetry)?;
+        // the command's own calls are not recorded
+        let recorder = Recorder::default();
+        let own = Runtime::new(&config, running, telemetry, recorder, Stop::default());
+        let mut started = std::pin::pin!(own.started.finished());
         tokio::select! {
             () = &mut started => {}
             () = tokio::time::sleep(SILENCE) => {
-                let waits = stack.servers().into_iter().filter(|server| !server.up);
+                let waits = own.stack.servers().into_iter().filter(|server| !server.up);
                 let names: Vec<_> = waits.map(|server| format!("`{}`", server.id)).collect();
                 output::note(format_args!("waiting for {} to list tools", names.join(", ")));
                 started.await;
             }
         }
-        if let [server] = &stack.servers()[..]
+        if let [server] = &own.stack.servers()[..]
             && !server.up
         {
-            end(&upstreams).await;
+            own.finish().await;
             let reason = server.last_error.as_deref().unwrap_or("it does not answer");
             return Err(AppError::Remote(format!(
                 "server `{}` is down: {}",
@@ -105,18 +97,13 @@ impl Place {
                 view::advised(reason)
             )));
         }
-        Ok(Self::Own(Box::new(Own {
-            stack,
-            upstreams,
-            _telemetry: telemetry,
-        })))
+        Ok(Self::Own(own))
     }
 
     /// Ends what was started for the command.
     pub(crate) async fn end(self) {
         if let Self::Own(own) = self {
-            own.stack.shutdown().await;
-            end(&own.upstreams).await;
+            own.finish().await;
         }
     }
 
@@ -168,10 +155,8 @@ impl Place {
         match self {
             Self::Gateway(remote) => remote.call(tool, arguments, pin).await,
             Self::Own(own) => {
-                // the command's own calls are not recorded
-                let unrecorded = Recorder::default();
-                let caller = Caller::local();
-                Ok(CallView::make(&own.stack, &unrecorded, tool, arguments, caller, pin).await?)
+                let (stack, caller) = (&own.stack, Caller::local());
+                Ok(CallView::make(stack, &own.recorder, tool, arguments, caller, pin).await?)
             }
         }
     }
@@ -188,7 +173,10 @@ pub(crate) fn own(
 ) -> Result<Option<(Config, Environment)>, AppError> {
     Ok(match (file, command.split_first()) {
         (Some(file), _) => Some((Config::load(file, Servers::Some)?, Environment::Small)),
-        (None, Some((program, args))) => Some((wrap(program, args, None)?, Environment::Inherited)),
+        (None, Some((program, args))) => {
+            let config = Config::without_file(vec![wrap(program, args, None)?]);
+            Some((config, Environment::Inherited))
+        }
         (None, None) => None,
     })
 }
@@ -204,17 +192,12 @@ pub(crate) fn check_arguments(text: &str) -> Result<(), AppError> {
     Ok(())
 }
 
-/// Ends a command's own servers; Ctrl-C ends the command itself.
-async fn end(upstreams: &[Upstream]) {
-    shutdown::end_servers(upstreams, &Stop::default()).await;
-}
-
 /// Describes one server to wrap: its tools keep their names unless a prefix is given.
 ///
 /// # Errors
 ///
 /// [`AppError`] if the prefix is not a name.
-fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, AppError> {
+fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<ServerConfig, AppError> {
     let id = match prefix {
         Some(prefix) => {
             ServerId::new(prefix).map_err(|error| AppError::Usage(format!("--prefix: {error}")))?
@@ -225,7 +208,7 @@ fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, 
     server.prefix = prefix.map(str::to_owned);
     // there is one client, and it started this process for itself
     server.table.instances = Some(Instances::Shared);
-    Ok(Config::without_file(vec![server]))
+    Ok(server)
 }
 
 /// Describes what `run` serves. Other programs may change what a single wrapped server reads, so
@@ -235,10 +218,8 @@ fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, 
 ///
 /// [`AppError`] if the file or the arguments cannot be used.
 pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
-    let given = match args.command.split_first() {
-        Some((program, rest)) => wrap(program, rest, args.prefix.as_deref())?.servers.pop(),
-        None => None,
-    };
+    let wrap = |(program, rest): (&String, _)| wrap(program, rest, args.prefix.as_deref());
+    let given = args.command.split_first().map(wrap).transpose()?;
     let mut config = match &args.config {
         Some(file) => Config::load(file, Servers::Any)?,
         None => {
