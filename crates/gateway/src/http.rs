@@ -184,15 +184,6 @@ fn patterns<P: FromStr<Err = server::InvalidOption>>(texts: &[String]) -> Result
     parsed.map_err(|error: server::InvalidOption| AppError::Usage(error.to_string()))
 }
 
-/// How long the end may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ending {
-    /// How long connections are accepted after the signal.
-    pub(crate) lame_duck: Duration,
-    /// How long calls in flight may go on after that.
-    pub(crate) drain: Duration,
-}
-
 /// Runs what serves connections until asked to stop. Then, after the lame-duck time, closes it and
 /// lets calls in flight end, within the limit; those that do not end with `servers`.
 ///
@@ -203,7 +194,7 @@ pub(crate) async fn serve(
     serving: impl Future<Output = ()> + Send + 'static,
     calls: &TaskTracker,
     servers: &[Upstream],
-    ending: Ending,
+    config: &Http,
     stop: &Stop,
 ) -> Result<(), AppError> {
     let mut server = tokio::spawn(serving);
@@ -212,18 +203,18 @@ pub(crate) async fn serve(
         () = stop.asked().cancelled() => {}
         ended = &mut server => return flatten(ended),
     }
-    if !ending.lame_duck.is_zero() {
+    if !config.lame_duck.is_zero() {
         output::note(format_args!(
             "stopping: not ready any more, connections are accepted for {}",
-            show_duration(ending.lame_duck)
+            show_duration(config.lame_duck)
         ));
         tokio::select! {
-            () = tokio::time::sleep(ending.lame_duck) => {}
+            () = tokio::time::sleep(config.lame_duck) => {}
             () = stop.at_once() => {}
         }
     }
     stop.closing().cancel();
-    drain(calls, ending.drain, servers, stop).await;
+    drain(calls, config.drain, servers, stop).await;
     // a call that ended is not yet an answer that was written
     match tokio::time::timeout(LAST_WRITES, &mut server).await {
         Ok(ended) => flatten(ended),

@@ -10,7 +10,6 @@ use tokio_util::task::TaskTracker;
 use crate::args::Sample;
 use crate::config::Config;
 use crate::error::Outcome;
-use crate::http::Ending;
 use crate::output;
 use crate::{connections, http, sample, shutdown, stdio};
 
@@ -35,11 +34,7 @@ pub(crate) async fn run(args: Sample) -> Outcome {
             config.connections.clone(),
             closing,
         );
-        let ending = Ending {
-            lame_duck: config.lame_duck,
-            drain: config.drain,
-        };
-        http::serve(serving, &calls, &[], ending, &stop).await?;
+        http::serve(serving, &calls, &[], &config, &stop).await?;
     } else {
         // a plain server has nothing to drain: who starts it also ends it
         stdio::serve(backend, &calls, config.drain, &[], &stop).await?;

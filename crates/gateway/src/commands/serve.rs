@@ -20,7 +20,7 @@ use crate::config::{AdminAddress, Config, Servers, exposed};
 use crate::connections;
 use crate::error::{AppError, Outcome};
 use crate::evidence;
-use crate::http::{self, Ending};
+use crate::http;
 use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
@@ -213,13 +213,9 @@ pub(crate) async fn serve(
             None => std::future::pending().await,
         }
     };
-    let ending = Ending {
-        lame_duck: config.http.lame_duck,
-        drain: config.http.drain,
-    };
     let (servers, stop) = (&runtime.upstreams, &runtime.stop);
     let served = tokio::select! {
-        served = http::serve(serving, calls, servers, ending, stop) => served,
+        served = http::serve(serving, calls, servers, &config.http, stop) => served,
         error = starting => Err(error),
         never = naming => match never {},
     };

@@ -178,20 +178,13 @@ fn key_at(table: &DeTable<'_>, offset: usize, prefix: &str) -> Option<String> {
         } else {
             format!("{prefix}.{}", key.get_ref())
         };
-        match value.get_ref() {
-            DeValue::Table(inner) => {
-                if let Some(found) = key_at(inner, offset, &path) {
-                    return Some(found);
-                }
-                if value.span().contains(&offset) || key.span().contains(&offset) {
-                    around = Some(path);
-                }
-            }
-            _ => {
-                if value.span().contains(&offset) || key.span().contains(&offset) {
-                    return Some(path);
-                }
-            }
+        if let DeValue::Table(inner) = value.get_ref()
+            && let Some(found) = key_at(inner, offset, &path)
+        {
+            return Some(found);
+        }
+        if value.span().contains(&offset) || key.span().contains(&offset) {
+            around = Some(path);
         }
     }
     around
