@@ -51,7 +51,8 @@ pub(crate) struct Cell {
     style: Style,
 }
 
-/// Writes a line to standard output. A closed reader is not an error. Any other failure is kept for the end: see [`lost`].
+/// Writes a line to standard output. A closed reader is not an error. Any other failure is kept for
+/// the end: see [`lost`].
 pub(crate) fn line(line: impl Display) {
     note_lost(writeln!(stdout().lock(), "{line}"));
 }

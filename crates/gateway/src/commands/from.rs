@@ -47,8 +47,8 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start; and
-    /// for calls, if the audit log cannot be written: a gateway that runs with the same config
+    /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start;
+    /// and for calls, if the audit log cannot be written: a gateway that runs with the same config
     /// writes it.
     pub(crate) async fn find(
         from: &From,

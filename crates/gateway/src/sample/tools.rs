@@ -16,8 +16,8 @@ pub(crate) const REPORT_MS: u64 = 300;
 /// The longest a caller may make it take.
 const REPORT_MS_MAX: u64 = 60_000;
 
-/// The tools: name, what they do to orders, arguments with their types, and description. An argument
-/// whose type ends in `?` is optional.
+/// The tools: name, what they do to orders, arguments with their types, and description. An
+/// argument whose type ends in `?` is optional.
 const TOOLS: [&str; 9] = [
     "get_order | reads | order_id: integer | Returns one order",
     "list_orders | reads | status: string? | Lists orders, all or those of one status",

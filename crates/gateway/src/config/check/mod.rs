@@ -109,8 +109,8 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Reports what a layer finds wrong, unless its key has a fault. The key of a fault gets its default and the layer is asked
-    /// again, so that one fault hides no other.
+    /// Reports what a layer finds wrong, unless its key has a fault. The key of a fault gets its
+    /// default and the layer is asked again, so that one fault hides no other.
     fn layer<T: Serialize + DeserializeOwned + Default>(
         &mut self,
         section: &[&str],
