@@ -100,7 +100,14 @@ pub(crate) fn with_values(mut object: Value) -> Value {
 /// Returns how long results are kept, in a few words.
 fn cache_words(rule: CacheRule) -> String {
     match rule {
-        CacheRule::Store { ttl, lifetime } => format!("{}{}", up_to(lifetime), show_duration(ttl)),
+        CacheRule::Store { ttl, lifetime } => {
+            let learned = matches!(lifetime, Lifetime::Learned(_));
+            format!(
+                "{}{}",
+                if learned { "learned:" } else { "" },
+                show_duration(ttl)
+            )
+        }
         CacheRule::KeepOwn {
             lifetime: Lifetime::Learned(_),
             ..
@@ -108,13 +115,6 @@ fn cache_words(rule: CacheRule) -> String {
         CacheRule::KeepOwn { ttl, .. } => format!("{} (own)", show_duration(ttl)),
         CacheRule::Bypass | CacheRule::Invalidate => "never".into(),
         other => other.to_string(),
-    }
-}
-
-const fn up_to(lifetime: Lifetime) -> &'static str {
-    match lifetime {
-        Lifetime::Learned(_) => "learned:",
-        _ => "",
     }
 }
 

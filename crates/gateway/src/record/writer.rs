@@ -256,7 +256,7 @@ mod tests {
         let mut full = File::open(Path::new("/dev/full")).unwrap();
         let mut written = Written::default();
         for lines in 1..=2 {
-            let mut batch = Batch {
+            let batch = Batch {
                 bytes: LINE.to_vec(),
                 lines,
             };

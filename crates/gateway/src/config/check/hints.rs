@@ -1,28 +1,14 @@
 //! Hints as an operator writes them: each key known, each value of its type, none in contradiction.
 
 use callward::Annotations;
+use callward::core::Field;
 
 use super::super::server::Table;
 use super::{Faults, join};
 use crate::similar::near;
 
-/// The keys of a hint table. Short forms are understood too, and named by no message.
-const KNOWN: [&str; 13] = [
-    "auditRequired",
-    "complexity",
-    "costHint",
-    "destructiveHint",
-    "estimatedDuration",
-    "idempotentHint",
-    "openWorldHint",
-    "rateLimitHint",
-    "readOnlyHint",
-    "requiresConfirmation",
-    "securityLevel",
-    "tags",
-    "title",
-];
-
+/// The keys that may stand beside the hints of a tool.
+const OTHERS: &str = "rules reads writes verify_with max_concurrent ttl cache";
 const NOT_NEGATIVE: &str = "expected a number that is not negative";
 
 impl Faults<'_, '_> {
@@ -31,7 +17,7 @@ impl Faults<'_, '_> {
         let mut known = serde_json::Map::new();
         for (key, value) in written {
             let long = format!("{key}Hint");
-            let value = if KNOWN.contains(&long.as_str()) && written.contains_key(&long) {
+            let value = if known_names().any(|name| name == long) && written.contains_key(&long) {
                 Err(format!("expected once: `{long}` says the same"))
             } else {
                 one(key, value)
@@ -61,6 +47,11 @@ impl Faults<'_, '_> {
     }
 }
 
+/// The keys of a hint table. Short forms are understood too, and named by no message.
+fn known_names() -> impl Iterator<Item = &'static str> {
+    Field::ALL.iter().map(|field| field.as_str())
+}
+
 fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
     if let toml::Value::Float(number) = value
         && !number.is_finite()
@@ -80,17 +71,11 @@ fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
     if hints.vendor.is_empty() {
         Ok(value)
     } else {
-        let others = [
-            "rules",
-            "reads",
-            "writes",
-            "verify_with",
-            "max_concurrent",
-            "ttl",
-            "cache",
-        ];
-        let meant = near(key, KNOWN.into_iter().chain(others));
-        let meant = meant.unwrap_or_else(|| format!("expected one of {}", KNOWN.join(", ")));
+        let meant = near(key, known_names().chain(OTHERS.split(' ')));
+        let meant = meant.unwrap_or_else(|| {
+            let names: Vec<_> = known_names().collect();
+            format!("expected one of {}", names.join(", "))
+        });
         Err(format!("unknown hint, {meant}"))
     }
 }
