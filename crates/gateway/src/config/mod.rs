@@ -5,6 +5,7 @@
 //! the layer's own config, a check in `check` if not every value makes sense, its use in
 //! `assemble`, and its row in the docs.
 
+mod breaker;
 mod changed;
 mod check;
 mod error;
@@ -41,9 +42,10 @@ pub(crate) use self::server::{Server, ServerConfig};
 
 use crate::report::Reports;
 
+use self::breaker::Breaker;
 use self::error::{Fault, Source};
 use self::references::Outside;
-use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch, profile};
+use self::sections::{Admin, Cache, Discovery, Limits, Router, Switch, profile};
 
 /// The whole file. What follows from it is set when it is checked. It has secrets, so that it is
 /// not shown as a whole.
