@@ -14,7 +14,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("chaos", 760),
     ("core", 11220),
     ("facade", 3810),
-    ("gateway", 12270),
+    ("gateway", 10980),
     ("limit", 1480),
     ("loopguard", 530),
     ("mcp", 11270),

@@ -19,6 +19,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
+use axum::serve::ListenerExt;
 use callward_mcp::server::{HostPattern, check_host};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 use crate::config::AdminAddress;
 use crate::connections::ConnectionLimits;
 use crate::error::AppError;
-use crate::http::{Operator, bind, json, scrape};
+use crate::http::{bind, json, scrape};
+use crate::runtime::Runtime;
 use crate::{api, connections, readiness};
 
 /// Where it listens if nothing else is configured.
@@ -94,21 +96,24 @@ impl Listener {
         stop: CancellationToken,
     ) {
         match self {
-            Self::Tcp(listener) => connections::serve(listener, routes, limits, stop).await,
+            Self::Tcp(listener) => {
+                let listener = listener.tap_io(connections::prepare);
+                connections::serve(listener, Some, routes, limits, stop).await;
+            }
             #[cfg(unix)]
-            Self::Unix(socket) => connections::serve(socket, routes, limits, stop).await,
+            Self::Unix(socket) => connections::serve(socket, |_| None, routes, limits, stop).await,
         }
     }
 }
 
 /// Puts the routes together.
-pub(crate) fn routes(operator: Arc<Operator>) -> Router {
-    let (ready, metrics) = (operator.clone(), operator.clone());
+pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
+    let (ready, metrics) = (runtime.clone(), runtime.clone());
     let ready = async move || readiness::respond(&ready, true);
     Router::new()
         .route("/readyz", get(ready))
         .route("/metrics", get(async move || scrape(&metrics)))
-        .nest("/api", api::routes(operator))
+        .nest("/api", api::routes(runtime))
         .layer(from_fn(for_operators))
 }
 

@@ -9,7 +9,7 @@ use crate::args::{Args, Command};
 use crate::commands;
 use crate::error::{AppError, Outcome};
 use crate::log::Log;
-use crate::output::Screen;
+use crate::output;
 use crate::state_dir::StateDir;
 use crate::stderr::Stderr;
 
@@ -20,18 +20,17 @@ const RUNTIME_END: Duration = Duration::from_millis(500);
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
     let args = Args::parse();
-    let screen = Screen::new();
     let ended = Log::new(&args).and_then(|log| {
         let state = StateDir::locate(args.state_dir.as_deref());
-        run(args.command, state.as_ref(), &log, &screen)
+        run(args.command, state.as_ref(), &log)
     });
     let code = ended.unwrap_or_else(|error| {
-        screen.error(&error);
+        output::error(&error);
         error.exit_code()
     });
-    let code = match screen.lost() {
+    let code = match output::lost() {
         Some(error) => {
-            screen.error(&format_args!("standard output cannot be written: {error}"));
+            output::error(&format_args!("standard output cannot be written: {error}"));
             ExitCode::FAILURE
         }
         None => code,
@@ -40,7 +39,7 @@ pub(crate) fn main() -> ExitCode {
     code
 }
 
-fn run(command: Command, state: Option<&StateDir>, log: &Log, screen: &Screen) -> Outcome {
+fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -57,24 +56,24 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log, screen: &Screen) -
     }
     let ended = runtime.block_on(async {
         match command {
-            Command::Annotate(args) => commands::annotate::run(args, screen).await,
-            Command::Lint(args) => commands::lint::run(args, screen).await,
-            Command::Serve(args) => commands::serve::run(args, state, log, screen).await,
-            Command::Run(args) => commands::run::run(args, state, log, screen).await,
-            Command::Call(args) => commands::call::run(args, state, screen).await,
-            Command::Tools(args) => commands::tools::run(args, state, screen).await,
-            Command::Explain(args) => commands::explain::run(args, state, screen).await,
-            Command::Cache(args) => commands::cache::run(args, state, screen).await,
-            Command::Audit(args) => commands::audit::run(args, screen).await,
-            Command::Breakers(args) => commands::breakers::run(args, state, screen).await,
-            Command::Limits(args) => commands::limits::run(args, state, screen).await,
-            Command::Servers(args) => commands::servers::run(args, state, screen).await,
-            Command::Events(args) => commands::events::run(args, state, screen).await,
-            Command::Demo(args) => commands::demo::run(args, screen).await,
-            Command::Replay(args) => commands::replay::run(args, screen).await,
-            Command::Sample(args) => commands::sample::run(args, screen).await,
-            Command::Completions(args) => commands::shell::completions(&args, screen),
-            Command::Man(args) => commands::shell::man(&args, screen),
+            Command::Annotate(args) => commands::annotate::run(args).await,
+            Command::Lint(args) => commands::lint::run(args).await,
+            Command::Serve(args) => commands::serve::run(args, state, log).await,
+            Command::Run(args) => commands::run::run(args, state, log).await,
+            Command::Call(args) => commands::call::run(args, state).await,
+            Command::Tools(args) => commands::tools::run(args, state).await,
+            Command::Explain(args) => commands::explain::run(args, state).await,
+            Command::Cache(args) => commands::cache::run(args, state).await,
+            Command::Audit(args) => commands::audit::run(args).await,
+            Command::Breakers(args) => commands::breakers::run(args, state).await,
+            Command::Limits(args) => commands::limits::run(args, state).await,
+            Command::Servers(args) => commands::servers::run(args, state).await,
+            Command::Events(args) => commands::events::run(args, state).await,
+            Command::Demo(args) => commands::demo::run(args).await,
+            Command::Replay(args) => commands::replay::run(args).await,
+            Command::Sample(args) => commands::sample::run(args).await,
+            Command::Completions(args) => commands::shell::completions(&args),
+            Command::Man(args) => commands::shell::man(&args),
         }
     });
     runtime.shutdown_timeout(RUNTIME_END);

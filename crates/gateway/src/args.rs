@@ -23,7 +23,7 @@ mod servers;
 
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
 pub(crate) use breakers::{Breakers, BreakersCommand};
-pub(crate) use cache::{Cache, CacheCommand, PurgeArgs};
+pub(crate) use cache::{Cache, CacheCommand};
 pub(crate) use gateway::Gateway;
 pub(crate) use limits::Limits;
 pub(crate) use listings::{Annotate, Lint, Listings};

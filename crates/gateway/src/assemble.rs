@@ -8,7 +8,9 @@ use callward::cache::ToolScopes;
 use callward::core::PeerObserver;
 use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
-use callward_mcp::client::{CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream};
+use callward_mcp::client::{
+    CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream, UpstreamBuilder,
+};
 
 use crate::audit;
 use crate::config::{self, Config, ServerConfig};
@@ -69,7 +71,7 @@ pub(crate) fn stack_over(
         .into_iter()
         .fold(stack, StackBuilder::server)
         .start()?;
-    telemetry.observe(&stack);
+    stack.observe(&telemetry.meter);
     Ok(Running {
         stack,
         upstreams,
@@ -82,14 +84,16 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         limits,
         listing_timeout,
     } = timed(config)?;
-    let stack = match &config.lexicon {
-        Some(lexicon) => Stack::builder().lexicon(lexicon.clone()),
-        None => Stack::builder(),
-    };
-    let stack = match &config.audit.path {
-        Some(path) => stack.audit(audit::open(path, &config.audit)?),
-        None => stack,
-    };
+    let audit = config.audit.path.as_ref();
+    let audit = audit
+        .map(|path| audit::open(path, &config.audit))
+        .transpose()?;
+    let stack = with(
+        Stack::builder(),
+        config.lexicon.clone(),
+        StackBuilder::lexicon,
+    );
+    let stack = with(stack, audit, StackBuilder::audit);
     Ok(stack
         .profile(config.profile.clone())
         .freshness(config.cache.freshness)
@@ -109,7 +113,15 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .kept_names(config.kept_names.clone())
         .sampling(telemetry::sampling(&config.telemetry)?)
         .span_contents(telemetry::contents(&config.telemetry))
-        .metrics(Arc::clone(counts.metrics())))
+        .metrics(counts.metrics.clone()))
+}
+
+/// Sets what has a value.
+fn with<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
+    match value {
+        Some(value) => set(builder, value),
+        None => builder,
+    }
 }
 
 /// The settings that the environment can change.
@@ -187,19 +199,12 @@ pub(crate) fn upstream_of(
         .idle(table.idle)
         .max_instances(table.max_instances);
     // without `/proc` a supervisor would find no processes
-    let upstream = match Path::new(THIS_PROGRAM).exists() {
-        true => upstream.supervisor([THIS_PROGRAM, SUPERVISE]),
-        false => upstream,
-    };
-    let upstream = match table.idempotency_keys {
-        Some(send) => upstream.idempotency_keys(send),
-        None => upstream,
-    };
-    let upstream = match observer {
-        Some(observer) => upstream.observer(observer),
-        None => upstream,
-    };
-    Ok(upstream.start())
+    let supervisor = Path::new(THIS_PROGRAM).exists();
+    let supervisor = supervisor.then_some([THIS_PROGRAM, SUPERVISE]);
+    let upstream = with(upstream, supervisor, UpstreamBuilder::supervisor);
+    let keys = table.idempotency_keys;
+    let upstream = with(upstream, keys, UpstreamBuilder::idempotency_keys);
+    Ok(with(upstream, observer, UpstreamBuilder::observer).start())
 }
 
 /// How many connections a server gets for each call that may run, and for each instance:
@@ -215,7 +220,7 @@ fn connections(table: &config::Server) -> usize {
 
 fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     let table = &config.table;
-    let mut server = Server::new(upstream)
+    let server = Server::new(upstream)
         .in_set(config.set.clone())
         .weight(table.weight)
         .trust(table.trust)
@@ -226,27 +231,14 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         .max_concurrent(table.max_concurrent)
         .max_waiting(table.max_waiting)
         .shed(table.shed);
-    if let Some(permits) = table.max_concurrent_per_tool {
-        server = server.max_concurrent_per_tool(permits);
-    }
-    if let Some(calls) = table.calls_per_minute {
-        server = server.calls_per_minute(calls);
-    }
-    if let Some(caching) = config.caching {
-        server = server.caching(caching);
-    }
-    for category in &table.categories {
-        server = server.category(category);
-    }
-    for capability in &table.capabilities {
-        server = server.capability(capability);
-    }
-    if let Some(zone) = &table.zone {
-        server = server.zone(zone);
-    }
-    if let Some(mode) = table.instances {
-        server = server.instances(mode);
-    }
+    let per_tool = table.max_concurrent_per_tool;
+    let server = with(server, per_tool, Server::max_concurrent_per_tool);
+    let server = with(server, table.calls_per_minute, Server::calls_per_minute);
+    let server = with(server, config.caching, Server::caching);
+    let server = with(server, table.zone.as_ref(), Server::zone);
+    let server = with(server, table.instances, Server::instances);
+    let server = table.categories.iter().fold(server, Server::category);
+    let mut server = table.capabilities.iter().fold(server, Server::capability);
     for (tool, said) in &config.tools {
         if said.hints != Annotations::default() {
             server = server.override_tool(tool.clone(), said.hints.clone());
@@ -257,15 +249,15 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         if said.scopes != ToolScopes::default() {
             server = server.tool_scopes(tool.clone(), said.scopes.clone());
         }
-        if let Some(caching) = said.caching {
-            server = server.tool_caching(tool.clone(), caching);
-        }
-        if let Some(reader) = &said.verify_with {
-            server = server.verify_with(tool.clone(), reader.clone());
-        }
-        if let Some(permits) = said.max_concurrent {
-            server = server.max_concurrent_of(tool.clone(), permits);
-        }
+        server = with(server, said.caching, |server, caching| {
+            server.tool_caching(tool.clone(), caching)
+        });
+        server = with(server, said.verify_with.clone(), |server, reader| {
+            server.verify_with(tool.clone(), reader)
+        });
+        server = with(server, said.max_concurrent, |server, permits| {
+            server.max_concurrent_of(tool.clone(), permits)
+        });
     }
     server
 }

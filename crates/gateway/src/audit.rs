@@ -7,7 +7,7 @@ use callward::audit::{AuditKey, AuditLog};
 
 use crate::config::Audit;
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 
 /// Opens the log that a config names.
 ///
@@ -39,7 +39,7 @@ pub(crate) fn read_key(path: &Path) -> Result<AuditKey, AppError> {
 }
 
 /// Writes the records that wait, and warns of missing ones.
-pub(crate) async fn close(stack: &Stack, screen: &Screen) {
+pub(crate) async fn close(stack: &Stack) {
     let Some(log) = stack.audit() else {
         return;
     };
@@ -48,13 +48,13 @@ pub(crate) async fn close(stack: &Stack, screen: &Screen) {
     let [path, _] = log.paths();
     let path = path.display();
     if stats.dropped > 0 {
-        screen.warning(&format_args!(
+        output::warning(&format_args!(
             "{} audit records are missing in {path}: they came faster than they could be written",
             stats.dropped
         ));
     }
     if stats.failed > 0 {
-        screen.warning(&format_args!(
+        output::warning(&format_args!(
             "{} audit records are missing in {path}: it could not be written",
             stats.failed
         ));

@@ -1,102 +1,43 @@
 //! The stack, as what stands behind the MCP endpoint.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
-use callward::core::{
-    BaggageFilter, BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest,
-};
-use callward::registry::Catalogue;
-use callward::{Caller, Delivery, ErrorKind, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
-use callward_mcp::client::Upstream;
+use callward::core::{BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest};
+use callward::registry::{Catalogue, Entry};
+use callward::{Caller, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
+use serde_json::{Map, json};
 
-use crate::inflight::Inflight;
 use crate::instructions;
-use crate::record::Recorder;
-use crate::report::{self, Reports};
-use crate::started::Started;
-use crate::view::PlanView;
+use crate::report;
+use crate::runtime::Runtime;
+use crate::view;
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
 
-/// Serves a stack. Clones share everything.
-#[derive(Clone)]
+/// Serves a stack.
 pub(crate) struct StackBackend {
-    stack: Stack,
-    upstreams: Vec<Upstream>,
-    calls: Inflight,
-    recorder: Recorder,
-    /// Receives requests that never become a call of the stack.
-    observer: Option<Arc<dyn PeerObserver>>,
-    /// What each result tells, asked or not.
-    reports: Reports,
-    /// What of a caller's baggage is passed on to servers.
-    baggage: BaggageFilter,
-    started: Started,
-    listing: Arc<ArcSwap<ToolListing>>,
+    runtime: Arc<Runtime>,
+    listing: ArcSwap<ToolListing>,
 }
 
 impl StackBackend {
-    /// Takes the stack, the servers behind it, where calls in flight are counted, and where they
-    /// are written down.
-    pub(crate) fn new(
-        stack: Stack,
-        upstreams: Vec<Upstream>,
-        calls: Inflight,
-        recorder: Recorder,
-    ) -> Self {
-        let listing = Arc::new(ArcSwap::from_pointee(list(&stack.catalogue())));
-        Self {
-            stack,
-            upstreams,
-            calls,
-            recorder,
-            observer: None,
-            reports: Reports::default(),
-            baggage: BaggageFilter::default(),
-            started: Started::already(),
-            listing,
-        }
-    }
-
-    /// Sets what each result reports, or otherwise only results of callers that ask.
-    pub(crate) fn with_reports(mut self, reports: Reports) -> Self {
-        self.reports = reports;
-        self
-    }
-
-    /// Sets what of a caller's baggage is passed on to servers.
-    pub(crate) fn with_baggage(mut self, baggage: BaggageFilter) -> Self {
-        self.baggage = baggage;
-        self
-    }
-
-    /// Sets what lists of tools and calls of unknown tools wait for.
-    pub(crate) fn with_started(mut self, started: Started) -> Self {
-        self.started = started;
-        self
-    }
-
-    /// Sets the observer of sessions, and of requests that never become a call of the stack.
-    pub(crate) fn with_observer(mut self, observer: Arc<dyn PeerObserver>) -> Self {
-        self.observer = Some(observer);
-        self
+    pub(crate) fn new(runtime: Arc<Runtime>) -> Arc<Self> {
+        let listing = ArcSwap::from_pointee(list(&runtime.stack.catalogue()));
+        Arc::new(Self { runtime, listing })
     }
 
     /// Reports a refused request. The name is left out: a name that no tool has is in no metric.
     fn refuse(&self, error: ToolError) -> ToolError {
-        if let Some(observer) = &self.observer {
-            let outcome = PeerOutcome::Failed(&error);
-            let request = PeerRequest::served("tools/call", outcome);
-            observer.request_ended(&request, Duration::ZERO);
-        }
+        let request = PeerRequest::served("tools/call", PeerOutcome::Failed(&error));
+        let observer = self.runtime.telemetry.observer();
+        observer.request_ended(&request, Duration::ZERO);
         error
     }
 
@@ -120,6 +61,7 @@ impl StackBackend {
             ));
         }
         let mut call = self
+            .runtime
             .stack
             .prepare(&request.name, request.arguments)?
             .with_caller(request.caller);
@@ -130,7 +72,7 @@ impl StackBackend {
             call = call.with_inbound(inbound);
         }
         let baggage = request.baggage.as_deref();
-        if let Some(baggage) = baggage.and_then(|baggage| self.baggage.pass(baggage)) {
+        if let Some(baggage) = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage)) {
             call = call.with_baggage(baggage);
         }
         if let Some(key) = request.idempotency_key {
@@ -148,6 +90,7 @@ impl Backend for StackBackend {
         let info = Introduction::new("callward", env!("CARGO_PKG_VERSION")).with_title("Callward");
         // asked for each time: clients that connect after a late server see its instructions
         let said: Vec<_> = self
+            .runtime
             .upstreams
             .iter()
             .map(|server| (server.id(), server.server_info()))
@@ -165,7 +108,7 @@ impl Backend for StackBackend {
     }
 
     fn tools(&self) -> Arc<ToolListing> {
-        let catalogue = self.stack.catalogue();
+        let catalogue = self.runtime.stack.catalogue();
         let listing = self.listing.load_full();
         if listing.generation == catalogue.generation() {
             return listing;
@@ -179,26 +122,29 @@ impl Backend for StackBackend {
         if !report::is_asked(asked, PLANS) {
             return None;
         }
-        let catalogue = self.stack.catalogue();
-        let plans: BTreeMap<&str, PlanView> = catalogue
-            .entries()
-            .iter()
-            .map(|entry| (entry.client_name(), PlanView::of(entry.tool())))
-            .collect();
-        let meta = serde_json::to_vec(&BTreeMap::from([(PLANS, plans)]));
-        meta.ok().map(Bytes::from)
+        let catalogue = self.runtime.stack.catalogue();
+        let plan = |entry: &Arc<Entry>| {
+            let tool = entry.tool();
+            let plan = view::plan(tool, tool.plan(), tool.resolved());
+            (entry.client_name().to_owned(), plan)
+        };
+        let plans: Map<_, _> = catalogue.entries().iter().map(plan).collect();
+        Some(json!({ PLANS: plans }).to_string().into())
     }
 
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {
-        if self.started.is_finished() {
+        if self.runtime.started.is_finished() {
             return None;
         }
         match asked {
-            Asked::Info => Some(Box::pin(self.started.soon())),
-            Asked::Call(tool) if self.stack.catalogue().find(tool).is_some() => None,
+            Asked::Info => Some(Box::pin(self.runtime.started.soon())),
+            Asked::Call(tool) if self.runtime.stack.catalogue().find(tool).is_some() => None,
             Asked::Call(tool) => {
-                let (stack, tool, finished) =
-                    (self.stack.clone(), tool.to_owned(), self.started.finished());
+                let (stack, tool, finished) = (
+                    self.runtime.stack.clone(),
+                    tool.to_owned(),
+                    self.runtime.started.finished(),
+                );
                 Some(Box::pin(async move {
                     // subscribed before the catalogue is read, so that no change is missed
                     let mut changes = stack.changes();
@@ -213,23 +159,23 @@ impl Backend for StackBackend {
                     }
                 }))
             }
-            _ => Some(Box::pin(self.started.finished())),
+            _ => Some(Box::pin(self.runtime.started.finished())),
         }
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let counted = self.calls.enter();
+        let counted = self.runtime.calls.token();
         let name = request.name.clone();
-        let reports = self.reports.or_asked(request.meta.as_ref());
+        let reports = self.runtime.reports.or_asked(request.meta.as_ref());
         let (caller, inbound) = (request.caller.clone(), request.inbound.clone());
         let call = self.start(request).map_err(|error| {
             // no call was made, so no layer saw it
-            if let Some(audit) = self.stack.audit() {
+            if let Some(audit) = self.runtime.stack.audit() {
                 audit.note_refused(&name, Some(&caller), inbound.as_ref(), &error);
             }
             self.refuse(error)
         });
-        let (stack, recorder) = (self.stack.clone(), self.recorder.clone());
+        let (stack, recorder) = (self.runtime.stack.clone(), self.runtime.recorder.clone());
         Box::pin(async move {
             let _counted = counted;
             let (call, taken) = reports.begin(call?);
@@ -242,7 +188,7 @@ impl Backend for StackBackend {
     }
 
     fn observer(&self) -> Option<Arc<dyn PeerObserver>> {
-        self.observer.clone()
+        Some(self.runtime.telemetry.observer())
     }
 
     fn refused(
@@ -252,18 +198,18 @@ impl Backend for StackBackend {
         inbound: &Arc<Inbound>,
         reason: &'static str,
     ) {
-        if let Some(audit) = self.stack.audit() {
+        if let Some(audit) = self.runtime.stack.audit() {
             let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, reason);
             audit.note_refused(tool, Some(caller), Some(inbound), &error);
         }
     }
 
     fn session_ended(&self, caller: &Arc<Caller>) {
-        self.stack.end_session(caller);
+        self.runtime.stack.end_session(caller);
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {
-        self.stack.changes()
+        self.runtime.stack.changes()
     }
 }
 

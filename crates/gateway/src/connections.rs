@@ -55,14 +55,15 @@ impl<S> Routes for S where
 }
 
 /// Accepts connections until `stop` fires; then waits until each has answered what it was asked.
+/// `caller_of` returns the caller's address, if it has one.
 pub(crate) async fn serve<L, R>(
     mut listener: L,
+    caller_of: fn(L::Addr) -> Option<SocketAddr>,
     routes: R,
     limits: ConnectionLimits,
     stop: CancellationToken,
 ) where
     L: Listener,
-    L::Io: Accepted<L::Addr>,
     R: Routes<Future: Send>,
 {
     let open = TaskTracker::new();
@@ -80,10 +81,11 @@ pub(crate) async fn serve<L, R>(
             }
             accepted = Listener::accept(&mut listener) => accepted,
         };
-        let caller = stream.accepted(caller);
+        let caller = caller_of(caller);
         // without a place it is closed
         if let Some(place) = places.admit(caller.map(|caller| caller.ip()), stop.child_token()) {
-            let stream = Written::new(stream, place.limits().write, place.unread());
+            let place = Arc::new(place);
+            let stream = Written::new(stream, place.limits().write, place.clone());
             let connection = connection(stream, caller, place, routes.clone(), stop.clone());
             open.spawn(AtOnce::new(connection));
         }
@@ -97,14 +99,13 @@ pub(crate) async fn serve<L, R>(
 async fn connection<S, R>(
     stream: S,
     caller: Option<SocketAddr>,
-    place: Place,
+    place: Arc<Place>,
     routes: R,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     R: Routes<Future: Send>,
 {
-    let place = Arc::new(place);
     let end = place.end().clone();
     let answer = service_fn(move |mut request: http::Request<Incoming>| {
         // spans tell where calls come from
@@ -206,25 +207,10 @@ impl http_body::Body for Answer {
     }
 }
 
-/// A connection that was just accepted.
-pub(crate) trait Accepted<Address> {
-    /// Sets what connections of this kind need, and returns the caller's address, if it has one.
-    fn accepted(&self, address: Address) -> Option<SocketAddr>;
-}
-
-impl Accepted<SocketAddr> for TcpStream {
-    fn accepted(&self, address: SocketAddr) -> Option<SocketAddr> {
-        // Nagle with delayed ACK holds the second part of an answer for 40 ms
-        if let Err(error) = self.set_nodelay(true) {
-            tracing::debug!(%error, "no TCP_NODELAY");
-        }
-        Some(address)
-    }
-}
-
-#[cfg(unix)]
-impl Accepted<tokio::net::unix::SocketAddr> for tokio::net::UnixStream {
-    fn accepted(&self, _: tokio::net::unix::SocketAddr) -> Option<SocketAddr> {
-        None
+/// Sets what connections over TCP need.
+pub(crate) fn prepare(stream: &mut TcpStream) {
+    // Nagle with delayed ACK holds the second part of an answer for 40 ms
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "no TCP_NODELAY");
     }
 }

@@ -13,8 +13,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(10);
 /// Returns the file of one config, and creates its folder. `None` where there is no state
 /// directory, or it cannot be created: evidence stays in memory then.
 pub(crate) fn file_of_config(state: Option<&StateDir>, config: &Path) -> Option<PathBuf> {
-    let path = config.canonicalize().ok()?;
-    file(state, path.as_os_str().as_encoded_bytes())
+    state?.file_of_config("evidence", config, "jsonl")
 }
 
 /// Returns the file of one wrapped command.
@@ -25,15 +24,7 @@ pub(crate) fn file_of_command(state: Option<&StateDir>, command: &[String]) -> O
         text.push(0);
         text.extend_from_slice(word.as_bytes());
     }
-    file(state, &text)
-}
-
-fn file(state: Option<&StateDir>, what: &[u8]) -> Option<PathBuf> {
-    let file = state?.file_of("evidence", what, "jsonl");
-    file.inspect_err(
-        |error| tracing::warn!(%error, "evidence of freshness is not kept between runs"),
-    )
-    .ok()
+    state?.file_of("evidence", &text, "jsonl")
 }
 
 /// Writes new evidence again and again; never ends.

@@ -18,54 +18,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use callward::Stack;
-use callward::core::BaggageFilter;
 use callward_mcp::client::Upstream;
 use callward_mcp::server;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tower::{Service, service_fn};
 
 use crate::backend::StackBackend;
 use crate::config::{Http, as_usize, show_duration};
 use crate::connections::Routes;
 use crate::error::AppError;
-use crate::inflight::Inflight;
-use crate::metrics::Telemetry;
-use crate::output::Screen;
+use crate::output;
 use crate::readiness;
-use crate::record::Recorder;
-use crate::report::Reports;
+use crate::runtime::Runtime;
 use crate::shutdown::{Stop, drain};
-use crate::started::Started;
 
 /// How long connections may take to write their last answers, once no call is in flight. Streams
 /// that clients only listen on would otherwise keep the process.
 const LAST_WRITES: Duration = Duration::from_secs(1);
-
-/// What the operator's routes read.
-pub(crate) struct Operator {
-    pub(crate) stack: Stack,
-    pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) telemetry: Arc<Telemetry>,
-    pub(crate) calls: Inflight,
-    pub(crate) recorder: Recorder,
-    /// What each result tells, asked or not.
-    pub(crate) reports: Reports,
-    /// Which baggage is passed on.
-    pub(crate) baggage: BaggageFilter,
-    /// Whether the servers have started.
-    pub(crate) started: Started,
-    /// When the gateway is to end: streams that only tell end then.
-    pub(crate) stop: Stop,
-}
 
 /// Listens. `key` says where the address can be changed.
 ///
@@ -101,22 +78,12 @@ pub(crate) fn bound(listener: &TcpListener) -> Result<SocketAddr, AppError> {
 ///
 /// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
 pub(crate) fn gateway(
-    operator: Arc<Operator>,
+    runtime: Arc<Runtime>,
     config: &Http,
 ) -> Result<impl Routes<Future: Send> + use<>, AppError> {
-    let backend = StackBackend::new(
-        operator.stack.clone(),
-        operator.upstreams.clone(),
-        operator.calls.clone(),
-        operator.recorder.clone(),
-    )
-    .with_reports(operator.reports)
-    .with_observer(operator.telemetry.observer())
-    .with_baggage(operator.baggage.clone())
-    .with_started(operator.started.clone());
     let hosts: Arc<[_]> = patterns::<server::HostPattern>(&config.allowed_hosts)?.into();
     let known = hosts.clone();
-    let ready = operator.clone();
+    let ready = runtime.clone();
     let probes = Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route(
@@ -126,12 +93,16 @@ pub(crate) fn gateway(
         .route_layer(from_fn(move |request, next| {
             for_probes(known.clone(), request, next)
         }));
-    let endpoint = endpoint(Arc::new(backend), config, operator.stop.closing())?;
+    let endpoint = endpoint(
+        StackBackend::new(runtime.clone()),
+        config,
+        runtime.stop.closing(),
+    )?;
     let mut others = probes;
     if config.metrics {
         let metrics = async move |request: Request| match refused(&hosts, &request) {
             Some(why) => json(StatusCode::FORBIDDEN, &why),
-            None => scrape(&operator),
+            None => scrape(&runtime),
         };
         others = others.route("/metrics", get(metrics));
     }
@@ -196,7 +167,7 @@ pub(crate) fn endpoint<B: server::Backend>(
     options.body_timeout = config.body_timeout;
     options.max_sessions = config.max_sessions;
     options.max_sessions_per_client = config.max_sessions_per_client;
-    options.proxies.clone_from(&config.proxies);
+    options.proxies.clone_from(&config.connections.proxies);
     options.shutdown = stop.clone();
     Ok(server::HttpEndpoint::new(backend, options))
 }
@@ -207,15 +178,6 @@ fn patterns<P: FromStr<Err = server::InvalidOption>>(texts: &[String]) -> Result
     parsed.map_err(|error: server::InvalidOption| AppError::Usage(error.to_string()))
 }
 
-/// How long the end may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ending {
-    /// How long connections are accepted after the signal.
-    pub(crate) lame_duck: Duration,
-    /// How long calls in flight may go on after that.
-    pub(crate) drain: Duration,
-}
-
 /// Runs what serves connections until asked to stop. Then, after the lame-duck time, closes it and
 /// lets calls in flight end, within the limit; those that do not end with `servers`.
 ///
@@ -224,11 +186,10 @@ pub(crate) struct Ending {
 /// [`AppError`] if the listener breaks.
 pub(crate) async fn serve(
     serving: impl Future<Output = ()> + Send + 'static,
-    calls: &Inflight,
+    calls: &TaskTracker,
     servers: &[Upstream],
-    ending: Ending,
+    config: &Http,
     stop: &Stop,
-    screen: &Screen,
 ) -> Result<(), AppError> {
     let mut server = tokio::spawn(serving);
     tokio::select! {
@@ -236,18 +197,18 @@ pub(crate) async fn serve(
         () = stop.asked().cancelled() => {}
         ended = &mut server => return flatten(ended),
     }
-    if !ending.lame_duck.is_zero() {
-        screen.note(format_args!(
+    if !config.lame_duck.is_zero() {
+        output::note(format_args!(
             "stopping: not ready any more, connections are accepted for {}",
-            show_duration(ending.lame_duck)
+            show_duration(config.lame_duck)
         ));
         tokio::select! {
-            () = tokio::time::sleep(ending.lame_duck) => {}
+            () = tokio::time::sleep(config.lame_duck) => {}
             () = stop.at_once() => {}
         }
     }
     stop.closing().cancel();
-    drain(calls, ending.drain, servers, stop, screen).await;
+    drain(calls, config.drain, servers, stop).await;
     // a call that ended is not yet an answer that was written
     match tokio::time::timeout(LAST_WRITES, &mut server).await {
         Ok(ended) => flatten(ended),
@@ -265,8 +226,8 @@ fn flatten(ended: Result<(), tokio::task::JoinError>) -> Result<(), AppError> {
 }
 
 /// Answers with all metrics as Prometheus text.
-pub(crate) fn scrape(operator: &Operator) -> Response {
-    match operator.telemetry.text() {
+pub(crate) fn scrape(runtime: &Runtime) -> Response {
+    match runtime.telemetry.text() {
         Ok(text) => answer(StatusCode::OK, "text/plain; version=0.0.4", text),
         Err(error) => answer(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error),
     }
@@ -276,19 +237,13 @@ pub(crate) fn scrape(operator: &Operator) -> Response {
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(text) => answer(status, "application/json", text),
-        Err(error) => answer(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "text/plain",
-            error.to_string(),
-        ),
+        Err(error) => {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            answer(status, "text/plain", error.to_string())
+        }
     }
 }
 
 fn answer(status: StatusCode, kind: &'static str, text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+    (status, [(header::CONTENT_TYPE, kind)], text).into_response()
 }

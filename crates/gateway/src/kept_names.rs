@@ -28,15 +28,8 @@ impl NameFile {
     /// Returns the file of a config. `None` where there is no state directory, or it cannot be
     /// created: names are handed out anew with each start then.
     pub(crate) fn of_config(state: Option<&StateDir>, config: &Path) -> Option<Self> {
-        let config = config.canonicalize().ok()?;
-        let what = config.as_os_str().as_encoded_bytes();
-        match state?.file_of("names", what, "json") {
-            Ok(path) => Some(Self { path, saved: 0 }),
-            Err(error) => {
-                tracing::warn!(%error, "names of tools are not kept between runs");
-                None
-            }
-        }
+        let path = state?.file_of_config("names", config, "json")?;
+        Some(Self { path, saved: 0 })
     }
 
     /// Reads the names of tools in these sets. Without a file, or with one that cannot be read,

@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Args, Command, LogFormat};
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 use crate::stderr::Stderr;
 
 /// What is to be logged.
@@ -63,7 +63,7 @@ where
     let shown = filter_fn(shown).with_max_level_hint(LevelFilter::TRACE);
     let layer = tracing_subscriber::fmt::layer().with_writer(|| Stderr);
     let layer = match format {
-        LogFormat::Text => layer.with_ansi(Screen::stderr_is_coloured()).boxed(),
+        LogFormat::Text => layer.with_ansi(*output::STDERR_COLOURED).boxed(),
         LogFormat::Json => layer.json().boxed(),
     };
     // a filter of this layer alone: one of all layers would not keep unused spans from being made

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::Stack;
 use callward::core::PeerObserver;
 use callward::telemetry::export::Exporter;
 use callward::telemetry::metrics::{Metrics, observe_gauge};
@@ -11,10 +10,10 @@ use callward::telemetry::names::metric::CALLS_IN_FLIGHT;
 use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Registry, TextEncoder};
+use tokio_util::task::TaskTracker;
 
 use crate::error::AppError;
-use crate::inflight::Inflight;
-use crate::output::Screen;
+use crate::output;
 
 /// How long the end waits for metrics, and then for spans, that were not sent yet.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -25,20 +24,12 @@ pub(crate) struct Telemetry {
     /// Instruments end with it.
     provider: SdkMeterProvider,
     exporter: Option<Exporter>,
-    meter: Meter,
-    metrics: Arc<Metrics>,
+    pub(crate) meter: Meter,
+    /// What the stack writes into.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Telemetry {
-    /// Starts without any value.
-    ///
-    /// # Errors
-    ///
-    /// [`AppError`] if the exporter cannot be registered.
-    pub(crate) fn new() -> Result<Self, AppError> {
-        Self::exporting(None)
-    }
-
     /// Starts without any value; metrics are sent to a collector too, if there is one.
     ///
     /// # Errors
@@ -75,7 +66,7 @@ impl Telemetry {
     }
 
     /// Sends what was not sent yet, within a bounded time, and warns of what is lost.
-    pub(crate) async fn finish(&self, screen: &Screen) {
+    pub(crate) async fn finish(&self) {
         let Some(exporter) = &self.exporter else {
             return;
         };
@@ -85,7 +76,7 @@ impl Telemetry {
         let _ = tokio::time::timeout(FLUSH, metrics).await;
         let spans = exporter.shutdown(FLUSH).await;
         if spans.lost() > 0 {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "{} of {} spans did not reach the collector: {} found no place in the queue or no \
                  time at the end, {} were not taken",
                 spans.lost(),
@@ -96,26 +87,16 @@ impl Telemetry {
         }
     }
 
-    /// Returns what the stack writes into.
-    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
-    }
-
     /// Returns the observer of requests and sessions of MCP.
     pub(crate) fn observer(&self) -> Arc<dyn PeerObserver> {
         Arc::clone(&self.metrics) as Arc<dyn PeerObserver>
     }
 
-    /// Adds the counters of the layers, read when metrics are collected.
-    pub(crate) fn observe(&self, stack: &Stack) {
-        stack.observe(&self.meter);
-    }
-
     /// Adds the calls that are in flight.
-    pub(crate) fn observe_calls(&self, calls: &Inflight) {
+    pub(crate) fn observe_calls(&self, calls: &TaskTracker) {
         let calls = calls.clone();
         observe_gauge(&self.meter, CALLS_IN_FLIGHT, move |series| {
-            series.add(calls.count() as f64, []);
+            series.add(calls.len() as f64, []);
         });
     }
 

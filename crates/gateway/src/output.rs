@@ -1,9 +1,9 @@
 //! What people and machines read: tables, colour where a terminal shows it, JSON lines.
 
 use std::fmt::Display;
-use std::io::{BufWriter, ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
-use std::sync::OnceLock;
+use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -12,23 +12,18 @@ use serde::Serialize;
 use crate::plain;
 use crate::stderr::Stderr;
 
-/// Lines come by the thousand where this buffer is used.
-const BULK: usize = 1 << 16;
 /// Signs of a whole progress bar: one for 4 %.
 const BAR: usize = 25;
 
 /// Why standard output could not be written, the first time.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
+/// Whether standard output shows colour, and standard error.
+static STDOUT_COLOURED: LazyLock<bool> = LazyLock::new(|| wants_colour() && stdout().is_terminal());
+pub(crate) static STDERR_COLOURED: LazyLock<bool> =
+    LazyLock::new(|| wants_colour() && stderr().is_terminal());
 /// Whether standard output could not be written: what comes next is not read either.
 static UNREAD: AtomicBool = AtomicBool::new(false);
-
-/// Standard output and standard error, each with colour or without.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Screen {
-    out_colour: bool,
-    err_colour: bool,
-}
 
 /// Rows under headings.
 #[derive(Debug)]
@@ -36,6 +31,9 @@ pub(crate) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
+
+/// A column of a table: its heading, and the cell of an item.
+pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
 
 /// How bad the news is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,122 +51,94 @@ pub(crate) struct Cell {
     style: Style,
 }
 
-impl Screen {
-    /// Looks whether there are terminals, and at `NO_COLOR`.
-    pub(crate) fn new() -> Self {
-        Self {
-            out_colour: wants_colour() && stdout().is_terminal(),
-            err_colour: Self::stderr_is_coloured(),
-        }
-    }
+/// Writes a line to standard output. A closed reader is not an error. Any other failure is kept for
+/// the end: see [`lost`].
+pub(crate) fn line(line: impl Display) {
+    note_lost(writeln!(stdout().lock(), "{line}"));
+}
 
-    /// Returns `true` if standard error shows colour.
-    pub(crate) fn stderr_is_coloured() -> bool {
-        wants_colour() && stderr().is_terminal()
+/// Reads standard input to its end. At a terminal a note asks for the input.
+pub(crate) fn input(what: &str) -> std::io::Result<Vec<u8>> {
+    if stdin().is_terminal() {
+        note(what);
     }
+    let mut bytes = Vec::new();
+    stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
 
-    /// Writes a line to standard output. A closed reader is not an
-    /// error. Any other failure is kept for the end: see [`lost`](Self::lost).
-    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
-    pub(crate) fn out(&self, line: impl Display) {
-        note_lost(writeln!(stdout().lock(), "{line}"));
+/// Shows how far a long run has come on a terminal. The last call, with all done, wipes it.
+pub(crate) fn bar(done: u64, all: u64) {
+    if !stderr().is_terminal() {
+        return;
     }
+    let _ = if done >= all {
+        write!(stderr().lock(), "\r\u{1b}[K")
+    } else {
+        write!(stderr().lock(), "\r{}", drawn(done, all))
+    };
+}
 
-    /// Lets `write` write to standard output through a buffer; it may give up on the first failure.
-    /// What fails is treated as in [`out`](Self::out).
-    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
-    pub(crate) fn bulk(&self, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
-        let mut buffer = BufWriter::with_capacity(BULK, stdout().lock());
-        note_lost(write(&mut buffer).and_then(|()| buffer.flush()));
-    }
+/// Colours a text by how bad the news is, if standard output shows colour.
+pub(crate) fn toned(text: impl Display, tone: Tone) -> String {
+    paint(&text.to_string(), tone.style(), *STDOUT_COLOURED)
+}
 
-    /// Reads standard input to its end. At a terminal a note asks for the input.
-    pub(crate) fn input(&self, what: &str) -> std::io::Result<Vec<u8>> {
-        if stdin().is_terminal() {
-            self.note(what);
-        }
-        let mut bytes = Vec::new();
-        stdin().lock().read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
+/// Returns why some of what belongs on standard output is not there; nothing if all is.
+pub(crate) fn lost() -> Option<&'static std::io::Error> {
+    LOST.get()
+}
 
-    /// Shows how far a long run has come on a terminal. The last call, with all done, wipes it.
-    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
-    pub(crate) fn bar(&self, done: u64, all: u64) {
-        if !stderr().is_terminal() {
-            return;
-        }
-        let _ = if done >= all {
-            write!(stderr().lock(), "\r\u{1b}[K")
-        } else {
-            write!(stderr().lock(), "\r{}", bar(done, all))
-        };
-    }
+/// Returns `true` if no write to standard output has failed yet.
+pub(crate) fn is_read() -> bool {
+    !UNREAD.load(Ordering::Relaxed)
+}
 
-    /// Colours a text by how bad the news is, if standard output shows colour.
-    pub(crate) fn toned(&self, text: impl Display, tone: Tone) -> String {
-        paint(&text.to_string(), tone.style(), self.out_colour)
+/// Writes a value to standard output as one line of JSON.
+pub(crate) fn json(value: &(impl Serialize + ?Sized)) {
+    if let Ok(text) = serde_json::to_string(value) {
+        line(text);
     }
+}
 
-    /// Returns why some of what belongs on standard output is not there; nothing if all is.
-    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
-    pub(crate) fn lost(&self) -> Option<&'static std::io::Error> {
-        LOST.get()
-    }
+/// Writes a line to standard error. Text from servers and files cannot control the terminal.
+pub(crate) fn note(line: impl Display) {
+    write_line(&plain::lines(&line.to_string()));
+}
 
-    /// Returns `true` if no write to standard output has failed yet.
-    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
-    pub(crate) fn is_read(&self) -> bool {
-        !UNREAD.load(Ordering::Relaxed)
-    }
+/// Writes why a command failed.
+pub(crate) fn error(error: &impl Display) {
+    headed("error:", colour(AnsiColor::Red).bold(), error);
+}
 
-    /// Writes a value to standard output as one line of JSON.
-    pub(crate) fn json(&self, value: &(impl Serialize + ?Sized)) {
-        if let Ok(line) = serde_json::to_string(value) {
-            self.out(line);
-        }
-    }
+/// Writes what does not make a command fail, and yet should be known.
+pub(crate) fn warning(warning: &impl Display) {
+    headed("warning:", colour(AnsiColor::Yellow), warning);
+}
 
-    /// Writes a line to standard error. Text from servers and files cannot control the terminal.
-    #[expect(clippy::unused_self, reason = "a writer holds a screen")]
-    pub(crate) fn note(&self, line: impl Display) {
-        write_line(&plain::lines(&line.to_string()));
-    }
+fn headed(word: &str, style: Style, text: &impl Display) {
+    let word = paint(word, style, *STDERR_COLOURED);
+    let text = plain::lines(&text.to_string());
+    write_line(&format!("{word} {text}"));
+}
 
-    /// Writes why a command failed.
-    pub(crate) fn error(&self, error: &impl Display) {
-        self.headed("error:", colour(AnsiColor::Red).bold(), error);
+/// Writes a table to standard output.
+pub(crate) fn table(table: &Table) {
+    for text in table.lines(*STDOUT_COLOURED) {
+        line(text);
     }
+}
 
-    /// Writes what does not make a command fail, and yet should be known.
-    pub(crate) fn warning(&self, warning: &impl Display) {
-        self.headed("warning:", colour(AnsiColor::Yellow), warning);
+/// Writes a table to standard error.
+pub(crate) fn note_table(table: &Table) {
+    for line in table.lines(*STDERR_COLOURED) {
+        write_line(&line);
     }
+}
 
-    fn headed(&self, word: &str, style: Style, text: &impl Display) {
-        let word = paint(word, style, self.err_colour);
-        let text = plain::lines(&text.to_string());
-        write_line(&format!("{word} {text}"));
-    }
-
-    /// Writes a table to standard output.
-    pub(crate) fn table(&self, table: &Table) {
-        for line in table.lines(self.out_colour) {
-            self.out(line);
-        }
-    }
-
-    /// Writes a table to standard error.
-    pub(crate) fn note_table(&self, table: &Table) {
-        for line in table.lines(self.err_colour) {
-            write_line(&line);
-        }
-    }
-
-    /// Writes a heading to standard output.
-    pub(crate) fn heading(&self, text: &str) {
-        self.out(paint(text, Style::new().bold(), self.out_colour));
-    }
+/// Writes a heading to standard output.
+pub(crate) fn heading(text: &str) {
+    line(paint(text, Style::new().bold(), *STDOUT_COLOURED));
 }
 
 impl Tone {
@@ -188,6 +158,19 @@ impl Table {
             headings: headings.to_vec(),
             rows: Vec::new(),
         }
+    }
+
+    /// Makes a table with a row for each item.
+    pub(crate) fn of<'a, T: 'a>(
+        columns: &[Column<T>],
+        items: impl IntoIterator<Item = &'a T>,
+    ) -> Self {
+        let (headings, cells): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
+        let mut table = Self::new(&headings);
+        for item in items {
+            table.row(cells.iter().map(|cell| cell(item)).collect());
+        }
+        table
     }
 
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
@@ -265,14 +248,7 @@ impl Cell {
 
     /// A cell that stands out if `when`.
     pub(crate) fn warn(text: impl Display, when: bool) -> Self {
-        Self::styled(
-            text,
-            if when {
-                colour(AnsiColor::Yellow)
-            } else {
-                Style::new()
-            },
-        )
+        Self::toned(text, when.then_some(Tone::Doubtful))
     }
 }
 
@@ -289,7 +265,7 @@ pub(crate) fn took(time: Duration) -> String {
 }
 
 /// Draws how much of a run is done.
-fn bar(done: u64, all: u64) -> String {
+fn drawn(done: u64, all: u64) -> String {
     let percent = (done.saturating_mul(100) / all.max(1)).min(100);
     let filled = usize::try_from(percent / 4).unwrap_or(BAR);
     format!("[{:.<BAR$}] {percent:>3} %", "#".repeat(filled))
@@ -352,10 +328,10 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_long_whatever_is_done() {
-        assert_eq!(bar(0, 7), "[.........................]   0 %");
-        assert_eq!(bar(4, 8), "[############.............]  50 %");
-        assert_eq!(bar(u64::MAX, 1), "[#########################] 100 %");
-        assert_eq!(bar(0, 0), bar(0, 1));
+        assert_eq!(drawn(0, 7), "[.........................]   0 %");
+        assert_eq!(drawn(4, 8), "[############.............]  50 %");
+        assert_eq!(drawn(u64::MAX, 1), "[#########################] 100 %");
+        assert_eq!(drawn(0, 0), drawn(0, 1));
     }
 
     #[test]

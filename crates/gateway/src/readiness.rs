@@ -5,15 +5,16 @@ use axum::response::Response;
 use callward::ServerStatus;
 use serde_json::json;
 
-use crate::http::{self, Operator};
+use crate::http;
+use crate::runtime::Runtime;
 
 /// Answers with 200 if calls should be sent here, else with 503. Only operators get the servers
 /// with their errors, which may name files and addresses.
-pub(crate) fn respond(operator: &Operator, with_servers: bool) -> Response {
-    let servers = operator.stack.servers();
-    let reason = if operator.stop.asked().is_cancelled() {
+pub(crate) fn respond(runtime: &Runtime, with_servers: bool) -> Response {
+    let servers = runtime.stack.servers();
+    let reason = if runtime.stop.asked().is_cancelled() {
         Some("the gateway is stopping")
-    } else if !operator.started.is_finished() {
+    } else if !runtime.started.is_finished() {
         Some("servers are starting")
     } else if servers.iter().all(|server| !server.up) {
         Some("no server is up")
@@ -23,7 +24,7 @@ pub(crate) fn respond(operator: &Operator, with_servers: bool) -> Response {
     let mut body = json!({
         "callward": env!("CARGO_PKG_VERSION"),
         "ready": reason.is_none(),
-        "tools": operator.stack.catalogue().entries().len(),
+        "tools": runtime.stack.catalogue().entries().len(),
     });
     if let Some(reason) = reason {
         body["reason"] = reason.into();

@@ -53,7 +53,6 @@ impl Registration {
     ///
     /// If the state directory cannot be written.
     pub(crate) fn new(state: &StateDir, gateway: &Gateway) -> io::Result<Self> {
-        state.ensure()?;
         let folder = state.path(FOLDER);
         create_private(&folder)?;
         let _ = gateways(state);

@@ -6,11 +6,11 @@ use std::time::Duration;
 use callward_mcp::client::Upstream;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::config::show_duration;
 use crate::error::AppError;
-use crate::inflight::Inflight;
-use crate::output::Screen;
+use crate::output;
 
 /// What signals ask for. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -130,16 +130,11 @@ const CUT_OFF: Duration = Duration::from_secs(2);
 
 /// Waits until no call is in flight, but not longer than `limit`, and not after a second signal.
 /// Then ends `servers`, so that the calls they have not answered fail, are answered and recorded.
-pub(crate) async fn drain(
-    calls: &Inflight,
-    limit: Duration,
-    servers: &[Upstream],
-    stop: &Stop,
-    screen: &Screen,
-) {
-    let waiting = calls.count();
+pub(crate) async fn drain(calls: &TaskTracker, limit: Duration, servers: &[Upstream], stop: &Stop) {
+    calls.close();
+    let waiting = calls.len();
     if waiting > 0 {
-        screen.note(format_args!(
+        output::note(format_args!(
             "stopping: {waiting} {} in flight, at most {} more",
             calls_word(waiting),
             show_duration(limit)
@@ -147,17 +142,17 @@ pub(crate) async fn drain(
     }
     let ended = tokio::select! {
         biased;
-        () = calls.ended() => true,
+        () = calls.wait() => true,
         () = tokio::time::sleep(limit) => false,
         () = stop.at_once() => false,
     };
     if ended {
-        screen.note("stopped: no call was cut off");
+        output::note("stopped: no call was cut off");
     } else {
-        let cut = calls.count();
-        screen.note(format_args!("stopped: {cut} {} cut off", calls_word(cut)));
+        let cut = calls.len();
+        output::note(format_args!("stopped: {cut} {} cut off", calls_word(cut)));
         let _ = tokio::time::timeout(CUT_OFF, async {
-            tokio::join!(calls.ended(), end_servers(servers, stop));
+            tokio::join!(calls.wait(), end_servers(servers, stop));
         })
         .await;
     }

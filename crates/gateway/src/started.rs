@@ -1,49 +1,31 @@
 //! Whether the servers behind the gateway have started.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use callward::Startup;
-use tokio::sync::SetOnce;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
 
 /// Whether every server has listed its tools, failed to, or used up the startup timeout. Clones
-/// share it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Started(Arc<SetOnce<()>>);
+/// share it; one of them has to be polled.
+#[derive(Clone)]
+pub(crate) struct Started(Shared<BoxFuture<'static, ()>>);
 
 impl Started {
     /// How long the answer to `initialize` may wait, which tells clients the instructions of
     /// servers. They come with a server's first answer, and clients never ask for them again.
     const INSTRUCTIONS: Duration = Duration::from_millis(500);
 
-    /// For servers that need no start.
-    pub(crate) fn already() -> Self {
-        let started = Self::default();
-        started.set();
-        started
-    }
-
-    /// Waits for the servers.
-    pub(crate) async fn follow(&self, startup: Startup) {
-        startup.finished().await;
-        self.set();
-    }
-
-    fn set(&self) {
-        // it may be set already, which is the same
-        let _ = self.0.set(());
+    pub(crate) fn new(start: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(start.boxed().shared())
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.0.initialized()
+        self.0.peek().is_some()
     }
 
     /// Waits until the start is over: bounded by the startup timeout.
     pub(crate) fn finished(&self) -> impl Future<Output = ()> + Send + use<> {
-        let started = self.0.clone();
-        async move {
-            started.wait().await;
-        }
+        self.0.clone()
     }
 
     /// Waits until the start is over, for a moment only.
@@ -59,19 +41,23 @@ impl Started {
 mod tests {
     use std::pin::pin;
 
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn greetings_wait_briefly_and_lists_until_the_start_is_over() {
-        let started = Started::default();
+        let start = CancellationToken::new();
+        let started = Started::new(start.clone().cancelled_owned());
         let mut finished = pin!(started.finished());
         let began = tokio::time::Instant::now();
         started.soon().await;
         assert_eq!(began.elapsed(), Started::INSTRUCTIONS);
         assert!(!started.is_finished());
         assert!(futures_util::poll!(finished.as_mut()).is_pending());
-        started.set();
+        start.cancel();
         finished.await;
+        assert!(started.is_finished());
         started.soon().await;
         assert_eq!(began.elapsed(), Started::INSTRUCTIONS);
     }

@@ -43,25 +43,27 @@ impl StateDir {
         self.root.join(name)
     }
 
-    /// Returns the path of a file for `what`, and creates its folder in the directory.
-    ///
-    /// # Errors
-    ///
-    /// What the system says.
-    pub(crate) fn file_of(&self, folder: &str, what: &[u8], kind: &str) -> io::Result<PathBuf> {
-        let folder = self.path(folder);
-        create_private(&folder)?;
+    /// Returns the path of a file for `what`, and creates its folder in the directory. `None` if it
+    /// cannot be created: nothing is kept between runs then.
+    pub(crate) fn file_of(&self, folder: &str, what: &[u8], kind: &str) -> Option<PathBuf> {
+        let path = self.path(folder);
+        if let Err(error) = create_private(&path) {
+            tracing::warn!(%error, "`{folder}` cannot be created: nothing of it is kept between runs");
+            return None;
+        }
         let name = FingerprintKey::fixed().bytes(what).as_u128();
-        Ok(folder.join(format!("{name:032x}.{kind}")))
+        Some(path.join(format!("{name:032x}.{kind}")))
     }
 
-    /// Creates the directory, on Unix with access for its owner only.
-    ///
-    /// # Errors
-    ///
-    /// What the system says.
-    pub(crate) fn ensure(&self) -> io::Result<()> {
-        create_private(&self.root)
+    /// Returns the same for a config file.
+    pub(crate) fn file_of_config(
+        &self,
+        folder: &str,
+        config: &Path,
+        kind: &str,
+    ) -> Option<PathBuf> {
+        let config = config.canonicalize().ok()?;
+        self.file_of(folder, config.as_os_str().as_encoded_bytes(), kind)
     }
 }
 
@@ -137,7 +139,7 @@ mod tests {
         assert!(!root.exists());
         // the second time it is there already
         for _ in 0..2 {
-            dir.ensure().unwrap();
+            create_private(&dir.path("")).unwrap();
             let mode = std::fs::metadata(&root).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700);
         }

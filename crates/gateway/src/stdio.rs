@@ -11,10 +11,9 @@ use callward_mcp::server::{Backend, serve_stdio};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::task::TaskTracker;
 
 use crate::error::AppError;
-use crate::inflight::Inflight;
-use crate::output::Screen;
 use crate::shutdown::{Stop, drain};
 
 /// How long the last answers may take to be written, once no call is in flight.
@@ -28,11 +27,10 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 /// [`AppError`] if reading or writing fails.
 pub(crate) async fn serve<B: Backend>(
     backend: Arc<B>,
-    calls: &Inflight,
+    calls: &TaskTracker,
     limit: Duration,
     servers: &[Upstream],
     stop: &Stop,
-    screen: &Screen,
 ) -> Result<(), AppError> {
     let reader = UntilStopped {
         inner: tokio::io::stdin(),
@@ -52,7 +50,7 @@ pub(crate) async fn serve<B: Backend>(
         ended = &mut serving => return ended.map_err(broke),
     }
     let stopping = async {
-        drain(calls, limit, servers, stop, screen).await;
+        drain(calls, limit, servers, stop).await;
         // a call that ended is not yet an answer that was written
         tokio::time::sleep(LAST_WRITES).await;
         cut.cancel();

@@ -1,19 +1,13 @@
-//! Tools and calls as they are shown: one shape for tables, JSON and the HTTP interface.
+//! Tools and calls as they are shown: one JSON for tables, `--json` and the HTTP interface.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::core::infer::Volatile;
-use callward::core::resolve::{Provenance, Resolved};
-use callward::core::{
-    Annotations, AuditLevel, CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule, Strength,
-};
+use callward::core::resolve::Resolved;
+use callward::core::{CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule, Strength};
 use callward::registry::Entry;
 use callward::{CallPlan, Effect, LearnedLifetime, Stack, Tool};
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error as Unknown, StrDeserializer};
-use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::config::show_duration;
 
@@ -26,175 +20,94 @@ pub(crate) mod trail;
 pub(crate) use call::{CallView, error};
 pub(crate) use events::event;
 pub(crate) use explain::explanation;
-pub(crate) use missing::{MissingView, advised};
+pub(crate) use missing::{advised, missing};
 
-/// What is made of one tool.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ToolView {
-    /// The name clients call it by.
-    pub(crate) name: String,
-    /// The replica set that offers it.
-    pub(crate) set: String,
-    #[serde(flatten)]
-    pub(crate) plan: PlanView,
-    /// Who decided the effect.
-    pub(crate) source: String,
-    /// Why, in a sentence.
-    pub(crate) reason: String,
-    /// What repeated calls showed; absent if there were none, or the lifetime is not learned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) evidence: Option<EvidenceView>,
+/// Describes what is learned of a tool; `null` without a repeated call.
+pub(crate) fn evidence(learned: Option<&LearnedLifetime>) -> Value {
+    let Some(learned) = learned.filter(|learned| learned.repeats > 0) else {
+        return Value::Null;
+    };
+    with_values(json!({
+        "served_s": learned.served.as_secs_f64(),
+        "repeats": learned.repeats,
+        "different": learned.different,
+        // why results are not served by it, with the evidence that is missing
+        "missing": learned.missing,
+    }))
 }
 
-/// What repeated calls of a tool showed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EvidenceView {
-    /// How long results are served by it, in seconds.
-    pub(crate) served_s: f64,
-    pub(crate) repeats: u64,
-    pub(crate) different: u64,
-    /// Why results are not served by it, with the evidence that is missing; absent if they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) missing: Option<String>,
+/// Describes one of the tool's plans.
+pub(crate) fn plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
+    let sources = resolved.all_provenance().iter();
+    let sources = sources.map(|entry| (entry.field.to_string(), json!(entry.source.to_string())));
+    let rules = tool.refinements().rules().len();
+    with_values(json!({
+        "effect": plan.effect.to_string(),
+        "safety": plan.safety_level().to_string(),
+        "cache": cache_words(plan.cache),
+        "retry": retry_word(plan.retry),
+        "confirm": plan.confirm == ConfirmRule::Ask,
+        // what of each call is written to the audit log: `none`, `partial` or `full`
+        "recorded": plan.audit.level.as_str(),
+        // what the tool is for
+        "category": Category::of(resolved),
+        // the effective hints, and the source of each
+        "annotations": resolved.annotations(),
+        "sources": sources.collect::<Map<_, _>>(),
+        // why an answer must be fresh: `clock` or `cursor`
+        "volatile": resolved.volatility().map(|volatile| json!({
+            "kind": volatile.volatility.as_str(),
+            "reason": volatile.reason(),
+        })),
+        // how many rules over the arguments may give a call another plan than the tool's own
+        "argument_rules": (rules > 0).then_some(rules),
+    }))
 }
 
-impl EvidenceView {
-    /// Describes what is learned of a tool; `None` without a repeated call.
-    pub(crate) fn of(learned: &LearnedLifetime) -> Option<Self> {
-        (learned.repeats > 0).then(|| Self {
-            served_s: learned.served.as_secs_f64(),
-            repeats: learned.repeats,
-            different: learned.different,
-            missing: learned.missing.clone(),
-        })
-    }
+/// Describes the tool with one of its plans.
+pub(crate) fn tool(name: &str, tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
+    let mut view = self::plan(tool, plan, resolved);
+    view["name"] = name.into();
+    view["set"] = tool.set().as_str().into();
+    view["source"] = verdict_source(plan, resolved).into();
+    view["reason"] = plan.reason.to_string().into();
+    view
 }
 
-/// A plan in words.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PlanView {
-    pub(crate) effect: String,
-    pub(crate) safety: String,
-    pub(crate) cache: String,
-    pub(crate) retry: String,
-    pub(crate) confirm: bool,
-    /// What of each call is written to the audit log: `none`, `partial` or `full`.
-    #[serde(default = "not_recorded")]
-    pub(crate) recorded: String,
-    /// What the tool is for.
-    pub(crate) category: Category,
-    /// The effective hints.
-    pub(crate) annotations: Annotations,
-    /// Who decided each hint.
-    pub(crate) sources: BTreeMap<String, String>,
-    /// Why an answer must be fresh, if it must.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) volatile: Option<VolatileView>,
-    /// How many rules over the arguments may give a call another plan than the tool's own.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub(crate) argument_rules: usize,
-}
-
-/// What an older gateway leaves unsaid.
-fn not_recorded() -> String {
-    AuditLevel::None.as_str().to_owned()
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape serde asks for"
-)]
-const fn is_none(count: &usize) -> bool {
-    *count == 0
-}
-
-/// Why an answer must be fresh.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct VolatileView {
-    /// `clock` or `cursor`.
-    pub(crate) kind: String,
-    pub(crate) reason: String,
-}
-
-impl VolatileView {
-    fn of(volatile: &Volatile) -> Self {
-        Self {
-            kind: volatile.volatility.as_str().to_owned(),
-            reason: volatile.reason().into_owned(),
+/// Describes all tools of a stack, in the order clients see them.
+pub(crate) fn tools(stack: &Stack) -> Vec<Value> {
+    let learned = stack.learned_lifetimes();
+    let view = |entry: &Arc<Entry>| {
+        let tool = entry.tool();
+        let mut view = self::tool(entry.client_name(), tool, tool.plan(), tool.resolved());
+        let seen = learned.get(&(tool.set().clone(), tool.name().clone()));
+        if let evidence @ Value::Object(_) = evidence(seen) {
+            view["evidence"] = evidence;
         }
-    }
+        view
+    };
+    stack.catalogue().entries().iter().map(view).collect()
 }
 
-impl PlanView {
-    /// Describes the tool's own plan.
-    pub(crate) fn of(tool: &Tool) -> Self {
-        Self::with_plan(tool, tool.plan(), tool.resolved())
+/// Leaves out the members of an object that have no value.
+pub(crate) fn with_values(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, value| !value.is_null());
     }
-
-    /// Describes one of the tool's plans.
-    fn with_plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Self {
-        let source = |entry: &Provenance| (entry.field.to_string(), entry.source.to_string());
-        Self {
-            effect: plan.effect.to_string(),
-            safety: plan.safety_level().to_string(),
-            cache: cache_words(plan.cache),
-            retry: retry_word(plan.retry).to_owned(),
-            confirm: plan.confirm == ConfirmRule::Ask,
-            recorded: plan.audit.level.as_str().to_owned(),
-            category: Category::of(resolved),
-            annotations: resolved.annotations().clone(),
-            sources: resolved.all_provenance().iter().map(source).collect(),
-            volatile: resolved.volatility().map(VolatileView::of),
-            argument_rules: tool.refinements().rules().len(),
-        }
-    }
-
-    /// Returns the effect. One that another version of the gateway has a word for, and this one has
-    /// not, is taken for the worst.
-    pub(crate) fn effect(&self) -> Effect {
-        let word: StrDeserializer<'_, Unknown> = self.effect.as_str().into_deserializer();
-        Effect::deserialize(word).unwrap_or(Effect::Destructive)
-    }
-}
-
-impl ToolView {
-    /// Describes the tool with its own plan.
-    pub(crate) fn of(name: &str, tool: &Tool) -> Self {
-        Self::with_plan(name, tool, tool.plan(), tool.resolved())
-    }
-
-    /// Describes the tool with one of its plans.
-    fn with_plan(name: &str, tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Self {
-        Self {
-            name: name.to_owned(),
-            set: tool.set().to_string(),
-            plan: PlanView::with_plan(tool, plan, resolved),
-            source: verdict_source(plan, resolved),
-            reason: plan.reason.to_string(),
-            evidence: None,
-        }
-    }
-
-    /// Describes all tools of a stack, in the order clients see them.
-    pub(crate) fn all(stack: &Stack) -> Vec<Self> {
-        let catalogue = stack.catalogue();
-        let learned = stack.learned_lifetimes();
-        let view = |entry: &Arc<Entry>| {
-            let tool = entry.tool();
-            let seen = learned.get(&(tool.set().clone(), tool.name().clone()));
-            Self {
-                evidence: seen.and_then(EvidenceView::of),
-                ..Self::of(entry.client_name(), tool)
-            }
-        };
-        catalogue.entries().iter().map(view).collect()
-    }
+    object
 }
 
 /// Returns how long results are kept, in a few words.
 fn cache_words(rule: CacheRule) -> String {
     match rule {
-        CacheRule::Store { ttl, lifetime } => format!("{}{}", up_to(lifetime), show_duration(ttl)),
+        CacheRule::Store { ttl, lifetime } => {
+            let learned = matches!(lifetime, Lifetime::Learned(_));
+            format!(
+                "{}{}",
+                if learned { "learned:" } else { "" },
+                show_duration(ttl)
+            )
+        }
         CacheRule::KeepOwn {
             lifetime: Lifetime::Learned(_),
             ..
@@ -202,13 +115,6 @@ fn cache_words(rule: CacheRule) -> String {
         CacheRule::KeepOwn { ttl, .. } => format!("{} (own)", show_duration(ttl)),
         CacheRule::Bypass | CacheRule::Invalidate => "never".into(),
         other => other.to_string(),
-    }
-}
-
-const fn up_to(lifetime: Lifetime) -> &'static str {
-    match lifetime {
-        Lifetime::Learned(_) => "learned:",
-        _ => "",
     }
 }
 

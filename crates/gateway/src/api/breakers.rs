@@ -2,10 +2,10 @@
 
 use callward::Stack;
 use callward::breaker::{BreakerStatus, Subject};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::servers::known;
+use crate::args::BreakersCommand;
 use crate::similar;
 
 /// Returns all breakers of a stack.
@@ -33,33 +33,20 @@ fn breaker(status: &BreakerStatus) -> Value {
     })
 }
 
-/// An order to hold one breaker, or to release it.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Force {
-    pub(crate) action: ForceAction,
-    pub(crate) server: String,
-    #[serde(default)]
-    pub(crate) tool: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ForceAction {
-    Open,
-    Close,
-    Release,
-}
-
-pub(super) const FORCE: &str =
-    "an object with `action` (open, close or release), `server`, and perhaps `tool`";
+pub(super) const FORCE: &str = "an object with `action` (open, close or release), `server`, and at \
+                                most one of `tool` and `discovery`";
 
 /// Carries an order out, and returns the breaker.
-pub(super) fn force(stack: &Stack, order: &Force) -> Result<Value, String> {
-    let server = known(stack, &order.server)?;
-    let subject = match &order.tool {
-        None => Subject::Server,
-        Some(tool) => {
+pub(super) fn force(stack: &Stack, _: &str, order: &BreakersCommand) -> Result<Value, String> {
+    let (BreakersCommand::Open(which)
+    | BreakersCommand::Close(which)
+    | BreakersCommand::Release(which)) = order;
+    let server = known(stack, &which.server)?;
+    let subject = match (&which.tool, which.discovery) {
+        (Some(_), true) => return Err("expected `tool` or `discovery`, found both".to_owned()),
+        (None, true) => Subject::Discovery,
+        (None, false) => Subject::Server,
+        (Some(tool), false) => {
             let catalogue = stack.catalogue();
             let of_set = || {
                 let entries = catalogue.entries().iter();
@@ -71,16 +58,16 @@ pub(super) fn force(stack: &Stack, order: &Force) -> Result<Value, String> {
             let entry = named.ok_or_else(|| {
                 let known = of_set().map(|entry| entry.tool().name().as_str());
                 let hint = similar::hint(tool, known, "tools of this server");
-                format!("no tool {tool:?} of server {:?}: {hint}", order.server)
+                format!("no tool {tool:?} of server {:?}: {hint}", which.server)
             })?;
             Subject::from(entry.tool().name())
         }
     };
     let breakers = stack.breaker_set();
-    match order.action {
-        ForceAction::Open => breakers.force_open(&server.id, subject.clone()),
-        ForceAction::Close => breakers.force_closed(&server.id, subject.clone()),
-        ForceAction::Release => breakers.release(&server.id, subject.clone()),
+    match order {
+        BreakersCommand::Open(_) => breakers.force_open(&server.id, subject.clone()),
+        BreakersCommand::Close(_) => breakers.force_closed(&server.id, subject.clone()),
+        BreakersCommand::Release(_) => breakers.release(&server.id, subject.clone()),
     }
     let is_it = |status: &&BreakerStatus| status.server == server.id && status.subject == subject;
     match stack.breakers().iter().find(is_it) {
@@ -88,7 +75,7 @@ pub(super) fn force(stack: &Stack, order: &Force) -> Result<Value, String> {
         None => Err(format!(
             "the {} of server {:?} has no breaker yet, so nothing was held",
             subject.as_str(),
-            order.server
+            which.server
         )),
     }
 }

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::servers::known;
-use crate::similar;
-use crate::view::EvidenceView;
+use crate::{similar, view};
 
 /// Returns what the cache did since the gateway started, and what it keeps now.
 pub(super) fn all(stack: &Stack) -> Value {
@@ -22,7 +21,7 @@ pub(super) fn all(stack: &Stack) -> Value {
         let mut tool = json!(stats);
         tool["hit_rate"] = json!(stats.counts.hit_rate());
         tool["name"] = json!(client_name(&catalogue, &stats.set, &stats.tool));
-        tool["evidence"] = json!(seen.and_then(EvidenceView::of));
+        tool["evidence"] = view::evidence(seen);
         tool
     });
     json!({
@@ -43,7 +42,7 @@ fn client_name(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Op
 /// What the cache is to forget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Purge {
+pub(super) enum Purge {
     All(bool),
     /// The results of one principal alone.
     Principal(String),
@@ -59,7 +58,7 @@ pub(super) const PURGE: &str =
     "an object with exactly one of `all`, `principal`, `server`, `tag`, `tool`";
 
 /// Empties the cache of something that exists.
-pub(super) fn purge(stack: &Stack, what: &Purge) -> Result<Value, String> {
+pub(super) fn purge(stack: &Stack, _: &str, what: &Purge) -> Result<Value, String> {
     let cache = stack.cache();
     let mut set = None;
     match what {

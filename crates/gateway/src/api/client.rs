@@ -5,8 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use callward::ServerId;
 use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, Response, StatusCode, Url};
-use serde::Serialize;
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -71,26 +70,23 @@ impl Remote {
     /// Asks for something of the gateway.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, AppError> {
         let url = self.at(&[&["api"], path].concat());
-        self.read(self.client.get(url).send().await).await
+        self.read(self.client.get(url)).await
     }
 
     /// Gives an order.
     pub(crate) async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],
-        body: &impl Serialize,
+        body: &Value,
     ) -> Result<T, AppError> {
-        let body = serde_json::to_vec(body).map_err(|error| AppError::Usage(error.to_string()))?;
-        self.send(self.at(&[&["api"], path].concat()), body.into())
-            .await
+        let url = self.at(&[&["api"], path].concat());
+        self.send(url, body.to_string().into()).await
     }
 
     async fn send<T: DeserializeOwned>(&self, url: Url, body: Bytes) -> Result<T, AppError> {
-        let request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json");
-        self.read(request.body(body).send().await).await
+        let request = self.client.post(url);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        self.read(request.body(body)).await
     }
 
     /// Explains one tool, or one call of it.
@@ -127,14 +123,7 @@ impl Remote {
     /// Follows what the router does from now on.
     pub(crate) async fn events(&self) -> Result<Events, AppError> {
         let request = self.client.get(self.at(&["api", "routes", "events"]));
-        let answer = request.send().await;
-        let answer = answer.map_err(|error| failed(&self.base, &error))?;
-        if answer.status() == StatusCode::OK {
-            return Ok(Events::new(answer));
-        }
-        let status = answer.status();
-        let body = answer.bytes().await.unwrap_or_default();
-        Err(self.refused(status, &body))
+        Ok(Events::new(self.answer(request).await?))
     }
 
     /// Replaces the path.
@@ -147,37 +136,35 @@ impl Remote {
         url
     }
 
-    async fn read<T: DeserializeOwned>(
-        &self,
-        answer: Result<Response, reqwest::Error>,
-    ) -> Result<T, AppError> {
-        let answer = answer.map_err(|error| failed(&self.base, &error))?;
-        let status = answer.status();
-        let body = answer
-            .bytes()
-            .await
-            .map_err(|error| failed(&self.base, &error))?;
-        if status == StatusCode::OK {
-            return serde_json::from_slice(&body).map_err(|error| {
-                AppError::Remote(format!(
-                    "the answer of {} cannot be read: {error}",
-                    self.base
-                ))
-            });
-        }
-        Err(self.refused(status, &body))
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, AppError> {
+        let body = self.answer(request).await?.bytes().await;
+        let body = body.map_err(|error| self.failed(&error))?;
+        serde_json::from_slice(&body).map_err(|error| {
+            let text = format!("the answer of {} cannot be read: {error}", self.base);
+            AppError::Remote(text)
+        })
     }
 
-    /// Returns the gateway's own reason for a refusal.
-    fn refused(&self, status: StatusCode, body: &[u8]) -> AppError {
-        let error: Value = serde_json::from_slice(body).unwrap_or_default();
-        AppError::Remote(match error["message"].as_str() {
+    /// Returns the answer to a request, or the gateway's own reason for a refusal.
+    async fn answer(&self, request: RequestBuilder) -> Result<Response, AppError> {
+        let answer = request.send().await.map_err(|error| self.failed(&error))?;
+        let status = answer.status();
+        if status == StatusCode::OK {
+            return Ok(answer);
+        }
+        let body = answer.bytes().await.map_err(|error| self.failed(&error))?;
+        let error: Value = serde_json::from_slice(&body).unwrap_or_default();
+        Err(AppError::Remote(match error["message"].as_str() {
             Some(message) => message.to_owned(),
             None => {
-                let body = String::from_utf8_lossy(body);
+                let body = String::from_utf8_lossy(&body);
                 format!("{} answered {status}: {body}", self.base)
             }
-        })
+        }))
+    }
+
+    fn failed(&self, error: &reqwest::Error) -> AppError {
+        AppError::Remote(format!("asking {} failed: {}", self.base, cause(error)))
     }
 }
 
@@ -219,10 +206,6 @@ fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
         builder = builder.tls_backend_preconfigured(tls);
     }
     builder.build().map_err(|error| unusable(&error))
-}
-
-fn failed(url: &Url, error: &reqwest::Error) -> AppError {
-    AppError::Remote(format!("asking {url} failed: {}", cause(error)))
 }
 
 /// Returns the innermost cause: the outer ones only name the place.

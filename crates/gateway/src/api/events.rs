@@ -7,61 +7,40 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
-use bytes::Bytes;
-use callward::router::RouteEvent;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 
 use crate::error::AppError;
-use crate::http::Operator;
+use crate::runtime::Runtime;
 
 /// How often a stream without events sends a comment, so that proxies do not cut it and a reader
 /// that went away is noticed.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-
 /// Readers skip comments.
-const COMMENT: &[u8] = b": callward\n\n";
-
+const COMMENT: &str = "callward";
 /// The longest line of an event.
 const LONGEST: usize = 1 << 20;
 
 /// Sends events from now on, until the gateway stops or the reader goes away.
-pub(super) async fn follow(State(operator): State<Arc<Operator>>) -> Response {
+pub(super) async fn follow(State(runtime): State<Arc<Runtime>>) -> Response {
     // listens before the answer begins: a client that has its head misses nothing
-    let events = operator.stack.route_events();
-    let stop = operator.stop.closing().clone();
-    let events = stream::unfold((events, stop), |(mut events, stop)| async move {
-        let part = tokio::select! {
-            biased;
-            () = stop.cancelled() => return None,
-            event = events.next() => written(&event?),
-            () = tokio::time::sleep(SIGN_OF_LIFE) => Bytes::from_static(COMMENT),
-        };
-        Some((part, (events, stop)))
-    });
-    // the head goes out with the first part
-    let all = stream::once(std::future::ready(Bytes::from_static(COMMENT))).chain(events);
-    let mut response = Response::new(Body::from_stream(all.map(Ok::<_, Infallible>)));
-    let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-fn written(event: &RouteEvent) -> Bytes {
-    match serde_json::to_string(event) {
-        Ok(text) => format!("data: {text}\n\n").into(),
+    let events = runtime.stack.route_events();
+    let events = events.map(|event| match serde_json::to_string(&event) {
+        Ok(text) => Event::default().data(text),
         Err(error) => {
             tracing::warn!(%error, "an event cannot be written");
-            Bytes::from_static(COMMENT)
+            Event::default().comment(COMMENT)
         }
-    }
+    });
+    // the head goes out with the first part
+    let first = stream::once(std::future::ready(Event::default().comment(COMMENT)));
+    let stop = runtime.stop.closing().clone();
+    let all = first.chain(events).take_until(stop.cancelled_owned());
+    Sse::new(all.map(Ok::<_, Infallible>))
+        .keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE).text(COMMENT))
+        .into_response()
 }
 
 /// The client's side: one event after the other.

@@ -3,13 +3,13 @@
 //! One file for each subject: what it returns is the JSON of the route, of `--json`, and of the
 //! table that a command shows. To add one: a function of the stack, its route, and a command.
 
-pub(crate) mod breakers;
-pub(crate) mod cache;
+mod breakers;
+mod cache;
 mod client;
 mod events;
 mod find;
 mod limits;
-pub(crate) mod servers;
+mod servers;
 
 use std::sync::Arc;
 
@@ -24,104 +24,79 @@ use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolErro
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::http::{Operator, json};
-use crate::view::{self, CallView, MissingView, ToolView};
+use crate::http::json;
+use crate::runtime::Runtime;
+use crate::view::{self, CallView};
 
 pub(crate) use client::Remote;
 pub(crate) use find::{address, gateway};
 
 /// Returns the routes, to be nested under `/api`.
-pub(crate) fn routes(operator: Arc<Operator>) -> Router {
+pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
     let breakers = read(breakers::all).merge(order(breakers::FORCE, breakers::force));
+    let missing = read(|stack| view::missing(stack).into());
+    let drain = order(servers::NOTHING, servers::drain);
+    let undrain = order(servers::NOTHING, servers::undrain);
+    let weigh = order(servers::WEIGHT, servers::weigh);
     Router::new()
         .route("/breakers", breakers)
         .route("/cache", read(cache::all))
         .route("/cache/purge", order(cache::PURGE, cache::purge))
         .route("/limits", read(limits::all))
-        .route(
-            "/missing",
-            read(|stack| serde_json::json!(MissingView::all(stack))),
-        )
+        .route("/missing", missing)
         .route("/routes/events", get(events::follow))
         .route("/servers", read(servers::all))
-        .route(
-            "/servers/{server}/drain",
-            order_of(servers::NOTHING, servers::drain),
-        )
-        .route(
-            "/servers/{server}/undrain",
-            order_of(servers::NOTHING, servers::undrain),
-        )
-        .route(
-            "/servers/{server}/weight",
-            order_of(servers::WEIGHT, servers::weigh),
-        )
+        .route("/servers/{server}/drain", drain)
+        .route("/servers/{server}/undrain", undrain)
+        .route("/servers/{server}/weight", weigh)
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))
         .route("/tools/{tool}/call", post(call))
         .route("/tools/{tool}/explain", post(explain_call))
         .layer(middleware::from_fn(only_json))
-        .with_state(operator)
+        .with_state(runtime)
 }
 
-type Handler = MethodRouter<Arc<Operator>>;
+type Handler = MethodRouter<Arc<Runtime>>;
 
 /// Answers with something of the stack.
 fn read(view: fn(&Stack) -> Value) -> Handler {
-    get(async move |State(operator): State<Arc<Operator>>| {
-        json(StatusCode::OK, &view(&operator.stack))
+    get(async move |State(runtime): State<Arc<Runtime>>| {
+        json(StatusCode::OK, &view(&runtime.stack))
     })
 }
 
-/// Carries out what the body says.
+/// Carries out what the body says, of the server of the path if there is one. An order that cannot
+/// be carried out gets 404: it names something that is not there.
 fn order<T: DeserializeOwned + 'static>(
-    expected: &'static str,
-    act: fn(&Stack, &T) -> Result<Value, String>,
-) -> Handler {
-    post(
-        async move |State(operator): State<Arc<Operator>>, body: Bytes| {
-            obey(&body, expected, |order| act(&operator.stack, order))
-        },
-    )
-}
-
-/// Carries out what the body says of the server of the path.
-fn order_of<T: DeserializeOwned + 'static>(
     expected: &'static str,
     act: fn(&Stack, &str, &T) -> Result<Value, String>,
 ) -> Handler {
     post(
-        async move |State(operator): State<Arc<Operator>>,
-                    Path(server): Path<String>,
+        async move |State(runtime): State<Arc<Runtime>>,
+                    server: Option<Path<String>>,
                     body: Bytes| {
-            obey(&body, expected, |order| {
-                act(&operator.stack, &server, order)
-            })
+            let server = server.map_or_else(String::new, |Path(server)| server);
+            let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
+            let order = serde_json::from_slice(body);
+            match order.map(|order| act(&runtime.stack, &server, &order)) {
+                Ok(Ok(done)) => json(StatusCode::OK, &done),
+                Ok(Err(message)) => refuse(StatusCode::NOT_FOUND, message),
+                Err(error) => {
+                    let message = format!("expected {expected}: {error}");
+                    refuse(StatusCode::BAD_REQUEST, message)
+                }
+            }
         },
     )
 }
 
-/// Reads a body and does what it asks for. An order that cannot be carried out gets 404: its body
-/// names something that is not there.
-fn obey<T: DeserializeOwned>(
-    body: &[u8],
-    expected: &str,
-    act: impl FnOnce(&T) -> Result<Value, String>,
-) -> Response {
-    let body = if body.is_empty() { b"{}" } else { body };
-    match serde_json::from_slice(body).map(|order| act(&order)) {
-        Ok(Ok(done)) => json(StatusCode::OK, &done),
-        Ok(Err(message)) => refuse(StatusCode::NOT_FOUND, message),
-        Err(error) => refuse(
-            StatusCode::BAD_REQUEST,
-            format!("expected {expected}: {error}"),
-        ),
-    }
+fn invalid(message: String) -> ToolError {
+    ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message)
 }
 
 fn refuse(status: StatusCode, message: String) -> Response {
-    let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message);
-    json(status, &view::error(&error))
+    json(status, &view::error(&invalid(message)))
 }
 
 /// Refuses a POST whose content type is not JSON: a page of any site may send such a request
@@ -141,28 +116,28 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn tools(State(operator): State<Arc<Operator>>) -> Response {
-    operator.started.finished().await;
-    json(StatusCode::OK, &ToolView::all(&operator.stack))
+async fn tools(State(runtime): State<Arc<Runtime>>) -> Response {
+    runtime.started.finished().await;
+    json(StatusCode::OK, &view::tools(&runtime.stack))
 }
 
-async fn explain(State(operator): State<Arc<Operator>>, Path(tool): Path<String>) -> Response {
-    operator.started.finished().await;
-    match operator.stack.explain(&tool) {
+async fn explain(State(runtime): State<Arc<Runtime>>, Path(tool): Path<String>) -> Response {
+    runtime.started.finished().await;
+    match runtime.stack.explain(&tool) {
         Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
         Err(error) => refusal(&error),
     }
 }
 
 async fn explain_call(
-    State(operator): State<Arc<Operator>>,
+    State(runtime): State<Arc<Runtime>>,
     Path(tool): Path<String>,
     arguments: Bytes,
 ) -> Response {
-    operator.started.finished().await;
+    runtime.started.finished().await;
     let explained = check(&arguments)
-        .and_then(|()| operator.stack.prepare(&tool, arguments))
-        .and_then(|call| operator.stack.explain_prepared(&call.with_caller(caller())));
+        .and_then(|()| runtime.stack.prepare(&tool, arguments))
+        .and_then(|call| runtime.stack.explain_prepared(&call.with_caller(caller())));
     match explained {
         Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
         Err(error) => refusal(&error),
@@ -170,7 +145,7 @@ async fn explain_call(
 }
 
 async fn call(
-    State(operator): State<Arc<Operator>>,
+    State(runtime): State<Arc<Runtime>>,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
     arguments: Bytes,
@@ -180,10 +155,10 @@ async fn call(
         Ok(pin) => pin,
         Err(error) => return refusal(&error),
     };
-    operator.started.finished().await;
-    let _counted = operator.calls.enter();
-    let recorder = &operator.recorder;
-    match CallView::make(&operator.stack, recorder, &tool, arguments, caller(), pin).await {
+    runtime.started.finished().await;
+    let _counted = runtime.calls.token();
+    let recorder = &runtime.recorder;
+    match CallView::make(&runtime.stack, recorder, &tool, arguments, caller(), pin).await {
         Ok(view) => json(StatusCode::OK, &view),
         Err(error) => refusal(&error),
     }
@@ -200,34 +175,23 @@ const SERVER: &str = "server";
 /// Reads which server alone a call is meant for. What is not understood is refused: a call that was
 /// meant for one server must not go to another.
 fn pin(query: Option<&str>) -> Result<Option<ServerId>, ToolError> {
-    let invalid = |text: String| ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
     let Some(query) = query.filter(|query| !query.is_empty()) else {
         return Ok(None);
     };
     match query.split_once('=') {
-        Some((SERVER, id)) => match ServerId::new(id) {
-            Ok(id) => Ok(Some(id)),
-            Err(fault) => Err(invalid(format!("{SERVER}: {fault}"))),
-        },
-        _ => {
-            let text = format!("expected nothing but `{SERVER}=ID` in the query, found {query:?}");
-            Err(invalid(text))
-        }
+        Some((SERVER, id)) => ServerId::new(id)
+            .map(Some)
+            .map_err(|fault| invalid(format!("{SERVER}: {fault}"))),
+        _ => Err(invalid(format!(
+            "expected nothing but `{SERVER}=ID` in the query, found {query:?}"
+        ))),
     }
 }
 
 fn check(arguments: &[u8]) -> Result<(), ToolError> {
-    match serde_json::from_slice::<serde_json::Map<_, Value>>(arguments) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let text = format!("the arguments are not a JSON object: {error}");
-            Err(ToolError::new(
-                ErrorKind::InvalidCall,
-                Delivery::NotSent,
-                text,
-            ))
-        }
-    }
+    serde_json::from_slice::<serde_json::Map<_, Value>>(arguments)
+        .map(drop)
+        .map_err(|error| invalid(format!("the arguments are not a JSON object: {error}")))
 }
 
 fn refusal(error: &ToolError) -> Response {

@@ -1,12 +1,11 @@
 //! The state of the servers, and taking one out of service.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use callward::core::InstanceStatus;
 use callward::router::ServerStats;
-use callward::{ServerId, ServerStatus, Stack, Weight};
-use serde::{Deserialize, Serialize};
+use callward::{ServerId, ServerStatus, SessionId, Stack, Weight};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::similar;
@@ -28,28 +27,22 @@ pub(super) fn all(stack: &Stack) -> Value {
 }
 
 fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
-    let millis = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
-    let totals = &stats.totals;
+    let numbers = json!(stats);
     let instances = stack.instances(&status.id);
     json!({
-        "id": status.id.as_str(),
-        "set": status.set.as_str(),
+        "id": status.id,
+        "set": status.set,
         "weight": stats.weight,
         "state": status.state(),
         "up": status.up,
         "in_flight": stats.in_flight,
-        "calls": {
-            "answers": totals.answers,
-            "faults": totals.faults,
-            // by a layer here, or by the server, which stated when to retry
-            "refusals": totals.refusals,
-            "cancelled": totals.cancelled,
-        },
+        // refusals: by a layer here, or by the server, which stated when to retry
+        "calls": stats.totals,
         "error_rate": stats.error_rate,
         "error_rate_ever": stats.error_rate_ever,
-        "ewma_ms": millis(stats.ewma),
-        "p50_ms": millis(stats.latency.p50),
-        "p99_ms": millis(stats.latency.p99),
+        "ewma_ms": numbers["ewma_ms"],
+        "p50_ms": numbers["latency"]["p50_ms"],
+        "p99_ms": numbers["latency"]["p99_ms"],
         "tools": status.tools,
         "last_error": status.last_error,
         "instances": instances.iter().map(instance).collect::<Vec<_>>(),
@@ -57,16 +50,11 @@ fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
 }
 
 fn instance(status: &InstanceStatus) -> Value {
-    let owner = status
-        .principal
-        .as_ref()
-        .map(|principal| match &status.session {
-            Some(session) => {
-                let shown: String = session.as_str().chars().take(SHOWN_SESSION).collect();
-                format!("{principal}/{shown}")
-            }
-            None => principal.to_string(),
-        });
+    let shown = |id: &SessionId| id.as_str().chars().take(SHOWN_SESSION).collect::<String>();
+    let owner = match (&status.principal, &status.session) {
+        (Some(principal), Some(session)) => Some(format!("{principal}/{}", shown(session))),
+        (principal, _) => principal.as_ref().map(ToString::to_string),
+    };
     json!({
         "owner": owner,
         "state": status.state,
@@ -94,17 +82,17 @@ pub(super) fn known(stack: &Stack, id: &str) -> Result<ServerStatus, String> {
 }
 
 /// The body of an order without settings.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}
 
 pub(super) const NOTHING: &str = "no body, or `{}`";
 
 /// The body of an order to change a weight.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewWeight {
-    pub(crate) weight: Weight,
+pub(super) struct NewWeight {
+    weight: Weight,
 }
 
 pub(super) const WEIGHT: &str = "an object with `weight`, a whole number from 0 to 100";
@@ -138,7 +126,9 @@ fn ordered(stack: &Stack, id: &str, act: impl FnOnce(&ServerId) -> bool) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use callward::{Principal, SessionId};
+    use std::time::Duration;
+
+    use callward::Principal;
 
     use super::*;
 

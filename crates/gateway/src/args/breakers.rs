@@ -1,6 +1,7 @@
 //! The command line of `callward breakers`.
 
 use clap::Subcommand;
+use serde::{Deserialize, Serialize};
 
 use super::Gateway;
 
@@ -26,7 +27,9 @@ pub(crate) struct Breakers {
     pub(crate) command: Option<BreakersCommand>,
 }
 
-#[derive(Debug, Subcommand)]
+/// An order to a running gateway, too.
+#[derive(Debug, Subcommand, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
 pub(crate) enum BreakersCommand {
     /// Hold a breaker open until it is released: no call passes
     Open(WhichBreaker),
@@ -36,10 +39,17 @@ pub(crate) enum BreakersCommand {
     Release(WhichBreaker),
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WhichBreaker {
     /// The server
     pub(crate) server: String,
     /// The tool, by its server's name for it or as clients see it (default: the whole server)
+    #[arg(conflicts_with = "discovery")]
+    #[serde(default)]
     pub(crate) tool: Option<String>,
+    /// The listing of the server's tools instead
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) discovery: bool,
 }

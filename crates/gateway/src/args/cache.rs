@@ -1,6 +1,7 @@
 //! The command line of `callward cache`.
 
 use clap::Subcommand;
+use serde::Serialize;
 
 use super::Gateway;
 
@@ -31,7 +32,7 @@ pub(crate) enum CacheCommand {
     Purge(PurgeArgs),
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Args, Serialize)]
 #[group(required = true, multiple = false)]
 #[command(after_help = "\
 Running reads are answered, and their answers are not kept. A name that the gateway does not know is
@@ -44,17 +45,22 @@ Examples:
 pub(crate) struct PurgeArgs {
     /// Everything
     #[arg(long)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) all: bool,
     /// The results of this tool: as clients see it, or SET.TOOL
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
     /// What was read from this server, and from those that stand in for it
     #[arg(long, value_name = "ID")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<String>,
     /// The results of tools with this tag, and what was read from scopes of this name
     #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tag: Option<String>,
     /// What is this principal's alone
     #[arg(long, value_name = "NAME")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use callward::core::lint::{Code, Severity};
 use callward::{Profile, RuleSet, Trust};
+use serde::de::value::Error as Unknown;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 
 /// Where listed tools are read from.
 #[derive(Debug, Clone, clap::Args)]
@@ -45,7 +47,7 @@ Examples:
   echo '{\"name\": \"deleteUser\"}' | callward annotate --profile strict")]
 pub(crate) struct Annotate {
     /// The rules that fill gaps: standard or neurolink (default: standard, or what --config says)
-    #[arg(long, value_name = "RULES", value_parser = parse_rules)]
+    #[arg(long, value_name = "RULES", value_parser = parse_word::<RuleSet>)]
     pub(crate) rules: Option<RuleSet>,
     /// The profile that turns hints into plans: standard, strict, neurolink, mcpgate or epd
     /// (default: standard, or what --config says)
@@ -53,7 +55,7 @@ pub(crate) struct Annotate {
     pub(crate) profile: Option<Profile>,
     /// How far declared hints are believed: trusted, standard or untrusted (default: standard, or
     /// what --config says)
-    #[arg(long, value_name = "LEVEL", value_parser = parse_trust)]
+    #[arg(long, value_name = "LEVEL", value_parser = parse_word::<Trust>)]
     pub(crate) trust: Option<Trust>,
     /// Add source and reason of each hint
     #[arg(long)]
@@ -98,21 +100,13 @@ pub(crate) struct Lint {
     pub(crate) from: Listings,
 }
 
-fn parse_rules(name: &str) -> Result<RuleSet, String> {
-    RuleSet::by_name(name).ok_or_else(|| "expected standard or neurolink".into())
+/// Reads a word as a config has it.
+fn parse_word<T: DeserializeOwned>(word: &str) -> Result<T, Unknown> {
+    T::deserialize(word.into_deserializer())
 }
 
 fn parse_profile(name: &str) -> Result<Profile, String> {
     Profile::by_name(name).ok_or_else(|| format!("expected one of {}", Profile::NAMES.join(", ")))
-}
-
-fn parse_trust(name: &str) -> Result<Trust, String> {
-    match name {
-        "trusted" => Ok(Trust::Trusted),
-        "standard" => Ok(Trust::Standard),
-        "untrusted" => Ok(Trust::Untrusted),
-        _ => Err("expected trusted, standard or untrusted".into()),
-    }
 }
 
 fn parse_severity(name: &str) -> Result<Severity, String> {

@@ -15,14 +15,14 @@ use serde_json::{Map, Value, json};
 use crate::args::Annotate;
 use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
-use crate::listed::{Fault, Group, Listed, Listing};
-use crate::output::Screen;
+use crate::listed::{Fault, Listed, Listing};
+use crate::output;
 use crate::view::strength_word;
 
-pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
-    let listing = Listing::read(&args.from, screen).await?;
-    let found = listing.found();
-    let settings = Settings::of(&args, listing.live().map(|live| &live.config));
+pub(crate) async fn run(args: Annotate) -> Outcome {
+    let listing = Listing::read(&args.from).await?;
+    let found = &listing.found;
+    let settings = Settings::of(&args, listing.config.as_ref());
     let tools: Vec<Readable<'_>> = found
         .iter()
         .map(|found| {
@@ -34,50 +34,45 @@ pub(crate) async fn run(args: Annotate, screen: &Screen) -> Outcome {
     let inferred = infer(settings.inference, groups, &tools);
 
     let mut failed = false;
-    for error in listing.live().into_iter().flat_map(|live| live.failures()) {
-        screen.error(error);
+    for error in &listing.failures {
+        output::error(error);
         failed = true;
     }
-    screen.bulk(|out| {
-        for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(&found) {
-            writeln!(out, "{}", line(tool, inferred, &settings, args.explain))?;
-            if let Err(fault) = tool {
-                screen.error(&format_args!("{}: {fault}", found.place));
-                failed = true;
-            }
+    let mut lines = Vec::new();
+    for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(found) {
+        lines.push(line(tool, inferred, &settings, args.explain));
+        if let Err(fault) = tool {
+            output::error(&format_args!("{}: {fault}", found.place));
+            failed = true;
         }
-        Ok(())
-    });
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    }
+    if !lines.is_empty() {
+        output::line(lines.join("\n"));
+    }
+    Ok(ExitCode::from(u8::from(failed)))
 }
 
 /// A tool with its declared hints, or the fault in its place.
-type Readable<'a> = Result<(&'a Listed<'a>, Annotations), Fault>;
+type Readable<'a> = Result<(&'a Listed, Annotations), Fault>;
 
 /// Draws conclusions about all tools, server by server.
 fn infer(
     inference: Inference<'_>,
-    groups: impl Iterator<Item = Group>,
+    groups: impl Iterator<Item = usize>,
     tools: &[Readable<'_>],
 ) -> Vec<Inferred> {
-    let mut order: Vec<(Group, usize, Sibling<'_>)> = groups
-        .zip(tools)
-        .enumerate()
-        .filter_map(|(at, (group, tool))| {
-            let (tool, declared) = tool.as_ref().ok()?;
-            Some((group, at, Sibling::new(tool.subject(), declared)))
-        })
-        .collect();
-    order.sort_by_key(|(group, at, _)| (*group, *at));
+    let mut servers: HashMap<usize, (Vec<usize>, Vec<Sibling<'_>>)> = HashMap::new();
+    for (at, (group, tool)) in groups.zip(tools).enumerate() {
+        if let Ok((tool, declared)) = tool {
+            let (places, listed) = servers.entry(group).or_default();
+            places.push(at);
+            listed.push(Sibling::new(tool.subject(), declared));
+        }
+    }
     let mut inferred = vec![Inferred::default(); tools.len()];
-    for server in order.chunk_by(|a, b| a.0 == b.0) {
-        let listed: Vec<Sibling<'_>> = server.iter().map(|(.., listed)| *listed).collect();
-        for ((_, at, _), conclusions) in server.iter().zip(inference.infer_all(&listed)) {
-            if let Some(slot) = inferred.get_mut(*at) {
+    for (places, listed) in servers.into_values() {
+        for (at, conclusions) in places.into_iter().zip(inference.infer_all(&listed)) {
+            if let Some(slot) = inferred.get_mut(at) {
                 *slot = conclusions;
             }
         }
@@ -116,7 +111,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    fn judge(&self, tool: &Listed<'_>, inferred: &Inferred, declared: &Annotations) -> Judgement {
+    fn judge(&self, tool: &Listed, inferred: &Inferred, declared: &Annotations) -> Judgement {
         let server = tool
             .server
             .as_deref()
@@ -128,7 +123,7 @@ impl<'a> Settings<'a> {
         let mut hints = Hints::new(inferred, declared, trust);
         if let Some(server) = server {
             hints = hints.with_server_defaults(&server.defaults);
-            if let Some(operator) = server.tools.get(tool.name.as_ref()) {
+            if let Some(operator) = server.tools.get(tool.name.as_str()) {
                 hints = hints.with_operator(&operator.hints);
             }
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::api;
 use crate::args::Gateway;
 use crate::error::Outcome;
-use crate::output::{Cell, Screen, Table, took};
+use crate::output::{self, Cell, took};
 use crate::state_dir::StateDir;
 
 /// What a command asks, below `/api`.
@@ -22,8 +22,7 @@ pub(super) async fn ask(
     question: Question,
     gateway: &Gateway,
     state: Option<&StateDir>,
-    show: Option<fn(&Value, &Screen)>,
-    screen: &Screen,
+    show: Option<fn(&Value)>,
 ) -> Outcome {
     let (remote, _) = api::gateway(gateway, state).await?;
     let answer: Value = match question {
@@ -34,8 +33,8 @@ pub(super) async fn ask(
         }
     };
     match show {
-        Some(show) => show(&answer, screen),
-        None => screen.json(&answer),
+        Some(show) => show(&answer),
+        None => output::json(&answer),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,17 +46,6 @@ pub(super) fn items(answer: &Value) -> &[Value] {
         Value::Null => &[],
         one => std::slice::from_ref(one),
     }
-}
-
-/// Makes a table with a row for each element.
-pub(super) fn table(
-    headings: &[&'static str],
-    items: &[Value],
-    row: impl Fn(&Value) -> Vec<Cell>,
-) -> Table {
-    let mut table = Table::new(headings);
-    items.iter().for_each(|item| table.row(row(item)));
-    table
 }
 
 /// Returns a text or a number as it is shown; `-` for nothing.

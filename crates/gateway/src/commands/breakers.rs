@@ -2,66 +2,50 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{Question, ask, cell, items, millis, table, text};
-use crate::api::breakers::{Force, ForceAction};
-use crate::args::{Breakers, BreakersCommand};
+use super::ask::{Question, ask, cell, items, millis, text};
+use crate::args::Breakers;
 use crate::error::Outcome;
-use crate::output::{Cell, Screen};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Breakers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let forced = args.command.map(|command| match command {
-        BreakersCommand::Open(which) => (ForceAction::Open, which),
-        BreakersCommand::Close(which) => (ForceAction::Close, which),
-        BreakersCommand::Release(which) => (ForceAction::Release, which),
-    });
-    let question = match forced {
+pub(crate) async fn run(args: Breakers, state: Option<&StateDir>) -> Outcome {
+    let question = match args.command {
         None => Question::Get("breakers"),
-        Some((action, which)) => {
-            let order = Force {
-                action,
-                server: which.server,
-                tool: which.tool,
-            };
-            Question::Post(vec!["breakers".into()], json!(order))
-        }
+        Some(order) => Question::Post(vec!["breakers".into()], json!(order)),
     };
-    let show = (!args.json).then_some(show as fn(&_, &_));
-    ask(question, &args.gateway, state, show, screen).await
+    let show = (!args.json).then_some(show as fn(&_));
+    ask(question, &args.gateway, state, show).await
 }
 
-fn show(answer: &Value, screen: &Screen) {
-    let headings = [
-        "server",
-        "before",
-        "state",
-        "failures",
-        "window",
-        "probe in",
-        "opened after",
-    ];
+const COLUMNS: [Column<Value>; 7] = [
+    ("server", |one| cell(&one["server"])),
+    ("before", |one| Cell::plain(before(one))),
+    ("state", |one| {
+        let is_open = one["state"] != "closed";
+        Cell::warn(text(&one["state"]).replace('_', " "), is_open)
+    }),
+    ("failures", |one| cell(&one["failures"])),
+    ("window", |one| Cell::plain(window(&one["window"]))),
+    ("probe in", |one| Cell::plain(millis(&one["probe_in_ms"]))),
+    ("opened after", |one| cell(&one["last_trip"])),
+];
+
+fn show(answer: &Value) {
     let all = items(answer.get("breaker").unwrap_or(answer));
-    screen.table(&table(&headings, all, |one| {
-        let window = match &one["window"] {
-            Value::Null => "-".into(),
-            window => format!(
-                "{} calls, {} failed, {} slow",
-                window["calls"], window["failed"], window["slow"]
-            ),
-        };
-        vec![
-            cell(&one["server"]),
-            Cell::plain(before(one)),
-            Cell::warn(
-                text(&one["state"]).replace('_', " "),
-                one["state"] != "closed",
-            ),
-            cell(&one["failures"]),
-            Cell::plain(window),
-            Cell::plain(millis(&one["probe_in_ms"])),
-            cell(&one["last_trip"]),
-        ]
-    }));
+    output::table(&Table::of(&COLUMNS, all));
+}
+
+fn window(window: &Value) -> String {
+    if window.is_null() {
+        return "-".into();
+    }
+    let of = |key: &str| &window[key];
+    format!(
+        "{} calls, {} failed, {} slow",
+        of("calls"),
+        of("failed"),
+        of("slow")
+    )
 }
 
 /// Returns what a breaker guards, and of whose instance.

@@ -1,62 +1,81 @@
 //! `callward cache`: what the cache of a running gateway did, and purging it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::ask::{Question, ask, cell, count, items, millis, table, text};
-use crate::api::cache::Purge;
-use crate::args::{Cache, CacheCommand, PurgeArgs};
+use super::ask::{Question, ask, cell, count, items, millis, text};
+use crate::args::{Cache, CacheCommand};
 use crate::config::show_size;
-use crate::error::{AppError, Outcome};
-use crate::output::{Cell, Screen};
+use crate::error::Outcome;
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Cache, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let (question, show): (_, fn(&Value, &Screen)) = match args.command {
+pub(crate) async fn run(args: Cache, state: Option<&StateDir>) -> Outcome {
+    let (question, show): (_, fn(&Value)) = match args.command {
         None => (Question::Get("cache"), show),
         Some(CacheCommand::Purge(what)) => {
             let path = ["cache", "purge"].map(ToOwned::to_owned);
-            (Question::Post(path.into(), json!(purge(what)?)), purged)
+            (Question::Post(path.into(), json!(what)), purged)
         }
     };
     let show = (!args.json).then_some(show);
-    ask(question, &args.gateway, state, show, screen).await
+    ask(question, &args.gateway, state, show).await
 }
 
-fn show(answer: &Value, screen: &Screen) {
-    let headings = [
-        "tool", "hits", "joined", "stale", "misses", "hit rate", "bypassed", "writes", "stored",
-        "refused", "saved",
-    ];
+const COLUMNS: [Column<Value>; 11] = [
+    ("tool", |tool| Cell::plain(name(tool))),
+    ("hits", |tool| cell(&tool["hits"])),
+    ("joined", |tool| cell(&tool["joined"])),
+    ("stale", |tool| {
+        let rescued = json!({ "rescued": tool["rescued"] });
+        let stale = count(&tool["stale"]) + count(&tool["rescued"]);
+        Cell::warn(with_reasons(stale, &rescued), stale > 0)
+    }),
+    ("misses", |tool| cell(&tool["misses"])),
+    ("hit rate", |tool| Cell::share(tool["hit_rate"].as_f64())),
+    ("bypassed", |tool| {
+        Cell::plain(with_reasons(count(&tool["bypassed"]), &tool["bypasses"]))
+    }),
+    ("writes", |tool| cell(&tool["invalidations"])),
+    ("stored", |tool| cell(&tool["stored"])),
+    ("refused", |tool| {
+        let refused = parts(&tool["refusals"]).map(|(_, value)| count(value));
+        Cell::plain(with_reasons(refused.sum(), &tool["refusals"]))
+    }),
+    ("saved", |tool| match tool["saved_ms"].as_f64() {
+        Some(0.0) => Cell::plain("0"),
+        _ => Cell::plain(millis(&tool["saved_ms"])),
+    }),
+];
+
+fn show(answer: &Value) {
     let tools = items(&answer["tools"]);
-    let total = &answer["total"];
-    let mut shown = table(&headings, tools, |tool| row(&name(tool), tool));
-    shown.row(row("all", total));
-    screen.table(&shown);
-    screen.out("");
-    screen.out(format_args!(
+    let mut total = answer["total"].clone();
+    total["name"] = "all".into();
+    let rows = tools.iter().chain([&total]);
+    output::table(&Table::of(&COLUMNS, rows));
+    output::line("");
+    output::line(format_args!(
         "kept now: {} entries, {}; evicted to make space: {}",
         total["entries"],
         show_size(count(&total["bytes"])),
         total["evicted"]
     ));
     for state in items(&answer["unsettled"]) {
-        screen.out(unsettled(state));
+        output::line(unsettled(state));
     }
     for tool in tools.iter().filter(|tool| !tool["evidence"].is_null()) {
         let evidence = &tool["evidence"];
-        let evidence = evidence["missing"].as_str().map_or_else(
-            || {
-                format!(
-                    "served for up to {} s: {} repeats, {} different",
-                    text(&evidence["served_s"]),
-                    evidence["repeats"],
-                    evidence["different"]
-                )
-            },
-            ToOwned::to_owned,
-        );
+        let evidence = match evidence["missing"].as_str() {
+            Some(missing) => missing.to_owned(),
+            None => format!(
+                "served for up to {} s: {} repeats, {} different",
+                text(&evidence["served_s"]),
+                evidence["repeats"],
+                evidence["different"]
+            ),
+        };
         let name = tool["name"].as_str().unwrap_or_default();
-        screen.out(format_args!("{name}: {evidence}"));
+        output::line(format_args!("{name}: {evidence}"));
     }
 }
 
@@ -79,68 +98,27 @@ fn unsettled(of: &Value) -> String {
     )
 }
 
-fn row(name: &str, counts: &Value) -> Vec<Cell> {
-    let none = Map::new();
-    let reasons = |key: &str| counts[key].as_object().unwrap_or(&none);
-    let refused = reasons("refusals").values().map(count).sum();
-    let rescued = count(&counts["rescued"]);
-    let stale = count(&counts["stale"]) + rescued;
-    let rescued = Map::from_iter([("rescued".to_owned(), rescued.into())]);
-    let saved = match counts["saved_ms"].as_f64() {
-        Some(0.0) => "0".into(),
-        _ => millis(&counts["saved_ms"]),
-    };
-    vec![
-        Cell::plain(name),
-        cell(&counts["hits"]),
-        cell(&counts["joined"]),
-        Cell::warn(with_reasons(stale, &rescued), stale > 0),
-        cell(&counts["misses"]),
-        Cell::share(counts["hit_rate"].as_f64()),
-        Cell::plain(with_reasons(
-            count(&counts["bypassed"]),
-            reasons("bypasses"),
-        )),
-        cell(&counts["invalidations"]),
-        cell(&counts["stored"]),
-        Cell::plain(with_reasons(refused, reasons("refusals"))),
-        Cell::plain(saved),
-    ]
+/// Returns the members of an object; nothing has none.
+fn parts(of: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    of.as_object().into_iter().flatten()
 }
 
 /// A number, with its parts that are not 0.
-fn with_reasons(all: u64, reasons: &Map<String, Value>) -> String {
-    let met = reasons.iter().filter(|(_, value)| count(value) > 0);
+fn with_reasons(all: u64, reasons: &Value) -> String {
+    let met = parts(reasons).filter(|(_, value)| count(value) > 0);
     let met: Vec<String> = met
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
-    if met.is_empty() {
-        return all.to_string();
+    match met.is_empty() {
+        true => all.to_string(),
+        false => format!("{all} ({})", met.join(", ")),
     }
-    format!("{all} ({})", met.join(", "))
 }
 
-/// The command line lets exactly one through.
-fn purge(args: PurgeArgs) -> Result<Purge, AppError> {
-    let named = [
-        args.tool.map(Purge::Tool),
-        args.server.map(Purge::Server),
-        args.tag.map(Purge::Tag),
-        args.principal.map(Purge::Principal),
-        args.all.then_some(Purge::All(true)),
-    ];
-    named.into_iter().flatten().next().ok_or_else(|| {
-        AppError::Usage("name what to forget: --all, --tool, --server, --tag or --principal".into())
-    })
-}
-
-fn purged(answer: &Value, screen: &Screen) {
-    let what = answer["purged"].as_object();
-    let (kind, name) = what
-        .and_then(|what| what.iter().next())
-        .map_or(("all", String::new()), |(kind, name)| {
-            (kind.as_str(), text(name))
-        });
+fn purged(answer: &Value) {
+    let (kind, name) = parts(&answer["purged"])
+        .next()
+        .map_or(("all", String::new()), |(kind, name)| (kind, text(name)));
     let purged = match (kind, answer["set"].as_str()) {
         ("principal", _) => format!("what was kept for {name:?} alone"),
         ("server", Some(set)) => {
@@ -154,7 +132,7 @@ fn purged(answer: &Value, screen: &Screen) {
         ("tool", _) => format!("results of `{name}`"),
         _ => "everything".into(),
     };
-    screen.out(format_args!("forgotten: {purged}"));
+    output::line(format_args!("forgotten: {purged}"));
 }
 
 #[cfg(test)]
@@ -164,9 +142,8 @@ mod tests {
     #[test]
     fn only_reasons_that_were_met_are_named() {
         let reasons = json!({"plan": 2, "settling": 0, "writing": 1});
-        let reasons = reasons.as_object().unwrap();
-        assert_eq!(with_reasons(3, reasons), "3 (plan 2, writing 1)");
-        assert_eq!(with_reasons(0, &Map::new()), "0");
+        assert_eq!(with_reasons(3, &reasons), "3 (plan 2, writing 1)");
+        assert_eq!(with_reasons(0, &Value::Null), "0");
     }
 
     #[test]

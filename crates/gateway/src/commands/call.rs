@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 
 use crate::args::Call;
 use crate::commands::ask::{items, millis, text};
-use crate::commands::from::{Place, check_arguments};
+use crate::commands::from::{Place, Purpose, check_arguments};
 use crate::error::Outcome;
-use crate::output::{Screen, took};
+use crate::output::{self, took};
 use crate::state_dir::StateDir;
 use crate::view::{CallView, trail};
 
-pub(crate) async fn run(args: Call, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Call, state: Option<&StateDir>) -> Outcome {
     check_arguments(&args.arguments)?;
-    let place = Place::find_to_call(&args.from, state, screen).await?;
+    let place = Place::find(&args.from, Purpose::Call, state).await?;
     let (arguments, server) = (args.arguments.clone(), args.server.clone());
     let answer = place.call(&args.tool, arguments, server).await;
-    let succeeded = answer.map(|view| show(&view, &args, screen));
+    let succeeded = answer.map(|view| show(&view, &args));
     place.end().await;
     Ok(if succeeded? {
         ExitCode::SUCCESS
@@ -27,34 +27,34 @@ pub(crate) async fn run(args: Call, state: Option<&StateDir>, screen: &Screen) -
 }
 
 /// Shows result and summary; `false` if the tool reports an error, or the call failed.
-fn show(view: &CallView, args: &Call, screen: &Screen) -> bool {
+fn show(view: &CallView, args: &Call) -> bool {
     let json = args.json;
     let output = view.output();
     match (&output, &view.result) {
-        (Some(_), Some(raw)) if json => screen.out(raw.get()),
-        (Some(output), _) => screen.out(output.to_text()),
+        (Some(_), Some(raw)) if json => output::line(raw.get()),
+        (Some(output), _) => output::line(output.to_text()),
         _ => {}
     }
     if let Some(error) = &view.error {
         if json {
-            screen.json(&json!({ "error": error }));
+            output::json(&json!({ "error": error }));
         }
-        screen.error(&text(&error["message"]));
-        tell(error, screen);
+        output::error(&text(&error["message"]));
+        tell(error);
     }
     if args.explain
         && let Some(table) = trail::table(&view.trail)
     {
-        screen.note_table(&table);
+        output::note_table(&table);
     }
-    screen.note(summary(view));
+    output::note(summary(view));
     output.is_some_and(|output| !output.is_error())
 }
 
 /// Shows the attempts, and how to find out whether a call without an answer took effect.
-fn tell(error: &Value, screen: &Screen) {
+fn tell(error: &Value) {
     for (number, attempt) in (1..).zip(items(&error["history"])) {
-        screen.note(format_args!(
+        output::note(format_args!(
             "attempt {number}  server {}  after {}  {}, delivery {}: {}",
             text(&attempt["server"]),
             millis(&attempt["pause_ms"]),
@@ -66,7 +66,7 @@ fn tell(error: &Value, screen: &Screen) {
     let outcome = &error["outcome"];
     if !outcome.is_null() {
         let verifier = outcome["verify_with"].as_str();
-        screen.note(format_args!(
+        output::note(format_args!(
             "it may have run  sent {} ago  {} bytes of arguments{}",
             millis(&outcome["sent_ms_ago"]),
             outcome["argument_bytes"],

@@ -5,168 +5,150 @@ use std::process::ExitCode;
 
 use callward::core::{AuditScope, redact};
 use callward::telemetry::export::OtlpConfig;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use crate::admin;
 use crate::assemble;
+use crate::commands::ask::{cell, items, text};
 use crate::commands::serve::DEFAULT_FILE;
 use crate::config::{Config, Keys, ServerConfig, show_duration};
 use crate::error::Outcome;
-use crate::output::{Cell, Screen, Table};
-use crate::telemetry;
-
-#[derive(Serialize)]
-struct Checked<'a> {
-    ok: bool,
-    listen: String,
-    /// Where operators ask.
-    admin: String,
-    /// The largest time of an attempt, unless its tool states one.
-    attempt_timeout: String,
-    listing_timeout: String,
-    /// Where spans and metrics are sent; absent if they are not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    traces: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metrics: Option<String>,
-    /// The keys that are not at their defaults, by section.
-    #[serde(flatten)]
-    changed: Map<String, Value>,
-    servers: Vec<CheckedServer<'a>>,
-}
-
-#[derive(Serialize)]
-struct CheckedServer<'a> {
-    id: &'a str,
-    set: &'a str,
-    weight: u32,
-    prefix: Option<&'a str>,
-    target: String,
-    /// The keys of its table that are not at their defaults.
-    changed: Keys,
-    /// Absent if the program of its command is found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<String>,
-}
+use crate::output::{self, Column, Table};
+use crate::{telemetry, view};
 
 /// Shows what would run. The file was checked on the way here.
 ///
 /// # Errors
 ///
 /// [`AppError`](crate::error::AppError) if the environment states no valid time or collector.
-pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool, screen: &Screen) -> Outcome {
+pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome {
     let timed = assemble::timed(config)?;
     let otlp = telemetry::otlp(&config.telemetry)?;
     let place = |url: fn(&OtlpConfig) -> Option<&str>| {
         let url = otlp.as_ref().and_then(url);
         url.map(|url| redact::url(&config.references.scrub(url)))
     };
+    // the largest time of an attempt, unless its tool states one
     let attempt = timed.limits.attempt_timeout;
+    let attempt = attempt.unwrap_or(config.profile.attempt_timeout);
     let servers: Vec<_> = config
         .servers
         .iter()
         .map(|one| server(one, config))
         .collect();
-    let checked = Checked {
-        ok: servers.iter().all(|server| server.missing.is_none()),
-        listen: config.http.listen.to_string(),
-        admin: match &config.admin.listen {
+    let ok = servers.iter().all(|server| server["missing"].is_null());
+    let mut checked = view::with_values(json!({
+        "ok": ok,
+        "listen": config.http.listen,
+        "admin": match &config.admin.listen {
             Some(address) => address.to_string(),
             None => format!("http://{}, or a free port if it is taken", admin::DEFAULT),
         },
-        attempt_timeout: show_duration(attempt.unwrap_or(config.profile.attempt_timeout)),
-        listing_timeout: show_duration(timed.listing_timeout),
-        traces: place(OtlpConfig::traces_url),
-        metrics: place(OtlpConfig::metrics_url),
-        changed: config.changed(),
-        servers,
-    };
+        "attempt_timeout": show_duration(attempt),
+        "listing_timeout": show_duration(timed.listing_timeout),
+        // where spans and metrics are sent; absent if they are not
+        "traces": place(OtlpConfig::traces_url),
+        "metrics": place(OtlpConfig::metrics_url),
+        "servers": servers,
+    }));
+    let changed = config.changed();
     if json {
-        screen.json(&checked);
+        for (section, keys) in changed {
+            checked[section] = keys;
+        }
+        output::json(&checked);
     } else {
-        print(file, config, &checked, screen);
+        print(file, config, &checked, &changed);
     }
-    Ok(ExitCode::from(u8::from(!checked.ok)))
+    Ok(ExitCode::from(u8::from(!ok)))
 }
 
-fn server<'a>(server: &'a ServerConfig, config: &Config) -> CheckedServer<'a> {
+fn server(server: &ServerConfig, config: &Config) -> Value {
     let (table, references) = (&server.table, &config.references);
     let program = table.command.as_deref();
-    CheckedServer {
-        id: server.id.as_str(),
-        set: server.set.as_str(),
-        weight: table.weight,
-        prefix: server.prefix.as_deref(),
-        target: match program {
+    let mut checked = json!({
+        "id": server.id,
+        "set": server.set,
+        "weight": table.weight,
+        "prefix": server.prefix,
+        "target": match program {
             Some(program) => {
                 let args = table.args.iter().map(|arg| references.scrub(arg));
                 redact::command(&references.scrub(program), args)
             }
             None => redact::url(&references.scrub(table.url.as_deref().unwrap_or_default())),
         },
-        changed: config.changed_of(server),
-        missing: program
-            .filter(|program| which::which(program).is_err())
-            .map(|program| format!("`{}` is not in PATH", references.scrub(program))),
+        // the keys of its table that are not at their defaults
+        "changed": config.changed_of(server),
+    });
+    if let Some(program) = program.filter(|program| which::which(program).is_err()) {
+        let missing = format!("`{}` is not in PATH", references.scrub(program));
+        checked["missing"] = missing.into();
     }
+    checked
 }
 
-fn print(file: Option<&Path>, config: &Config, checked: &Checked<'_>, screen: &Screen) {
+const COLUMNS: [Column<Value>; 5] = [
+    ("server", |one| cell(&one["id"])),
+    ("set", |one| cell(&one["set"])),
+    ("weight", |one| cell(&one["weight"])),
+    ("prefix", |one| cell(&one["prefix"])),
+    ("target", |one| cell(&one["target"])),
+];
+
+fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) {
+    let of = |key: &str| text(&checked[key]);
     match file {
         Some(file) => {
-            let end = if checked.ok {
+            let would_run = checked["ok"] == true;
+            let end = if would_run {
                 "; it would run"
             } else {
                 " in the file"
             };
-            screen.heading(&format!("{}: no problems{end}", file.display()));
+            output::heading(&format!("{}: no problems{end}", file.display()));
         }
-        None => screen.heading(&format!(
+        None => output::heading(&format!(
             "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
         )),
     }
-    let line = |what: &str, text: &str| screen.out(format_args!("{what:<10} {text}"));
-    line("endpoint", &format!("http://{}/mcp", checked.listen));
-    line("admin", &checked.admin);
-    let (attempt, listing) = (&checked.attempt_timeout, &checked.listing_timeout);
+    let line = |what: &str, text: &str| output::line(format_args!("{what:<10} {text}"));
+    line("endpoint", &format!("http://{}/mcp", of("listen")));
+    line("admin", &of("admin"));
+    let attempt = of("attempt_timeout");
     let times = format!("attempts within {attempt} unless a tool states its time");
     line("limits", &times);
-    line("listing", &format!("within {listing}"));
+    line("listing", &format!("within {}", of("listing_timeout")));
     line("recorded", &recorded(config));
-    let telemetry = match (&checked.traces, &checked.metrics) {
-        (None, None) => "nothing is sent to a collector".to_owned(),
-        (traces, metrics) => {
-            let of = |url: &Option<String>| url.clone().unwrap_or_else(|| "nowhere".to_owned());
-            format!("spans to {}, metrics to {}", of(traces), of(metrics))
+    let sent = ["traces", "metrics"].map(|key| checked[key].as_str());
+    let [traces, metrics] = sent.map(|url| url.unwrap_or("nowhere"));
+    line(
+        "telemetry",
+        &match sent {
+            [None, None] => "nothing is sent to a collector".to_owned(),
+            _ => format!("spans to {traces}, metrics to {metrics}"),
+        },
+    );
+    let servers = items(&checked["servers"]);
+    output::table(&Table::of(&COLUMNS, servers));
+    let show = |section: &str, keys: &Keys| {
+        for (key, value) in keys {
+            output::line(format_args!("{section}.{key} = {value}"));
         }
     };
-    line("telemetry", &telemetry);
-    let mut servers = Table::new(&["server", "set", "weight", "prefix", "target"]);
-    for one in &checked.servers {
-        servers.row(vec![
-            Cell::plain(one.id),
-            Cell::plain(one.set),
-            Cell::plain(one.weight),
-            Cell::plain(one.prefix.unwrap_or("-")),
-            Cell::plain(&one.target),
-        ]);
-    }
-    screen.table(&servers);
-    for (section, value) in &checked.changed {
+    for (section, value) in changed {
         match value {
-            Value::Object(keys) => keys.iter().for_each(|(key, value)| {
-                screen.out(format_args!("{section}.{key} = {value}"));
-            }),
-            value => screen.out(format_args!("{section} = {value}")),
+            Value::Object(keys) => show(section, keys),
+            value => output::line(format_args!("{section} = {value}")),
         }
     }
-    for one in &checked.servers {
-        for (key, value) in &one.changed {
-            screen.out(format_args!("servers.{}.{key} = {value}", one.id));
+    for one in servers {
+        let server = format!("servers.{}", text(&one["id"]));
+        if let Value::Object(keys) = &one["changed"] {
+            show(&server, keys);
         }
-        if let Some(missing) = &one.missing {
-            screen.warning(&format_args!("servers.{}.command: {missing}", one.id));
+        if let Some(missing) = one["missing"].as_str() {
+            output::warning(&format_args!("{server}.command: {missing}"));
         }
     }
 }

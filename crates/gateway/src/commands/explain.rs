@@ -3,33 +3,28 @@
 use std::process::ExitCode;
 
 use crate::args::Explain;
-use crate::commands::from::{Place, check_arguments};
+use crate::commands::from::{Place, Purpose, check_arguments};
 use crate::error::Outcome;
-use crate::output::Screen;
+use crate::output;
 use crate::plain;
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Explain, state: Option<&StateDir>, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
     if let Some(arguments) = &args.arguments {
         check_arguments(arguments)?;
     }
-    let place = Place::find(&args.from, state, screen).await?;
-    let shown = place
-        .explain(&args.tool, args.arguments)
-        .await
-        .map(|explanation| {
-            if args.json {
-                screen.json(&explanation);
-            } else {
-                screen.out(plain::lines(
-                    explanation["text"].as_str().unwrap_or_default().trim_end(),
-                ));
-            }
-        });
-    if shown.is_err() {
-        place.tell_missing(screen).await;
+    let place = Place::find(&args.from, Purpose::Ask, state).await?;
+    let explained = place.explain(&args.tool, args.arguments).await;
+    if explained.is_err() {
+        place.tell_missing().await;
     }
     place.end().await;
-    shown?;
+    let explanation = explained?;
+    if args.json {
+        output::json(&explanation);
+    } else {
+        let text = explanation["text"].as_str().unwrap_or_default();
+        output::line(plain::lines(text.trim_end()));
+    }
     Ok(ExitCode::SUCCESS)
 }

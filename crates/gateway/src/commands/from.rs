@@ -2,24 +2,26 @@
 //! own.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward::{Caching, Caller, Instances, ServerId, Stack};
-use callward_mcp::client::Upstream;
-use serde_json::Value;
+use callward::{Caching, Caller, Instances, ServerId};
+use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
-use crate::assemble::{self, Environment, Running};
-use crate::config::{Config, ServerConfig};
+use crate::assemble::{self, Environment};
+use crate::commands::ask::text;
+use crate::config::{Config, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
-use crate::output::Screen;
+use crate::output;
 use crate::record::Recorder;
-use crate::shutdown::{self, Stop};
+use crate::runtime::Runtime;
+use crate::shutdown::Stop;
 use crate::state_dir::StateDir;
-use crate::view::{self, CallView, MissingView, ToolView};
+use crate::view::{self, CallView};
 
 /// How long a command waits for servers without a note.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -29,51 +31,29 @@ pub(crate) enum Place {
     /// A running gateway.
     Gateway(Remote),
     /// A stack that lives as long as the command.
-    Own(Box<Own>),
+    Own(Arc<Runtime>),
 }
 
-/// A stack of the command's own.
-pub(crate) struct Own {
-    stack: Stack,
-    upstreams: Vec<Upstream>,
-    /// Held for its drop: the stack writes into it.
-    _telemetry: Telemetry,
+/// What a place is found for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Ask,
+    Call,
 }
 
 impl Place {
-    /// Finds or starts what the arguments name, to be asked about.
+    /// Finds or starts what the arguments name. Calls of it are written down if the config asks for
+    /// it.
     ///
     /// # Errors
     ///
-    /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start.
+    /// [`AppError`] if nothing answers there, the config is wrong, or the server does not start;
+    /// and for calls, if the audit log cannot be written: a gateway that runs with the same config
+    /// writes it.
     pub(crate) async fn find(
         from: &From,
+        purpose: Purpose,
         state: Option<&StateDir>,
-        screen: &Screen,
-    ) -> Result<Self, AppError> {
-        Self::start(from, state, false, screen).await
-    }
-
-    /// Finds or starts what the arguments name, to be called: calls are written down if the config
-    /// asks for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`find`](Self::find), and if the audit log cannot be written: a gateway that runs with
-    /// the same config writes it.
-    pub(crate) async fn find_to_call(
-        from: &From,
-        state: Option<&StateDir>,
-        screen: &Screen,
-    ) -> Result<Self, AppError> {
-        Self::start(from, state, true, screen).await
-    }
-
-    async fn start(
-        from: &From,
-        state: Option<&StateDir>,
-        calls: bool,
-        screen: &Screen,
     ) -> Result<Self, AppError> {
         let own = own(from.config.as_deref(), &from.command)?;
         let (mut config, environment) = if let Some(own) = own {
@@ -88,29 +68,28 @@ impl Place {
                 None => (endpoint(&url), Environment::Small),
             }
         };
-        if !calls {
+        if purpose == Purpose::Ask {
             config.audit.path = None;
         }
-        let telemetry = Telemetry::new()?;
-        let Running {
-            stack,
-            upstreams,
-            startup,
-        } = assemble::stack(&config, environment, &telemetry)?;
-        let mut started = std::pin::pin!(startup.finished());
+        let telemetry = Telemetry::exporting(None)?;
+        let running = assemble::stack(&config, environment, &telemetry)?;
+        // the command's own calls are not recorded
+        let recorder = Recorder::default();
+        let own = Runtime::new(&config, running, telemetry, recorder, Stop::default());
+        let mut started = std::pin::pin!(own.started.finished());
         tokio::select! {
             () = &mut started => {}
             () = tokio::time::sleep(SILENCE) => {
-                let waits = stack.servers().into_iter().filter(|server| !server.up);
+                let waits = own.stack.servers().into_iter().filter(|server| !server.up);
                 let names: Vec<_> = waits.map(|server| format!("`{}`", server.id)).collect();
-                screen.note(format_args!("waiting for {} to list tools", names.join(", ")));
+                output::note(format_args!("waiting for {} to list tools", names.join(", ")));
                 started.await;
             }
         }
-        if let [server] = &stack.servers()[..]
+        if let [server] = &own.stack.servers()[..]
             && !server.up
         {
-            end(&upstreams).await;
+            own.finish().await;
             let reason = server.last_error.as_deref().unwrap_or("it does not answer");
             return Err(AppError::Remote(format!(
                 "server `{}` is down: {}",
@@ -118,36 +97,37 @@ impl Place {
                 view::advised(reason)
             )));
         }
-        Ok(Self::Own(Box::new(Own {
-            stack,
-            upstreams,
-            _telemetry: telemetry,
-        })))
+        Ok(Self::Own(own))
     }
 
     /// Ends what was started for the command.
     pub(crate) async fn end(self) {
         if let Self::Own(own) = self {
-            own.stack.shutdown().await;
-            end(&own.upstreams).await;
+            own.finish().await;
         }
     }
 
-    pub(crate) async fn tools(&self) -> Result<Vec<ToolView>, AppError> {
+    pub(crate) async fn tools(&self) -> Result<Vec<Value>, AppError> {
         match self {
             Self::Gateway(remote) => remote.get(&["tools"]).await,
-            Self::Own(own) => Ok(ToolView::all(&own.stack)),
+            Self::Own(own) => Ok(view::tools(&own.stack)),
         }
     }
 
     /// Says on standard error what is not among the tools, and why: what is looked for may be that.
-    pub(crate) async fn tell_missing(&self, screen: &Screen) {
-        let missing = match self {
+    pub(crate) async fn tell_missing(&self) {
+        let missing: Vec<Value> = match self {
             Self::Gateway(remote) => remote.get(&["missing"]).await.unwrap_or_default(),
-            Self::Own(own) => MissingView::all(&own.stack),
+            Self::Own(own) => view::missing(&own.stack),
         };
-        for missing in missing {
-            screen.warning(&missing);
+        for one in missing {
+            let (server, reason) = (text(&one["server"]), text(&one["reason"]));
+            output::warning(&match one["tool"].as_str() {
+                Some(tool) => {
+                    format!("tool `{tool}` of server `{server}` is not offered: {reason}")
+                }
+                None => format!("server `{server}` is down: {reason}"),
+            });
         }
     }
 
@@ -156,15 +136,12 @@ impl Place {
         tool: &str,
         arguments: Option<String>,
     ) -> Result<Value, AppError> {
-        match (self, arguments) {
-            (Self::Gateway(remote), arguments) => {
-                remote.explain(tool, arguments.map(Bytes::from)).await
-            }
-            (Self::Own(own), Some(arguments)) => {
-                let explanation = own.stack.explain_call(tool, arguments)?;
-                Ok(view::explanation(&explanation))
-            }
-            (Self::Own(own), None) => Ok(view::explanation(&own.stack.explain(tool)?)),
+        match self {
+            Self::Gateway(remote) => remote.explain(tool, arguments.map(Bytes::from)).await,
+            Self::Own(own) => Ok(view::explanation(&match arguments {
+                Some(arguments) => own.stack.explain_call(tool, arguments)?,
+                None => own.stack.explain(tool)?,
+            })),
         }
     }
 
@@ -178,10 +155,8 @@ impl Place {
         match self {
             Self::Gateway(remote) => remote.call(tool, arguments, pin).await,
             Self::Own(own) => {
-                // the command's own calls are not recorded
-                let unrecorded = Recorder::default();
-                let caller = Caller::local();
-                Ok(CallView::make(&own.stack, &unrecorded, tool, arguments, caller, pin).await?)
+                let (stack, caller) = (&own.stack, Caller::local());
+                Ok(CallView::make(stack, &own.recorder, tool, arguments, caller, pin).await?)
             }
         }
     }
@@ -197,8 +172,11 @@ pub(crate) fn own(
     command: &[String],
 ) -> Result<Option<(Config, Environment)>, AppError> {
     Ok(match (file, command.split_first()) {
-        (Some(file), _) => Some((Config::load(file)?, Environment::Small)),
-        (None, Some((program, args))) => Some((wrap(program, args, None)?, Environment::Inherited)),
+        (Some(file), _) => Some((Config::load(file, Servers::Some)?, Environment::Small)),
+        (None, Some((program, args))) => {
+            let config = Config::without_file(vec![wrap(program, args, None)?]);
+            Some((config, Environment::Inherited))
+        }
         (None, None) => None,
     })
 }
@@ -209,20 +187,9 @@ pub(crate) fn own(
 ///
 /// [`AppError`] if they are not a JSON object.
 pub(crate) fn check_arguments(text: &str) -> Result<(), AppError> {
-    match serde_json::from_str::<Value>(text) {
-        Ok(arguments) if arguments.is_object() => Ok(()),
-        Ok(_) => Err(AppError::Usage(
-            "the arguments are not a JSON object".into(),
-        )),
-        Err(error) => Err(AppError::Usage(format!(
-            "the arguments are not a JSON object: {error}"
-        ))),
-    }
-}
-
-/// Ends a command's own servers; Ctrl-C ends the command itself.
-async fn end(upstreams: &[Upstream]) {
-    shutdown::end_servers(upstreams, &Stop::default()).await;
+    let wrong = |error| AppError::Usage(format!("the arguments are not a JSON object: {error}"));
+    serde_json::from_str::<Map<String, Value>>(text).map_err(wrong)?;
+    Ok(())
 }
 
 /// Describes one server to wrap: its tools keep their names unless a prefix is given.
@@ -230,7 +197,7 @@ async fn end(upstreams: &[Upstream]) {
 /// # Errors
 ///
 /// [`AppError`] if the prefix is not a name.
-fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, AppError> {
+fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<ServerConfig, AppError> {
     let id = match prefix {
         Some(prefix) => {
             ServerId::new(prefix).map_err(|error| AppError::Usage(format!("--prefix: {error}")))?
@@ -241,7 +208,7 @@ fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, 
     server.prefix = prefix.map(str::to_owned);
     // there is one client, and it started this process for itself
     server.table.instances = Some(Instances::Shared);
-    Ok(Config::without_file(vec![server]))
+    Ok(server)
 }
 
 /// Describes what `run` serves. Other programs may change what a single wrapped server reads, so
@@ -251,15 +218,10 @@ fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<Config, 
 ///
 /// [`AppError`] if the file or the arguments cannot be used.
 pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
-    let given = match args.command.split_first() {
-        Some((program, rest)) => {
-            let mut given = wrap(program, rest, args.prefix.as_deref())?;
-            given.servers.pop()
-        }
-        None => None,
-    };
+    let wrap = |(program, rest): (&String, _)| wrap(program, rest, args.prefix.as_deref());
+    let given = args.command.split_first().map(wrap).transpose()?;
     let mut config = match &args.config {
-        Some(file) => Config::load_settings(file)?,
+        Some(file) => Config::load(file, Servers::Any)?,
         None => {
             let mut config = Config::without_file(Vec::new());
             config.profile.read_ttl = Duration::ZERO;

@@ -1,6 +1,5 @@
 //! `callward lint`: what the author of a server should look at.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use callward::core::lint::{Candidate, Code, Finding, Severity, check};
@@ -10,26 +9,26 @@ use serde_json::json;
 use crate::args::Lint;
 use crate::error::Outcome;
 use crate::listed::{Listed, Listing};
-use crate::output::{Screen, Tone};
+use crate::output::{self, Tone};
 use crate::plain;
 
 /// The input cannot be read, or the command line is wrong.
 const UNREADABLE: u8 = 2;
 
-pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Lint) -> Outcome {
     if args.codes {
-        codes(args.json, screen);
+        codes(args.json);
         return Ok(ExitCode::SUCCESS);
     }
-    let listing = match Listing::read(&args.from, screen).await {
+    let listing = match Listing::read(&args.from).await {
         Ok(listing) => listing,
         Err(error) => {
-            screen.error(&error);
+            output::error(&error);
             return Ok(ExitCode::from(UNREADABLE));
         }
     };
-    let (tools, readable) = tools(&listing, screen);
-    let candidates: Vec<_> = tools.iter().map(candidate).collect();
+    let (tools, readable) = tools(&listing);
+    let candidates: Vec<_> = tools.iter().copied().map(candidate).collect();
     let mut findings = check(&candidates);
     findings.retain(|finding| !args.allow.contains(&finding.code));
 
@@ -42,13 +41,15 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
         return Ok(ExitCode::from(UNREADABLE));
     }
     let sum = Sum::of(&findings, tools.len(), least);
-    screen.bulk(|out| {
-        if args.json {
-            write_json(out, &findings, &sum)
-        } else {
-            write_text(out, &findings, &sum, screen)
-        }
-    });
+    let lines = if args.json {
+        let line = |finding| serde_json::to_string(finding).unwrap_or_default();
+        let mut lines: Vec<String> = findings.iter().map(line).collect();
+        lines.push(json!({ "summary": sum }).to_string());
+        lines
+    } else {
+        lines(&findings, &sum)
+    };
+    output::line(lines.join("\n"));
     Ok(match (readable, sum.denied) {
         (false, _) => ExitCode::from(UNREADABLE),
         (true, 0) => ExitCode::SUCCESS,
@@ -57,41 +58,41 @@ pub(crate) async fn run(args: Lint, screen: &Screen) -> Outcome {
 }
 
 /// Returns what can be looked at, and whether that is all there was, and anything.
-fn tools<'a>(listing: &'a Listing, screen: &Screen) -> (Vec<Listed<'a>>, bool) {
+fn tools(listing: &Listing) -> (Vec<&Listed>, bool) {
     let mut tools = Vec::new();
     let mut readable = true;
-    for error in listing.live().into_iter().flat_map(|live| live.failures()) {
-        screen.error(error);
+    for error in &listing.failures {
+        output::error(error);
         readable = false;
     }
-    for found in listing.found() {
-        match found.tool {
+    for found in &listing.found {
+        match &found.tool {
             Ok(tool) => tools.push(tool),
             Err(fault) => {
-                screen.error(&format_args!("{}: {fault}", found.place));
+                output::error(&format_args!("{}: {fault}", found.place));
                 readable = false;
             }
         }
     }
     if tools.is_empty() && readable {
-        screen.error(&"no tools to look at");
+        output::error(&"no tools to look at");
         readable = false;
     }
     (tools, readable)
 }
 
-fn candidate<'a>(tool: &'a Listed<'_>) -> Candidate<'a> {
+fn candidate(tool: &Listed) -> Candidate<'_> {
     let candidate = Candidate::new(tool.subject());
-    match serde_json::from_str(tool.text) {
+    match serde_json::from_str(&tool.text) {
         Ok(definition) => candidate.with_definition(definition),
         Err(_) => candidate,
     }
 }
 
-fn codes(json: bool, screen: &Screen) {
+fn codes(json: bool) {
     if json {
         for code in Code::ALL {
-            screen.json(&json!({
+            output::json(&json!({
                 "code": code.as_str(),
                 "severity": code.severity().as_str(),
                 "summary": code.summary(),
@@ -100,13 +101,13 @@ fn codes(json: bool, screen: &Screen) {
         return;
     }
     let width = Code::ALL.iter().map(|code| code.as_str().len()).max();
+    let width = width.unwrap_or(0);
     for code in Code::ALL {
-        screen.out(format_args!(
-            "{:width$}  {}  {}",
-            code,
-            screen.toned(format_args!("{:7}", code.severity()), tone(code.severity())),
-            code.summary(),
-            width = width.unwrap_or(0)
+        let severity = format!("{:7}", code.severity());
+        let severity = output::toned(severity, tone(code.severity()));
+        output::line(format_args!(
+            "{code:width$}  {severity}  {}",
+            code.summary()
         ));
     }
 }
@@ -124,18 +125,16 @@ struct Sum {
 
 impl Sum {
     fn of(findings: &[Finding], tools: usize, least: Severity) -> Self {
-        let count = |wanted: fn(Severity, Severity) -> bool, level| {
-            let found = findings
-                .iter()
-                .filter(|finding| wanted(finding.severity, level));
-            found.count()
+        let count = |is: &dyn Fn(Severity) -> bool| {
+            let severities = findings.iter().map(|finding| finding.severity);
+            severities.filter(|severity| is(*severity)).count()
         };
         Self {
             tools,
-            errors: count(|one, level| one == level, Severity::Error),
-            warnings: count(|one, level| one == level, Severity::Warning),
-            infos: count(|one, level| one == level, Severity::Info),
-            denied: count(|one, level| one >= level, least),
+            errors: count(&|one| one == Severity::Error),
+            warnings: count(&|one| one == Severity::Warning),
+            infos: count(&|one| one == Severity::Info),
+            denied: count(&|one| one >= least),
         }
     }
 
@@ -155,60 +154,34 @@ fn counted(count: usize, word: &str) -> String {
     format!("{count} {word}{ending}")
 }
 
-fn write_json(out: &mut dyn Write, findings: &[Finding], sum: &Sum) -> io::Result<()> {
-    for finding in findings {
-        serde_json::to_writer(&mut *out, finding)?;
-        out.write_all(b"\n")?;
-    }
-    serde_json::to_writer(&mut *out, &json!({ "summary": sum }))?;
-    out.write_all(b"\n")
-}
-
 /// Tool by tool, and the sum at the end.
-fn write_text(
-    out: &mut dyn Write,
-    findings: &[Finding],
-    sum: &Sum,
-    screen: &Screen,
-) -> io::Result<()> {
+fn lines(findings: &[Finding], sum: &Sum) -> Vec<String> {
+    let mut lines = Vec::new();
     for tool in findings.chunk_by(|a, b| a.index == b.index) {
         if let Some(first) = tool.first() {
-            match &first.server {
-                Some(server) => writeln!(
-                    out,
-                    "{}  {}",
-                    plain::line(&first.tool),
-                    aside(server, screen)
-                )?,
-                None => writeln!(out, "{}", plain::line(&first.tool))?,
-            }
+            let name = plain::line(&first.tool);
+            lines.push(match &first.server {
+                Some(server) => format!("{name}  {}", aside(server)),
+                None => name,
+            });
         }
         for finding in tool {
-            writeln!(
-                out,
-                "  {}  {} {}  {}",
-                screen.toned(
-                    format_args!("{:7}", finding.severity),
-                    tone(finding.severity)
-                ),
-                plain::line(&finding.field),
-                plain::line(&finding.message),
-                aside(finding.code.as_str(), screen),
-            )?;
-            writeln!(out, "           {}", plain::line(&finding.advice))?;
+            let severity = format!("{:7}", finding.severity);
+            let severity = output::toned(severity, tone(finding.severity));
+            let (field, message) = (plain::line(&finding.field), plain::line(&finding.message));
+            let code = aside(finding.code.as_str());
+            lines.push(format!("  {severity}  {field} {message}  {code}"));
+            lines.push(format!("           {}", plain::line(&finding.advice)));
         }
-        writeln!(out)?;
+        lines.push(String::new());
     }
-    let (text, worst) = (sum.text(), findings.iter().map(|f| f.severity).max());
-    writeln!(
-        out,
-        "{}",
-        screen.toned(text, worst.map_or(Tone::Good, tone))
-    )
+    let worst = findings.iter().map(|finding| finding.severity).max();
+    lines.push(output::toned(sum.text(), worst.map_or(Tone::Good, tone)));
+    lines
 }
 
-fn aside(text: &str, screen: &Screen) -> String {
-    screen.toned(plain::line(text), Tone::Aside)
+fn aside(text: &str) -> String {
+    output::toned(plain::line(text), Tone::Aside)
 }
 
 const fn tone(severity: Severity) -> Tone {

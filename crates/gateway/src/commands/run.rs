@@ -2,33 +2,24 @@
 
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use callward::Stack;
 use callward_mcp::client::Upstream;
 
 use crate::args::Run;
-use crate::assemble::{self, Environment, Running};
-use crate::audit;
+use crate::assemble::{self, Environment};
 use crate::backend::StackBackend;
-use crate::commands::serve::{Announce, Listeners, Served};
+use crate::commands::serve::{Listeners, Manner};
 use crate::commands::{from, serve};
 use crate::error::{AppError, Outcome};
-use crate::inflight::Inflight;
 use crate::log::Log;
 use crate::metrics::Telemetry;
-use crate::output::Screen;
+use crate::output;
 use crate::record::Recorder;
-use crate::started::Started;
+use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
 use crate::{evidence, shutdown, stdio, telemetry, view};
 
-pub(crate) async fn run(
-    args: Run,
-    state: Option<&StateDir>,
-    log: &Log,
-    screen: &Screen,
-) -> Outcome {
+pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outcome {
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
     let mut config = from::wrapped(&args)?;
@@ -49,52 +40,33 @@ pub(crate) async fn run(
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = assemble::stack(&config, Environment::Inherited, &telemetry)?;
+    let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     if let Some(listeners) = listeners {
-        let served = Served {
-            running,
-            telemetry,
-            recorder,
-            listeners,
-            names: None,
-            needs_start: true,
+        let manner = Manner {
+            is_wrapped: true,
+            ..Manner::default()
         };
-        let announce = Announce::default();
-        return served.run(&config, announce, state, &stop, screen).await;
+        return serve::serve(runtime, listeners, manner, &config, state).await;
     }
-    let Running {
-        stack,
-        upstreams,
-        startup,
-    } = running;
-    let calls = Inflight::default();
-    let started = Started::default();
-    let backend = StackBackend::new(
-        stack.clone(),
-        upstreams.clone(),
-        calls.clone(),
-        recorder.clone(),
-    );
-    let backend = backend
-        .with_started(started.clone())
-        .with_observer(telemetry.observer())
-        .with_baggage(telemetry::baggage(&config.telemetry));
-    let backend = Arc::new(backend.with_reports(config.reports()));
+    let started = &runtime.started;
     let starting = async {
-        started.follow(startup).await;
-        if let Some(error) = failure(&stack, &upstreams) {
+        started.finished().await;
+        if let Some(error) = failure(&runtime) {
             return error;
         }
-        if stack.servers().iter().any(|server| !server.up) {
-            screen.note(format_args!(
+        if runtime.stack.servers().iter().any(|server| !server.up) {
+            output::note(format_args!(
                 "`{program}` has not listed its tools; attempts go on"
             ));
         }
-        match evidence::keep(stack.clone()).await {}
+        match evidence::keep(runtime.stack.clone()).await {}
     };
     let mut starting = pin!(starting);
+    let backend = StackBackend::new(runtime.clone());
+    let (calls, servers, stop) = (&runtime.calls, &runtime.upstreams, &runtime.stop);
     let mut served = tokio::select! {
         error = &mut starting => Err(error),
-        served = stdio::serve(backend, &calls, config.http.drain, &upstreams, &stop, screen) => served,
+        served = stdio::serve(backend, calls, config.http.drain, servers, stop) => served,
     };
     if served.is_ok() && !started.is_finished() {
         // the client left before it was known whether there is a server
@@ -104,23 +76,22 @@ pub(crate) async fn run(
             () = started.soon() => Ok(()),
         };
     }
-    evidence::save(&stack).await;
-    stack.stop_discovery();
-    shutdown::end_servers(&upstreams, &stop).await;
-    recorder.finish(screen).await;
-    audit::close(&stack, screen).await;
-    telemetry.finish(screen).await;
+    runtime.finish().await;
     served?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns why the wrapped server failed to start. Without it there is nothing to serve, and the
 /// client gets the end that it gets if it starts the server itself.
-pub(super) fn failure(stack: &Stack, upstreams: &[Upstream]) -> Option<AppError> {
-    if let Some(reason) = upstreams.iter().find_map(Upstream::start_failure) {
+pub(super) fn failure(runtime: &Runtime) -> Option<AppError> {
+    if let Some(reason) = runtime.upstreams.iter().find_map(Upstream::start_failure) {
         return Some(AppError::Remote(reason));
     }
-    let down = stack.servers().into_iter().find(|server| !server.up)?;
+    let down = runtime
+        .stack
+        .servers()
+        .into_iter()
+        .find(|server| !server.up)?;
     let reason = view::advised(down.last_error.as_deref()?);
     Some(AppError::Remote(format!(
         "server `{}` did not start: {reason}",

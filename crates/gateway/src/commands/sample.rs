@@ -4,38 +4,40 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::serve::ListenerExt;
+use tokio_util::task::TaskTracker;
 
 use crate::args::Sample;
 use crate::config::Config;
 use crate::error::Outcome;
-use crate::http::Ending;
-use crate::inflight::Inflight;
-use crate::output::Screen;
+use crate::output;
 use crate::{connections, http, sample, shutdown, stdio};
 
-pub(crate) async fn run(args: Sample, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Sample) -> Outcome {
     let stop = shutdown::on_signal()?;
     let backend = Arc::new(sample::plain(sample::SET, &Arc::default()).await?);
-    let calls = Inflight::default();
+    let calls = TaskTracker::new();
     let config = Config::without_file(Vec::new()).http;
     if let Some(address) = args.http {
         let listener = http::bind(address, "--http").await?;
-        screen.note(format_args!(
+        output::note(format_args!(
             "sample listening on http://{}/mcp",
             http::bound(&listener)?
         ));
         let endpoint = http::endpoint(backend, &config, stop.closing())?;
         let routes = http::routes(endpoint, Router::new());
         let closing = stop.closing().clone();
-        let serving = connections::serve(listener, routes, config.connections(), closing);
-        let ending = Ending {
-            lame_duck: config.lame_duck,
-            drain: config.drain,
-        };
-        http::serve(serving, &calls, &[], ending, &stop, screen).await?;
+        let serving = connections::serve(
+            listener.tap_io(connections::prepare),
+            Some,
+            routes,
+            config.connections.clone(),
+            closing,
+        );
+        http::serve(serving, &calls, &[], &config, &stop).await?;
     } else {
         // a plain server has nothing to drain: who starts it also ends it
-        stdio::serve(backend, &calls, config.drain, &[], &stop, screen).await?;
+        stdio::serve(backend, &calls, config.drain, &[], &stop).await?;
     }
     Ok(ExitCode::SUCCESS)
 }

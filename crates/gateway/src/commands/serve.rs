@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use axum::serve::ListenerExt;
 use callward::registry::Catalogue;
 use serde::Serialize;
 use tokio::net::TcpListener;
@@ -12,50 +13,42 @@ use tokio::net::TcpListener;
 use crate::admin;
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
-use crate::audit;
 use crate::commands::check::check;
 use crate::commands::run;
 use crate::commands::tools::table;
-use crate::config::{AdminAddress, Config, exposed};
+use crate::config::{AdminAddress, Config, Servers, exposed};
 use crate::connections;
 use crate::error::{AppError, Outcome};
 use crate::evidence;
-use crate::http::{self, Ending, Operator};
-use crate::inflight::Inflight;
+use crate::http;
 use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
-use crate::output::Screen;
+use crate::output;
 use crate::record::Recorder;
 use crate::registered::{Gateway, Registration};
+use crate::runtime::Runtime;
 use crate::sample::Embedded;
-use crate::shutdown::{self, Stop};
-use crate::started::Started;
+use crate::shutdown;
 use crate::state_dir::StateDir;
-use crate::telemetry;
-use crate::view::ToolView;
+use crate::{telemetry, view};
 
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";
 
-pub(crate) async fn run(
-    mut args: Serve,
-    state: Option<&StateDir>,
-    log: &Log,
-    screen: &Screen,
-) -> Outcome {
+pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) -> Outcome {
     if args.config.is_none() && Path::new(DEFAULT_FILE).exists() {
         args.config = Some(PathBuf::from(DEFAULT_FILE));
-        screen.note(format_args!("using {DEFAULT_FILE} in this folder"));
+        output::note(format_args!("using {DEFAULT_FILE} in this folder"));
     }
     if args.config.is_none() && !args.check {
-        screen.note(format_args!(
+        output::note(format_args!(
             "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
              replica set of two MCP servers over a small shop"
         ));
     }
     let mut config = match &args.config {
-        Some(file) => Config::load(file)?,
+        Some(file) => Config::load(file, Servers::Some)?,
         None => Config::without_file(Vec::new()),
     };
     if let Some(address) = args.http {
@@ -63,7 +56,7 @@ pub(crate) async fn run(
     }
     if args.check {
         log.start(None);
-        return check(args.config.as_deref(), &config, args.json, screen);
+        return check(args.config.as_deref(), &config, args.json);
     }
     shutdown::ignore_hangup()?;
     let stop = shutdown::on_signal()?;
@@ -81,21 +74,14 @@ pub(crate) async fn run(
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = start(&args, &config, &telemetry).await?;
-    let announce = Announce {
+    let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
+    let manner = Manner {
         json: args.json,
-        table: !args.json,
-        sample: args.config.is_none(),
         file: args.config,
-    };
-    let served = Served {
-        running,
-        telemetry,
-        recorder,
-        listeners,
         names,
-        needs_start: false,
+        is_wrapped: false,
     };
-    served.run(&config, announce, state, &stop, screen).await
+    serve(runtime, listeners, manner, &config, state).await
 }
 
 /// Takes an address of the command line in place of the config's.
@@ -126,24 +112,26 @@ async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<R
     )
 }
 
-/// What is said of a gateway.
+/// What differs between gateways.
 #[derive(Debug, Default)]
-pub(crate) struct Announce {
-    /// Say where it listens as JSON too.
+pub(crate) struct Manner {
+    /// Say where it listens as JSON too, and list no tools.
     pub(crate) json: bool,
-    /// List the tools once they are known.
-    pub(crate) table: bool,
-    /// The tools are those of the sample.
-    pub(crate) sample: bool,
-    /// The config file.
+    /// The config file; of `serve` without one, the sample is served.
     pub(crate) file: Option<PathBuf>,
+    /// Where the names of tools are kept.
+    pub(crate) names: Option<NameFile>,
+    /// It wraps one server, and ends with an error if that cannot be started.
+    pub(crate) is_wrapped: bool,
 }
 
-impl Announce {
+impl Manner {
     /// Returns the next command to try.
     fn next(&self, tools: &Catalogue) -> String {
         match tools.entries().first() {
-            _ if self.sample => "callward call orders__get_order '{\"order_id\": 1}'".into(),
+            _ if self.file.is_none() && !self.is_wrapped => {
+                "callward call orders__get_order '{\"order_id\": 1}'".into()
+            }
             Some(first) => format!("callward explain {}", first.client_name()),
             None => "callward tools".into(),
         }
@@ -176,138 +164,86 @@ impl Listeners {
     }
 }
 
-/// A gateway that serves over HTTP.
-pub(crate) struct Served {
-    pub(crate) running: Running,
-    pub(crate) telemetry: Telemetry,
-    pub(crate) recorder: Recorder,
-    pub(crate) listeners: Listeners,
-    /// Where the names of tools are kept.
-    pub(crate) names: Option<NameFile>,
-    /// End with an error if the command of a server cannot be started.
-    pub(crate) needs_start: bool,
-}
-
-impl Served {
-    /// Serves until a signal comes, then ends the servers behind it.
-    pub(crate) async fn run(
-        self,
-        config: &Config,
-        announce: Announce,
-        state: Option<&StateDir>,
-        stop: &Stop,
-        screen: &Screen,
-    ) -> Outcome {
-        let Self {
-            running,
-            telemetry,
-            recorder,
-            listeners: Listeners { public, admin },
-            mut names,
-            needs_start,
-        } = self;
-        let Running {
-            stack,
-            upstreams,
-            startup,
-        } = running;
-        let url = format!("http://{}/mcp", http::bound(&public)?);
-        let admin_address = admin.address()?;
-        let registration = register(state, &url, &admin_address, &announce, screen);
-        say_where(&url, &admin_address, &announce, config, screen);
-        let (servers, audited) = (upstreams.clone(), stack.clone());
-        let calls = Inflight::default();
-        telemetry.observe_calls(&calls);
-        let telemetry = Arc::new(telemetry);
-        let started = Started::default();
-        let operator = Arc::new(Operator {
-            stack: stack.clone(),
-            upstreams,
-            telemetry: telemetry.clone(),
-            calls: calls.clone(),
-            recorder: recorder.clone(),
-            reports: config.reports(),
-            baggage: telemetry::baggage(&config.telemetry),
-            started: started.clone(),
-            stop: stop.clone(),
-        });
-        let routes = http::gateway(operator.clone(), &config.http)?;
-        let closing = stop.closing().clone();
-        #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
-        let mut limits = config.http.connections();
-        #[cfg(unix)]
-        connections::make_fit(&mut limits);
-        let serving = async move {
-            tokio::join!(
-                connections::serve(public, routes, limits.clone(), closing.clone()),
-                admin.serve(admin::routes(operator), limits, closing)
-            );
-        };
-        let ending = Ending {
-            lame_duck: config.http.lame_duck,
-            drain: config.http.drain,
-        };
-        let starting = async {
-            started.follow(startup).await;
-            let failure = run::failure(&stack, &servers);
-            if let Some(error) = failure.filter(|_| needs_start) {
-                return error;
-            }
-            if announce.table {
-                screen.table(&table(&ToolView::all(&stack)));
-            }
-            screen.note(format_args!("try:  {}", announce.next(&stack.catalogue())));
-            match evidence::keep(stack.clone()).await {}
-        };
-        // at once: a name that is not written may be another tool's after the next start
-        let naming = async {
-            match &mut names {
-                Some(names) => names.keep(&audited).await,
-                None => std::future::pending().await,
-            }
-        };
-        let served = tokio::select! {
-            served = http::serve(serving, &calls, &servers, ending, stop, screen) => served,
-            error = starting => Err(error),
-            never = naming => match never {},
-        };
-        if let Some(names) = &mut names {
-            names.save(&audited).await;
-        }
-        drop(registration);
-        evidence::save(&audited).await;
-        audited.stop_discovery();
-        shutdown::end_servers(&servers, stop).await;
-        recorder.finish(screen).await;
-        audit::close(&audited, screen).await;
-        telemetry.finish(screen).await;
-        served?;
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-fn say_where(
-    url: &str,
-    admin: &AdminAddress,
-    announce: &Announce,
+/// Serves over HTTP until a signal comes, then ends the servers behind it.
+pub(crate) async fn serve(
+    runtime: Arc<Runtime>,
+    listeners: Listeners,
+    mut manner: Manner,
     config: &Config,
-    screen: &Screen,
-) {
-    if announce.json {
-        screen.json(&Listening {
+    state: Option<&StateDir>,
+) -> Outcome {
+    let Listeners { public, admin } = listeners;
+    let url = format!("http://{}/mcp", http::bound(&public)?);
+    let admin_address = admin.address()?;
+    let registration = register(state, &url, &admin_address, &manner);
+    say_where(&url, &admin_address, &manner, config);
+    let Runtime { stack, calls, .. } = &*runtime;
+    runtime.telemetry.observe_calls(calls);
+    let routes = http::gateway(runtime.clone(), &config.http)?;
+    let operators = admin::routes(runtime.clone());
+    let closing = runtime.stop.closing().clone();
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
+    let mut limits = config.http.connections.clone();
+    #[cfg(unix)]
+    connections::make_fit(&mut limits);
+    let public = public.tap_io(connections::prepare);
+    let serving = async move {
+        tokio::join!(
+            connections::serve(public, Some, routes, limits.clone(), closing.clone()),
+            admin.serve(operators, limits, closing)
+        );
+    };
+    let mut names = manner.names.take();
+    let starting = async {
+        runtime.started.finished().await;
+        let failure = run::failure(&runtime);
+        if let Some(error) = failure.filter(|_| manner.is_wrapped) {
+            return error;
+        }
+        if !manner.json && !manner.is_wrapped {
+            output::table(&table(&view::tools(stack)));
+        }
+        output::note(format_args!("try:  {}", manner.next(&stack.catalogue())));
+        match evidence::keep(stack.clone()).await {}
+    };
+    // at once: a name that is not written may be another tool's after the next start
+    let naming = async {
+        match &mut names {
+            Some(names) => names.keep(stack).await,
+            None => std::future::pending().await,
+        }
+    };
+    let (servers, stop) = (&runtime.upstreams, &runtime.stop);
+    let served = tokio::select! {
+        served = http::serve(serving, calls, servers, &config.http, stop) => served,
+        error = starting => Err(error),
+        never = naming => match never {},
+    };
+    if let Some(names) = &mut names {
+        names.save(stack).await;
+    }
+    drop(registration);
+    runtime.finish().await;
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) {
+    if manner.json {
+        output::json(&Listening {
             listening: url,
             admin: &admin.to_string(),
         });
     }
-    screen.note(format_args!("callward listening on {url}"));
-    screen.note(format_args!("admin on {admin}: /api, /metrics"));
+    output::note(format_args!("callward listening on {url}"));
+    output::note(format_args!("admin on {admin}: /api, /metrics"));
     let on_tcp = match admin {
         AdminAddress::Tcp(address) => Some(*address),
         AdminAddress::Unix(_) => None,
     };
     for address in [Some(config.http.listen), on_tcp].into_iter().flatten() {
         if exposed(address).is_some() {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "`http.insecure` is set: {address} can be reached from other machines, and callers \
                  are not authenticated"
             ));
@@ -321,10 +257,9 @@ fn register(
     state: Option<&StateDir>,
     url: &str,
     admin: &AdminAddress,
-    announce: &Announce,
-    screen: &Screen,
+    manner: &Manner,
 ) -> Option<Registration> {
-    let file = announce.file.as_deref();
+    let file = manner.file.as_deref();
     let gateway = Gateway {
         pid: std::process::id(),
         admin: admin.to_string(),
@@ -334,7 +269,7 @@ fn register(
     match Registration::new(state?, &gateway) {
         Ok(registration) => Some(registration),
         Err(error) => {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "the state directory cannot be written: {error}; other commands need `--url {admin}`"
             ));
             None

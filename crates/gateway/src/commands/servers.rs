@@ -2,117 +2,90 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{Question, ask, cell, count, items, millis, table, text};
-use crate::api::servers::NewWeight;
+use super::ask::{Question, ask, cell, count, items, millis, text};
 use crate::args::{Servers, ServersCommand};
 use crate::config::show_size;
 use crate::error::Outcome;
-use crate::output::{Cell, Screen};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Servers, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let order = args.command.map(|command| match command {
-        ServersCommand::Drain(which) => (which.server, "drain", json!({})),
-        ServersCommand::Undrain(which) => (which.server, "undrain", json!({})),
-        ServersCommand::Weigh(weigh) => {
-            let weight = weigh.weight;
-            (weigh.server, "weight", json!(NewWeight { weight }))
-        }
-    });
-    let question = match order {
+pub(crate) async fn run(args: Servers, state: Option<&StateDir>) -> Outcome {
+    let question = match args.command {
         None => Question::Get("servers"),
-        Some((server, what, body)) => {
+        Some(command) => {
+            let (server, what, body) = match command {
+                ServersCommand::Drain(which) => (which.server, "drain", json!({})),
+                ServersCommand::Undrain(which) => (which.server, "undrain", json!({})),
+                ServersCommand::Weigh(to) => (to.server, "weight", json!({ "weight": to.weight })),
+            };
             let path = ["servers", server.as_str(), what].map(ToOwned::to_owned);
             Question::Post(path.into(), body)
         }
     };
-    let show = (!args.json).then_some(show as fn(&_, &_));
-    ask(question, &args.gateway, state, show, screen).await
+    let show = (!args.json).then_some(show as fn(&_));
+    ask(question, &args.gateway, state, show).await
 }
 
-fn show(answer: &Value, screen: &Screen) {
-    let all = items(answer.get("server").unwrap_or(answer));
-    let headings = [
-        "server",
-        "set",
-        "weight",
-        "state",
-        "in flight",
-        "calls",
-        "errors",
-        "p50",
-        "p99",
-        "tools",
-    ];
-    screen.table(&table(&headings, all, |one| {
+const COLUMNS: [Column<Value>; 10] = [
+    ("server", |one| cell(&one["id"])),
+    ("set", |one| cell(&one["set"])),
+    ("weight", |one| cell(&one["weight"])),
+    ("state", |one| {
+        let is_well = one["state"] == "healthy";
+        Cell::warn(text(&one["state"]).replace('_', " "), !is_well)
+    }),
+    ("in flight", |one| cell(&one["in_flight"])),
+    ("calls", |one| {
         let ended = ["answers", "faults", "refusals", "cancelled"];
-        let ended: u64 = ended.iter().map(|key| count(&one["calls"][key])).sum();
-        vec![
-            cell(&one["id"]),
-            cell(&one["set"]),
-            cell(&one["weight"]),
-            Cell::warn(
-                text(&one["state"]).replace('_', " "),
-                one["state"] != "healthy",
-            ),
-            cell(&one["in_flight"]),
-            Cell::plain(ended),
-            errors(&one["error_rate"]),
-            Cell::plain(millis(&one["p50_ms"])),
-            Cell::plain(millis(&one["p99_ms"])),
-            Cell::warn(&one["tools"], one["tools"] == 0),
-        ]
-    }));
-    show_instances(all, screen);
-    for one in all {
-        if let Some(error) = one["last_error"].as_str() {
-            screen.note(format_args!("{}: {error}", text(&one["id"])));
-        }
-    }
-}
+        let ended = ended.iter().map(|key| count(&one["calls"][key]));
+        Cell::plain(ended.sum::<u64>())
+    }),
+    ("errors", |one| match one["error_rate"].as_f64() {
+        None => Cell::plain("-"),
+        Some(rate) => Cell::warn(format_args!("{:.1} %", rate * 100.0), rate > 0.0),
+    }),
+    ("p50", |one| Cell::plain(millis(&one["p50_ms"]))),
+    ("p99", |one| Cell::plain(millis(&one["p99_ms"]))),
+    ("tools", |one| Cell::warn(&one["tools"], one["tools"] == 0)),
+];
 
-/// Shows instances with owners. A server that has only the one that lists its tools is left out.
-fn show_instances(all: &[Value], screen: &Screen) {
-    let headings = [
-        "server",
-        "instance of",
-        "state",
-        "age",
-        "started in",
-        "in flight",
-        "calls",
-        "memory",
-    ];
+/// Of an instance, with the id of its server as `server`.
+const INSTANCE: [Column<Value>; 8] = [
+    ("server", |one| cell(&one["server"])),
+    ("instance of", |one| cell(&one["owner"])),
+    ("state", |one| {
+        let is_well = one["state"] != "down" && one["state"] != "ending";
+        Cell::warn(text(&one["state"]), !is_well)
+    }),
+    ("age", |one| Cell::plain(millis(&one["age_ms"]))),
+    ("started in", |one| Cell::plain(millis(&one["startup_ms"]))),
+    ("in flight", |one| cell(&one["in_flight"])),
+    ("calls", |one| cell(&one["calls"])),
+    ("memory", |one| {
+        Cell::plain(one["memory"].as_u64().map_or_else(|| "-".into(), show_size))
+    }),
+];
+
+fn show(answer: &Value) {
+    let all = items(answer.get("server").unwrap_or(answer));
+    output::table(&Table::of(&COLUMNS, all));
     let mut shown = Vec::new();
     for server in all {
         let instances = items(&server["instances"]);
+        // a server that has only the one that lists its tools is left out
         if instances.len() > 1 || instances.iter().any(|one| !one["owner"].is_null()) {
-            let of = |one: &Value| json!({ "server": server["id"], "instance": one });
-            shown.extend(instances.iter().map(of));
+            shown.extend(instances.iter().cloned().map(|mut one| {
+                one["server"] = server["id"].clone();
+                one
+            }));
         }
     }
-    if shown.is_empty() {
-        return;
+    if !shown.is_empty() {
+        output::table(&Table::of(&INSTANCE, &shown));
     }
-    screen.table(&table(&headings, &shown, |row| {
-        let one = &row["instance"];
-        let is_well = one["state"] != "down" && one["state"] != "ending";
-        vec![
-            cell(&row["server"]),
-            cell(&one["owner"]),
-            Cell::warn(text(&one["state"]), !is_well),
-            Cell::plain(millis(&one["age_ms"])),
-            Cell::plain(millis(&one["startup_ms"])),
-            cell(&one["in_flight"]),
-            cell(&one["calls"]),
-            Cell::plain(one["memory"].as_u64().map_or_else(|| "-".into(), show_size)),
-        ]
-    }));
-}
-
-fn errors(rate: &Value) -> Cell {
-    match rate.as_f64() {
-        None => Cell::plain("-"),
-        Some(rate) => Cell::warn(format_args!("{:.1} %", rate * 100.0), rate > 0.0),
+    for one in all {
+        if let Some(error) = one["last_error"].as_str() {
+            output::note(format_args!("{}: {error}", text(&one["id"])));
+        }
     }
 }

@@ -2,52 +2,50 @@
 
 use std::process::ExitCode;
 
-use callward::Annotations;
 use callward::core::SafetyLevel;
-use serde::Serialize;
+use callward::{Annotations, Effect};
+use serde::Deserialize;
+use serde_json::Value;
 
+use super::ask::{cell, count, text};
 use crate::args::Tools;
-use crate::commands::from::Place;
+use crate::commands::from::{Place, Purpose};
 use crate::error::Outcome;
-use crate::output::{Cell, Screen, Table};
+use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
-use crate::view::ToolView;
 
-pub(crate) async fn run(args: Tools, state: Option<&StateDir>, screen: &Screen) -> Outcome {
-    let place = Place::find(&args.from, state, screen).await?;
+pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
+    let place = Place::find(&args.from, Purpose::Ask, state).await?;
     let tools = place.tools().await;
-    place.tell_missing(screen).await;
+    place.tell_missing().await;
     place.end().await;
     let tools = only(tools?, &args.only);
     match (args.by_safety, args.json) {
         (false, false) => {
-            screen.table(&table(&tools));
+            output::table(&table(&tools));
             for tool in &tools {
-                let seen = tool.evidence.as_ref();
-                if let Some(missing) = seen.and_then(|seen| seen.missing.as_ref()) {
-                    screen.out(format_args!("{}: {missing}", tool.name));
+                if let Some(missing) = tool["evidence"]["missing"].as_str() {
+                    output::line(format_args!("{}: {missing}", text(&tool["name"])));
                 }
             }
         }
         (false, true) => {
             for tool in &tools {
-                screen.json(tool);
+                output::json(tool);
             }
         }
-        (true, json) => show_groups(&tools, json, screen),
+        (true, json) => show_groups(&tools, json),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Keeps the tools whose effective hints match all patterns.
-fn only(tools: Vec<ToolView>, patterns: &[Annotations]) -> Vec<ToolView> {
-    let hints: Vec<Annotations> = tools
-        .iter()
-        .map(|tool| tool.plan.annotations.clone())
-        .collect();
-    let tools = tools.into_iter().zip(hints.iter().map(Some));
-    let all = |hints: &Annotations| patterns.iter().all(|pattern| hints.matches(pattern));
-    Annotations::filter(tools, all).collect()
+fn only(mut tools: Vec<Value>, patterns: &[Annotations]) -> Vec<Value> {
+    tools.retain(|tool| {
+        let hints = Annotations::deserialize(&tool["annotations"]).unwrap_or_default();
+        patterns.iter().all(|pattern| hints.matches(pattern))
+    });
+    tools
 }
 
 /// The groups of `--by-safety`: of each its level, its word in JSON and its heading.
@@ -69,87 +67,78 @@ const GROUPS: [(SafetyLevel, &str, &str); 3] = [
     ),
 ];
 
-/// A tool and its group, as JSON.
-#[derive(Serialize)]
-struct InGroup<'a> {
-    group: &'static str,
-    #[serde(flatten)]
-    tool: &'a ToolView,
+/// Returns the level of a tool. An effect that this version does not know is taken for the worst.
+fn level(tool: &Value) -> SafetyLevel {
+    let effect = Effect::deserialize(&tool["effect"]).unwrap_or(Effect::Destructive);
+    effect.safety_level()
 }
 
-fn show_groups(tools: &[ToolView], json: bool, screen: &Screen) {
-    for (at, (level, group, heading)) in GROUPS.into_iter().enumerate() {
-        let is_in = |tool: &&ToolView| tool.plan.effect().safety_level() == level;
-        let tools: Vec<_> = tools.iter().filter(is_in).collect();
+fn show_groups(tools: &[Value], json: bool) {
+    for (at, (of, group, heading)) in GROUPS.into_iter().enumerate() {
+        let tools: Vec<_> = tools.iter().filter(|tool| level(tool) == of).collect();
         if json {
             for tool in tools {
-                screen.json(&InGroup { group, tool });
+                let mut tool = tool.clone();
+                tool["group"] = group.into();
+                output::json(&tool);
             }
             continue;
         }
         if at > 0 {
-            screen.out("");
+            output::line("");
         }
-        screen.heading(heading);
+        output::heading(heading);
         if tools.is_empty() {
-            screen.out("none");
+            output::line("none");
             continue;
         }
-        let mut table = Table::new(&["tool", "effect", "category", "confirm"]);
-        for tool in tools {
-            let confirm = if tool.plan.confirm { "yes" } else { "no" };
-            table.row(vec![
-                Cell::plain(&tool.name),
-                Cell::effect(&tool.plan.effect),
-                Cell::plain(tool.plan.category),
-                Cell::warn(confirm, tool.plan.confirm),
-            ]);
-        }
-        screen.table(&table);
+        output::table(&Table::of(&IN_GROUP, tools));
     }
 }
 
+const TOOL: Column<Value> = ("tool", |tool| cell(&tool["name"]));
+const EFFECT: Column<Value> = ("effect", |tool| Cell::effect(&text(&tool["effect"])));
+const CONFIRM: Column<Value> = ("confirm", |tool| {
+    let confirm = tool["confirm"] == true;
+    Cell::warn(if confirm { "yes" } else { "no" }, confirm)
+});
+const CATEGORY: Column<Value> = ("category", |tool| cell(&tool["category"]));
+const IN_GROUP: [Column<Value>; 4] = [TOOL, EFFECT, CATEGORY, CONFIRM];
+
 /// Puts the verdicts under each other. What is recorded has a column where anything is.
-pub(crate) fn table(tools: &[ToolView]) -> Table {
-    let mut head = vec!["tool", "effect", "safety", "cache", "retry", "confirm"];
-    let records = tools.iter().any(|tool| tool.plan.recorded != "none");
-    if records {
-        head.push("recorded");
+pub(crate) fn table(tools: &[Value]) -> Table {
+    let mut columns: Vec<Column<Value>> = vec![
+        TOOL,
+        EFFECT,
+        ("safety", |tool| cell(&tool["safety"])),
+        ("cache", |tool| Cell::plain(cache(tool))),
+        ("retry", |tool| cell(&tool["retry"])),
+        CONFIRM,
+    ];
+    if tools
+        .iter()
+        .any(|tool| !matches!(tool["recorded"].as_str(), None | Some("none")))
+    {
+        columns.push(("recorded", |tool| cell(&tool["recorded"])));
     }
-    head.push("source");
-    let mut table = Table::new(&head);
-    for tool in tools {
-        let confirm = if tool.plan.confirm { "yes" } else { "no" };
-        let mut row = vec![
-            Cell::plain(&tool.name),
-            Cell::effect(&tool.plan.effect),
-            Cell::plain(&tool.plan.safety),
-            Cell::plain(cache(tool)),
-            Cell::plain(&tool.plan.retry),
-            Cell::warn(confirm, tool.plan.confirm),
-        ];
-        if records {
-            row.push(Cell::plain(&tool.plan.recorded));
-        }
-        row.push(Cell::plain(source(tool)));
-        table.row(row);
-    }
-    table
+    columns.push(("source", |tool| Cell::plain(source(tool))));
+    Table::of(&columns, tools)
 }
 
 /// Returns how long results are kept; where that is learned, how long they are served by now.
-fn cache(tool: &ToolView) -> String {
-    match &tool.evidence {
-        Some(seen) => format!("learned:{}s", seen.served_s),
-        None => tool.plan.cache.clone(),
+fn cache(tool: &Value) -> String {
+    match tool["evidence"]["served_s"].as_f64() {
+        Some(seconds) => format!("learned:{seconds}s"),
+        None => text(&tool["cache"]),
     }
 }
 
 /// Names the source, and how many rules over the arguments may say otherwise of a call.
-fn source(tool: &ToolView) -> String {
-    match tool.plan.argument_rules {
-        0 => tool.source.clone(),
-        1 => format!("{}, 1 rule", tool.source),
-        several => format!("{}, {several} rules", tool.source),
+fn source(tool: &Value) -> String {
+    let source = text(&tool["source"]);
+    match count(&tool["argument_rules"]) {
+        0 => source,
+        1 => format!("{source}, 1 rule"),
+        several => format!("{source}, {several} rules"),
     }
 }

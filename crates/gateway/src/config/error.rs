@@ -25,7 +25,7 @@ pub(crate) struct ConfigError {
 }
 
 /// One problem of a config file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// Counts from 1; `None` for a problem of the file as a whole.
     pub(crate) line: Option<usize>,
@@ -38,19 +38,6 @@ pub(crate) struct Fault {
 }
 
 impl ConfigError {
-    /// States that a file cannot be read at all.
-    pub(crate) fn unreadable(file: &Path, message: impl fmt::Display) -> Self {
-        Self {
-            file: file.to_owned(),
-            faults: vec![Fault {
-                line: None,
-                column: 0,
-                key: String::new(),
-                message: message.to_string(),
-            }],
-        }
-    }
-
     /// Collects problems.
     pub(crate) fn new(file: &Path, mut faults: Vec<Fault>) -> Self {
         faults.sort_by_key(|fault| (fault.line, fault.column));
@@ -64,6 +51,16 @@ impl ConfigError {
     #[cfg(test)]
     pub(crate) fn faults(&self) -> &[Fault] {
         &self.faults
+    }
+}
+
+impl Fault {
+    /// States that a file cannot be read at all.
+    pub(super) fn unreadable(error: &std::io::Error) -> Self {
+        Self {
+            message: format!("cannot be read: {error}"),
+            ..Self::default()
+        }
     }
 }
 
@@ -181,20 +178,13 @@ fn key_at(table: &DeTable<'_>, offset: usize, prefix: &str) -> Option<String> {
         } else {
             format!("{prefix}.{}", key.get_ref())
         };
-        match value.get_ref() {
-            DeValue::Table(inner) => {
-                if let Some(found) = key_at(inner, offset, &path) {
-                    return Some(found);
-                }
-                if value.span().contains(&offset) || key.span().contains(&offset) {
-                    around = Some(path);
-                }
-            }
-            _ => {
-                if value.span().contains(&offset) || key.span().contains(&offset) {
-                    return Some(path);
-                }
-            }
+        if let DeValue::Table(inner) = value.get_ref()
+            && let Some(found) = key_at(inner, offset, &path)
+        {
+            return Some(found);
+        }
+        if value.span().contains(&offset) || key.span().contains(&offset) {
+            around = Some(path);
         }
     }
     around

@@ -5,14 +5,13 @@
 //! the layer's own config, a check in `check` if not every value makes sense, its use in
 //! `assemble`, and its row in the docs.
 
+mod breaker;
 mod changed;
 mod check;
 mod error;
-mod hints;
 mod listen;
 mod read;
 mod references;
-mod rules;
 mod sections;
 mod server;
 
@@ -43,12 +42,14 @@ pub(crate) use self::server::{Server, ServerConfig};
 
 use crate::report::Reports;
 
+use self::breaker::Breaker;
 use self::error::{Fault, Source};
 use self::references::Outside;
-use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch, profile};
+use self::sections::{Admin, Cache, Discovery, Limits, Router, Switch, profile};
 
-/// The whole file. What follows from it is set when it is checked.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The whole file. What follows from it is set when it is checked. It has secrets, so that it is
+/// not shown as a whole.
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
     #[serde(with = "profile")]
@@ -66,9 +67,9 @@ pub(crate) struct Config {
     pub(crate) http: Http,
     pub(crate) admin: Admin,
     pub(crate) cache: Cache,
-    pub(crate) loop_guard: Switch<LoopGuardConfig>,
+    pub(crate) loop_guard: Switch<LoopGuardConfig, true>,
     pub(crate) retry: RetryConfig,
-    pub(crate) hedge: Switch<HedgeConfig>,
+    pub(crate) hedge: Switch<HedgeConfig, false>,
     pub(crate) limits: Limits,
     pub(crate) breaker: Breaker,
     pub(crate) discovery: Discovery,
@@ -144,22 +145,9 @@ impl Config {
     /// # Errors
     ///
     /// [`ConfigError`] with every problem found.
-    pub(crate) fn load(file: &Path) -> Result<Self, ConfigError> {
-        Self::load_with(file, Servers::Some)
-    }
-
-    /// Reads and checks a file that need not name a server: the command line may.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load).
-    pub(crate) fn load_settings(file: &Path) -> Result<Self, ConfigError> {
-        Self::load_with(file, Servers::Any)
-    }
-
-    fn load_with(file: &Path, servers: Servers) -> Result<Self, ConfigError> {
+    pub(crate) fn load(file: &Path, servers: Servers) -> Result<Self, ConfigError> {
         let bytes = std::fs::read(file)
-            .map_err(|error| ConfigError::unreadable(file, format!("cannot be read: {error}")))?;
+            .map_err(|error| ConfigError::new(file, vec![Fault::unreadable(&error)]))?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();

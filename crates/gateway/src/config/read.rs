@@ -15,10 +15,9 @@ use crate::similar::near;
 /// Reads what can be read. The faults are those of all other keys.
 pub(super) fn read(root: Spanned<DeTable<'_>>, source: &Source<'_>) -> (Config, Vec<Fault>) {
     let mut defaults = json!(Config::default());
-    defaults["servers"] = Value::Null;
+    defaults["servers"] = json!({ ANY: Server::default() });
     let mut reader = Reader {
         source,
-        server: json!(Server::default()),
         faults: Vec::new(),
     };
     let mut root = root;
@@ -31,9 +30,11 @@ pub(super) fn read(root: Spanned<DeTable<'_>>, source: &Source<'_>) -> (Config, 
     (config, reader.faults)
 }
 
+/// Stands for all names of a table's keys.
+const ANY: &str = "*";
+
 struct Reader<'a, 'i> {
     source: &'a Source<'i>,
-    server: Value,
     faults: Vec<Fault>,
 }
 
@@ -50,20 +51,17 @@ impl Reader<'_, '_> {
             let name = key.get_ref().to_string();
             let span = key.span();
             path.push(key.clone());
-            let fault = match (defaults.get(&name), value.get_mut()) {
+            let known = defaults.get(&name).or_else(|| defaults.get(ANY));
+            let fault = match (known, value.get_mut()) {
                 (None, _) => {
                     let message = unknown(&name, defaults);
                     Some(self.source.fault(Some(span), dotted(path), message))
-                }
-                (Some(Value::Null), DeValue::Table(servers)) if name == "servers" => {
-                    self.servers(servers, path);
-                    None
                 }
                 // maps are empty by default, and read as a whole
                 (Some(inner @ Value::Object(known)), DeValue::Table(table))
                     if !known.is_empty() =>
                 {
-                    self.table(table, &inner.clone(), path);
+                    self.table(table, inner, path);
                     None
                 }
                 (Some(Value::Object(known)), _) if !known.is_empty() => {
@@ -78,27 +76,6 @@ impl Reader<'_, '_> {
                 table.remove(&key);
             }
             path.pop();
-        }
-    }
-
-    fn servers<'t>(&mut self, servers: &mut DeTable<'t>, path: &mut Path<'t>) {
-        let mut wrong = Vec::new();
-        for (id, server) in servers.iter_mut() {
-            path.push(id.clone());
-            let span = server.span();
-            if let DeValue::Table(table) = server.get_mut() {
-                let defaults = self.server.clone();
-                self.table(table, &defaults, path);
-            } else {
-                let message = "expected a table with `command` or `url`".to_owned();
-                let fault = self.source.fault(Some(span), dotted(path), message);
-                self.faults.push(fault);
-                wrong.push(id.clone());
-            }
-            path.pop();
-        }
-        for id in wrong {
-            servers.remove(&id);
         }
     }
 
@@ -117,8 +94,7 @@ impl Reader<'_, '_> {
         let error = Config::deserialize(toml::de::Deserializer::from(root)).err()?;
         let mut fault = self.source.parser_fault(&error);
         let key = dotted(path);
-        let is_within = fault.key.strip_prefix(&key);
-        if is_within.is_none_or(|rest| !rest.is_empty() && !rest.starts_with('.')) {
+        if !super::is_within(&fault.key, &key) {
             fault = self.source.fault(Some(value.span()), key, fault.message);
         }
         Some(fault)

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -109,8 +108,7 @@ impl References {
     pub(super) fn scrub_fault(&self, mut fault: Fault) -> Fault {
         let mut message = Cow::Borrowed(&*fault.message);
         for found in &self.0 {
-            let below = found.key.strip_prefix(&fault.key);
-            let is_own = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+            let is_own = super::is_within(&found.key, &fault.key);
             if (is_own && !found.value.is_empty()) || found.value.len() >= LEAST_PIECE {
                 replace(&mut message, found);
             }
@@ -119,13 +117,6 @@ impl References {
             fault.message = message;
         }
         fault
-    }
-}
-
-/// How many there are: their values are secret.
-impl fmt::Debug for References {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "References({})", self.0.len())
     }
 }
 
@@ -239,23 +230,16 @@ impl Outside<'_> {
 
     /// As in a shell, `:-` stands for a variable that is empty, too.
     fn variable(&self, reference: &str) -> Result<String, String> {
-        let (name, default) = match reference.split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (reference, None),
-        };
+        let parts = reference.split_once(":-");
+        let (name, default) = parts.map_or((reference, None), |(name, or)| (name, Some(or)));
         if !is_variable(name) {
             return Err(format!(
                 "expected the name of a variable (letters, digits and `_`), found {name:?}"
             ));
         }
-        let value = match (self.env)(name) {
-            Some(value) => Some(
-                value
-                    .into_string()
-                    .map_err(|_| format!("the environment variable {name} is not UTF-8 text"))?,
-            ),
-            None => None,
-        };
+        let not_text = |_| format!("the environment variable {name} is not UTF-8 text");
+        let value = (self.env)(name).map(|value| value.into_string().map_err(not_text));
+        let value = value.transpose()?;
         match (value, default) {
             (Some(value), None) => Ok(value),
             (Some(value), Some(_)) if !value.is_empty() => Ok(value),
@@ -271,11 +255,9 @@ impl Outside<'_> {
         let path = self.folder.join(path);
         let shown = path.display();
         let unreadable = |error| format!("the file {shown} cannot be read: {error}");
-        let file = File::open(&path).map_err(unreadable)?;
         let mut text = String::new();
-        let read = file
-            .take(MOST_BYTES + 1)
-            .read_to_string(&mut text)
+        let read = File::open(&path)
+            .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
             .map_err(unreadable)?;
         if read as u64 > MOST_BYTES {
             return Err(format!(

@@ -2,66 +2,44 @@
 //! type; what stands here is what only the gateway knows.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use callward::audit::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
-use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
 use callward::core::human::{duration, optional_duration, parse_duration, show_duration, size};
 use callward::core::redact::{self, Redactor};
 use callward::core::{AuditScope, FreshnessMode};
 use callward::limit::{Cap, RateLimitConfig};
-use callward::loopguard::LoopGuardConfig;
-use callward::retry::hedge::HedgeConfig;
 use callward::router::RouterConfig;
 use callward::{LimitsConfig, PingConfig, Profile, StackBuilder};
 use callward_mcp::server::HttpOptions;
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
 use super::listen::{AdminAddress, parse_listen};
 use crate::connections::ConnectionLimits;
 
-/// The settings of a layer that can be turned off.
+/// The settings of a layer that can be turned off, and whether it is on by default.
 #[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
-#[serde(default, bound(deserialize = "T: Optional + Deserialize<'de>"))]
-pub(crate) struct Switch<T> {
+#[serde(default, bound(deserialize = "T: Default + Deserialize<'de>"))]
+pub(crate) struct Switch<T, const ON: bool> {
     enabled: bool,
     #[serde(flatten)]
     pub(crate) config: T,
 }
 
-/// Settings with a key `enabled`.
-pub(crate) trait Optional: Default + Copy {
-    /// The default of `enabled`.
-    const ENABLED: bool;
-}
-
-impl Optional for LoopGuardConfig {
-    const ENABLED: bool = true;
-}
-
-impl Optional for HedgeConfig {
-    const ENABLED: bool = false;
-}
-
-impl Optional for PingConfig {
-    const ENABLED: bool = true;
-}
-
-impl<T: Optional> Default for Switch<T> {
+impl<T: Default, const ON: bool> Default for Switch<T, ON> {
     fn default() -> Self {
         Self {
-            enabled: T::ENABLED,
+            enabled: ON,
             config: T::default(),
         }
     }
 }
 
-impl<T: Optional> Switch<T> {
+impl<T: Copy, const ON: bool> Switch<T, ON> {
     /// Returns the settings; `None` if the layer is off.
     pub(crate) fn get(&self) -> Option<T> {
         self.enabled.then_some(self.config)
@@ -80,21 +58,14 @@ pub(crate) struct Http {
     pub(crate) insecure: bool,
     /// Whether `/metrics` is served here too.
     pub(crate) metrics: bool,
-    pub(crate) max_connections: usize,
-    pub(crate) max_connections_per_address: usize,
+    #[serde(flatten)]
+    pub(crate) connections: ConnectionLimits,
     pub(crate) max_sessions: usize,
     pub(crate) max_sessions_per_client: usize,
-    pub(crate) proxies: Vec<IpAddr>,
     #[serde(with = "size")]
     pub(crate) max_bodies: u64,
-    #[serde(with = "size")]
-    pub(crate) max_unread: u64,
     #[serde(with = "duration")]
     pub(crate) body_timeout: Duration,
-    #[serde(with = "duration")]
-    pub(crate) header_timeout: Duration,
-    #[serde(with = "duration")]
-    pub(crate) write_timeout: Duration,
     /// How long connections are accepted after the signal to stop.
     #[serde(with = "duration")]
     pub(crate) lame_duck: Duration,
@@ -104,7 +75,6 @@ pub(crate) struct Http {
 
 impl Default for Http {
     fn default() -> Self {
-        let limits = ConnectionLimits::default();
         let options = HttpOptions::default();
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
@@ -114,32 +84,13 @@ impl Default for Http {
                 .into(),
             insecure: false,
             metrics: false,
-            max_connections: limits.all,
-            max_connections_per_address: limits.per_address,
+            connections: ConnectionLimits::default(),
             max_sessions: options.max_sessions,
             max_sessions_per_client: options.max_sessions_per_client,
-            proxies: limits.proxies,
             max_bodies: options.max_bodies as u64,
-            max_unread: limits.unread as u64,
             body_timeout: options.body_timeout,
-            header_timeout: limits.header,
-            write_timeout: limits.write,
             lame_duck: Duration::ZERO,
             drain: Duration::from_secs(10),
-        }
-    }
-}
-
-impl Http {
-    /// Returns the limits of each listener.
-    pub(crate) fn connections(&self) -> ConnectionLimits {
-        ConnectionLimits {
-            all: self.max_connections,
-            per_address: self.max_connections_per_address,
-            proxies: self.proxies.clone(),
-            unread: as_usize(self.max_unread),
-            header: self.header_timeout,
-            write: self.write_timeout,
         }
     }
 }
@@ -189,7 +140,7 @@ pub(crate) struct Limits {
     pub(crate) rate: RateLimitConfig,
     #[serde(with = "optional_duration")]
     pub(crate) attempt_timeout: Option<Duration>,
-    #[serde(with = "cap")]
+    #[serde(with = "TimesOrDuration")]
     pub(crate) progress_cap: Cap,
 }
 
@@ -204,132 +155,15 @@ impl Limits {
 }
 
 /// How far progress extends an attempt: a number of times its timeout, or a duration.
-mod cap {
-    use super::{
-        Cap, Deserializer, Error, Serializer, Unexpected, Visitor, fmt, parse_duration,
-        show_duration,
-    };
-
-    pub(super) fn serialize<S: Serializer>(cap: &Cap, to: S) -> Result<S::Ok, S::Error> {
-        match cap {
-            Cap::Times(times) => to.serialize_u32(*times),
-            Cap::At(time) => to.serialize_str(&show_duration(*time)),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Cap, D::Error> {
-        struct TimesOrText;
-
-        impl Visitor<'_> for TimesOrText {
-            type Value = Cap;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of times the attempt timeout, or a duration such as \"30m\"")
-            }
-
-            fn visit_i64<E: Error>(self, times: i64) -> Result<Cap, E> {
-                let wrong = |_| E::invalid_value(Unexpected::Signed(times), &self);
-                u32::try_from(times).map(Cap::Times).map_err(wrong)
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Cap, E> {
-                parse_duration(text).map(Cap::At).map_err(E::custom)
-            }
-        }
-
-        from.deserialize_any(TimesOrText)
-    }
-}
-
-/// `[breaker]`: of each server and tool.
-#[derive(Debug, Clone, Serialize, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct Breaker {
-    pub(crate) failures: u32,
-    pub(crate) failure_rate: Option<f64>,
-    #[serde(with = "optional_duration")]
-    pub(crate) slow_after: Option<Duration>,
-    pub(crate) slow_rate: Option<f64>,
-    #[serde(with = "duration")]
-    pub(crate) window: Duration,
-    #[serde(with = "duration")]
-    pub(crate) open_for: Duration,
-    pub(crate) probes: u32,
-    pub(crate) server: ServerBreaker,
-}
-
-/// `[breaker.server]`: of each server as a whole.
-#[derive(Debug, Clone, Serialize, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct ServerBreaker {
-    pub(crate) failures: u32,
-    #[serde(with = "duration")]
-    pub(crate) open_for: Duration,
-}
-
-impl Default for Breaker {
-    fn default() -> Self {
-        let layer = BreakerConfig::default();
-        Self {
-            failures: layer.failures,
-            failure_rate: None,
-            slow_after: None,
-            slow_rate: None,
-            window: layer.window,
-            open_for: layer.open_time,
-            probes: layer.probes,
-            server: ServerBreaker::default(),
-        }
-    }
-}
-
-impl Default for ServerBreaker {
-    fn default() -> Self {
-        let layer = BreakerConfig::server();
-        Self {
-            failures: layer.failures,
-            open_for: layer.open_time,
-        }
-    }
-}
-
-impl Breaker {
-    /// Which share of calls must be slow, if only `slow_after` is given.
-    const SLOW_RATE: f64 = 0.5;
-
-    pub(crate) fn layer(&self) -> BreakerConfig {
-        let mut config = opening(BreakerConfig::default(), self.failures, self.open_for)
-            .with_window(self.window)
-            .with_probes(self.probes);
-        if let Some(share) = self.failure_rate {
-            config = config.with_failure_rate(percent(share));
-        }
-        if let Some(after) = self.slow_after {
-            let share = self.slow_rate.unwrap_or(Self::SLOW_RATE);
-            config = config.with_slow_calls(after, percent(share));
-        }
-        config
-    }
-}
-
-impl ServerBreaker {
-    pub(crate) fn layer(&self) -> BreakerConfig {
-        opening(BreakerConfig::server(), self.failures, self.open_for)
-    }
-}
-
-fn opening(layer: BreakerConfig, failures: u32, open: Duration) -> BreakerConfig {
-    let longest = layer.max_open_time.max(open);
-    layer
-        .with_failures(failures)
-        .with_open_time(open)
-        .with_max_open_time(longest)
-}
-
-/// Rounds up: a share above 0 is at least 1 %.
-fn percent(share: f64) -> u32 {
-    let of = |percent: &u32| f64::from(*percent) >= share * 100.0;
-    (0..=100).find(of).unwrap_or(100)
+#[derive(Serialize, serde::Deserialize)]
+#[serde(
+    remote = "Cap",
+    untagged,
+    expecting = "expected a number of times the attempt timeout, or a duration such as \"30m\""
+)]
+enum TimesOrDuration {
+    Times(u32),
+    At(#[serde(with = "duration")] Duration),
 }
 
 /// `[discovery]`: how servers are asked for their tools.
@@ -354,7 +188,7 @@ impl Default for Discovery {
 pub(crate) struct Router {
     #[serde(flatten)]
     pub(crate) layer: RouterConfig,
-    pub(crate) ping: Switch<PingConfig>,
+    pub(crate) ping: Switch<PingConfig, true>,
 }
 
 /// `[audit]`: which calls are recorded, and where.
@@ -479,14 +313,6 @@ impl Default for Telemetry {
             record_results: false,
             redact: Redactor::DEFAULT_NAMES.map(Into::into).into(),
         }
-    }
-}
-
-/// Without the values of headers, which are keys.
-impl fmt::Debug for Telemetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = serde_json::to_value(self).map_err(|_| fmt::Error)?;
-        write!(f, "Telemetry({shown})")
     }
 }
 

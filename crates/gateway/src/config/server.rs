@@ -1,7 +1,6 @@
 //! `[servers.ID]`: how a server is reached and called, and what the operator says about its tools.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use callward::cache::{StateGroup, ToolScopes};
@@ -13,14 +12,13 @@ use callward::{
 };
 use callward_mcp::client::EraChoice;
 use callward_mcp::wire::DEFAULT_MAX_LINE;
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::sections::{names, optional_url};
 
 /// The table of a server as it is written.
-#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Server {
     pub(crate) command: Option<String>,
@@ -43,7 +41,8 @@ pub(crate) struct Server {
     /// What a call costs here, for each unit of its tool's cost.
     pub(crate) cost_factor: f64,
     pub(crate) trust: Trust,
-    pub(crate) prefix: Prefix,
+    /// `None` for the replica set's name.
+    pub(crate) prefix: Option<Prefix>,
     pub(crate) max_concurrent: usize,
     pub(crate) max_waiting: usize,
     pub(crate) shed: Shed,
@@ -90,7 +89,7 @@ impl Default for Server {
             zone: None,
             cost_factor: 1.0,
             trust: Trust::default(),
-            prefix: Prefix::default(),
+            prefix: None,
             max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
             max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
             shed: Shed::default(),
@@ -121,48 +120,15 @@ fn words<S: Serializer>(args: &[String], to: S) -> Result<S::Ok, S::Error> {
 }
 
 /// What comes before a tool's name in the names that clients see.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a name, or `false` for unprefixed tools"
+)]
 pub(crate) enum Prefix {
-    /// The replica set's name.
-    #[default]
-    Set,
-    /// Nothing: `prefix = false`.
-    None,
+    /// The replica set's name, or nothing.
+    Set(bool),
     Named(String),
-}
-
-impl Serialize for Prefix {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Set => to.serialize_none(),
-            Self::None => to.serialize_bool(false),
-            Self::Named(name) => to.serialize_str(name),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Prefix {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct NameOrFalse;
-
-        impl Visitor<'_> for NameOrFalse {
-            type Value = Prefix;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name, or `false` for unprefixed tools")
-            }
-
-            fn visit_bool<E: Error>(self, on: bool) -> Result<Prefix, E> {
-                Ok(if on { Prefix::Set } else { Prefix::None })
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<Prefix, E> {
-                Ok(Prefix::Named(name.to_owned()))
-            }
-        }
-
-        from.deserialize_any(NameOrFalse)
-    }
 }
 
 /// A server whose table was checked.
@@ -176,26 +142,6 @@ pub(crate) struct ServerConfig {
     pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
     /// The rest of the table.
     pub(crate) table: Server,
-}
-
-/// Without secrets.
-impl fmt::Debug for ServerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            id,
-            set,
-            prefix,
-            caching,
-            defaults,
-            tools,
-            table,
-        } = self;
-        let table = serde_json::to_value(table).map_err(|_| fmt::Error)?;
-        write!(
-            f,
-            "Server({id} {set} {prefix:?} {caching:?} {defaults:?} {tools:?} {table})"
-        )
-    }
 }
 
 impl ServerConfig {

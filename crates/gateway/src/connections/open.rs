@@ -3,25 +3,33 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use callward::core::human::{duration, size};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How many connections a listener has, and how long they may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How many connections a listener has, and how long they may take: keys of `[http]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct ConnectionLimits {
+    #[serde(rename = "max_connections")]
     pub(crate) all: usize,
+    #[serde(rename = "max_connections_per_address")]
     pub(crate) per_address: usize,
     /// Addresses of proxies: their connections are not counted by address.
     pub(crate) proxies: Vec<IpAddr>,
     /// How many bytes of answers may wait for their clients to read them.
-    pub(crate) unread: usize,
+    #[serde(rename = "max_unread", with = "size")]
+    pub(crate) unread: u64,
     /// How long the head of a request may take, counted from the end of the answer before it.
+    #[serde(rename = "header_timeout", with = "duration")]
     pub(crate) header: Duration,
     /// How long a client may read nothing of what is written to it.
+    #[serde(rename = "write_timeout", with = "duration")]
     pub(crate) write: Duration,
 }
 
@@ -44,7 +52,7 @@ pub(super) struct Open {
     limits: ConnectionLimits,
     table: Mutex<Table>,
     /// How many bytes of answers wait for clients to read them.
-    unread: AtomicUsize,
+    unread: AtomicU64,
     began: Instant,
     has_refused: AtomicBool,
 }
@@ -66,7 +74,7 @@ struct Known {
     /// began.
     since: AtomicU64,
     /// How many bytes of its answers wait for the client to read them.
-    unread: AtomicUsize,
+    unread: AtomicU64,
     /// Since when the client has read nothing of them, on the same clock.
     read_at: AtomicU64,
     /// Ends the connection.
@@ -113,7 +121,7 @@ impl Open {
         Arc::new(Self {
             limits,
             table: Mutex::default(),
-            unread: AtomicUsize::new(0),
+            unread: AtomicU64::new(0),
             began: Instant::now(),
             has_refused: AtomicBool::new(false),
         })
@@ -153,7 +161,7 @@ impl Open {
             address,
             stage: AtomicU8::new(Stage::Idle as u8),
             since: AtomicU64::new(self.now()),
-            unread: AtomicUsize::new(0),
+            unread: AtomicU64::new(0),
             read_at: AtomicU64::new(self.now()),
             end,
         });
@@ -192,7 +200,7 @@ impl Open {
             .filter(|known| known.unread.load(Ordering::Relaxed) > 0 && !known.end.is_cancelled())
             .collect();
         waiting.sort_by_key(|known| known.read_at.load(Ordering::Relaxed));
-        let mut unread: usize = waiting
+        let mut unread: u64 = waiting
             .iter()
             .map(|known| known.unread.load(Ordering::Relaxed))
             .sum();
@@ -248,14 +256,6 @@ impl Place {
         &self.open.limits
     }
 
-    /// Returns what counts the bytes that are held of its answers.
-    pub(super) fn unread(&self) -> Unread {
-        Unread {
-            open: self.open.clone(),
-            known: self.known.clone(),
-        }
-    }
-
     /// Fires when the connection ends: the listener stops, or another connection needs the place.
     pub(super) fn end(&self) -> &CancellationToken {
         &self.known.end
@@ -279,24 +279,10 @@ impl Place {
         self.enter(Stage::Idle);
     }
 
-    fn enter(&self, stage: Stage) {
-        self.known.since.store(self.open.now(), Ordering::Relaxed);
-        self.known.stage.store(stage as u8, Ordering::Release);
-    }
-}
-
-/// Counts the bytes of a connection's answers that wait for its client to read them.
-#[derive(Debug)]
-pub(super) struct Unread {
-    open: Arc<Open>,
-    known: Arc<Known>,
-}
-
-impl Unread {
     /// Notes that this many bytes wait. `has_read` is `true` if the client has just read some, or
     /// has only now been given any. Where too many bytes of all connections wait, those connections
     /// end whose clients have read nothing for longest.
-    pub(super) fn wait(&self, bytes: usize, has_read: bool) {
+    pub(super) fn wait(&self, bytes: u64, has_read: bool) {
         if has_read {
             self.known.read_at.store(self.open.now(), Ordering::Relaxed);
         }
@@ -307,16 +293,16 @@ impl Unread {
             self.open.end_unread();
         }
     }
-}
 
-impl Drop for Unread {
-    fn drop(&mut self) {
-        self.wait(0, false);
+    fn enter(&self, stage: Stage) {
+        self.known.since.store(self.open.now(), Ordering::Relaxed);
+        self.known.stage.store(stage as u8, Ordering::Release);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.wait(0, false);
         self.open.table.lock().remove(self.number);
     }
 }
@@ -379,11 +365,10 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         assert_eq!(ended(), [true, false, false]);
         // its client is still reading the answer
-        let unread = places[2].unread();
-        unread.wait(1, true);
+        places[2].wait(1, true);
         tokio::time::advance(limit).await;
         assert_eq!(ended(), [true, false, false]);
-        unread.wait(0, true);
+        places[2].wait(0, true);
         tokio::time::advance(limit - Duration::from_secs(1)).await;
         assert_eq!(ended(), [true, false, false]);
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -417,17 +402,16 @@ mod tests {
         let [first, second, third] = &places[..] else {
             panic!("three")
         };
-        let unread = [first, second, third].map(Place::unread);
-        for connection in [&unread[1], &unread[0]] {
+        for connection in [second, first] {
             connection.wait(50, true);
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         let ended = || [first, second, third].map(|place| place.end().is_cancelled());
         assert_eq!(ended(), [false; 3]);
-        unread[0].wait(50, false);
-        unread[2].wait(1, true);
+        first.wait(50, false);
+        third.wait(1, true);
         assert_eq!(ended(), [false, true, false]);
-        drop(unread);
+        drop(places);
         assert_eq!(open.unread.load(Ordering::Relaxed), 0);
     }
 

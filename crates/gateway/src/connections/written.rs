@@ -1,6 +1,7 @@
 //! A connection whose client has to read.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{io, mem};
@@ -8,7 +9,7 @@ use std::{io, mem};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::open::Unread;
+use super::open::Place;
 
 /// Answers up to this size are copied into one piece: a plain write of it costs the system less
 /// than a vectored one.
@@ -24,15 +25,15 @@ pub(super) struct Written<S> {
     is_waiting: bool,
     /// The client has read something since a write last had to wait.
     has_read: bool,
-    unread: Unread,
+    place: Arc<Place>,
 }
 
 impl<S> Written<S> {
-    pub(super) fn new(stream: S, timeout: Duration, unread: Unread) -> Self {
+    pub(super) fn new(stream: S, timeout: Duration, place: Arc<Place>) -> Self {
         Self {
             stream,
             timeout,
-            unread,
+            place,
             timer: None,
             is_waiting: false,
             has_read: true,
@@ -42,10 +43,12 @@ impl<S> Written<S> {
     /// Counts what waits to be written after a write of `bytes`.
     fn count(&mut self, polled: &Poll<io::Result<usize>>, bytes: impl FnOnce() -> usize) {
         match polled {
-            Poll::Pending => self.unread.wait(bytes(), mem::take(&mut self.has_read)),
+            Poll::Pending => self
+                .place
+                .wait(bytes() as u64, mem::take(&mut self.has_read)),
             Poll::Ready(_) if self.is_waiting => {
                 self.has_read = true;
-                self.unread.wait(0, true);
+                self.place.wait(0, true);
             }
             Poll::Ready(_) => self.has_read = true,
         }
@@ -139,15 +142,15 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(30);
 
-    fn unread() -> Unread {
+    fn place() -> Arc<Place> {
         let open = Open::new(ConnectionLimits::default());
-        open.admit(None, CancellationToken::new()).unwrap().unread()
+        Arc::new(open.admit(None, CancellationToken::new()).unwrap())
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT, unread());
+        let mut stream = Written::new(ours, TIMEOUT, place());
         let began = Instant::now();
         let error = stream.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -157,7 +160,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut stream = Written::new(ours, TIMEOUT, unread());
+        let mut stream = Written::new(ours, TIMEOUT, place());
         let reading = tokio::spawn(async move {
             let mut read = 0;
             while read < 64 {

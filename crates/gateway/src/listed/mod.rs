@@ -2,67 +2,42 @@
 //!
 //! Nothing is left out: what cannot be read is found as a [`Fault`], in its place.
 
-mod live;
 mod text;
 mod tool;
 
-use std::fmt;
 use std::path::Path;
 
-use bytes::Bytes;
+use callward::ToolError;
+use callward_mcp::client::Upstream;
+use futures_util::future::join_all;
 
-pub(crate) use self::live::Live;
 pub(crate) use self::tool::{Fault, Listed};
-
 use crate::args::Listings;
+use crate::assemble::{Environment, upstream_of};
+use crate::commands::from::{endpoint, own};
+use crate::config::Config;
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
+use crate::shutdown::{self, Stop};
 
-/// Where the tools are, read as a whole: those of one server may stand far apart.
-pub(crate) enum Listing {
-    /// JSON, from a file or standard input.
-    Text {
-        /// What it is called in messages.
-        name: String,
-        bytes: Vec<u8>,
-    },
-    /// Servers that were asked.
-    Live(Box<Live>),
+/// All listed tools: those of one server may stand far apart.
+#[derive(Default)]
+pub(crate) struct Listing {
+    /// In the order of the list.
+    pub(crate) found: Vec<Found>,
+    /// The config of the servers that were asked, if any.
+    pub(crate) config: Option<Config>,
+    /// Why servers did not answer.
+    pub(crate) failures: Vec<ToolError>,
 }
 
 /// One tool, or what stands in its place.
-pub(crate) struct Found<'a> {
-    pub(crate) place: Place<'a>,
-    pub(crate) group: Group,
-    pub(crate) tool: Result<Listed<'a>, Fault>,
-}
-
-/// Which tools are of one server. Equal groups belong together, wherever they stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Group(usize);
-
-/// Where a tool was found, for messages.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
-    /// The file or the server.
-    whole: &'a str,
-    /// The line, from 1.
-    line: Option<usize>,
-    /// The tool's place in a list, from 1.
-    tool: Option<usize>,
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.whole)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        if let Some(tool) = self.tool {
-            write!(f, ": tool {tool}")?;
-        }
-        Ok(())
-    }
+pub(crate) struct Found {
+    /// The file or the server, the line and the tool's place in a list, for messages.
+    pub(crate) place: String,
+    /// Tools of one server have the same number, wherever they stand.
+    pub(crate) group: usize,
+    pub(crate) tool: Result<Listed, Fault>,
 }
 
 impl Listing {
@@ -71,19 +46,18 @@ impl Listing {
     /// # Errors
     ///
     /// [`AppError`] if nothing can be read at all.
-    pub(crate) async fn read(from: &Listings, screen: &Screen) -> Result<Self, AppError> {
+    pub(crate) async fn read(from: &Listings) -> Result<Self, AppError> {
         if from.url.is_some() || from.config.is_some() || !from.command.is_empty() {
-            return Ok(Self::Live(Box::new(Live::ask(from).await?)));
+            return Self::ask(from).await;
         }
         match from.file.as_deref().filter(|file| *file != Path::new("-")) {
             Some(file) => Self::of_file(file),
             None => {
-                let bytes = screen
-                    .input(
-                        "reading tools, one JSON object a line, to the end of the input (Ctrl-D)",
-                    )
-                    .map_err(AppError::io("standard input cannot be read"))?;
-                Self::text("standard input".into(), bytes)
+                let what =
+                    "reading tools, one JSON object a line, to the end of the input (Ctrl-D)";
+                let bytes = output::input(what);
+                let bytes = bytes.map_err(AppError::io("standard input cannot be read"))?;
+                Self::of_text("standard input", &bytes)
             }
         }
     }
@@ -96,52 +70,48 @@ impl Listing {
     pub(crate) fn of_file(file: &Path) -> Result<Self, AppError> {
         let name = file.display().to_string();
         let bytes = std::fs::read(file).map_err(AppError::io(format!("{name} cannot be read")))?;
-        Self::text(name, bytes)
+        Self::of_text(&name, &bytes)
     }
 
-    fn text(name: String, bytes: Vec<u8>) -> Result<Self, AppError> {
+    fn of_text(name: &str, bytes: &[u8]) -> Result<Self, AppError> {
         if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
             return Err(AppError::Usage(format!(
                 "{name} is UTF-16; JSON is UTF-8, so convert it first"
             )));
         }
-        Ok(Self::Text { name, bytes })
+        Ok(Self {
+            found: text::split(name, bytes),
+            ..Self::default()
+        })
     }
 
-    /// Returns what was found, in the order it stands there.
-    pub(crate) fn found(&self) -> Vec<Found<'_>> {
-        match self {
-            Self::Text { name, bytes } => text::split(name, bytes),
-            Self::Live(live) => live.found(),
+    /// Asks the servers that the arguments name, all at once, and ends what was started for it. A
+    /// server that does not answer hides no other.
+    async fn ask(from: &Listings) -> Result<Self, AppError> {
+        let (config, environment) = match (own(from.config.as_deref(), &from.command)?, &from.url) {
+            (Some(own), _) => own,
+            (None, Some(url)) => (endpoint(url), Environment::Small),
+            (None, None) => return Err(AppError::Usage("expected a command after `--`".into())),
+        };
+        let upstream = |server| upstream_of(server, environment, None);
+        let upstreams: Result<Vec<_>, _> = config.servers.iter().map(upstream).collect();
+        let upstreams = upstreams?;
+        let answers = join_all(upstreams.iter().map(Upstream::list_raw)).await;
+        shutdown::end_servers(&upstreams, &Stop::default()).await;
+        let mut listing = Self::default();
+        for (group, (server, answer)) in config.servers.iter().zip(answers).enumerate() {
+            let tools = answer.map_err(|error| listing.failures.push(error));
+            for (at, raw) in (1..).zip(tools.into_iter().flatten()) {
+                let mut tool = Listed::of_bytes(&raw);
+                if let Ok(tool) = &mut tool {
+                    // the server that was asked is certain, unlike what is written
+                    tool.server = Some(server.id.to_string());
+                }
+                let place = format!("{}: tool {at}", server.id);
+                listing.found.push(Found { place, group, tool });
+            }
         }
-    }
-
-    /// Returns the servers that were asked, if any.
-    pub(crate) fn live(&self) -> Option<&Live> {
-        match self {
-            Self::Text { .. } => None,
-            Self::Live(live) => Some(live),
-        }
-    }
-}
-
-/// Reads one element of a server's list.
-fn element<'a>(whole: &'a str, index: usize, group: usize, raw: &'a Bytes) -> Found<'a> {
-    let tool = std::str::from_utf8(raw)
-        .map_err(|error| Fault::of_bytes(&error))
-        .and_then(Listed::read)
-        .map(|mut tool| {
-            // the server that was asked is certain, unlike what is written
-            tool.server = Some(whole.into());
-            tool
-        });
-    Found {
-        place: Place {
-            whole,
-            line: None,
-            tool: Some(index + 1),
-        },
-        group: Group(group),
-        tool,
+        listing.config = Some(config);
+        Ok(listing)
     }
 }

@@ -1,28 +1,27 @@
 //! From JSON text to tools: one object a line, a list of tools, or the answer to `tools/list`.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
 use super::tool::Members;
-use super::{Fault, Found, Group, Listed, Place};
+use super::{Found, Listed};
 
 /// Some editors put this in front.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Splits a text. Each line is an object; if the first is not complete, all of it may be one.
-pub(super) fn split<'a>(whole: &'a str, bytes: &'a [u8]) -> Vec<Found<'a>> {
+pub(super) fn split(name: &str, bytes: &[u8]) -> Vec<Found> {
     let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
-    let mut reader = Reader::new(whole);
+    let mut reader = Reader::default();
     if let Some(document) = document(bytes) {
-        reader.value(None, document);
+        reader.value(name.to_owned(), document.as_bytes());
         return reader.found;
     }
-    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+    for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
         let line = line.trim_ascii();
         if !line.is_empty() {
-            reader.line(at + 1, line);
+            reader.value(format!("{name}:{number}"), line);
         }
     }
     reader.found
@@ -40,135 +39,78 @@ fn document(bytes: &[u8]) -> Option<&str> {
         .map(RawValue::get)
 }
 
-struct Reader<'a> {
-    whole: &'a str,
-    found: Vec<Found<'a>>,
-    servers: HashMap<Cow<'a, str>, usize>,
+#[derive(Default)]
+struct Reader {
+    found: Vec<Found>,
+    servers: HashMap<String, usize>,
     groups: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn new(whole: &'a str) -> Self {
-        Self {
-            whole,
-            found: Vec::new(),
-            servers: HashMap::new(),
-            groups: 0,
-        }
-    }
-
-    fn line(&mut self, line: usize, bytes: &'a [u8]) {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.value(Some(line), text),
-            Err(error) => {
-                let group = self.group(None);
-                self.push(Some(line), None, group, Err(Fault::of_bytes(&error)));
-            }
-        }
-    }
-
+impl Reader {
     /// Reads one value: a tool, or a list of tools in one of its forms.
-    fn value(&mut self, line: Option<usize>, text: &'a str) {
-        if text.starts_with('[') {
-            match serde_json::from_str(text) {
-                Ok(tools) => self.list(line, tools, None),
-                Err(_) => self.tool(line, None, None, text, None),
-            }
+    fn value(&mut self, place: String, bytes: &[u8]) {
+        let members = serde_json::from_slice::<Members<'_>>(bytes);
+        let list = match &members {
+            Ok(members) => list(members),
+            Err(_) => serde_json::from_slice(bytes)
+                .ok()
+                .map(|tools| (tools, None)),
+        };
+        let Some((tools, server)) = list else {
+            let tool = match members {
+                Ok(members) => members.into_tool(bytes),
+                Err(_) => Listed::of_bytes(bytes),
+            };
+            let server = tool.as_ref().ok().and_then(|tool| tool.server.as_deref());
+            let group = self.group(server);
+            self.found.push(Found { place, group, tool });
             return;
-        }
-        match serde_json::from_str::<Members<'_>>(text) {
-            Ok(members) => match listed(&members) {
-                Some((tools, server)) => self.list(line, tools, server.as_ref()),
-                None => {
-                    let tool = members.into_tool(text);
-                    let group = self.group_of(&tool);
-                    self.push(line, None, group, tool);
+        };
+        // they are of one server, named or not
+        let all = self.group(server);
+        for (at, raw) in (1..).zip(tools) {
+            let mut tool = Listed::of_bytes(raw.get().as_bytes());
+            let mut group = all;
+            if let Ok(tool) = &mut tool {
+                match tool.server.as_deref() {
+                    None => tool.server = server.map(ToOwned::to_owned),
+                    own => group = self.group(own),
                 }
-            },
-            Err(_) => self.tool(line, None, None, text, None),
-        }
-    }
-
-    /// Reads the elements of a list. They are of one server, named or not.
-    fn list(
-        &mut self,
-        line: Option<usize>,
-        tools: Vec<&'a RawValue>,
-        server: Option<&Cow<'a, str>>,
-    ) {
-        let group = self.group(server);
-        for (at, raw) in tools.into_iter().enumerate() {
-            self.tool(line, Some(at + 1), Some(group), raw.get(), server);
-        }
-    }
-
-    fn tool(
-        &mut self,
-        line: Option<usize>,
-        at: Option<usize>,
-        group: Option<Group>,
-        text: &'a str,
-        server: Option<&Cow<'a, str>>,
-    ) {
-        let mut tool = Listed::read(text);
-        let group = match (&mut tool, group) {
-            (Ok(listed), Some(group)) if listed.server.is_none() => {
-                listed.server = server.cloned();
-                group
             }
-            (tool, _) => self.group_of(tool),
-        };
-        self.push(line, at, group, tool);
-    }
-
-    fn push(
-        &mut self,
-        line: Option<usize>,
-        at: Option<usize>,
-        group: Group,
-        tool: Result<Listed<'a>, Fault>,
-    ) {
-        let place = Place {
-            whole: self.whole,
-            line,
-            tool: at,
-        };
-        self.found.push(Found { place, group, tool });
-    }
-
-    fn group_of(&mut self, tool: &Result<Listed<'a>, Fault>) -> Group {
-        let server = tool.as_ref().ok().and_then(|tool| tool.server.clone());
-        self.group(server.as_ref())
+            let place = format!("{place}: tool {at}");
+            self.found.push(Found { place, group, tool });
+        }
     }
 
     /// Returns the group of a server. Who names none stands alone.
-    fn group(&mut self, server: Option<&Cow<'a, str>>) -> Group {
+    fn group(&mut self, server: Option<&str>) -> usize {
         let next = self.groups;
         let group = match server {
-            Some(server) => *self.servers.entry(server.clone()).or_insert(next),
+            Some(server) => *self.servers.entry(server.to_owned()).or_insert(next),
             None => next,
         };
         if group == next {
             self.groups += 1;
         }
-        Group(group)
+        group
     }
 }
 
 /// Takes the tools out of `{"tools": [...]}` or `{"result": {"tools": [...]}}`.
-fn listed<'a>(members: &Members<'a>) -> Option<(Vec<&'a RawValue>, Option<Cow<'a, str>>)> {
+fn list<'a>(members: &'a Members<'_>) -> Option<(Vec<&'a RawValue>, Option<&'a str>)> {
+    let server = members.server.as_deref();
     if let Some(raw) = members.tools {
         let tools: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
         // a tool may have a member of this name too, and none may vanish for it
         let objects = !tools.is_empty() && tools.iter().all(|tool| tool.get().starts_with('{'));
-        return (objects || !members.is_named()).then(|| (tools, members.server()));
+        return (objects || members.name.is_none()).then_some((tools, server));
     }
-    if members.is_named() {
+    if members.name.is_some() {
         return None;
     }
     let inner: Members<'_> = serde_json::from_str(members.result?.get()).ok()?;
     let tools = serde_json::from_str(inner.tools?.get()).ok()?;
-    Some((tools, members.server()))
+    Some((tools, server))
 }
 
 #[cfg(test)]
@@ -254,7 +196,7 @@ mod tests {
              {\"server\":\"x\",\"tools\":[{\"name\":\"f\"},{\"name\":\"g\",\"server\":\"y\"}]}\n{\"name\":\"h\"}";
         let groups: Vec<_> = split("f", text.as_bytes())
             .iter()
-            .map(|found| found.group.0)
+            .map(|found| found.group)
             .collect();
         assert_eq!(groups, [0, 1, 2, 2, 0, 0, 3, 4]);
     }

@@ -1,6 +1,5 @@
 //! One tool as it is written.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use callward::Annotations;
@@ -12,14 +11,14 @@ use serde_json::value::RawValue;
 
 /// One tool as it is written. Its name may be any text.
 #[derive(Debug)]
-pub(crate) struct Listed<'a> {
+pub(crate) struct Listed {
     /// The whole object.
-    pub(crate) text: &'a str,
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) server: Option<Cow<'a, str>>,
-    description: Option<Cow<'a, str>>,
-    input_schema: Option<&'a RawValue>,
-    annotations: Option<&'a RawValue>,
+    pub(crate) text: String,
+    pub(crate) name: String,
+    pub(crate) server: Option<String>,
+    description: Option<String>,
+    input_schema: Option<Box<RawValue>>,
+    annotations: Option<Box<RawValue>>,
 }
 
 /// Why an element is not a tool.
@@ -39,66 +38,49 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A string that is borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
 /// The members that are read. `tools` and `result` make it a list of tools instead.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Members<'a> {
-    #[serde(borrow, default)]
-    name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    server: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    description: Option<Text<'a>>,
-    #[serde(borrow, default, alias = "input_schema")]
+    pub(super) name: Option<String>,
+    pub(super) server: Option<String>,
+    description: Option<String>,
+    #[serde(borrow, alias = "input_schema")]
     input_schema: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     annotations: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) tools: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) result: Option<&'a RawValue>,
 }
 
-impl<'a> Members<'a> {
-    pub(super) fn server(&self) -> Option<Cow<'a, str>> {
-        self.server.as_ref().map(|text| text.0.clone())
-    }
-
-    pub(super) const fn is_named(&self) -> bool {
-        self.name.is_some()
-    }
-
+impl Members<'_> {
     /// Takes the members as those of one tool.
-    pub(super) fn into_tool(self, text: &'a str) -> Result<Listed<'a>, Fault> {
-        let Some(name) = self.name else {
-            return Err(Fault::find(text, None));
-        };
-        let open = |raw: &&RawValue| raw.get().starts_with('{');
-        let objects = [self.input_schema, self.annotations];
-        if !objects.iter().flatten().all(open) {
-            return Err(Fault::find(text, None));
+    pub(super) fn into_tool(self, bytes: &[u8]) -> Result<Listed, Fault> {
+        let text = std::str::from_utf8(bytes).map_err(|error| Fault::of_bytes(&error))?;
+        let mut objects = [self.input_schema, self.annotations].into_iter().flatten();
+        match self.name {
+            Some(name) if objects.all(|raw| raw.get().starts_with('{')) => Ok(Listed {
+                text: text.to_owned(),
+                name,
+                server: self.server,
+                description: self.description,
+                input_schema: self.input_schema.map(ToOwned::to_owned),
+                annotations: self.annotations.map(ToOwned::to_owned),
+            }),
+            _ => Err(Fault::find(text, None)),
         }
-        Ok(Listed {
-            text,
-            name: name.0,
-            server: self.server.map(|text| text.0),
-            description: self.description.map(|text| text.0),
-            input_schema: self.input_schema,
-            annotations: self.annotations,
-        })
     }
 }
 
-impl<'a> Listed<'a> {
+impl Listed {
     /// Reads one object.
-    pub(super) fn read(text: &'a str) -> Result<Self, Fault> {
+    pub(super) fn of_bytes(bytes: &[u8]) -> Result<Self, Fault> {
+        let text = std::str::from_utf8(bytes).map_err(|error| Fault::of_bytes(&error))?;
         let members: Members<'_> =
             serde_json::from_str(text).map_err(|error| Fault::find(text, Some(&error)))?;
-        members.into_tool(text)
+        members.into_tool(bytes)
     }
 
     /// Returns what inference reads.
@@ -106,7 +88,7 @@ impl<'a> Listed<'a> {
         let mut subject = Subject::new(&self.name);
         subject.description = self.description.as_deref();
         subject.server = self.server.as_deref();
-        subject.input_schema = self.input_schema;
+        subject.input_schema = self.input_schema.as_deref();
         subject
     }
 
@@ -116,11 +98,11 @@ impl<'a> Listed<'a> {
     ///
     /// [`Fault`] if one of them has a value of the wrong type.
     pub(crate) fn declared(&self) -> Result<Annotations, Fault> {
-        let Some(raw) = self.annotations else {
+        let Some(raw) = &self.annotations else {
             return Ok(Annotations::default());
         };
         serde_json::from_str(raw.get()).map_err(|error| {
-            let wrong = serde_json::from_str(self.text).map(|definition| {
+            let wrong = serde_json::from_str(&self.text).map(|definition| {
                 let candidate = Candidate::new(self.subject()).with_definition(definition);
                 lint::check(&[candidate])
                     .into_iter()
@@ -129,7 +111,7 @@ impl<'a> Listed<'a> {
                     .collect::<Vec<_>>()
             });
             Fault {
-                name: Some(self.name.to_string()),
+                name: Some(self.name.clone()),
                 reason: match wrong {
                     Ok(wrong) if !wrong.is_empty() => wrong.join("; "),
                     _ => format!("annotations: {}", said(&error)),
@@ -145,14 +127,14 @@ impl Fault {
         &self.reason
     }
 
-    pub(super) fn new(reason: impl Into<String>) -> Self {
+    fn new(reason: impl Into<String>) -> Self {
         Self {
             name: None,
             reason: reason.into(),
         }
     }
 
-    pub(super) fn of_bytes(error: &std::str::Utf8Error) -> Self {
+    fn of_bytes(error: &std::str::Utf8Error) -> Self {
         Self::new(format!("is not UTF-8: {error}"))
     }
 
@@ -169,38 +151,36 @@ impl Fault {
         let Value::Object(members) = &value else {
             return Self::new(format!("is {}, not an object with a `name`", kind(&value)));
         };
-        let name = members.get("name");
-        let mut wrong = Vec::new();
-        match name {
-            None | Some(Value::Null) => wrong.push("has no `name`".to_owned()),
-            Some(Value::String(_)) => {}
-            Some(other) => wrong.push(format!("`name` is {}, not a string", kind(other))),
-        }
-        for text in ["description", "server"] {
-            if let Some(value) = members.get(text)
-                && !value.is_string()
-                && !value.is_null()
-            {
-                wrong.push(format!("`{text}` is {}, not a string", kind(value)));
-            }
-        }
-        for object in ["inputSchema", "input_schema", "annotations"] {
-            if let Some(value) = members.get(object)
-                && !value.is_object()
-                && !value.is_null()
-            {
-                wrong.push(format!("`{object}` is {}, not an object", kind(value)));
-            }
-        }
+        let wrong = |(member, is_right, expected): Member| match members.get(member) {
+            None | Some(Value::Null) => (member == "name").then(|| "has no `name`".to_owned()),
+            Some(value) if is_right(value) => None,
+            Some(value) => Some(format!("`{member}` is {}, not {expected}", kind(value))),
+        };
+        let mut wrong: Vec<String> = MEMBERS.into_iter().filter_map(wrong).collect();
         if let Some(error) = error.filter(|_| wrong.is_empty()) {
             wrong.push(said(error));
         }
         Self {
-            name: name.and_then(Value::as_str).map(str::to_owned),
+            name: members
+                .get("name")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
             reason: wrong.join("; "),
         }
     }
 }
+
+/// A member of a tool: its name, its type, and the type in words.
+type Member = (&'static str, fn(&Value) -> bool, &'static str);
+
+const MEMBERS: [Member; 6] = [
+    ("name", Value::is_string, "a string"),
+    ("description", Value::is_string, "a string"),
+    ("server", Value::is_string, "a string"),
+    ("inputSchema", Value::is_object, "an object"),
+    ("input_schema", Value::is_object, "an object"),
+    ("annotations", Value::is_object, "an object"),
+];
 
 /// What a parser said, without the line: that is always the first, and ours is another.
 fn said(error: &serde_json::Error) -> String {

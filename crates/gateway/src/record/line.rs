@@ -6,6 +6,7 @@ use callward::core::{FingerprintKey, OutputStatus, ToolName};
 use callward::{Effect, ToolCall, ToolOutput};
 use callward_replay::trace::{Millis, RecordedCall};
 use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::json;
 use serde_json::value::RawValue;
 use sha1::{Digest, Sha1};
 
@@ -75,35 +76,18 @@ impl Scribe {
         {
             return Some(args);
         }
-        let hashed = match serde_json::Deserializer::from_str(text).deserialize_map(Members) {
-            Ok(members) => self.hashed(&members),
-            Err(_) => serde_json::to_string(&self.value(text)).ok(),
-        };
-        RawValue::from_string(hashed?).ok()
+        let hashed = serde_json::Deserializer::from_str(text).deserialize_map(Hashing(self));
+        RawValue::from_string(hashed.unwrap_or_else(|_| self.value(text))).ok()
     }
 
-    fn hashed(&self, members: &[(String, &RawValue)]) -> Option<String> {
-        let mut object = String::from("{");
-        for (name, value) in members {
-            if object.len() > 1 {
-                object.push(',');
-            }
-            object.push_str(&serde_json::to_string(name).ok()?);
-            object.push(':');
-            object.push_str(&serde_json::to_string(&self.value(value.get())).ok()?);
-        }
-        object.push('}');
-        Some(object)
-    }
-
-    /// Hashes a value by its meaning, or by its text if it can be read in two ways.
+    /// Hashes a value by its meaning, or by its text if it can be read in two ways; as JSON.
     fn value(&self, raw: &str) -> String {
         let raw = raw.as_bytes();
         let hash = self
             .secret
             .json(raw)
             .unwrap_or_else(|_| self.secret.bytes(raw));
-        short(hash.as_u128())
+        format!("{:?}", short(hash.as_u128()))
     }
 }
 
@@ -128,22 +112,22 @@ fn lifetime(call: &ToolCall, output: Option<&ToolOutput>) -> Option<u64> {
     Some(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Reads the members of an object in their order, each as often as it stands there.
-struct Members;
+/// Hashes the members of an object in their order, each as often as it stands there.
+struct Hashing<'a>(&'a Scribe);
 
-impl<'de> Visitor<'de> for Members {
-    type Value = Vec<(String, &'de RawValue)>;
+impl<'de> Visitor<'de> for Hashing<'_> {
+    type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<String, A::Error> {
         let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            members.push(format!("{}:{}", json!(name), self.0.value(value.get())));
         }
-        Ok(members)
+        Ok(format!("{{{}}}", members.join(",")))
     }
 }
 

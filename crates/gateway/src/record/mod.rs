@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use self::line::Scribe;
 use self::writer::{File, Message, Written};
 use crate::args::Recording;
 use crate::error::AppError;
-use crate::output::Screen;
+use crate::output;
 
 /// Writes down the calls that pass; by default none. Clones share the file.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +122,7 @@ impl Recorder {
     }
 
     /// Writes the calls that wait, and reports the number of recorded calls.
-    pub(crate) async fn finish(&self, screen: &Screen) {
+    pub(crate) async fn finish(&self) {
         let Some(inner) = self.0.clone() else {
             return;
         };
@@ -131,14 +131,14 @@ impl Recorder {
         let Ok(Some((written, dropped))) = ended else {
             return;
         };
-        screen.note(format_args!("recorded {} calls in {file}", written.lines));
+        output::note(format_args!("recorded {} calls in {file}", written.lines));
         if dropped > 0 {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "{dropped} calls are missing in {file}: they came faster than they could be written"
             ));
         }
         if written.lost > 0 {
-            screen.warning(&format_args!(
+            output::warning(&format_args!(
                 "{} calls are missing in {file}: it could not be written",
                 written.lost
             ));
@@ -178,12 +178,8 @@ impl Inner {
     fn push(&self, recorded: Recorded) {
         let bytes = recorded.bytes();
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let sent = if waiting > WAITING_BYTES {
-            Err(TrySendError::Full(Message::Call(Box::new(recorded))))
-        } else {
-            self.to_writer.try_send(Message::Call(Box::new(recorded)))
-        };
-        if sent.is_err() {
+        let fits = waiting <= WAITING_BYTES;
+        if !fits || self.to_writer.try_send(Some(Box::new(recorded))).is_err() {
             self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -193,7 +189,7 @@ impl Inner {
     fn end(&self) -> Option<(Written, u64)> {
         let writer = self.writer.lock().take()?;
         // a writer that is gone needs no message
-        let _ = self.to_writer.send(Message::End);
+        let _ = self.to_writer.send(None);
         let written = writer.join().ok()?;
         Some((written, self.dropped.load(Ordering::Relaxed)))
     }

@@ -15,12 +15,8 @@ use super::Recorded;
 use super::line::Scribe;
 use crate::error::AppError;
 
-/// What the writer is sent.
-#[derive(Debug)]
-pub(super) enum Message {
-    Call(Box<Recorded>),
-    End,
-}
+/// What the writer is sent: a call, or `None` at the end.
+pub(super) type Message = Option<Box<Recorded>>;
 
 /// How many of the sent calls were written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,9 +30,6 @@ pub(super) struct Written {
 const LATE: Duration = Duration::from_secs(1);
 /// How many bytes are written at once before that.
 const MUCH: usize = 1 << 20;
-/// How long the writer waits for a first line at a time.
-const IDLE: Duration = Duration::from_secs(3600);
-
 /// Writes calls until the end is asked for, or no sender is left.
 pub(super) fn run(
     calls: &Receiver<Message>,
@@ -44,24 +37,28 @@ pub(super) fn run(
     scribe: &Scribe,
     waiting_bytes: &AtomicUsize,
 ) -> Written {
-    let mut batch = Batch::default();
     let mut written = Written::default();
-    loop {
-        match calls.recv_timeout(batch.patience()) {
-            Ok(Message::Call(recorded)) => {
-                batch.add(scribe, &recorded);
-                waiting_bytes.fetch_sub(recorded.bytes(), Ordering::Relaxed);
+    while let Ok(Some(mut recorded)) = calls.recv() {
+        let due = Instant::now() + LATE;
+        let mut batch = Batch::default();
+        let ended = loop {
+            batch.add(scribe, &recorded);
+            waiting_bytes.fetch_sub(recorded.bytes(), Ordering::Relaxed);
+            if batch.bytes.len() >= MUCH {
+                break false;
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => {
-                batch.write(&mut file, &mut written);
-                return written;
+            match calls.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(Some(next)) => recorded = next,
+                Err(RecvTimeoutError::Timeout) => break false,
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => break true,
             }
-        }
-        if batch.is_due() {
-            batch.write(&mut file, &mut written);
+        };
+        batch.write(&mut file, &mut written);
+        if ended {
+            break;
         }
     }
+    written
 }
 
 /// Lines that wait to be written together.
@@ -69,35 +66,22 @@ pub(super) fn run(
 struct Batch {
     bytes: Vec<u8>,
     lines: u64,
-    since: Option<Instant>,
 }
 
 impl Batch {
     fn add(&mut self, scribe: &Scribe, recorded: &Recorded) {
         let start = self.bytes.len();
-        if let Err(error) = scribe.describe(recorded).write_line(&mut self.bytes) {
-            // plain data always has a JSON form
-            tracing::debug!(%error, "a call was not recorded");
-            self.bytes.truncate(start);
-            return;
+        match scribe.describe(recorded).write_line(&mut self.bytes) {
+            Ok(()) => self.lines += 1,
+            Err(error) => {
+                // plain data always has a JSON form
+                tracing::debug!(%error, "a call was not recorded");
+                self.bytes.truncate(start);
+            }
         }
-        self.lines += 1;
-        self.since.get_or_insert_with(Instant::now);
     }
 
-    fn patience(&self) -> Duration {
-        self.since
-            .map_or(IDLE, |since| LATE.saturating_sub(since.elapsed()))
-    }
-
-    fn is_due(&self) -> bool {
-        self.bytes.len() >= MUCH || self.since.is_some_and(|since| since.elapsed() >= LATE)
-    }
-
-    fn write(&mut self, file: &mut File, written: &mut Written) {
-        if self.lines == 0 {
-            return;
-        }
+    fn write(&self, file: &mut File, written: &mut Written) {
         match file.append(&self.bytes) {
             Ok(()) => written.lines += self.lines,
             Err(error) => {
@@ -107,9 +91,6 @@ impl Batch {
                 written.lost += self.lines;
             }
         }
-        self.bytes.clear();
-        self.lines = 0;
-        self.since = None;
     }
 }
 
@@ -275,10 +256,9 @@ mod tests {
         let mut full = File::open(Path::new("/dev/full")).unwrap();
         let mut written = Written::default();
         for lines in 1..=2 {
-            let mut batch = Batch {
+            let batch = Batch {
                 bytes: LINE.to_vec(),
                 lines,
-                since: None,
             };
             batch.write(&mut full, &mut written);
         }

@@ -28,6 +28,12 @@ pub(crate) const REPLICA: &str = "orders-replica";
 /// How many bytes may wait in one direction between gateway and embedded server.
 const PIPE: usize = 256 * 1024;
 
+/// Splits the row of a table.
+pub(crate) fn columns<const N: usize>(row: &'static str) -> [&'static str; N] {
+    let mut columns = row.split(" | ");
+    [(); N].map(|()| columns.next().unwrap_or_default())
+}
+
 /// Two MCP servers over one shop.
 pub(crate) struct Embedded {
     /// What the servers share.

@@ -8,6 +8,7 @@ use callward::{
 };
 use serde_json::{Map, Value, json};
 
+use super::columns;
 use super::orders::Orders;
 
 /// How long the slow report takes, unless the caller says otherwise.
@@ -15,72 +16,21 @@ pub(crate) const REPORT_MS: u64 = 300;
 /// The longest a caller may make it take.
 const REPORT_MS_MAX: u64 = 60_000;
 
-/// One tool: its name, description, arguments with their types, and hints. Arguments whose type
-/// ends in `?` are optional.
-type Row = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    fn() -> Annotations,
-);
-
-const TOOLS: [Row; 9] = [
-    (
-        "get_order",
-        "Returns one order",
-        &[("order_id", "integer")],
-        reads,
-    ),
-    (
-        "list_orders",
-        "Lists orders, all or those of one status",
-        &[("status", "string?")],
-        reads,
-    ),
-    (
-        "sales_report",
-        "Builds a report; slow",
-        &[("region", "string"), ("delay_ms", "integer?")],
-        reads,
-    ),
-    (
-        "set_status",
-        "Sets the status of an order",
-        &[("order_id", "integer"), ("status", "string")],
-        sets,
-    ),
-    // no hints at all: what this does is concluded from the name
-    (
-        "add_note",
-        "Adds a note to an order",
-        &[("order_id", "integer"), ("text", "string")],
-        Annotations::default,
-    ),
-    (
-        "delete_order",
-        "Deletes an order for good",
-        &[("order_id", "integer")],
-        destroys,
-    ),
-    (
-        "get_exchange_rate",
-        "Returns a rate; fails the first time it is asked for a pair",
-        &[("from", "string"), ("to", "string")],
-        reads,
-    ),
-    (
-        "charge_card",
-        "Charges the card of an order; the first charge happens, then the answer fails",
-        &[("order_id", "integer"), ("cents", "integer")],
-        adds,
-    ),
-    (
-        "orders_stats",
-        "Counts the executions of each tool since the start. Behind a cache, any new text for `ask` \
-         gets fresh counts",
-        &[("ask", "string?")],
-        reads,
-    ),
+/// The tools: name, what they do to orders, arguments with their types, and description. An
+/// argument whose type ends in `?` is optional.
+const TOOLS: [&str; 9] = [
+    "get_order | reads | order_id: integer | Returns one order",
+    "list_orders | reads | status: string? | Lists orders, all or those of one status",
+    "sales_report | reads | region: string, delay_ms: integer? | Builds a report; slow",
+    "set_status | sets | order_id: integer, status: string | Sets the status of an order",
+    "add_note | no hints | order_id: integer, text: string | Adds a note to an order",
+    "delete_order | destroys | order_id: integer | Deletes an order for good",
+    "get_exchange_rate | reads | from: string, to: string | Returns a rate; fails the first time it \
+     is asked for a pair",
+    "charge_card | adds | order_id: integer, cents: integer | Charges the card of an order; the \
+     first charge happens, then the answer fails",
+    "orders_stats | reads | ask: string? | Counts the executions of each tool since the start. \
+     Behind a cache, any new text for `ask` gets fresh counts",
 ];
 
 /// Returns the tools of one server over the shop.
@@ -93,11 +43,12 @@ pub(crate) fn tools(
     orders: &Arc<Orders>,
 ) -> Result<Tools, Box<dyn std::error::Error>> {
     let mut tools = Tools::new(server)?;
-    for (name, description, arguments, hints) in TOOLS {
+    for tool in TOOLS {
+        let [name, effect, arguments, description] = columns(tool);
         let spec = ToolSpec::new(name)
             .description(description)
             .schema(schema(arguments))
-            .annotations(hints());
+            .annotations(hints(effect));
         let (orders, server) = (orders.clone(), server.to_owned());
         let service = tower::service_fn(move |call: ToolCall| {
             let (orders, server) = (orders.clone(), server.clone());
@@ -169,40 +120,33 @@ fn unfit(error: impl std::fmt::Display) -> ToolError {
     ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text).with_code(-32602)
 }
 
-fn schema(arguments: &[(&str, &str)]) -> Value {
-    let kind = |kind: &str| json!({ "type": kind.trim_end_matches('?') });
-    let properties = arguments
-        .iter()
-        .map(|(name, of)| ((*name).to_owned(), kind(of)));
-    let properties: Map<String, Value> = properties.collect();
-    let required = arguments.iter().filter(|(_, kind)| !kind.ends_with('?'));
-    let required: Vec<_> = required.map(|(name, _)| name).collect();
+fn schema(arguments: &str) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for argument in arguments.split(", ") {
+        let (name, kind) = argument.split_once(": ").unwrap_or((argument, "string"));
+        if !kind.ends_with('?') {
+            required.push(name);
+        }
+        let kind = json!({ "type": kind.trim_end_matches('?') });
+        properties.insert(name.to_owned(), kind);
+    }
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-fn reads() -> Annotations {
+/// Returns what a tool declares. One declares nothing: its effect is concluded from its name.
+fn hints(effect: &str) -> Annotations {
     let mut hints = Annotations::default();
-    hints.read_only_hint = Some(true);
-    hints
-}
-
-fn sets() -> Annotations {
-    let mut hints = adds();
-    hints.idempotent_hint = Some(true);
-    hints
-}
-
-fn adds() -> Annotations {
-    let mut hints = Annotations::default();
-    hints.read_only_hint = Some(false);
-    hints.destructive_hint = Some(false);
-    hints.idempotent_hint = Some(false);
-    hints
-}
-
-fn destroys() -> Annotations {
-    let mut hints = Annotations::default();
-    hints.destructive_hint = Some(true);
+    match effect {
+        "reads" => hints.read_only_hint = Some(true),
+        "destroys" => hints.destructive_hint = Some(true),
+        "sets" | "adds" => {
+            hints.read_only_hint = Some(false);
+            hints.destructive_hint = Some(false);
+            hints.idempotent_hint = Some(effect == "sets");
+        }
+        _ => {}
+    }
     hints
 }
 

@@ -6,7 +6,7 @@ use callward::core::{CacheRule, ConfirmRule};
 use callward::{CallPlan, Candidate, Explanation};
 use serde_json::{Value, json};
 
-use super::{ToolView, cache_words, millis, retry_word, strength_word};
+use super::{cache_words, millis, retry_word, strength_word};
 
 /// Describes an explanation: of a tool as a whole, or of one call of it.
 pub(crate) fn explanation(explanation: &Explanation) -> Value {
@@ -24,58 +24,40 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
     };
     let rules = tool.refinements().rules().iter().map(rule);
     let hints = resolved.all_provenance().iter().map(hint);
-    let max_attempts = if plan.is_retryable() {
-        explanation.max_attempts()
-    } else {
-        1
-    };
-    let mut view = json!(ToolView::with_plan(
-        explanation.client_name(),
-        tool,
-        plan,
-        resolved
-    ));
-    for (key, value) in [
-        (
-            "call",
-            explanation.call().map(|_| applied(explanation)).into(),
-        ),
-        ("rules", rules.collect()),
-        ("trail", json!(explanation.trail())),
-        ("route", route(explanation)),
-        ("keep", keep(explanation)),
-        (
-            "attempts",
-            json!({
-                "max": max_attempts,
-                "first_backoff_ms": millis(plan.limits.first_backoff),
-                "verify_with": explanation.verifier().map(ToString::to_string),
-                "hedge_percentile": explanation.hedge().map(|hedge| hedge.percentile),
-            }),
-        ),
-        (
-            "limits",
-            json!({
-                "attempt_timeout_ms": millis(plan.limits.attempt_timeout),
-                "attempt_cap_ms": millis(explanation.attempt_cap()),
-                "estimated_duration_ms": plan.limits.estimated_duration.map(millis),
-                "calls_per_minute": plan.limits.calls_per_minute,
-                "is_held": explanation.calls_per_minute().is_some(),
-                "calls_per_minute_of_principal": explanation.calls_per_minute_of_principal(),
-                "restricted": plan.limits.restricted,
-            }),
-        ),
-        ("guards", guards(explanation)),
-        ("hints", hints.collect()),
-        ("warnings", json!(resolved.warnings())),
-        ("text", format!("{explanation}{}", ask_note(plan)).into()),
-    ] {
-        view[key] = if key == "trail" {
-            value
-        } else {
-            without_nulls(value)
-        };
+    let max_attempts = explanation.max_attempts();
+    let max_attempts = if plan.is_retryable() { max_attempts } else { 1 };
+    let mut view = super::tool(explanation.client_name(), tool, plan, resolved);
+    let details = json!({
+        "call": explanation.call().map(|_| applied(explanation)),
+        "rules": rules.collect::<Vec<_>>(),
+        "route": route(explanation),
+        "keep": keep(explanation),
+        "attempts": {
+            "max": max_attempts,
+            "first_backoff_ms": millis(plan.limits.first_backoff),
+            "verify_with": explanation.verifier().map(ToString::to_string),
+            "hedge_percentile": explanation.hedge().map(|hedge| hedge.percentile),
+        },
+        "limits": {
+            "attempt_timeout_ms": millis(plan.limits.attempt_timeout),
+            "attempt_cap_ms": millis(explanation.attempt_cap()),
+            "estimated_duration_ms": plan.limits.estimated_duration.map(millis),
+            "calls_per_minute": plan.limits.calls_per_minute,
+            "is_held": explanation.calls_per_minute().is_some(),
+            "calls_per_minute_of_principal": explanation.calls_per_minute_of_principal(),
+            "restricted": plan.limits.restricted,
+        },
+        "guards": guards(explanation),
+        "hints": hints.collect::<Vec<_>>(),
+        "warnings": resolved.warnings(),
+        "text": format!("{explanation}{}", ask_note(plan)),
+    });
+    if let Value::Object(details) = details {
+        for (key, value) in details {
+            view[key] = without_nulls(value);
+        }
     }
+    view["trail"] = json!(explanation.trail());
     view
 }
 

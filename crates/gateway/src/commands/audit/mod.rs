@@ -5,14 +5,12 @@ mod verify;
 
 use crate::args::{Audit, AuditCommand};
 use crate::error::{AppError, Outcome};
-use crate::output::Screen;
 
-pub(crate) async fn run(args: Audit, screen: &Screen) -> Outcome {
-    let screen = *screen;
+pub(crate) async fn run(args: Audit) -> Outcome {
     // files are read as fast as they come, and nothing else waits for that
     let read = tokio::task::spawn_blocking(move || match args.command {
-        AuditCommand::Verify(args) => verify::run(&args, &screen),
-        AuditCommand::Show(args) => show::run(&args, &screen),
+        AuditCommand::Verify(args) => verify::run(&args),
+        AuditCommand::Show(args) => show::run(&args),
     });
     read.await
         .map_err(|error| AppError::io("the log was not read")(std::io::Error::other(error)))?

@@ -6,49 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use callward::audit::files;
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::args::Show;
+use crate::commands::ask::cell;
 use crate::error::{AppError, Outcome};
-use crate::output::{Cell, Screen, Table, Tone};
+use crate::output::{self, Cell, Column, Table, Tone};
 
-/// What a row is made of.
-#[derive(Debug, Deserialize)]
-struct Record {
-    seq: u64,
-    time: String,
-    kind: String,
-    #[serde(default)]
-    tool: String,
-    #[serde(default)]
-    outcome: String,
-    #[serde(default)]
-    principal: Option<String>,
-    #[serde(default)]
-    client: Client,
-    #[serde(default)]
-    server: Option<String>,
-    #[serde(default)]
-    cache: Option<String>,
-    #[serde(default)]
-    decision: Option<Decision>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Client {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    version: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Decision {
-    #[serde(default)]
-    by: Option<String>,
-}
-
-pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
+pub(super) fn run(args: &Show) -> Outcome {
     let cannot = |path: &Path| AppError::io(format!("{} cannot be read", path.display()));
     let files = files(&args.path).map_err(cannot(&args.path))?;
     if files.is_empty() {
@@ -57,13 +22,13 @@ pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
             args.path.display()
         )));
     }
-    let mut found: VecDeque<(Record, String)> = VecDeque::new();
+    let mut found: VecDeque<(Value, String)> = VecDeque::new();
     for path in &files {
         let file = std::fs::File::open(path).map_err(cannot(path))?;
         for line in BufReader::new(file).split(b'\n') {
             let line = String::from_utf8_lossy(&line.map_err(cannot(path))?).into_owned();
             // `verify` reports lines that are not records
-            let Ok(record) = serde_json::from_str::<Record>(&line) else {
+            let Ok(record) = serde_json::from_str::<Value>(&line) else {
                 continue;
             };
             if !is_asked(args, &record) {
@@ -76,67 +41,51 @@ pub(super) fn run(args: &Show, screen: &Screen) -> Outcome {
         }
     }
     if args.json {
-        found.iter().for_each(|(_, line)| screen.out(line));
+        found.iter().for_each(|(_, line)| output::line(line));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(&[
-        "seq",
-        "time",
-        "tool",
-        "outcome",
-        "principal",
-        "client",
-        "server",
-        "cache",
-    ]);
-    for (record, _) in &found {
-        table.row(row(record));
-    }
-    screen.table(&table);
+    let records = found.iter().map(|(record, _)| record);
+    output::table(&Table::of(&COLUMNS, records));
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_asked(args: &Show, record: &Record) -> bool {
-    let is_call = record.kind == "call" || record.kind == "refused";
-    let is = |asked: &Option<String>, found: Option<&str>| {
-        asked.as_deref().is_none_or(|asked| found == Some(asked))
-    };
-    is_call
-        && is(&args.tool, Some(&record.tool))
-        && is(&args.outcome, Some(&record.outcome))
-        && is(&args.principal, record.principal.as_deref())
+fn is_asked(args: &Show, record: &Value) -> bool {
+    let of = |key: &str| record[key].as_str();
+    let is = |asked: &Option<String>, key: &str| asked.is_none() || asked.as_deref() == of(key);
+    matches!(of("kind"), Some("call" | "refused"))
+        && is(&args.tool, "tool")
+        && is(&args.outcome, "outcome")
+        && is(&args.principal, "principal")
         // times are written so that their order is that of their texts
-        && args.since.as_ref().is_none_or(|since| *record.time >= **since)
+        && args.since.as_deref().is_none_or(|since| of("time") >= Some(since))
 }
 
-fn row(record: &Record) -> Vec<Cell> {
-    let or_dash = |text: &Option<String>| Cell::plain(text.as_deref().unwrap_or("-"));
-    let by = record
-        .decision
-        .as_ref()
-        .and_then(|decision| decision.by.as_deref());
-    let outcome = match by {
-        Some(by) => format!("{} ({by})", record.outcome),
-        None => record.outcome.clone(),
-    };
-    let tone = match record.outcome.as_str() {
+const COLUMNS: [Column<Value>; 8] = [
+    ("seq", |record| cell(&record["seq"])),
+    ("time", |record| cell(&record["time"])),
+    ("tool", |record| cell(&record["tool"])),
+    ("outcome", outcome),
+    ("principal", |record| cell(&record["principal"])),
+    ("client", |record| {
+        let client = ["name", "version"].map(|key| &record["client"][key]);
+        match client.map(Value::as_str) {
+            [Some(name), Some(version)] => Cell::plain(format_args!("{name} {version}")),
+            _ => cell(client[0]),
+        }
+    }),
+    ("server", |record| cell(&record["server"])),
+    ("cache", |record| cell(&record["cache"])),
+];
+
+fn outcome(record: &Value) -> Cell {
+    let outcome = record["outcome"].as_str().unwrap_or_default();
+    let tone = match outcome {
         "answered" => None,
         "refused" | "cancelled" => Some(Tone::Doubtful),
         _ => Some(Tone::Bad),
     };
-    let client = match (&record.client.name, &record.client.version) {
-        (Some(name), Some(version)) => format!("{name} {version}"),
-        (Some(name), None) => name.clone(),
-        (None, _) => "-".to_owned(),
-    };
-    vec![
-        Cell::plain(record.seq),
-        Cell::plain(&record.time),
-        Cell::plain(&record.tool),
-        Cell::toned(outcome, tone),
-        or_dash(&record.principal),
-        Cell::plain(client),
-        or_dash(&record.server),
-        or_dash(&record.cache),
-    ]
+    match record["decision"]["by"].as_str() {
+        Some(by) => Cell::toned(format_args!("{outcome} ({by})"), tone),
+        None => Cell::toned(outcome, tone),
+    }
 }

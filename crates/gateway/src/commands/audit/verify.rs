@@ -9,9 +9,9 @@ use crate::args::Verify;
 use crate::audit::read_key;
 use crate::config::show_size;
 use crate::error::{AppError, Outcome};
-use crate::output::{Screen, Tone};
+use crate::output::{self, Tone};
 
-pub(super) fn run(args: &Verify, screen: &Screen) -> Outcome {
+pub(super) fn run(args: &Verify) -> Outcome {
     let key = args.key_file.as_deref().map(read_key).transpose()?;
     let mut code = ExitCode::SUCCESS;
     let reports =
@@ -21,11 +21,11 @@ pub(super) fn run(args: &Verify, screen: &Screen) -> Outcome {
             code = ExitCode::FAILURE;
         }
         match args.json {
-            true => screen.json(&Verified {
+            true => output::json(&Verified {
                 whole: report.is_whole(),
                 report,
             }),
-            false => show(report, screen),
+            false => show(report),
         }
     }
     Ok(code)
@@ -38,13 +38,13 @@ struct Verified<'a> {
     report: &'a Report,
 }
 
-fn show(report: &Report, screen: &Screen) {
+fn show(report: &Report) {
     let word = match (&report.fault, report.closed) {
-        (None, Some(false)) => screen.toned("whole, not closed", Tone::Doubtful),
-        (None, _) => screen.toned("whole", Tone::Good),
-        (Some(_), _) => screen.toned("NOT WHOLE", Tone::Bad),
+        (None, Some(false)) => output::toned("whole, not closed", Tone::Doubtful),
+        (None, _) => output::toned("whole", Tone::Good),
+        (Some(_), _) => output::toned("NOT WHOLE", Tone::Bad),
     };
-    screen.out(format_args!(
+    output::line(format_args!(
         "{}: {word}: {} records in {} files ({} calls, {} refused), {}",
         report.log.display(),
         report.records,
@@ -54,41 +54,31 @@ fn show(report: &Report, screen: &Screen) {
         show_size(report.bytes),
     ));
     if let (Some((first, from)), Some((last, to))) = (&report.first, &report.last) {
-        screen.out(format_args!("  from {first} at {from} to {last} at {to}"));
+        output::line(format_args!("  from {first} at {from} to {last} at {to}"));
     }
     if let Some(fault) = &report.fault {
-        screen.out(format_args!("  {fault}"));
+        output::line(format_args!("  {fault}"));
     }
-    if report.fault.is_none() && report.closed == Some(false) {
-        screen.out(
+    let is_open = report.fault.is_none() && report.closed == Some(false);
+    if is_open {
+        output::line(
             "  not closed: the log is being written, its process was killed, or its end was cut; the \
              last answered calls may have no record (`audit.fsync`)",
         );
     }
-    for (count, what) in [
-        (
-            report.unclosed,
-            "processes ended without closing the log: their last answered calls may have no record",
-        ),
-        (
-            report.torn,
-            "partial lines at the end of files, left by killed processes",
-        ),
-        (
-            report.lost,
-            "calls have no record: the file could not be written",
-        ),
-        (
-            report.suppressed,
-            "refusals have no record: there were too many",
-        ),
-    ] {
-        if count > 0 {
-            screen.out(format_args!("  {count} {what}"));
-        }
+    #[rustfmt::skip]
+    let counts = [
+        (report.unclosed, "processes ended without closing the log: their last answered calls may \
+                           have no record"),
+        (report.torn, "partial lines at the end of files, left by killed processes"),
+        (report.lost, "calls have no record: the file could not be written"),
+        (report.suppressed, "refusals have no record: there were too many"),
+    ];
+    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        output::line(format_args!("  {count} {what}"));
     }
     if report.oldest > 1 {
-        screen.out(format_args!(
+        output::line(format_args!(
             "  begins with file {}: earlier files were deleted as configured",
             report.oldest
         ));

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::naive::{ATTEMPTS, Naive};
 use crate::args::Demo;
 use crate::error::{AppError, Outcome};
-use crate::output::{Cell, Screen, Table, Tone};
+use crate::output::{self, Cell, Column, Table, Tone};
 use crate::sample::{self, SET};
 
 /// How many servers there are, all of one replica set.
@@ -72,7 +72,7 @@ struct Row {
     callward: Side,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Sum {
     seed: u64,
     calls: u64,
@@ -88,9 +88,8 @@ enum Ended {
     Unknown,
 }
 
-pub(super) async fn run(args: Demo, screen: &Screen) -> Outcome {
+pub(super) async fn run(args: Demo) -> Outcome {
     let definitions = sample::definitions().await?;
-    let screen = *screen;
     // it stops the clock of its thread, so it gets one of its own
     let shown = tokio::task::spawn_blocking(move || {
         // what the router draws
@@ -100,43 +99,36 @@ pub(super) async fn run(args: Demo, screen: &Screen) -> Outcome {
             .start_paused(true)
             .build()
             .map_err(AppError::io("the runtime does not start"))?;
-        runtime.block_on(show(&args, &definitions, &screen))
+        runtime.block_on(show(&args, &definitions))
     });
     shown
         .await
         .map_err(|error| AppError::io("the demo ended early")(std::io::Error::other(error)))?
 }
 
-async fn show(args: &Demo, definitions: &[ToolDefinition], screen: &Screen) -> Outcome {
+async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
     if !args.json {
-        screen.heading(&format!(
+        output::heading(&format!(
             "{SERVERS} servers that refuse, break off, hang, answer errors, die and come back; {} calls.",
             args.calls
         ));
-        screen.heading(&format!(
+        output::heading(&format!(
             "Each failure tried again, {ATTEMPTS} attempts; and the same calls through Callward."
         ));
-        screen.out("");
+        output::line("");
     }
-    let rows = rows(args, definitions, screen).await?;
-    let sum = Sum::of(args, &rows);
+    let (rows, sum) = rows(args, definitions).await?;
     if args.json {
-        for row in &rows {
-            screen.json(row);
-        }
-        screen.json(&sum);
+        rows.iter().for_each(output::json);
+        output::json(&sum);
     } else {
-        screen.table(&table(&rows));
-        end(&sum, screen);
+        output::table(&table(&rows));
+        end(&sum);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rows(
-    args: &Demo,
-    definitions: &[ToolDefinition],
-    screen: &Screen,
-) -> Result<Vec<Row>, AppError> {
+async fn rows(args: &Demo, definitions: &[ToolDefinition]) -> Result<(Vec<Row>, Sum), AppError> {
     let (ours, theirs) = (Ledger::new(), Ledger::new());
     let set = ReplicaSetId::new(SET)?;
     let servers = servers(args.seed, definitions, &ours)?;
@@ -145,17 +137,18 @@ async fn rows(
         builder = builder.server(Server::new(server.clone()).in_set(set.clone()));
     }
     let stack = builder.build().await?;
-    let clients = Clients { args, screen };
-    let ours_ended = clients.call(&stack, 0, |call| stack.run(call)).await?;
+    let ours_ended = call_all(args, &stack, 0, |call| stack.run(call)).await?;
     settled(&servers).await;
-
     let servers = self::servers(args.seed, definitions, &theirs)?;
     let naive = Naive::new(servers.clone());
-    let theirs_ended = clients
-        .call(&stack, args.calls, |call| naive.call(call))
-        .await?;
+    let naive = |call| naive.call(call);
+    let theirs_ended = call_all(args, &stack, args.calls, naive).await?;
     settled(&servers).await;
-
+    let mut sum = Sum {
+        seed: args.seed,
+        calls: args.calls,
+        ..Sum::default()
+    };
     let mut rows = BTreeMap::new();
     for (ended, ledger, is_ours) in [(ours_ended, ours, true), (theirs_ended, theirs, false)] {
         for (call, tool, ended) in ended {
@@ -168,17 +161,20 @@ async fn rows(
                 naive: Side::default(),
                 callward: Side::default(),
             });
-            row.calls += u64::from(is_ours);
-            let side = if is_ours {
-                &mut row.callward
+            let sides = if is_ours {
+                row.calls += 1;
+                sum.unsafe_calls += u64::from(row.is_unsafe());
+                [&mut row.callward, &mut sum.callward]
             } else {
-                &mut row.naive
+                [&mut row.naive, &mut sum.naive]
             };
-            side.count(&ended, ledger.of(call).executions, plan.is_retryable());
+            for side in sides {
+                side.count(&ended, ledger.of(call).executions, plan.is_retryable());
+            }
         }
     }
     let in_order = |tool| rows.remove(tool);
-    Ok(TOOLS.iter().filter_map(in_order).collect())
+    Ok((TOOLS.iter().filter_map(in_order).collect(), sum))
 }
 
 fn servers(
@@ -207,48 +203,38 @@ async fn settled(servers: &[ChaosServer]) {
     }
 }
 
-/// The callers and the observer.
-struct Clients<'a> {
-    args: &'a Demo,
-    screen: &'a Screen,
-}
-
-impl Clients<'_> {
-    /// Makes all calls; returns the outcome of each. Both sides draw the same calls.
-    async fn call<F>(
-        &self,
-        stack: &Stack,
-        before: u64,
-        make: impl Fn(ToolCall) -> F,
-    ) -> Result<Vec<(u64, &'static str, Ended)>, AppError>
-    where
-        F: Future<Output = Result<ToolOutput, ToolError>>,
-    {
-        let done = std::cell::Cell::new(before);
-        let all = self.args.calls.saturating_mul(2);
-        let client = async |client: u64| {
-            let mut rng = fastrand::Rng::with_seed(self.args.seed ^ (client << 32));
-            let mut ended = Vec::new();
-            let mut call = client;
-            while call < self.args.calls {
-                let tool = rng.choice(TOOLS).unwrap_or("get_order");
-                let prepared = stack.prepare(&format!("{SET}.{tool}"), arguments(call))?;
-                ended.push((call, tool, Ended::of(&make(prepared).await)));
-                done.set(done.get() + 1);
-                if done.get().is_multiple_of(STEP) || done.get() == all {
-                    self.screen.bar(done.get(), all);
-                }
-                tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
-                call += CLIENTS;
+/// Makes all calls; returns the outcome of each. Both sides draw the same calls.
+async fn call_all<F>(
+    args: &Demo,
+    stack: &Stack,
+    before: u64,
+    make: impl Fn(ToolCall) -> F,
+) -> Result<Vec<(u64, &'static str, Ended)>, AppError>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>>,
+{
+    let done = std::cell::Cell::new(before);
+    let all = args.calls.saturating_mul(2);
+    let client = async |client: u64| {
+        let mut rng = fastrand::Rng::with_seed(args.seed ^ (client << 32));
+        let mut ended = Vec::new();
+        let mut call = client;
+        while call < args.calls {
+            let tool = rng.choice(TOOLS).unwrap_or("get_order");
+            let prepared = stack.prepare(&format!("{SET}.{tool}"), arguments(call))?;
+            ended.push((call, tool, Ended::of(&make(prepared).await)));
+            done.set(done.get() + 1);
+            if done.get().is_multiple_of(STEP) || done.get() == all {
+                output::bar(done.get(), all);
             }
-            Ok::<_, AppError>(ended)
-        };
-        let ended: Result<Vec<_>, _> = join_all((0..CLIENTS).map(client))
-            .await
-            .into_iter()
-            .collect();
-        Ok(ended?.into_iter().flatten().collect())
-    }
+            tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
+            call += CLIENTS;
+        }
+        Ok::<_, AppError>(ended)
+    };
+    let ended = join_all((0..CLIENTS).map(client)).await.into_iter();
+    let ended: Result<Vec<_>, AppError> = ended.collect();
+    Ok(ended?.into_iter().flatten().collect())
 }
 
 /// What any tool of the shop takes, and which call it is.
@@ -284,15 +270,6 @@ impl Side {
             Ended::Unknown => self.unknown += 1,
         }
     }
-
-    fn add(&mut self, other: &Self) {
-        self.executions += other.executions;
-        self.repeated += other.repeated;
-        self.duplicates += other.duplicates;
-        self.done += other.done;
-        self.errors += other.errors;
-        self.unknown += other.unknown;
-    }
 }
 
 impl Row {
@@ -301,71 +278,40 @@ impl Row {
     }
 }
 
-impl Sum {
-    fn of(args: &Demo, rows: &[Row]) -> Self {
-        let mut sum = Self {
-            seed: args.seed,
-            calls: args.calls,
-            unsafe_calls: 0,
-            naive: Side::default(),
-            callward: Side::default(),
-        };
-        for row in rows {
-            if row.is_unsafe() {
-                sum.unsafe_calls += row.calls;
-            }
-            sum.naive.add(&row.naive);
-            sum.callward.add(&row.callward);
-        }
-        sum
-    }
-}
-
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "tool",
-        "effect",
-        "calls",
-        "by",
-        "ran",
-        "duplicates",
-        "done",
-        "errors",
-        "unknown",
-    ]);
-    for row in rows {
-        let effect = row.effect.as_str();
-        for (by, side) in [("naive", &row.naive), ("callward", &row.callward)] {
-            let duplicates = match (row.is_unsafe(), side.duplicates) {
+    let columns: [Column<(&str, &Row, &Side)>; 9] = [
+        ("tool", |(_, row, _)| Cell::plain(row.tool)),
+        ("effect", |(_, row, _)| Cell::effect(row.effect.as_str())),
+        ("calls", |(_, row, _)| Cell::plain(row.calls)),
+        ("by", |(by, ..)| Cell::plain(by)),
+        ("ran", |(.., side)| Cell::plain(side.executions)),
+        ("duplicates", |(_, row, side)| {
+            match (row.is_unsafe(), side.duplicates) {
                 // what may be repeated has none
                 (false, _) => Cell::plain("-"),
                 (true, 0) => Cell::toned(0, Some(Tone::Good)),
                 (true, some) => Cell::toned(some, Some(Tone::Bad)),
-            };
-            table.row(vec![
-                Cell::plain(row.tool),
-                Cell::effect(effect),
-                Cell::plain(row.calls),
-                Cell::plain(by),
-                Cell::plain(side.executions),
-                duplicates,
-                Cell::plain(side.done),
-                Cell::plain(side.errors),
-                Cell::plain(side.unknown),
-            ]);
-        }
+            }
+        }),
+        ("done", |(.., side)| Cell::plain(side.done)),
+        ("errors", |(.., side)| Cell::plain(side.errors)),
+        ("unknown", |(.., side)| Cell::plain(side.unknown)),
+    ];
+    let mut sides = Vec::new();
+    for row in rows {
+        sides.extend([("naive", row, &row.naive), ("callward", row, &row.callward)]);
     }
-    table
+    Table::of(&columns, &sides)
 }
 
-fn end(sum: &Sum, screen: &Screen) {
-    screen.out("");
-    screen.out(format_args!(
+fn end(sum: &Sum) {
+    output::line("");
+    output::line(format_args!(
         "Of {} calls that must not run twice, servers ran {} once more than asked for with naive \
          retries, and {} with Callward.",
         sum.unsafe_calls, sum.naive.duplicates, sum.callward.duplicates
     ));
-    screen.out(format_args!(
+    output::line(format_args!(
         "{} callers got an unknown outcome from Callward, so that they check before they try \
          again. The same seed ({}) fails the same calls.",
         sum.callward.unknown, sum.seed

@@ -7,37 +7,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use callward::{Caller, Stack, ToolCall, ToolError, ToolOutput, ToolServer};
+use callward::{Caller, Stack, ToolOutput, ToolServer};
 use futures_util::future::join_all;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::Demo;
 use crate::assemble::{self, Running};
+use crate::commands::ask::text;
 use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
-use crate::output::{Cell, Screen, Table, took};
+use crate::output::{self, Cell, Column, Table, took};
 use crate::record::Recorder;
-use crate::sample::{Embedded, SET};
+use crate::sample::{Embedded, SET, columns};
 use crate::view::CallView;
 
 /// How long the embedded servers may take to connect; they need a few milliseconds.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How many identical calls are made at once.
-const MANY: usize = 64;
-
+/// The stops of the tour: what is shown, the tool, how many calls at once, and their arguments.
+const STEPS: [&str; 9] = [
+    r#"read an order | get_order | 1 | {"order_id":1}"#,
+    r#"the same read again | get_order | 1 | {"order_id":1}"#,
+    r#"64 identical slow reads | sales_report | 64 | {"region":"north"}"#,
+    r#"set its status | set_status | 1 | {"order_id":1,"status":"shipped"}"#,
+    r#"the same set again | set_status | 1 | {"order_id":1,"status":"shipped"}"#,
+    r#"read it after that | get_order | 1 | {"order_id":1}"#,
+    r#"delete another order | delete_order | 1 | {"order_id":3}"#,
+    r#"a read that fails once | get_exchange_rate | 1 | {"from":"EUR","to":"USD"}"#,
+    r#"a charge that fails once | charge_card | 1 | {"cents":500,"order_id":2}"#,
+];
 /// The stops that show what a write does to a cached read.
-const FIRST_READ: &str = "read an order";
-const LAST_READ: &str = "read it after that";
-
-/// One stop of the tour.
-struct Step {
-    what: &'static str,
-    tool: &'static str,
-    arguments: Value,
-    times: usize,
-}
+const READS: [usize; 2] = [0, 5];
 
 /// The calls of a stop, with the stack and without it.
 #[derive(Debug, Serialize)]
@@ -62,56 +63,11 @@ struct Sum {
     executions_without: u64,
 }
 
-fn steps() -> Vec<Step> {
-    let step = |what, tool, arguments| Step {
-        what,
-        tool,
-        arguments,
-        times: 1,
-    };
-    vec![
-        step(FIRST_READ, "get_order", json!({ "order_id": 1 })),
-        step("the same read again", "get_order", json!({ "order_id": 1 })),
-        Step {
-            what: "64 identical slow reads",
-            tool: "sales_report",
-            arguments: json!({ "region": "north" }),
-            times: MANY,
-        },
-        step(
-            "set its status",
-            "set_status",
-            json!({ "order_id": 1, "status": "shipped" }),
-        ),
-        step(
-            "the same set again",
-            "set_status",
-            json!({ "order_id": 1, "status": "shipped" }),
-        ),
-        step(LAST_READ, "get_order", json!({ "order_id": 1 })),
-        step(
-            "delete another order",
-            "delete_order",
-            json!({ "order_id": 3 }),
-        ),
-        step(
-            "a read that fails once",
-            "get_exchange_rate",
-            json!({ "from": "EUR", "to": "USD" }),
-        ),
-        step(
-            "a charge that fails once",
-            "charge_card",
-            json!({ "order_id": 2, "cents": 500 }),
-        ),
-    ]
-}
-
-pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
+pub(crate) async fn run(args: Demo) -> Outcome {
     if args.chaos {
-        return chaos::run(args, screen).await;
+        return chaos::run(args).await;
     }
-    let telemetry = Telemetry::new()?;
+    let telemetry = Telemetry::exporting(None)?;
     let with = Embedded::start(&telemetry).await?;
     let config = Config::without_file(Vec::new());
     let Running { stack, startup, .. } = assemble::stack_over(
@@ -127,16 +83,17 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
     }
 
     if !args.json {
-        screen
-            .heading("One shop, two MCP servers: a primary (weight 80) and a replica (weight 20).");
-        screen.heading("The same calls through Callward, and straight to a server.");
-        screen.out("");
+        output::heading(
+            "One shop, two MCP servers: a primary (weight 80) and a replica (weight 20).",
+        );
+        output::heading("The same calls through Callward, and straight to a server.");
+        output::line("");
     }
     let mut rows = Vec::new();
-    for step in steps() {
-        let row = Row::take(&step, &stack, &with, &without).await?;
+    for step in STEPS {
+        let row = Row::take(step, &stack, &with, &without).await?;
         if args.json {
-            screen.json(&row);
+            output::json(&row);
         }
         rows.push(row);
     }
@@ -145,104 +102,86 @@ pub(crate) async fn run(args: Demo, screen: &Screen) -> Outcome {
         executions_without: without.orders.executions(),
     };
     if args.json {
-        screen.json(&sum);
+        output::json(&sum);
     } else {
-        screen.table(&table(&rows));
-        end(&rows, &sum, screen);
+        output::table(&Table::of(&COLUMNS, &rows));
+        end(&rows, &sum);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn end(rows: &[Row], sum: &Sum, screen: &Screen) {
-    let answer = |what: &str| {
-        rows.iter()
-            .find(|row| row.what == what)
-            .map_or("", |row| row.answer.as_str())
-    };
-    screen.out("");
-    screen.out(format_args!(
+fn end(rows: &[Row], sum: &Sum) {
+    let answer = |at: usize| rows.get(at).map_or("", |row| row.answer.as_str());
+    let [before, after] = READS.map(answer);
+    output::line("");
+    output::line(format_args!(
         "The servers ran {} calls with Callward, {} without.",
         sum.executions, sum.executions_without
     ));
-    screen.out(format_args!(
-        "Before the write the read said \"{}\", after it \"{}\": what is cached is never older than \
-         your own write.",
-        answer(FIRST_READ),
-        answer(LAST_READ)
+    output::line(format_args!(
+        "Before the write the read said \"{before}\", after it \"{after}\": what is cached is never \
+         older than your own write."
     ));
-    screen.out(
+    output::line(
         "The read that fails once was tried again. The charge was not: it had happened, and a retry \
          would have charged twice.",
     );
-    screen.out("");
-    screen.heading("Next:");
-    screen.out("  callward demo --chaos                   calls to servers that fail all the time");
-    screen.out("  callward serve                          the same sample, for your MCP client");
-    screen.out("  callward run -- COMMAND ARGS...         your own MCP server behind the stack");
-    screen.out("  callward explain delete_order -- callward sample");
+    output::line("");
+    output::heading("Next:");
+    output::line(
+        "  callward demo --chaos                   calls to servers that fail all the time",
+    );
+    output::line("  callward serve                          the same sample, for your MCP client");
+    output::line("  callward run -- COMMAND ARGS...         your own MCP server behind the stack");
+    output::line("  callward explain delete_order -- callward sample");
 }
 
 impl Row {
     async fn take(
-        step: &Step,
+        step: &'static str,
         stack: &Stack,
         with: &Embedded,
         without: &Embedded,
     ) -> Result<Self, AppError> {
-        let name = format!("{SET}.{}", step.tool);
-        let arguments = step.arguments.to_string();
+        let [what, tool, calls, arguments] = columns(step);
+        let calls = calls.parse().unwrap_or(1);
+        let name = format!("{SET}.{tool}");
         let before = with.orders.executions();
         let unrecorded = Recorder::default();
-        let one = || {
-            let caller = Caller::local();
-            CallView::make(stack, &unrecorded, &name, arguments.clone(), caller, None)
-        };
-        let views = join_all((0..step.times).map(|_| one())).await;
+        let one = |_| CallView::make(stack, &unrecorded, &name, arguments, Caller::local(), None);
+        let views = join_all((0..calls).map(one)).await;
         let views = views.into_iter().collect::<Result<Vec<_>, _>>()?;
         let executions = with.orders.executions() - before;
-
+        // the way a client without a gateway calls: each call is sent, once
         let before = without.orders.executions();
-        let answer_without =
-            straight(step, stack.prepare(&name, arguments.clone())?, without).await;
+        let call = stack.prepare(&name, arguments)?;
+        let [primary, _] = &without.upstreams;
+        let answers = join_all((0..calls).map(|_| primary.call(call.clone()))).await;
+        let answer_without = match answers.into_iter().next() {
+            Some(Ok(output)) => gist(&output),
+            Some(Err(error)) => format!("error: {}", error.kind()),
+            None => String::new(),
+        };
         let mut cache = BTreeMap::new();
         for view in &views {
             *cache.entry(view.cache.clone()).or_default() += 1;
         }
+        let servers = views.iter().filter_map(|view| view.server.clone());
+        let first = views.first();
         Ok(Self {
-            what: step.what,
-            tool: step.tool,
-            calls: step.times,
-            effect: views
-                .first()
-                .map(|view| view.effect.clone())
-                .unwrap_or_default(),
-            servers: views
-                .iter()
-                .filter_map(|view| view.server.clone())
-                .collect(),
+            what,
+            tool,
+            calls,
+            effect: first.map(|view| view.effect.clone()).unwrap_or_default(),
+            servers: servers.collect(),
             cache,
             attempts: views.iter().map(|view| view.attempts).sum(),
-            took_us: views
-                .iter()
-                .map(|view| view.took_us)
-                .max()
-                .unwrap_or_default(),
+            took_us: views.iter().map(|view| view.took_us).max().unwrap_or(0),
             executions,
-            answer: views.first().map(answer).unwrap_or_default(),
+            answer: first.map(answer).unwrap_or_default(),
             executions_without: without.orders.executions() - before,
             answer_without,
         })
-    }
-}
-
-/// Makes a stop's calls the way a client without a gateway does: each is sent, once.
-async fn straight(step: &Step, call: ToolCall, without: &Embedded) -> String {
-    let [primary, _] = &without.upstreams;
-    let answers = join_all((0..step.times).map(|_| primary.call(call.clone()))).await;
-    match answers.into_iter().next() {
-        Some(Ok(output)) => gist(&output),
-        Some(Err(error)) => failure(&error),
-        None => String::new(),
     }
 }
 
@@ -254,45 +193,31 @@ fn answer(view: &CallView) -> String {
     }
 }
 
-fn failure(error: &ToolError) -> String {
-    format!("error: {}", error.kind())
-}
-
 /// The one member of a result that the tour is about.
 fn gist(output: &ToolOutput) -> String {
     let value: Value = output.parse().unwrap_or_default();
     ["status", "rate", "deleted"]
         .iter()
-        .find_map(|name| Some(format!("{name} {}", plain(value.get(name)?))))
+        .find_map(|name| Some(format!("{name} {}", text(value.get(name)?))))
         .unwrap_or_else(|| "ok".into())
 }
 
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
-        "call", "effect", "server", "cache", "attempts", "time", "result", "ran", "without",
-    ]);
-    for row in rows {
+const COLUMNS: [Column<Row>; 9] = [
+    ("call", |row| Cell::plain(row.what)),
+    ("effect", |row| Cell::effect(&row.effect)),
+    ("server", |row| Cell::plain(servers(row))),
+    ("cache", |row| Cell::plain(cache(row))),
+    ("attempts", |row| Cell::plain(row.attempts)),
+    ("time", |row| {
+        Cell::plain(took(Duration::from_micros(row.took_us)))
+    }),
+    ("result", |row| {
         let failed = row.answer.starts_with("error");
-        table.row(vec![
-            Cell::plain(row.what),
-            Cell::effect(&row.effect),
-            Cell::plain(servers(row)),
-            Cell::plain(cache(row)),
-            Cell::plain(row.attempts),
-            Cell::plain(took(Duration::from_micros(row.took_us))),
-            Cell::warn(if failed { "error" } else { "ok" }, failed),
-            Cell::plain(row.executions),
-            Cell::plain(row.executions_without),
-        ]);
-    }
-    table
-}
+        Cell::warn(if failed { "error" } else { "ok" }, failed)
+    }),
+    ("ran", |row| Cell::plain(row.executions)),
+    ("without", |row| Cell::plain(row.executions_without)),
+];
 
 /// The servers' names without what all of them share.
 fn servers(row: &Row) -> String {
@@ -302,10 +227,9 @@ fn servers(row: &Row) -> String {
             .to_owned()
     };
     let names: Vec<_> = row.servers.iter().map(short).collect();
-    if names.is_empty() {
-        "-".into()
-    } else {
-        names.join(", ")
+    match names.is_empty() {
+        true => "-".into(),
+        false => names.join(", "),
     }
 }
 

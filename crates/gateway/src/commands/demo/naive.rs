@@ -40,23 +40,10 @@ impl Naive {
     }
 
     async fn attempt(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(server) = self
-            .servers
-            .iter()
-            .cycle()
-            .nth(turn % self.servers.len().max(1))
-        else {
-            let text = "there is no server";
-            return Err(ToolError::new(
-                ErrorKind::NoEligibleServer,
-                Delivery::NotSent,
-                text,
-            ));
-        };
-        let late = |_| ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer in time");
-        tokio::time::timeout(TIMEOUT, server.call(call))
-            .await
-            .unwrap_or_else(|end| Err(late(end)))
+        let late = || ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer in time");
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.servers.len().max(1);
+        let server = self.servers.get(turn).ok_or_else(late)?;
+        let answer = tokio::time::timeout(TIMEOUT, server.call(call)).await;
+        answer.unwrap_or_else(|_| Err(late()))
     }
 }

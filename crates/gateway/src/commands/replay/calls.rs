@@ -14,37 +14,37 @@ use super::{named, show};
 use crate::args::{Hints, Replay, ReplayCalls};
 use crate::error::{AppError, Outcome};
 use crate::listed::Listing;
-use crate::output::Screen;
+use crate::output;
 
 /// How many bad lines are reported one by one.
 const TELL_BAD: u64 = 20;
 
-pub(super) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
+pub(super) fn run(file: &Path, args: &Replay) -> Outcome {
     let options = options(&args.recorded)?;
     let recorded = Calls::open(file)?;
     let mut reported = 0;
     let replayed = calls::replay(recorded, &options, &mut |bad| {
         reported += 1;
         if reported <= TELL_BAD {
-            screen.error(bad);
+            output::error(bad);
         }
     })?;
     if replayed.left_out > TELL_BAD {
-        screen.error(&format_args!("and {} more", replayed.left_out - TELL_BAD));
+        output::error(&format_args!("and {} more", replayed.left_out - TELL_BAD));
     }
     if args.json {
-        screen.json(&replayed);
+        output::json(&replayed);
     } else {
-        screen.heading(&format!(
+        output::heading(&format!(
             "{}: {} calls, {} sessions",
             named(file),
             replayed.calls,
             replayed.sessions
         ));
         if replayed.calls == 0 {
-            screen.note(format_args!("note: {} has no calls", named(file)));
+            output::note(format_args!("note: {} has no calls", named(file)));
         }
-        show(&replayed.grid(), screen);
+        show(&replayed.grid());
     }
     Ok(if replayed.left_out > 0 {
         ExitCode::FAILURE
@@ -80,13 +80,13 @@ fn options(args: &ReplayCalls) -> Result<Options, AppError> {
 /// Reads listed tools; one that cannot be used is an error here: its plan would be guessed.
 fn definitions(file: &Path) -> Result<Vec<ToolDefinition>, AppError> {
     let listing = Listing::of_file(file)?;
-    let definition = |found: &crate::listed::Found<'_>| {
+    let definition = |found: &crate::listed::Found| {
         let wrong =
             |why: &dyn std::fmt::Display| AppError::Usage(format!("{}: {why}", found.place));
         let tool = found.tool.as_ref().map_err(|fault| wrong(fault))?;
-        ToolDefinition::from_json(tool.text.to_owned()).map_err(|error| wrong(&error))
+        ToolDefinition::from_json(tool.text.clone()).map_err(|error| wrong(&error))
     };
-    listing.found().iter().map(definition).collect()
+    listing.found.iter().map(definition).collect()
 }
 
 /// Reads which state each tool reads and writes.

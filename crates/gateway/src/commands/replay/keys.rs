@@ -3,33 +3,31 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use callward_replay::{Capacity, Comparison, Gap, KeyTrace, Policy};
-use serde::Serialize;
+use callward_replay::{Capacity, Comparison, KeyTrace, Policy};
+use serde_json::{Value, json};
 
 use crate::args::Replay;
 use crate::commands::replay::{named, show};
 use crate::error::{AppError, Outcome};
-use crate::output::Screen;
+use crate::output;
 
-pub(crate) fn run(file: &Path, args: &Replay, screen: &Screen) -> Outcome {
+pub(crate) fn run(file: &Path, args: &Replay) -> Outcome {
     let trace = KeyTrace::read(file)?;
     if trace.requests() == 0 {
-        screen.note(format_args!("note: {} has no keys", named(file)));
+        output::note(format_args!("note: {} has no keys", named(file)));
     }
     let capacities = capacities(&args.capacity, &trace)?;
     let policies = policies(&args.policy, &capacities)?;
-    let progress = |done, all| screen.bar(done, all);
+    let progress = |done, all| output::bar(done, all);
     let found = Comparison::of(&trace, &capacities, &policies, &progress)?;
     let name = file.display().to_string();
     if args.json {
         for figures in &found.figures {
-            screen.json(figures);
+            output::json(figures);
         }
-        screen.json(&Closing {
-            summary: Sum::of(&name, &found),
-        });
+        output::json(&json!({ "summary": sum(&name, &found) }));
     } else {
-        tell(&found, &args.policy, screen);
+        tell(&found, &args.policy);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -66,50 +64,37 @@ fn policies(given: &[Policy], capacities: &[Capacity]) -> Result<Vec<Policy>, Ap
         .collect())
 }
 
-fn tell(found: &Comparison, asked: &[Policy], screen: &Screen) {
-    screen.heading(&format!(
+fn tell(found: &Comparison, asked: &[Policy]) {
+    output::heading(&format!(
         "{} requests for {} keys: hit rate in per cent",
         found.requests, found.distinct
     ));
-    show(&found.grid(), screen);
+    show(&found.grid());
     for (policy, against) in [
         (Policy::Lru, "against lru"),
         (Policy::Belady, "against belady"),
     ] {
         if let Some(gap) = found.gap(policy) {
-            screen.out(format_args!("{against}: {gap}"));
+            output::line(format_args!("{against}: {gap}"));
         }
     }
     let in_bytes = |capacity: &Capacity| matches!(capacity, Capacity::Bytes(_));
     if asked.is_empty() && found.capacities().iter().any(in_bytes) {
-        screen.out("belady is left out: there is no optimum to find when entries have sizes");
+        output::line("belady is left out: there is no optimum to find when entries have sizes");
     }
 }
 
-#[derive(Serialize)]
-struct Closing<'a> {
-    summary: Sum<'a>,
-}
-
-#[derive(Serialize)]
-struct Sum<'a> {
-    keys: &'a str,
-    requests: u64,
-    distinct: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to_lru: Option<Gap>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to_belady: Option<Gap>,
-}
-
-impl<'a> Sum<'a> {
-    fn of(keys: &'a str, found: &Comparison) -> Self {
-        Self {
-            keys,
-            requests: found.requests,
-            distinct: found.distinct,
-            to_lru: found.gap(Policy::Lru),
-            to_belady: found.gap(Policy::Belady),
+/// The sum at the end, without the gaps that there are not.
+fn sum(keys: &str, found: &Comparison) -> Value {
+    let mut sum = json!({
+        "keys": keys,
+        "requests": found.requests,
+        "distinct": found.distinct,
+    });
+    for (key, policy) in [("to_lru", Policy::Lru), ("to_belady", Policy::Belady)] {
+        if let Some(gap) = found.gap(policy) {
+            sum[key] = json!(gap);
         }
     }
+    sum
 }

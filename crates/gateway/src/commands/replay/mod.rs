@@ -9,21 +9,20 @@ use callward_replay::report::{Grid, Mark};
 
 use crate::args::Replay;
 use crate::error::{AppError, Outcome};
-use crate::output::{Cell, Screen, Table, Tone};
+use crate::output::{self, Cell, Table, Tone};
 
-pub(crate) async fn run(args: Replay, screen: &Screen) -> Outcome {
-    let screen = *screen;
+pub(crate) async fn run(args: Replay) -> Outcome {
     // a replay stops the clock of its thread, so it gets one of its own
-    let replayed = tokio::task::spawn_blocking(move || replay(&args, &screen));
+    let replayed = tokio::task::spawn_blocking(move || replay(&args));
     replayed
         .await
         .map_err(|error| AppError::io("the replay ended early")(std::io::Error::other(error)))?
 }
 
-fn replay(args: &Replay, screen: &Screen) -> Outcome {
+fn replay(args: &Replay) -> Outcome {
     match (&args.keys, &args.recorded.calls) {
-        (Some(file), _) => keys::run(file, args, screen),
-        (None, Some(file)) => calls::run(file, args, screen),
+        (Some(file), _) => keys::run(file, args),
+        (None, Some(file)) => calls::run(file, args),
         (None, None) => Err(AppError::Usage(
             "replay: name a file with --keys or --calls".into(),
         )),
@@ -39,7 +38,7 @@ fn named(file: &Path) -> String {
 }
 
 /// Writes what was found to standard output.
-fn show(grid: &Grid, screen: &Screen) {
+fn show(grid: &Grid) {
     let mut table = Table::new(grid.headings());
     for row in grid.rows() {
         let cell = |cell: &callward_replay::report::Cell| {
@@ -53,5 +52,5 @@ fn show(grid: &Grid, screen: &Screen) {
         };
         table.row(row.iter().map(cell).collect());
     }
-    screen.table(&table);
+    output::table(&table);
 }

@@ -1,16 +1,15 @@
 //! What the keys of a file may mean together: every problem, each at its place.
 
+mod hints;
+mod rules;
 mod servers;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use callward::StackBuilder;
-use callward::audit::AuditConfig;
 use callward::core::infer::Lexicon;
 use callward::core::{BaggageFilter, InvalidConfig, Lifetime, RuleSet};
-use callward::limit::RateLimitConfig;
 use callward::telemetry::export::OtlpConfig;
 use callward_mcp::server::{HostPattern, OriginPattern};
 use serde::Serialize;
@@ -79,6 +78,11 @@ struct Faults<'a, 'i> {
     found: Vec<Fault>,
 }
 
+/// Appends a key to a path.
+fn join<'p>(path: &[&'p str], key: &'p str) -> Vec<&'p str> {
+    [path, &[key]].concat()
+}
+
 impl Faults<'_, '_> {
     fn at(&mut self, path: &[&str], message: impl Into<String>) {
         self.found.push(self.source.key_fault(path, message));
@@ -101,13 +105,12 @@ impl Faults<'_, '_> {
     fn each(&mut self, list: &[String], path: &[&str], is_right: fn(&str) -> bool, message: &str) {
         for (number, element) in (1_usize..).zip(list) {
             let number = number.to_string();
-            let path = [path, &[&*number]].concat();
-            self.expect(is_right(element), &path, message);
+            self.expect(is_right(element), &join(path, &number), message);
         }
     }
 
-    /// Reports what a layer finds wrong. The key of a fault gets its default and the layer is asked
-    /// again, so that one fault hides no other.
+    /// Reports what a layer finds wrong, unless its key has a fault. The key of a fault gets its
+    /// default and the layer is asked again, so that one fault hides no other.
     fn layer<T: Serialize + DeserializeOwned + Default>(
         &mut self,
         section: &[&str],
@@ -117,8 +120,20 @@ impl Faults<'_, '_> {
         let (mut ours, defaults) = (json!(config), json!(T::default()));
         let mut checked = validate(config);
         while let Err(fault) = checked {
-            let key = fault.field();
-            self.layer_fault(section, key, fault.reason());
+            let key = match fault.field() {
+                "backoff.ceiling" => "max_pause",
+                "budget_percent" => "budget",
+                "slow_calls.rate" => "slow_rate",
+                "slow_calls.after" => "slow_after",
+                "open_time" | "max_open_time" => "open_for",
+                "cap" => "progress_cap",
+                key => key,
+            };
+            let path = join(section, key);
+            let dotted = path.join(".");
+            if !self.found.iter().any(|fault| fault.key == dotted) {
+                self.at(&path, fault.reason());
+            }
             match (ours.get_mut(key), defaults.get(key)) {
                 (Some(ours), Some(default)) if ours != default => *ours = default.clone(),
                 _ => return,
@@ -130,64 +145,23 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Reports a layer's fault unless its key has one.
-    fn layer_fault(&mut self, section: &[&str], key: &str, reason: &str) {
-        let path = [section, &[key]].concat();
-        let dotted = path.join(".");
-        if !self.found.iter().any(|fault| fault.key == dotted) {
-            self.at(&path, reason);
-        }
-    }
-
     fn layers(&mut self, config: &Config) {
         let Config { router, limits, .. } = config;
-        let section = ["loop_guard"];
-        self.layer(&section, &config.loop_guard.config, |it| it.validate());
+        let guard = &config.loop_guard.config;
+        self.layer(&["loop_guard"], guard, |it| it.validate());
         self.layer(&["hedge"], &config.hedge.config, |it| it.validate());
-        self.layer(&["limits"], &limits.rate, RateLimitConfig::validate);
+        self.layer(&["retry"], &config.retry, |it| it.validate());
+        self.layer(&["breaker"], &config.breaker, |it| it.layer().validate());
+        self.layer(&["limits"], limits, |it| it.rate.validate());
+        self.layer(&["limits"], limits, |it| it.progress_cap.validate());
         let affinity = ["router", "affinity"];
         self.layer(&affinity, &router.layer.affinity, |it| it.validate());
         self.layer(&["router", "ping"], &router.ping.config, |it| it.validate());
-        for (section, checked) in [
-            ("retry", config.retry.validate()),
-            ("breaker", config.breaker.layer().validate()),
-            ("limits", limits.progress_cap.validate()),
-        ] {
-            if let Err(fault) = checked {
-                let key = match fault.field() {
-                    "backoff.ceiling" => "max_pause",
-                    "budget_percent" => "budget",
-                    "slow_calls.rate" => "slow_rate",
-                    "slow_calls.after" => "slow_after",
-                    "open_time" | "max_open_time" => "open_for",
-                    "cap" => "progress_cap",
-                    key => key,
-                };
-                self.layer_fault(&[section], key, fault.reason());
-            }
-        }
-        let audit = &config.audit;
-        let path = audit
-            .path
-            .clone()
-            .unwrap_or_else(|| PathBuf::from("audit.jsonl"));
-        // one setting at a time
-        let settings: [fn(&mut AuditConfig, &AuditConfig); 6] = [
-            |_, _| {},
-            |alone, all| alone.open_world_path.clone_from(&all.open_world_path),
-            |alone, all| alone.max_bytes = all.max_bytes,
-            |alone, all| alone.max_age = all.max_age,
-            |alone, all| alone.keep_files = all.keep_files,
-            |alone, all| alone.fsync = all.fsync,
-        ];
-        let all = audit.layer(path.clone());
-        for set in settings {
-            let mut alone = super::Audit::default().layer(path.clone());
-            set(&mut alone, &all);
-            if let Err(fault) = alone.validate() {
-                self.layer_fault(&["audit"], fault.field(), fault.reason());
-            }
-        }
+        self.layer(&["audit"], &config.audit, |it| {
+            let path = it.path.clone();
+            it.layer(path.unwrap_or_else(|| "audit.jsonl".into()))
+                .validate()
+        });
     }
 
     fn settings(&mut self, config: &mut Config) {
@@ -229,16 +203,16 @@ impl Faults<'_, '_> {
              "expected more than zero: every call would be over before it began"),
             (!http.allowed_hosts.is_empty(), &["http", "allowed_hosts"],
              "expected at least one host name: an empty list would refuse every request"),
-            (number.contains(&http.max_connections), &["http", "max_connections"], NUMBER),
-            (number.contains(&http.max_connections_per_address),
+            (number.contains(&http.connections.all), &["http", "max_connections"], NUMBER),
+            (number.contains(&http.connections.per_address),
              &["http", "max_connections_per_address"], NUMBER),
             (number.contains(&http.max_sessions), &["http", "max_sessions"], NUMBER),
             (number.contains(&http.max_sessions_per_client),
              &["http", "max_sessions_per_client"], NUMBER),
             (held.contains(&http.max_bodies), &["http", "max_bodies"], HELD),
-            (held.contains(&http.max_unread), &["http", "max_unread"], HELD),
-            (seconds.contains(&http.header_timeout), &["http", "header_timeout"], SECONDS),
-            (seconds.contains(&http.write_timeout), &["http", "write_timeout"], SECONDS),
+            (held.contains(&http.connections.unread), &["http", "max_unread"], HELD),
+            (seconds.contains(&http.connections.header), &["http", "header_timeout"], SECONDS),
+            (seconds.contains(&http.connections.write), &["http", "write_timeout"], SECONDS),
             (seconds.contains(&http.body_timeout), &["http", "body_timeout"], SECONDS),
             (cache.layer.max_item_bytes <= cache.layer.max_bytes, &["cache", "max_item_bytes"],
              "expected at most `cache.max_bytes`"),
@@ -338,3 +312,27 @@ const A_DAY: &str = "expected at most a day";
 const A_YEAR: &str = "expected at most a year";
 const OPEN_FOR: &str = "expected more than zero, and at most a day";
 const SHARE: &str = "expected a share above 0.0 and up to 1.0: of the calls of the window";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a part of a text; returns the keys and messages of its faults, too.
+    pub(super) fn faults<T>(
+        text: &str,
+        read: impl FnOnce(&mut Faults<'_, '_>) -> T,
+    ) -> (T, Vec<(String, String)>) {
+        let source = Source::new(text);
+        let found = Vec::new();
+        let mut faults = Faults {
+            source: &source,
+            found,
+        };
+        let read = read(&mut faults);
+        let found = faults.found.into_iter();
+        (
+            read,
+            found.map(|fault| (fault.key, fault.message)).collect(),
+        )
+    }
+}

@@ -1,6 +1,7 @@
 //! The tables of servers, and what those of one replica set must agree on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use callward::cache::{ScopeTemplate, ToolScopes};
@@ -8,10 +9,10 @@ use callward::core::human::parse_duration;
 use callward::limit::RateLimitConfig;
 use callward::{Caching, ReplicaSetId, ServerId, ToolName, Weight};
 use callward_mcp::client::HttpSpec;
+use serde::de::DeserializeOwned;
 
 use super::super::server::{Prefix, Server, ServerConfig, Table, ToolConfig};
-use super::super::{hints, rules};
-use super::Faults;
+use super::{Faults, join};
 
 impl Faults<'_, '_> {
     pub(super) fn server(&mut self, key: &str, table: Server) -> Option<ServerConfig> {
@@ -23,9 +24,9 @@ impl Faults<'_, '_> {
             None => id.clone().map(ReplicaSetId::from),
         };
         let prefix = match &table.prefix {
-            Prefix::Set => set.as_ref().map(ToString::to_string),
-            Prefix::None => None,
-            Prefix::Named(name) => self
+            None | Some(Prefix::Set(true)) => set.as_ref().map(ToString::to_string),
+            Some(Prefix::Set(false)) => None,
+            Some(Prefix::Named(name)) => self
                 .ok(ReplicaSetId::new(name), &at("prefix"))
                 .map(|name| name.to_string()),
         };
@@ -64,9 +65,7 @@ impl Faults<'_, '_> {
             self.at(&at("calls_per_minute"), fault.reason());
         }
         self.target(key, &table);
-        let defaults = hints::read(&table.annotations, |name, message| {
-            self.at(&["servers", key, "annotations", name], message);
-        });
+        let defaults = self.hints(&at("annotations"), &table.annotations);
         let mut tools = BTreeMap::new();
         for (tool, written) in &table.tools {
             let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
@@ -142,11 +141,10 @@ impl Faults<'_, '_> {
 
     fn tool(&mut self, server: &str, tool: &str, mut written: Table) -> ToolConfig {
         let root = ["servers", server, "tools", tool];
-        let at = |key| [&root[..], &[key]].concat();
-        let verify_with = written.remove("verify_with").and_then(|value| {
-            let expected =
-                "expected the name of a tool of the same set that only reads, as a string";
-            let reader = self.ok(value.as_str().ok_or(expected), &at("verify_with"))?;
+        let at = |key| join(&root, key);
+        let expected = "expected the name of a tool of the same set that only reads, as a string";
+        let reader = self.take(&root, &mut written, "verify_with", expected);
+        let verify_with = reader.and_then(|reader: String| {
             self.expect(
                 reader != tool,
                 &at("verify_with"),
@@ -154,58 +152,55 @@ impl Faults<'_, '_> {
             );
             self.ok(ToolName::new(reader), &at("verify_with"))
         });
-        let max_concurrent = written.remove("max_concurrent").and_then(|value| {
-            let number = value.as_integer().and_then(|n| usize::try_from(n).ok());
-            let expected = "expected a whole number, 1 or more: calls of the tool at once";
-            let number = number.filter(|number| *number >= 1).ok_or(expected);
-            self.ok(number, &at("max_concurrent"))
+        let expected = "expected a whole number, 1 or more: calls of the tool at once";
+        let max_concurrent = self.take(&root, &mut written, "max_concurrent", expected);
+        let expected = "expected a duration, such as \"30s\"";
+        let ttl = self.take(&root, &mut written, "ttl", expected);
+        let ttl = ttl.and_then(|text: String| {
+            self.ok(parse_duration(&text).map_err(|_| expected), &at("ttl"))
         });
-        let ttl = written.remove("ttl").and_then(|value| {
-            let time = value.as_str().and_then(|text| parse_duration(text).ok());
-            self.ok(
-                time.ok_or("expected a duration, such as \"30s\""),
-                &at("ttl"),
-            )
-        });
-        let cache = written.remove("cache").and_then(|value| {
-            let expected = "expected `true` or `false`";
-            self.ok(value.as_bool().ok_or(expected), &at("cache"))
-        });
+        let cache = self.take(&root, &mut written, "cache", "expected `true` or `false`");
         let caching = self.caching(&root, ttl, cache);
         let mut scopes = ToolScopes::default();
-        scopes.reads = self.templates(&at("reads"), written.remove("reads"));
-        scopes.writes = self.templates(&at("writes"), written.remove("writes"));
-        let rules = written.remove("rules").map(|rules| {
-            rules::read(&rules, |path, message| {
-                self.at(&[&root[..], &["rules"], path].concat(), message);
-            })
-        });
-        let hints = hints::read(&written, |name, message| {
-            self.at(&[&root[..], &[name]].concat(), message);
-        });
+        scopes.reads = self.templates(&root, &mut written, "reads");
+        scopes.writes = self.templates(&root, &mut written, "writes");
+        let rules = written.remove("rules");
+        let rules = rules.map(|rules| self.rules(&at("rules"), &rules));
         ToolConfig {
-            hints,
+            hints: self.hints(&root, &written),
             rules: rules.unwrap_or_default(),
             scopes,
             verify_with,
             caching,
-            max_concurrent,
+            max_concurrent: max_concurrent.map(NonZeroUsize::get),
         }
+    }
+
+    /// Takes one key out of a table, and reads it.
+    fn take<T: DeserializeOwned>(
+        &mut self,
+        path: &[&str],
+        written: &mut Table,
+        key: &str,
+        expected: &str,
+    ) -> Option<T> {
+        let value = written.remove(key)?.try_into();
+        self.ok(value.map_err(|_| expected), &join(path, key))
     }
 
     /// Reads a list of scopes; elements are counted from 1.
     fn templates(
         &mut self,
         path: &[&str],
-        written: Option<toml::Value>,
+        written: &mut Table,
+        key: &str,
     ) -> Option<Vec<ScopeTemplate>> {
-        let written = written?;
         let expected = "expected a list of scopes, such as [\"order:{id}\", \"@billing\"]";
-        let list = self.ok(written.as_array().ok_or(expected), path)?;
+        let list: Vec<toml::Value> = self.take(path, written, key, expected)?;
         let mut scopes = Vec::new();
         for (number, written) in (1_usize..).zip(list) {
             let number = number.to_string();
-            let path = [path, &[&*number]].concat();
+            let path = [path, &[key, &number]].concat();
             let expected = "expected a scope as a string, such as \"order:{id}\"";
             let text = self.ok(written.as_str().ok_or(expected), &path);
             scopes.extend(text.and_then(|text| self.ok(text.parse(), &path)));
@@ -222,7 +217,7 @@ impl Faults<'_, '_> {
     ) -> Option<Caching> {
         self.expect(
             ttl.is_none() || cache != Some(false),
-            &[root, &["ttl"]].concat(),
+            &join(root, "ttl"),
             "expected either `ttl` or `cache = false`, found both",
         );
         match (ttl, cache) {

@@ -11,136 +11,50 @@ use super::*;
 
 #[test]
 fn what_makes_no_sense_is_refused_at_its_line_and_key() {
-    for (section, lines, key, expected) in [
-        (
-            "hedge",
-            "percentile = 100",
-            "percentile",
-            "between 50 and 99",
-        ),
-        ("loop_guard", "failures = 0", "failures", "1 or more"),
-        (
-            "loop_guard",
-            "window = \"0s\"",
-            "window",
-            "nothing is in a row",
-        ),
-        (
-            "loop_guard",
-            "without_session = \"refuse\"",
-            "without_session",
-            "`by_principal`",
-        ),
-        ("limits", "tools = 3", "tools", "a boolean"),
-        ("limits", "per_principal = 0", "per_principal", "above 0"),
-        ("limits", "per_principal = nan", "per_principal", "above 0"),
-        ("limits", "max_wait = \"25h\"", "max_wait", "at most a day"),
-        (
-            "limits",
-            "attempt_timeout = \"0s\"",
-            "attempt_timeout",
-            "more than zero",
-        ),
-        (
-            "limits",
-            "attempt_timeout = \"2d\"",
-            "attempt_timeout",
-            "at most a day",
-        ),
-        (
-            "limits",
-            "progress_cap = 0",
-            "progress_cap",
-            "use 1 for no extension",
-        ),
-        (
-            "limits",
-            "progress_cap = -1",
-            "progress_cap",
-            "a number of times",
-        ),
-        (
-            "limits",
-            "progress_cap = \"far\"",
-            "progress_cap",
-            "\"30s\"",
-        ),
-        (
-            "limits",
-            "progress_cap = \"0s\"",
-            "progress_cap",
-            "1 times the timeout",
-        ),
-        (
-            "limits",
-            "progress_cap = \"2d\"",
-            "progress_cap",
-            "at most a day",
-        ),
-        ("limits", "progress_cap = true", "progress_cap", "\"30m\""),
-    ] {
-        let text = format!("[{section}]\n{lines}\n");
-        is_refused(&text, 2, &format!("{section}.{key}"), expected);
-    }
+    are_refused(
+        r#"
+[hedge] ⏎ percentile = 100 # hedge.percentile: between 50 and 99
+[loop_guard] ⏎ failures = 0 # loop_guard.failures: 1 or more
+[loop_guard] ⏎ window = "0s" # loop_guard.window: nothing is in a row
+[loop_guard] ⏎ without_session = "refuse" # loop_guard.without_session: `by_principal`
+[limits] ⏎ tools = 3 # limits.tools: a boolean
+[limits] ⏎ per_principal = 0 # limits.per_principal: above 0
+[limits] ⏎ per_principal = nan # limits.per_principal: above 0
+[limits] ⏎ max_wait = "25h" # limits.max_wait: at most a day
+[limits] ⏎ attempt_timeout = "0s" # limits.attempt_timeout: more than zero
+[limits] ⏎ attempt_timeout = "2d" # limits.attempt_timeout: at most a day
+[limits] ⏎ progress_cap = 0 # limits.progress_cap: use 1 for no extension
+[limits] ⏎ progress_cap = -1 # limits.progress_cap: a number of times
+[limits] ⏎ progress_cap = "far" # limits.progress_cap: "30m"
+[limits] ⏎ progress_cap = "0s" # limits.progress_cap: 1 times the timeout
+[limits] ⏎ progress_cap = "2d" # limits.progress_cap: at most a day
+[limits] ⏎ progress_cap = true # limits.progress_cap: "30m"
+"#,
+    );
 }
 
 #[test]
 fn what_makes_no_sense_of_a_server_is_refused_at_its_line_and_key() {
-    for (lines, line, key, expected) in [
-        (
-            "max_waiting = -1",
-            3,
-            "max_waiting",
-            "expected a whole number",
-        ),
-        ("shed = \"all\"", 3, "shed", "`newest` or `oldest`"),
-        (
-            "max_concurrent_per_tool = 0",
-            3,
-            "max_concurrent_per_tool",
-            "1 or more",
-        ),
-        ("calls_per_minute = 0.0", 3, "calls_per_minute", "above 0"),
-        (
-            "idempotency_keys = \"yes\"",
-            3,
-            "idempotency_keys",
-            "a boolean",
-        ),
-        (
-            "[servers.b.tools.t]\nmax_concurrent = 0",
-            4,
-            "tools.t.max_concurrent",
-            "1 or more",
-        ),
-        (
-            "[servers.b.tools.t]\nmax_concurrent = \"2\"",
-            4,
-            "tools.t.max_concurrent",
-            "a whole number",
-        ),
-        (
-            "[servers.b.tools.t]\nverify_with = true",
-            4,
-            "tools.t.verify_with",
-            "as a string",
-        ),
-        (
-            "[servers.b.tools.t]\nverify_with = \"\"",
-            4,
-            "tools.t.verify_with",
-            "tool name",
-        ),
-        (
-            "[servers.b.tools.t]\nverify_with = \"t\"",
-            4,
-            "tools.t.verify_with",
-            "another tool",
-        ),
-    ] {
-        let text = format!("[servers.b]\ncommand = \"x\"\n{lines}\n");
-        is_refused(&text, line, &format!("servers.b.{key}"), expected);
-    }
+    are_refused(
+        r#"
+[servers.b] ⏎ command = "x" ⏎ max_waiting = -1 # servers.b.max_waiting: expected a whole number
+[servers.b] ⏎ command = "x" ⏎ shed = "all" # servers.b.shed: `newest` or `oldest`
+[servers.b] ⏎ command = "x"
+  max_concurrent_per_tool = 0 # servers.b.max_concurrent_per_tool: 1 or more
+[servers.b] ⏎ command = "x" ⏎ calls_per_minute = 0.0 # servers.b.calls_per_minute: above 0
+[servers.b] ⏎ command = "x" ⏎ idempotency_keys = "yes" # servers.b.idempotency_keys: a boolean
+[servers.b] ⏎ command = "x" ⏎ [servers.b.tools.t]
+  max_concurrent = 0 # servers.b.tools.t.max_concurrent: 1 or more
+[servers.b] ⏎ command = "x" ⏎ [servers.b.tools.t]
+  max_concurrent = "2" # servers.b.tools.t.max_concurrent: a whole number
+[servers.b] ⏎ command = "x" ⏎ [servers.b.tools.t]
+  verify_with = true # servers.b.tools.t.verify_with: as a string
+[servers.b] ⏎ command = "x" ⏎ [servers.b.tools.t]
+  verify_with = "" # servers.b.tools.t.verify_with: tool name
+[servers.b] ⏎ command = "x" ⏎ [servers.b.tools.t]
+  verify_with = "t" # servers.b.tools.t.verify_with: another tool
+"#,
+    );
 }
 
 #[test]
@@ -150,7 +64,8 @@ fn one_fault_hides_no_other() {
          wiat = 1\n[limits]\nper_principal = -1\nmax_wait = \"2d\"\nburts = 0\n[servers.a]\n\
          command = \"x\"\n",
     )
-    .unwrap_err();
+    .err()
+    .unwrap();
     let lines: Vec<_> = error
         .faults()
         .iter()

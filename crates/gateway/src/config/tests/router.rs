@@ -5,43 +5,27 @@ use std::time::Duration;
 use callward::router::StrategyName;
 use callward::router::affinity::{AffinityKey, WithoutSession};
 
-use super::{is_refused, parse};
+use super::{are_refused, parse};
 
 #[test]
 fn what_makes_no_sense_is_refused_at_its_line_and_key() {
-    for (section, lines, key, expected) in [
-        ("router", "strategy = \"best\"", "strategy", "`capability`"),
-        ("router", "cost_budget = -1", "cost_budget", "`costHint`"),
-        ("router", "cost_budget = nan", "cost_budget", "0 or more"),
-        ("router", "budget = 1", "budget", "`cost_budget`"),
-        (
-            "router.affinity",
-            "by = \"account\"",
-            "by",
-            "a JSON Pointer into the arguments",
-        ),
-        ("router.affinity", "ttl = 30", "ttl", "\"30s\""),
-        ("router.affinity", "ttl = \"10ms\"", "ttl", "below 1 s"),
-        ("router.affinity", "ttl = \"8d\"", "ttl", "above 7 days"),
-        (
-            "router.affinity",
-            "without_session = \"refuse\"",
-            "without_session",
-            "`by_principal`",
-        ),
-        (
-            "router",
-            "min_available = 101",
-            "min_available",
-            "100 percent",
-        ),
-        ("router", "ping = false", "ping", "expected a table"),
-        ("router.ping", "interval = \"0s\"", "interval", "below 1 ms"),
-        ("router.ping", "every = 1", "every", "`interval`"),
-    ] {
-        let text = format!("[{section}]\n{lines}\n");
-        is_refused(&text, 2, &format!("{section}.{key}"), expected);
-    }
+    are_refused(
+        r#"
+[router] ⏎ strategy = "best" # router.strategy: `capability`
+[router] ⏎ cost_budget = -1 # router.cost_budget: `costHint`
+[router] ⏎ cost_budget = nan # router.cost_budget: 0 or more
+[router] ⏎ budget = 1 # router.budget: `cost_budget`
+[router.affinity] ⏎ by = "account" # router.affinity.by: a JSON Pointer into the arguments
+[router.affinity] ⏎ ttl = 30 # router.affinity.ttl: "30s"
+[router.affinity] ⏎ ttl = "10ms" # router.affinity.ttl: below 1 s
+[router.affinity] ⏎ ttl = "8d" # router.affinity.ttl: above 7 days
+[router.affinity] ⏎ without_session = "refuse" # router.affinity.without_session: `by_principal`
+[router] ⏎ min_available = 101 # router.min_available: 100 percent
+[router] ⏎ ping = false # router.ping: expected a table
+[router.ping] ⏎ interval = "0s" # router.ping.interval: below 1 ms
+[router.ping] ⏎ every = 1 # router.ping.every: `interval`
+"#,
+    );
 }
 
 #[test]
@@ -51,7 +35,8 @@ fn no_fault_of_the_router_hides_another() {
          every = \"0s\"\n[servers.a]\ncommand = \"x\"\nzone = \" \"\ncost_factor = -0.5\n\
          capabilities = [\"gpu\", \"\"]\n",
     )
-    .unwrap_err();
+    .err()
+    .unwrap();
     let found: Vec<_> = error
         .faults()
         .iter()
