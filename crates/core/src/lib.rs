@@ -34,6 +34,7 @@ pub mod human;
 mod idempotency;
 pub mod infer;
 mod instances;
+mod invalid;
 mod judge;
 pub mod lint;
 mod members;
@@ -64,7 +65,7 @@ mod verifier;
 mod weight;
 
 pub use annotations::{
-    AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
+    AnnotationProblem, Annotations, Complexity, SecurityLevel,
 };
 pub use attempt::{Attempt, Avoided};
 pub use call::ToolCall;
@@ -77,10 +78,12 @@ pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolError};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
-pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
+pub use idempotency::IdempotencyKey;
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use instances::{InstanceStatus, Instances, Owner};
+pub use invalid::InvalidValue;
 pub use judge::{Judgement, judge};
+pub use lint::Severity;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
@@ -91,7 +94,7 @@ pub use plan::{
 pub use profile::Profile;
 pub use progress::ProgressSink;
 pub use propagate::{
-    Baggage, BaggageFilter, ClientInfo, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound,
+    Baggage, BaggageFilter, ClientInfo, Inbound, Outbound,
     RequestName, SendWatch, TraceContext, Transport, Watch,
 };
 pub use purpose::Purpose;
@@ -108,4 +111,4 @@ pub use spent::Spent;
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
 pub use trail::{Stage, TRAIL_META, Trail, Verdict};
 pub use verifier::Verifier;
-pub use weight::{InvalidWeight, Weight};
+pub use weight::Weight;

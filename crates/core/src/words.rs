@@ -29,6 +29,12 @@ macro_rules! words {
                 }
             }
 
+            /// Finds one by its word.
+            #[must_use]
+            pub fn by_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == name)
+            }
+
             /// Returns what it means, in a sentence or two.
             #[must_use]
             pub const fn meaning(self) -> &'static str {

@@ -2,20 +2,7 @@
 
 use std::fmt;
 
-use crate::{Annotations, Field};
-
-/// How much a problem matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a tool is either refused or it is not"
-)]
-pub enum Severity {
-    /// The tool works, but probably not as its author thinks.
-    Warning,
-    /// The tool is refused.
-    Error,
-}
+use crate::{Annotations, Field, Severity};
 
 /// One thing that is wrong with a set of hints.
 #[derive(Debug, Clone, PartialEq)]

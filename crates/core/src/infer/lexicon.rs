@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use crate::InvalidValue;
+
 mod kind;
 mod roles;
 pub(super) mod words;
@@ -108,7 +110,7 @@ impl Verb {
 /// let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
 /// let hints = inference.infer(&Subject::new("void_invoice")).into_annotations();
 /// assert_eq!(hints.destructive_hint, Some(true));
-/// # Ok::<(), callward_core::infer::InvalidWord>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Lexicon {
@@ -119,24 +121,6 @@ pub struct Lexicon {
     /// First words of a question: a tool that asks one reads.
     questions: Vec<Verb>,
 }
-
-/// A word that cannot be added to a lexicon.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidWord {
-    word: String,
-}
-
-impl fmt::Display for InvalidWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is not a single word: expected letters only, in the base form (`void`, not `voids`)",
-            self.word
-        )
-    }
-}
-
-impl std::error::Error for InvalidWord {}
 
 impl Lexicon {
     /// Returns the words that come with this crate.
@@ -151,10 +135,13 @@ impl Lexicon {
     ///
     /// # Errors
     ///
-    /// [`InvalidWord`] if it is not one word of letters.
-    pub fn with(mut self, kind: VerbKind, word: &str) -> Result<Self, InvalidWord> {
+    /// [`InvalidValue`] if it is not one word of letters.
+    pub fn with(mut self, kind: VerbKind, word: &str) -> Result<Self, InvalidValue> {
         if word.is_empty() || !word.chars().all(char::is_alphabetic) {
-            return Err(InvalidWord { word: word.into() });
+            return Err(InvalidValue::new(format!(
+                "{word:?} is not a single word: expected letters only, in the base form (`void`, \
+                 not `voids`)"
+            )));
         }
         let word = lower(word);
         let verb = Verb {

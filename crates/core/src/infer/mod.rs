@@ -35,7 +35,7 @@ mod volatility;
 pub(crate) mod words;
 
 pub use evidence::{Evidence, Inferred, Strength};
-pub use lexicon::{InvalidWord, Lexicon, VerbKind};
+pub use lexicon::{Lexicon, VerbKind};
 pub use pairing::Readers;
 pub use siblings::Listed;
 pub use subject::Subject;
@@ -55,14 +55,6 @@ words! {
 }
 
 impl RuleSet {
-    /// Finds a rule set by its name, as written in a config.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Standard, Self::Neurolink]
-            .into_iter()
-            .find(|rules| rules.as_str() == name)
-    }
-
     /// Draws conclusions about one tool, by these rules and the standard words.
     ///
     /// Never fails: a missing description is an empty one.

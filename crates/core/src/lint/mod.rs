@@ -41,7 +41,7 @@ mod tests;
 use std::borrow::Cow;
 
 pub use candidate::Candidate;
-pub use code::{Code, Severity, UnknownCode};
+pub use code::{Code, Severity};
 pub use finding::Finding;
 pub use stateful::looks_stateful;
 

@@ -9,7 +9,9 @@ mod state;
 
 use std::fmt;
 
-pub use self::baggage::{Baggage, BaggageFilter, InvalidBaggageKey};
+use crate::InvalidValue;
+
+pub use self::baggage::{Baggage, BaggageFilter};
 pub use self::client_info::ClientInfo;
 pub use self::inbound::{Inbound, RequestName, Transport};
 pub use self::outbound::{Outbound, SendWatch, Watch};
@@ -30,7 +32,7 @@ pub use self::outbound::{Outbound, SendWatch, Watch};
 /// assert!(context.is_sampled());
 /// assert_eq!(context.parent_id(), 0x00f0_67aa_0ba9_02b7);
 /// assert_eq!(context.to_string(), parent);
-/// # Ok::<(), callward_core::InvalidTraceContext>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
@@ -56,12 +58,12 @@ impl TraceContext {
     ///
     /// # Errors
     ///
-    /// [`InvalidTraceContext`] if `traceparent` breaks the format. It says which rule.
-    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self, InvalidTraceContext> {
-        let context = parse(traceparent.as_bytes()).map_err(|reason| InvalidTraceContext {
+    /// [`InvalidValue`] if `traceparent` breaks the format. It says which rule.
+    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self, InvalidValue> {
+        let context = parse(traceparent.as_bytes()).map_err(|reason| {
             // the text comes from a client and may be long
-            text: traceparent.chars().take(MAX_SHOWN).collect(),
-            reason,
+            let text: String = traceparent.chars().take(MAX_SHOWN).collect();
+            InvalidValue::new(format!("traceparent {text:?} {reason}"))
         })?;
         Ok(context.with_state(tracestate))
     }
@@ -114,59 +116,26 @@ impl TraceContext {
     /// Returns `traceparent` as it is passed on where the call is not recorded here.
     #[must_use]
     pub fn unsampled(&self) -> impl fmt::Display {
-        Traceparent {
-            flags: self.flags & !SAMPLED,
-            ..self.traceparent()
-        }
-    }
-
-    const fn traceparent(&self) -> Traceparent {
-        Traceparent {
-            trace_id: self.trace_id,
-            parent_id: self.parent_id,
-            flags: self.flags,
-        }
+        Traceparent(self.trace_id, self.parent_id, self.flags & !SAMPLED)
     }
 }
 
 /// Writes `traceparent`, version `00`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.traceparent().fmt(f)
+        Traceparent(self.trace_id, self.parent_id, self.flags).fmt(f)
     }
 }
 
-struct Traceparent {
-    trace_id: u128,
-    parent_id: u64,
-    flags: u8,
-}
+/// The id of the trace, that of the span, and the flags.
+struct Traceparent(u128, u64, u8);
 
 impl fmt::Display for Traceparent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            trace_id,
-            parent_id,
-            flags,
-        } = self;
+        let Self(trace_id, parent_id, flags) = self;
         write!(f, "00-{trace_id:032x}-{parent_id:016x}-{flags:02x}")
     }
 }
-
-/// A `traceparent` that cannot be used, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidTraceContext {
-    text: String,
-    reason: &'static str,
-}
-
-impl fmt::Display for InvalidTraceContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "traceparent {:?} {}", self.text, self.reason)
-    }
-}
-
-impl std::error::Error for InvalidTraceContext {}
 
 /// The sender of the context records the trace.
 const SAMPLED: u8 = 1;
@@ -205,14 +174,10 @@ fn parse(text: &[u8]) -> Result<TraceContext, &'static str> {
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u128> {
-    digits.iter().try_fold(0_u128, |number, digit| {
-        let digit = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            _ => return None,
-        };
-        Some(number << 4 | u128::from(digit))
-    })
+    let fits = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16)
+        .ok()
+        .filter(|_| fits)
 }
 
 #[cfg(test)]

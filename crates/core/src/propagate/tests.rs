@@ -4,7 +4,7 @@ use super::*;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn parse(parent: &str) -> Result<TraceContext, InvalidTraceContext> {
+fn parse(parent: &str) -> Result<TraceContext, InvalidValue> {
     TraceContext::parse(parent, None)
 }
 

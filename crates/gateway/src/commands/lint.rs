@@ -94,7 +94,7 @@ fn codes(json: bool, screen: &Screen) {
             screen.json(&json!({
                 "code": code.as_str(),
                 "severity": code.severity().as_str(),
-                "summary": code.summary(),
+                "summary": code.meaning(),
             }));
         }
         return;
@@ -105,7 +105,7 @@ fn codes(json: bool, screen: &Screen) {
             "{:width$}  {}  {}",
             code,
             screen.toned(format_args!("{:7}", code.severity()), tone(code.severity())),
-            code.summary(),
+            code.meaning(),
             width = width.unwrap_or(0)
         ));
     }
