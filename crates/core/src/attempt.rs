@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::{ChosenServer, ServerId, Share, Watch};
 
 /// Which attempt of a call this is, and which servers to try last.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Attempt {
     /// Counts from 1.
@@ -66,7 +66,7 @@ impl Default for Attempt {
 }
 
 /// Servers that an attempt avoids. A pointer, as nearly every call has none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Avoided(Option<Box<SmallVec<[ServerId; 2]>>>);
 
 impl Avoided {

@@ -37,7 +37,6 @@ struct Parts {
     caller: Option<Arc<Caller>>,
     applied: Applied,
     record: Option<Arc<CallRecord>>,
-    beside: Option<Box<Beside>>,
     purpose: Purpose,
     is_left_out: bool,
     deadline: Option<Instant>,
@@ -45,6 +44,12 @@ struct Parts {
     given_key: Option<IdempotencyKey>,
     /// `None` is [`Attempt::first`]: most calls have no other.
     attempt: Option<Box<Attempt>>,
+    pin: Option<ServerId>,
+    inbound: Option<Arc<Inbound>>,
+    trace: Option<Arc<TraceContext>>,
+    id: Option<Box<str>>,
+    baggage: Option<Baggage>,
+    cost_budget: Option<f64>,
 }
 
 /// What each attempt has of its own.
@@ -52,17 +57,6 @@ struct Parts {
 struct Own {
     progress: Option<Arc<dyn ProgressSink>>,
     made_key: Option<MadeKey>,
-}
-
-/// What most calls made in process have nothing of: such a call is smaller without.
-#[derive(Clone, Default)]
-struct Beside {
-    pin: Option<ServerId>,
-    inbound: Option<Arc<Inbound>>,
-    trace: Option<Arc<TraceContext>>,
-    id: Option<Box<str>>,
-    baggage: Option<Baggage>,
-    cost_budget: Option<f64>,
 }
 
 impl ToolCall {
@@ -82,10 +76,15 @@ impl ToolCall {
             purpose: Purpose::Caller,
             is_left_out: false,
             record: None,
-            beside: None,
             deadline: None,
             given_key: None,
             attempt: None,
+            pin: None,
+            inbound: None,
+            trace: None,
+            id: None,
+            baggage: None,
+            cost_budget: None,
         };
         Self {
             parts: Arc::new(parts),
@@ -125,14 +124,6 @@ impl ToolCall {
         self.own.as_ref()?.made_key
     }
 
-    fn beside(&self) -> Option<&Beside> {
-        self.parts.beside.as_deref()
-    }
-
-    fn beside_mut(&mut self) -> &mut Beside {
-        self.parts_mut().beside.get_or_insert_default()
-    }
-
     /// Sets the caller. Default: [`Caller::local`].
     #[must_use]
     pub fn with_caller(mut self, caller: Arc<Caller>) -> Self {
@@ -150,28 +141,28 @@ impl ToolCall {
     /// Adds the trace context to continue.
     #[must_use]
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        self.beside_mut().trace = Some(trace);
+        self.parts_mut().trace = Some(trace);
         self
     }
 
     /// Adds what the caller attached to its trace, for servers.
     #[must_use]
     pub fn with_baggage(mut self, baggage: Baggage) -> Self {
-        self.beside_mut().baggage = Some(baggage);
+        self.parts_mut().baggage = Some(baggage);
         self
     }
 
     /// Adds what is known of the MCP request that the call came as. Default: it came as none.
     #[must_use]
     pub fn with_inbound(mut self, inbound: Arc<Inbound>) -> Self {
-        self.beside_mut().inbound = Some(inbound);
+        self.parts_mut().inbound = Some(inbound);
         self
     }
 
     /// Names the call as the model does that asked for it, for spans. Default: it has no name.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Box<str>>) -> Self {
-        self.beside_mut().id = Some(id.into());
+        self.parts_mut().id = Some(id.into());
         self
     }
 
@@ -184,7 +175,7 @@ impl ToolCall {
     /// not cached either.
     #[must_use]
     pub fn pinned_to(mut self, server: ServerId) -> Self {
-        self.beside_mut().pin = Some(server);
+        self.parts_mut().pin = Some(server);
         self
     }
 
@@ -195,7 +186,7 @@ impl ToolCall {
     #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is not a maximum
-        self.beside_mut().cost_budget = Some(budget.max(0.0));
+        self.parts_mut().cost_budget = Some(budget.max(0.0));
         self
     }
 
@@ -288,7 +279,7 @@ impl ToolCall {
     /// Returns the trace context to continue.
     #[must_use]
     pub fn trace(&self) -> Option<&Arc<TraceContext>> {
-        self.beside()?.trace.as_ref()
+        self.parts.trace.as_ref()
     }
 
     /// Leaves the call out of the trace: no layer makes a span for it, and the trace context sent
@@ -306,31 +297,31 @@ impl ToolCall {
     /// Returns what the caller attached to its trace, for servers.
     #[must_use]
     pub fn baggage(&self) -> Option<&Baggage> {
-        self.beside()?.baggage.as_ref()
+        self.parts.baggage.as_ref()
     }
 
     /// Returns what is known of the MCP request that the call came as, if it came as one.
     #[must_use]
     pub fn inbound(&self) -> Option<&Arc<Inbound>> {
-        self.beside()?.inbound.as_ref()
+        self.parts.inbound.as_ref()
     }
 
     /// Returns what the model that asked for the call names it.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        self.beside()?.id.as_deref()
+        self.parts.id.as_deref()
     }
 
     /// Returns the only server that may get the call, if there is only one.
     #[must_use]
     pub fn pin(&self) -> Option<&ServerId> {
-        self.beside()?.pin.as_ref()
+        self.parts.pin.as_ref()
     }
 
     /// Returns what each attempt may cost at most, if the caller set a budget.
     #[must_use]
     pub fn cost_budget(&self) -> Option<f64> {
-        self.beside()?.cost_budget
+        self.parts.cost_budget
     }
 
     /// Returns where progress reports go.

@@ -64,9 +64,7 @@ pub mod trail;
 mod verifier;
 mod weight;
 
-pub use annotations::{
-    AnnotationProblem, Annotations, Complexity, SecurityLevel,
-};
+pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
 pub use attempt::{Attempt, Avoided};
 pub use call::ToolCall;
 pub use caller::{Caller, Principal, SessionId};
@@ -94,8 +92,8 @@ pub use plan::{
 pub use profile::Profile;
 pub use progress::ProgressSink;
 pub use propagate::{
-    Baggage, BaggageFilter, ClientInfo, Inbound, Outbound,
-    RequestName, SendWatch, TraceContext, Transport, Watch,
+    Baggage, BaggageFilter, ClientInfo, Inbound, Outbound, RequestName, SendWatch, TraceContext,
+    Transport, Watch,
 };
 pub use purpose::Purpose;
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};

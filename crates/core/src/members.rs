@@ -23,7 +23,9 @@ impl<'a> Members<'a> {
     /// Returns the value of a member; of one given twice the last, as most parsers have it.
     pub(crate) fn last(&self, name: &str) -> Option<&'a RawValue> {
         let mut members = self.iter();
-        members.rfind(|(known, _)| *known == name).map(|(_, value)| value)
+        members
+            .rfind(|(known, _)| *known == name)
+            .map(|(_, value)| value)
     }
 
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &'a RawValue)> {

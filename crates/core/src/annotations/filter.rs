@@ -87,7 +87,9 @@ impl Annotations {
         let field = Field::by_key(name).ok_or_else(|| {
             let known: Vec<_> = Field::ALL.iter().map(|field| field.as_str()).collect();
             let known = known.join(", ");
-            InvalidValue::new(format!("there is no hint `{name}`: expected one of {known}"))
+            InvalidValue::new(format!(
+                "there is no hint `{name}`: expected one of {known}"
+            ))
         })?;
         let json = match field.shape() {
             Shape::Texts => value.split(',').map(str::trim).collect(),
@@ -176,10 +178,7 @@ mod tests {
             ),
             ("costHint=much", "costHint is `much`: expected a number"),
             ("costHint=NaN", "costHint is `NaN`: expected a number"),
-            (
-                "complexity=hard",
-                "expected simple or medium or complex",
-            ),
+            ("complexity=hard", "expected simple or medium or complex"),
             (
                 "securityLevel=",
                 "expected public or internal or restricted",

@@ -133,7 +133,7 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
             } else if is_verb && prose.lead.is_none() {
                 prose.lead = Some(verb);
                 prose.opens = place == 0 || (light > 0 && opens_light);
-                if verb.is_run() {
+                if verb.has(Role::Runs) {
                     run = LIGHT_VERB_WORDS + 1;
                 }
             } else if verb.kind != VerbKind::Read
@@ -203,7 +203,7 @@ fn is_negated(before: &str) -> bool {
         .rsplit(|c: char| !c.is_alphabetic())
         .filter(|word| !word.is_empty())
         .take(NEGATED_WORDS)
-        .any(lexicon::is_negation)
+        .any(|word| lexicon::is(word, Role::Negation))
 }
 
 /// Parts a text at its first full stop or line break. `e.g.` ends a sentence too, which does no

@@ -31,14 +31,6 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    pub(super) const fn new(field: Field, strength: Strength, reason: Reason) -> Self {
-        Self {
-            field,
-            strength,
-            reason,
-        }
-    }
-
     /// Returns the field the conclusion is about.
     #[must_use]
     pub const fn field(&self) -> Field {
@@ -61,19 +53,7 @@ impl Evidence {
             | Reason::NameAndDescription(word)
             | Reason::DescriptionLeads(word)
             | Reason::Chooses(word) => lexicon::takes_away(word),
-            Reason::DescriptionWarns(_)
-            | Reason::FreeForm(_)
-            | Reason::KeywordInName(_)
-            | Reason::KeywordInDescription(_)
-            | Reason::Agrees(_)
-            | Reason::Siblings => self.field == Field::Destructive,
-            Reason::MayReachOut
-            | Reason::SiblingsReachOut
-            | Reason::Keeps(_)
-            | Reason::ReachesOut(_)
-            | Reason::ReadsOnly
-            | Reason::NoKeyword
-            | Reason::LongDescription => false,
+            _ => self.field == Field::Destructive,
         }
     }
 
@@ -230,40 +210,33 @@ impl Inferred {
         self.volatile = volatile;
     }
 
-    /// Takes back what was concluded about one of the hints siblings speak of.
-    pub(super) fn drop_hint(&mut self, field: Field) {
+    /// Returns a hint, if it is one that says yes or no.
+    fn flag(&mut self, field: Field) -> Option<&mut Option<bool>> {
+        let hints = &mut self.annotations;
         match field {
-            Field::Destructive => self.annotations.destructive_hint = None,
-            Field::Idempotent => self.annotations.idempotent_hint = None,
-            Field::OpenWorld => self.annotations.open_world_hint = None,
-            _ => return,
+            Field::ReadOnly => Some(&mut hints.read_only_hint),
+            Field::Destructive => Some(&mut hints.destructive_hint),
+            Field::Idempotent => Some(&mut hints.idempotent_hint),
+            Field::OpenWorld => Some(&mut hints.open_world_hint),
+            Field::RequiresConfirmation => Some(&mut hints.requires_confirmation),
+            _ => None,
         }
-        self.evidence.retain(|entry| entry.field != field);
     }
 
-    pub(super) fn read_only(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.read_only_hint = Some(value);
-        self.note(Field::ReadOnly, strength, reason);
+    /// Takes back what was concluded about a hint that says yes or no.
+    pub(super) fn drop_hint(&mut self, field: Field) {
+        if let Some(flag) = self.flag(field) {
+            *flag = None;
+            self.evidence.retain(|entry| entry.field != field);
+        }
     }
 
-    pub(super) fn destructive(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.destructive_hint = Some(value);
-        self.note(Field::Destructive, strength, reason);
-    }
-
-    pub(super) fn idempotent(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.idempotent_hint = Some(value);
-        self.note(Field::Idempotent, strength, reason);
-    }
-
-    pub(super) fn open_world(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.open_world_hint = Some(value);
-        self.note(Field::OpenWorld, strength, reason);
-    }
-
-    pub(super) fn confirm(&mut self, strength: Strength, reason: Reason) {
-        self.annotations.requires_confirmation = Some(true);
-        self.note(Field::RequiresConfirmation, strength, reason);
+    /// Concludes a hint that says yes or no.
+    pub(super) fn set(&mut self, field: Field, value: bool, strength: Strength, reason: Reason) {
+        if let Some(flag) = self.flag(field) {
+            *flag = Some(value);
+            self.note(field, strength, reason);
+        }
     }
 
     pub(super) fn complexity(&mut self, value: Complexity, strength: Strength, reason: Reason) {
@@ -272,6 +245,10 @@ impl Inferred {
     }
 
     fn note(&mut self, field: Field, strength: Strength, reason: Reason) {
-        self.evidence.push(Evidence::new(field, strength, reason));
+        self.evidence.push(Evidence {
+            field,
+            strength,
+            reason,
+        });
     }
 }

@@ -80,24 +80,8 @@ impl Verb {
         self.word.as_str() == word
     }
 
-    /// Returns `true` if the verb hands something over, unless it puts it somewhere: `download`.
-    pub(super) fn hands_over(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::HandsOver)
-    }
-
-    /// Returns `true` if the verb looks something up: `get`.
-    pub(super) fn retrieves(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::Retrieves)
-    }
-
-    /// Returns `true` if a verb that hands over must say so, since it may as well put it somewhere.
-    pub(super) fn fetches_home(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::FetchesHome)
-    }
-
-    /// Returns `true` if the verb leaves to the next words what is done: `runs a search`.
-    pub(super) fn is_run(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::Runs)
+    pub(super) fn has(&self, role: Role) -> bool {
+        Roles::of(self.word.as_str()).has(role)
     }
 }
 
@@ -205,35 +189,22 @@ impl Lexicon {
         if let Some(verb) = self.find_base(word) {
             return Some(verb);
         }
-        let stem = |ending: &str| {
-            let at = word.len().checked_sub(ending.len())?;
-            let (stem, tail) = (word.get(..at)?, word.get(at..)?);
-            tail.eq_ignore_ascii_case(ending).then_some(stem)
-        };
-        if let Some(base) = stem("ies") {
+        if let Some(base) = stem(word, "ies") {
             return self.with_ending(base, "y");
         }
-        if let Some(base) = stem("ing") {
+        if let Some(base) = stem(word, "ing") {
             return self
                 .find_base(base)
                 .or_else(|| self.with_ending(base, "e"))
                 .or_else(|| self.find_base(base.get(..base.len().checked_sub(1)?)?));
         }
-        stem("s")
-            .and_then(|base| self.find_base(base))
-            .or_else(|| stem("es").and_then(|base| self.find_base(base)))
+        let mut bases = ["s", "es"].into_iter().filter_map(|end| stem(word, end));
+        bases.find_map(|base| self.find_base(base))
     }
 
     /// Returns `true` if a word of prose names a reading: `search`, `aggregation`.
     pub(super) fn is_read_noun(&self, word: &str) -> bool {
-        let noun = || {
-            let at = word.len().checked_sub("ion".len())?;
-            let stem = word
-                .get(at..)?
-                .eq_ignore_ascii_case("ion")
-                .then(|| word.get(..at))?;
-            self.with_ending(stem?, "e")
-        };
+        let noun = || self.with_ending(stem(word, "ion")?, "e");
         Roles::of(word).has(Role::ReadingNoun)
             || self
                 .find_inflected(word)
@@ -246,13 +217,20 @@ impl Lexicon {
     }
 }
 
+/// Takes an ending, in any case, off a word.
+fn stem<'w>(word: &'w str, ending: &str) -> Option<&'w str> {
+    let (stem, tail) = word.split_at_checked(word.len().checked_sub(ending.len())?)?;
+    tail.eq_ignore_ascii_case(ending).then_some(stem)
+}
+
 /// Returns a word as the lexicon spells it. The end of a word decides about no letter of it.
 fn lower(word: &str) -> String {
     word.chars().flat_map(char::to_lowercase).collect()
 }
 
-pub(crate) fn is_join(word: &str) -> bool {
-    Roles::of(word).has(Role::Join)
+/// Returns `true` if a word, in any case, is in the list.
+pub(super) fn is(word: &str, role: Role) -> bool {
+    Roles::of(word).has(role)
 }
 
 /// Returns `true` if what the verb is about is gone afterwards. An added word is not looked up: it
@@ -269,21 +247,9 @@ pub(super) fn takes_away(word: &Word) -> bool {
     }
 }
 
-pub(crate) fn is_filler(word: &str) -> bool {
-    Roles::of(word).has(Role::Filler)
-}
-
-/// Returns `true` if a word before a verb adds nothing to it: `take_screenshot`.
-pub(super) fn is_light(word: &str) -> bool {
-    Roles::of(word).has(Role::Light)
-}
-
 /// Returns `true` if a word ends as a verb that has become a noun does: `listing`.
 pub(super) fn is_gerund(word: &str) -> bool {
-    word.len()
-        .checked_sub("ing".len())
-        .and_then(|at| word.get(at..))
-        .is_some_and(|ending| ending.eq_ignore_ascii_case("ing"))
+    stem(word, "ing").is_some()
 }
 
 /// Returns `true` if the word after a verb turns it into another: `check_in`, `get_rid_of`.
@@ -292,10 +258,6 @@ pub(super) fn is_turned(word: &str, next: &str) -> bool {
         .iter()
         .filter_map(|pair| pair.split_once('+'))
         .any(|(verb, after)| verb.eq_ignore_ascii_case(word) && after.eq_ignore_ascii_case(next))
-}
-
-pub(super) fn is_negation(word: &str) -> bool {
-    Roles::of(word).has(Role::Negation)
 }
 
 #[cfg(test)]

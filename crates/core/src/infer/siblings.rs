@@ -41,7 +41,12 @@ pub(super) fn share_the_world(all: &mut [Inferred]) {
                 inferred.drop_hint(Field::OpenWorld);
             }
             None if !closed => {
-                inferred.open_world(true, Strength::Weak, Reason::SiblingsReachOut);
+                inferred.set(
+                    Field::OpenWorld,
+                    true,
+                    Strength::Weak,
+                    Reason::SiblingsReachOut,
+                );
             }
             _ => {}
         }
@@ -88,7 +93,7 @@ impl Habits {
                 weak
             };
             inferred.drop_hint(Field::OpenWorld);
-            inferred.open_world(open, strength, Reason::Siblings);
+            inferred.set(Field::OpenWorld, open, strength, Reason::Siblings);
         }
         let Some(kind) = inferred.kind().filter(|kind| *kind != VerbKind::Read) else {
             return;
@@ -106,13 +111,13 @@ impl Habits {
             && (destructive || !own)
         {
             inferred.drop_hint(Field::Destructive);
-            inferred.destructive(destructive, weak, Reason::Siblings);
+            inferred.set(Field::Destructive, destructive, weak, Reason::Siblings);
         }
         // a retry of a write needs more than the hints of its neighbours: only the stricter habit
         // counts
         if kind == VerbKind::Set && settled(&self.idempotent) == Some(false) {
             inferred.drop_hint(Field::Idempotent);
-            inferred.idempotent(false, weak, Reason::Siblings);
+            inferred.set(Field::Idempotent, false, weak, Reason::Siblings);
         }
     }
 }

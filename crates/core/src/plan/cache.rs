@@ -100,7 +100,7 @@ impl Lifetime {
 
 impl Serialize for Lifetime {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
+        self.as_str().serialize(to)
     }
 }
 
@@ -109,42 +109,30 @@ impl CacheRule {
     /// under which everything is dropped that either would drop.
     #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
+        if let (Some((ttl, lifetime)), Some((other_ttl, other_lifetime))) =
+            (self.kept(), other.kept())
+        {
+            let (ttl, lifetime) = (ttl.min(other_ttl), lifetime.stricter(other_lifetime));
+            return match (self, other) {
+                (Self::Store { .. }, Self::Store { .. }) => Self::Store { ttl, lifetime },
+                _ => Self::KeepOwn { ttl, lifetime },
+            };
+        }
         match (self, other) {
-            (
-                Self::Store { ttl, lifetime },
-                Self::Store {
-                    ttl: other,
-                    lifetime: by,
-                },
-            ) => Self::Store {
-                ttl: ttl.min(other),
-                lifetime: lifetime.stricter(by),
-            },
-            (
-                Self::KeepOwn { ttl, lifetime },
-                Self::KeepOwn {
-                    ttl: other,
-                    lifetime: by,
-                }
-                | Self::Store {
-                    ttl: other,
-                    lifetime: by,
-                },
-            )
-            | (
-                Self::Store { ttl, lifetime },
-                Self::KeepOwn {
-                    ttl: other,
-                    lifetime: by,
-                },
-            ) => Self::KeepOwn {
-                ttl: ttl.min(other),
-                lifetime: lifetime.stricter(by),
-            },
             (Self::Store { .. }, stricter) | (stricter, Self::Store { .. }) => stricter,
             (Self::Bypass, Self::Bypass) => Self::Bypass,
             // one must be fresh and the other drops what it changed: both together is this
             _ => Self::Invalidate,
+        }
+    }
+
+    /// Returns how long a result is kept at most, and what decides it.
+    pub(super) const fn kept(self) -> Option<(Duration, Lifetime)> {
+        match self {
+            Self::Store { ttl, lifetime } | Self::KeepOwn { ttl, lifetime } => {
+                Some((ttl, lifetime))
+            }
+            Self::Bypass | Self::Invalidate => None,
         }
     }
 }

@@ -166,9 +166,9 @@ impl CallPlan {
     /// Returns how long a result is kept at most; `None` if it is not kept at all.
     #[must_use]
     pub const fn result_ttl(&self) -> Option<Duration> {
-        match self.cache {
-            CacheRule::Store { ttl, .. } | CacheRule::KeepOwn { ttl, .. } => Some(ttl),
-            CacheRule::Bypass | CacheRule::Invalidate => None,
+        match self.cache.kept() {
+            Some((ttl, _)) => Some(ttl),
+            None => None,
         }
     }
 }

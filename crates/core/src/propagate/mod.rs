@@ -174,7 +174,9 @@ fn parse(text: &[u8]) -> Result<TraceContext, &'static str> {
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u128> {
-    let fits = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let fits = digits
+        .iter()
+        .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16)
         .ok()
         .filter(|_| fits)

@@ -48,8 +48,7 @@ pub trait SendWatch: Send + Sync {
     fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext>;
 }
 
-/// A [`SendWatch`] on its way with an attempt. Clones share it; two are equal if they are clones of
-/// each other.
+/// A [`SendWatch`] on its way with an attempt. Clones share it.
 #[derive(Clone)]
 pub struct Watch(Arc<dyn SendWatch>);
 
@@ -72,11 +71,3 @@ impl fmt::Debug for Watch {
         f.debug_struct("Watch").finish_non_exhaustive()
     }
 }
-
-impl PartialEq for Watch {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Watch {}

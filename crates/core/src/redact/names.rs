@@ -2,6 +2,7 @@
 
 use serde_json::value::RawValue;
 
+use crate::infer::words;
 use crate::members::Text;
 
 /// Names as they are compared: letters and digits only, in lower case.
@@ -100,33 +101,9 @@ fn has_word(text: &str, word: &str) -> bool {
     let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
     let before = text.trim_end_matches(is_part).len();
     let name = text.get(before..).unwrap_or_default();
-    name.split(|c: char| !c.is_alphabetic())
-        .any(|run| is_word_of(run, word))
-}
-
-/// Returns `true` if a word is in a run of letters, where a capital letter begins one: `dbPass`,
-/// `DBPass`.
-fn is_word_of(run: &str, word: &str) -> bool {
-    let mut start = 0;
-    let mut letters = run.char_indices().peekable();
-    let mut last = None;
-    while let Some((at, letter)) = letters.next() {
-        let next_is_small = letters.peek().is_some_and(|(_, next)| next.is_lowercase());
-        let is_begin = letter.is_uppercase()
-            && last.is_some_and(|last: char| last.is_lowercase() || next_is_small);
-        if is_begin {
-            if run
-                .get(start..at)
-                .is_some_and(|part| part.eq_ignore_ascii_case(word))
-            {
-                return true;
-            }
-            start = at;
-        }
-        last = Some(letter);
-    }
-    run.get(start..)
-        .is_some_and(|part| part.eq_ignore_ascii_case(word))
+    words::split(name)
+        .iter()
+        .any(|part| words::same(part, word))
 }
 
 fn bare(name: &str) -> String {

@@ -220,7 +220,9 @@ impl ToolDefinition {
 fn parsed<'a, T: Deserialize<'a>>(member: &str, value: &'a RawValue) -> Result<T, String> {
     serde_json::from_str(value.get()).map_err(|error| {
         let text = error.to_string();
-        let text = text.rsplit_once(" at line ").map_or(&*text, |(text, _)| text);
+        let text = text
+            .rsplit_once(" at line ")
+            .map_or(&*text, |(text, _)| text);
         format!("{member}: {text}")
     })
 }

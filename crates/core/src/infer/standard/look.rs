@@ -35,7 +35,7 @@ impl Look<'_, '_> {
                 .copied()
                 .find(|program| self.name.iter().any(|own| words::same(own, program)))
                 .or(self.arguments.program)
-        } else if verb.retrieves() {
+        } else if verb.has(Role::Retrieves) {
             self.arguments.statement
         } else {
             None
@@ -68,9 +68,10 @@ impl Look<'_, '_> {
             return self.arguments.destination;
         }
         let says = |role| description::find(self.subject.description?, role);
-        if verb.hands_over() {
-            let silent =
-                || (verb.fetches_home() && says(Role::Handed).is_none()).then_some("download");
+        if verb.has(Role::HandsOver) {
+            let silent = || {
+                (verb.has(Role::FetchesHome) && says(Role::Handed).is_none()).then_some("download")
+            };
             return self
                 .arguments
                 .file
@@ -79,7 +80,7 @@ impl Look<'_, '_> {
         }
         let opens = self.prose.lead.filter(|_| self.prose.opens);
         opens
-            .is_some_and(Verb::hands_over)
+            .is_some_and(|verb| verb.has(Role::HandsOver))
             .then(|| says(Role::Keeps))?
     }
 

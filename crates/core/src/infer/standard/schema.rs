@@ -100,13 +100,7 @@ impl<'a> Arguments<'a> {
 fn next_name(text: &str) -> Option<(&str, &str)> {
     let mut rest = text;
     loop {
-        let string = rest.get(
-            near(
-                rest.as_bytes(),
-                |byte| byte == b'"',
-                |far| memchr(b'"', far),
-            )? + 1..,
-        )?;
+        let string = rest.get(memchr(b'"', rest.as_bytes())? + 1..)?;
         let end = end_of(string)?;
         rest = string.get(end + 1..)?;
         if rest.trim_ascii_start().starts_with(':') {
@@ -115,27 +109,12 @@ fn next_name(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Finds a byte that is mostly near: setting up a search for it takes longer than looking.
-fn near(
-    bytes: &[u8],
-    is_it: impl Fn(u8) -> bool,
-    search: impl Fn(&[u8]) -> Option<usize>,
-) -> Option<usize> {
-    const NEAR: usize = 16;
-    let (first, far) = bytes.split_at_checked(NEAR).unwrap_or((bytes, &[]));
-    first
-        .iter()
-        .position(|byte| is_it(*byte))
-        .or_else(|| Some(NEAR + search(far)?))
-}
-
 /// Returns where a string ends that has begun.
 fn end_of(string: &str) -> Option<usize> {
     let mut from = 0;
     loop {
         let bytes = string.as_bytes().get(from..)?;
-        let ends = |byte| matches!(byte, b'"' | b'\\');
-        let at = near(bytes, ends, |far| memchr2(b'"', b'\\', far))?;
+        let at = memchr2(b'"', b'\\', bytes)?;
         if bytes.get(at) == Some(&b'"') {
             return Some(from + at);
         }
