@@ -34,6 +34,7 @@ pub use validate::AnnotationProblem;
 /// assert_eq!(serde_json::to_string(&hints)?, r#"{"readOnlyHint":false,"x-team":"billing"}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+#[must_use]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

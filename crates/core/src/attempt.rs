@@ -30,7 +30,6 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns the first attempt.
-    #[must_use]
     pub const fn first() -> Self {
         Self {
             number: 1,

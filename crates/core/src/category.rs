@@ -39,7 +39,6 @@ impl Category {
     ///
     /// What is destructive deletes. Only where that was concluded from a word such as `update` or
     /// `send`, which may overwrite but takes nothing away, the tool writes.
-    #[must_use]
     pub fn of(resolved: &Resolved) -> Self {
         let hints = resolved.annotations();
         if resolved.takes_away() {
@@ -52,7 +51,6 @@ impl Category {
     }
 
     /// Returns the hints a tool of this category has: exactly the four of the MCP specification.
-    #[must_use]
     pub fn hints(self) -> Annotations {
         Annotations::default()
             .with_read_only(self == Self::Read)

@@ -22,7 +22,6 @@ impl ChosenServer {
 
     /// Returns the server that has the attempt. `None` if it has not been given to a server yet, or
     /// if no layer of the stack records it.
-    #[must_use]
     pub fn get(&self) -> Option<ServerId> {
         self.lock().clone()
     }

@@ -67,7 +67,6 @@ impl IdempotencyKey {
     pub(crate) const MAX_LEN: usize = 64;
 
     /// Makes a key that no other call has, here or in another process.
-    #[must_use]
     pub fn unique() -> Self {
         MadeKey::unique().into()
     }

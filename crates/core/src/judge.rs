@@ -16,7 +16,6 @@ pub struct Judgement {
 
 impl Judgement {
     /// Returns why a tool with these hints may not be registered; `None` if it may.
-    #[must_use]
     pub fn refusal(&self) -> Option<String> {
         let faults: Vec<String> = self
             .problems
@@ -45,7 +44,6 @@ impl Judgement {
 /// assert_eq!(judged.plan.effect, Effect::Destructive);
 /// assert_eq!(judged.refusal().as_deref(), Some("costHint is -1, not a number from 0 up"));
 /// ```
-#[must_use]
 pub fn judge(hints: &Hints<'_>, profile: &Profile) -> Judgement {
     let resolved = resolve::resolve(hints);
     let plan = CallPlan::derive(&resolved, profile);

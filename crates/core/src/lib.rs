@@ -15,6 +15,12 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
+#![expect(
+    clippy::must_use_candidate,
+    reason = "types that are built step by step are `must_use`; a getter whose result is not used \
+              does no harm"
+)]
+
 #[macro_use]
 mod words;
 

@@ -16,6 +16,7 @@ pub use definition::{InvalidDefinition, ToolDefinition};
 /// One callable operation of one replica set: definition, verdict and plan.
 ///
 /// Immutable and shared by `Arc`: a changed definition is another `Tool`.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct Tool {
     set: ReplicaSetId,
@@ -30,7 +31,6 @@ pub struct Tool {
 
 impl Tool {
     /// Binds a definition to what was made of it.
-    #[must_use]
     pub fn new(
         set: ReplicaSetId,
         definition: ToolDefinition,
@@ -107,97 +107,82 @@ impl Tool {
     }
 
     /// Adds rules over the arguments. Default: none.
-    #[must_use]
     pub fn with_refinements(mut self, refinements: Refinements) -> Self {
         self.refinements = refinements;
         self
     }
 
     /// Sets which tool checks the effect of a call of this one. Default: none is known.
-    #[must_use]
     pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
         self.verifier = verifier;
         self
     }
 
     /// Sets how the state behind the tool is divided among callers. Default: [`Instances::Shared`].
-    #[must_use]
     pub const fn with_instances(mut self, instances: Instances) -> Self {
         self.instances = instances;
         self
     }
 
     /// Returns how the state behind the tool is divided among callers.
-    #[must_use]
     #[inline]
     pub const fn instances(&self) -> Instances {
         self.instances
     }
 
     /// Returns the replica set that offers the tool.
-    #[must_use]
     pub fn set(&self) -> &ReplicaSetId {
         &self.set
     }
 
     /// Returns `true` if the tool has this tag, from any source.
-    #[must_use]
     pub fn has_tag(&self, tag: &str) -> bool {
         let tags = self.resolved.annotations().tags.as_deref();
         tags.unwrap_or_default().iter().any(|own| own == tag)
     }
 
     /// Returns the tool's name, as its server spells it.
-    #[must_use]
     pub fn name(&self) -> &ToolName {
         self.definition.name()
     }
 
     /// Returns the definition as listed.
-    #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
     /// Returns the effective hints, each with its source and reason.
-    #[must_use]
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
 
     /// Returns the tool's own plan. It is that of a call only where no rule says otherwise: a layer
     /// asks the call ([`ToolCall::plan`](crate::ToolCall::plan)).
-    #[must_use]
     pub fn plan(&self) -> &Arc<CallPlan> {
         &self.plan
     }
 
     /// Returns the rules over the arguments.
-    #[must_use]
     pub fn refinements(&self) -> &Refinements {
         &self.refinements
     }
 
     /// Returns the plan that applies.
-    #[must_use]
     pub fn plan_applied(&self, applied: Applied) -> &Arc<CallPlan> {
         self.refinements.plan(applied).unwrap_or(&self.plan)
     }
 
     /// Returns the hints that the plan that applies was derived from.
-    #[must_use]
     pub fn resolved_applied(&self, applied: Applied) -> &Resolved {
         self.refinements.resolved(applied).unwrap_or(&self.resolved)
     }
 
     /// Returns the tool to check with what a call of this one did whose answer never came.
-    #[must_use]
     pub fn verifier(&self) -> Option<&Verifier> {
         self.verifier.as_ref()
     }
 
     /// Returns the digest of the definition: another definition under the same name has another.
-    #[must_use]
     pub fn digest(&self) -> Fingerprint {
         self.digest
     }

@@ -56,7 +56,6 @@ impl Weight {
     }
 
     /// Returns the weight as a number, 0 to 100.
-    #[must_use]
     pub const fn get(self) -> u32 {
         self.0 as u32
     }

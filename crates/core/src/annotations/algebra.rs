@@ -19,7 +19,6 @@ impl Annotations {
     /// assert_eq!(merged.read_only_hint, Some(false));
     /// assert_eq!(merged.tags.unwrap_or_default(), ["a", "b", "c"]);
     /// ```
-    #[must_use]
     pub fn merge(&self, over: &Self) -> Self {
         let mut merged = self.clone();
         macro_rules! lay_over {
@@ -44,7 +43,6 @@ impl Annotations {
     }
 
     /// Returns how dangerous the hints call the tool: destructive wins over read-only.
-    #[must_use]
     pub fn safety_level(&self) -> SafetyLevel {
         if self.destructive_hint == Some(true) {
             SafetyLevel::Dangerous
@@ -56,7 +54,6 @@ impl Annotations {
     }
 
     /// Returns `true` if a second run does no harm: read-only or idempotent, and not destructive.
-    #[must_use]
     pub fn is_safe_to_retry(&self) -> bool {
         self.destructive_hint != Some(true)
             && (self.read_only_hint == Some(true) || self.idempotent_hint == Some(true))
@@ -64,7 +61,6 @@ impl Annotations {
 
     /// Returns `true` if a human must agree first. A destructive tool asks even where
     /// `requiresConfirmation` is `false`.
-    #[must_use]
     pub fn requires_confirmation(&self) -> bool {
         self.destructive_hint == Some(true) || self.requires_confirmation == Some(true)
     }

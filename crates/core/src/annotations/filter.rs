@@ -20,7 +20,6 @@ impl Annotations {
     /// assert!(!hints.matches(&Annotations::default().with_destructive(false)));
     /// assert!(hints.matches(&Annotations::default()));
     /// ```
-    #[must_use]
     pub fn matches(&self, pattern: &Self) -> bool {
         macro_rules! has_each {
             ($($field:ident)+) => {

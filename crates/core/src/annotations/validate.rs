@@ -28,7 +28,6 @@ pub enum AnnotationProblem {
 
 impl AnnotationProblem {
     /// Returns how much it matters.
-    #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
             Self::ReadOnlyAndDestructive | Self::InvalidNumber { .. } | Self::BlankTag { .. } => {
@@ -39,7 +38,6 @@ impl AnnotationProblem {
     }
 
     /// Returns the field to look at first.
-    #[must_use]
     pub const fn field(&self) -> Field {
         match self {
             Self::ReadOnlyAndDestructive => Field::ReadOnly,
@@ -81,7 +79,6 @@ impl Annotations {
     /// assert_eq!(problems[1].to_string(), "tag 1 is blank");
     /// assert!(problems.iter().all(|problem| problem.severity() == Severity::Error));
     /// ```
-    #[must_use]
     pub fn validate(&self) -> Vec<AnnotationProblem> {
         let mut problems = Vec::new();
         let destructive = self.destructive_hint == Some(true);

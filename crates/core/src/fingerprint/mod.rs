@@ -28,13 +28,11 @@ pub struct Fingerprint(u128);
 
 impl Fingerprint {
     /// Returns the 128 bits.
-    #[must_use]
     pub const fn as_u128(self) -> u128 {
         self.0
     }
 
     /// Takes the 128 bits of a fingerprint back, as [`as_u128`](Self::as_u128) gave them.
-    #[must_use]
     pub const fn from_u128(bits: u128) -> Self {
         Self(bits)
     }
@@ -95,14 +93,12 @@ impl fmt::Debug for FingerprintKey {
 
 impl FingerprintKey {
     /// Takes 128 secret bits.
-    #[must_use]
     pub fn new(a: u64, b: u64) -> Self {
         Self(SipHasher13::new_with_keys(a, b))
     }
 
     /// Returns the public key: for digests that must agree between processes and that no
     /// stranger gains by forging. Never for cache keys.
-    #[must_use]
     pub fn fixed() -> Self {
         Self::new(0x746f_6c6c_6761_7465, 0x6669_7865_6400_0001)
     }
@@ -122,7 +118,6 @@ impl FingerprintKey {
     }
 
     /// Returns the fingerprint of plain bytes. Never equal to a structural one but by accident.
-    #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> Fingerprint {
         let mut hasher = self.0;
         hasher.write_u8(Tag::Bytes as u8);
@@ -132,7 +127,6 @@ impl FingerprintKey {
 
     /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of,
     /// and for whom. Never equal to another kind of fingerprint but by accident.
-    #[must_use]
     pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
         self.behind(Tag::Behind, words, bytes)
     }
@@ -164,7 +158,6 @@ impl FingerprintKey {
     }
 
     /// Returns one fingerprint of several, in this order.
-    #[must_use]
     pub fn combine(&self, parts: &[u128]) -> Fingerprint {
         // one write: the hasher is slow to begin and end each
         let mut bytes: SmallVec<[u8; 256]> = smallvec![Tag::Combined as u8];

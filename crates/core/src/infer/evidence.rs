@@ -32,20 +32,17 @@ pub struct Evidence {
 
 impl Evidence {
     /// Returns the field the conclusion is about.
-    #[must_use]
     pub const fn field(&self) -> Field {
         self.field
     }
 
     /// Returns how strong it is.
-    #[must_use]
     pub const fn strength(&self) -> Strength {
         self.strength
     }
 
     /// Returns `true` if it means that something is removed for good, and not only added,
     /// overwritten or changed: `delete`, not `update`. What may do anything may do that too.
-    #[must_use]
     pub(crate) fn takes_away(&self) -> bool {
         match &self.reason {
             Reason::NameLeads(word)
@@ -74,7 +71,6 @@ impl Evidence {
     }
 
     /// Returns the word or rule that decided it.
-    #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
         self.reason.to_string().into()
     }
@@ -165,31 +161,26 @@ pub struct Inferred {
 
 impl Inferred {
     /// Returns the hints concluded, weak ones included.
-    #[must_use]
     pub const fn annotations(&self) -> &Annotations {
         &self.annotations
     }
 
     /// Returns the evidence for a field; `None` if nothing was concluded about it.
-    #[must_use]
     pub fn evidence(&self, field: Field) -> Option<&Evidence> {
         self.evidence.iter().find(|entry| entry.field == field)
     }
 
     /// Returns all evidence, in the order it was found.
-    #[must_use]
     pub fn all_evidence(&self) -> &[Evidence] {
         &self.evidence
     }
 
     /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
-    #[must_use]
     pub const fn volatility(&self) -> Option<&Volatile> {
         self.volatile.as_ref()
     }
 
     /// Gives up the evidence and returns the hints.
-    #[must_use]
     pub fn into_annotations(self) -> Annotations {
         self.annotations
     }

@@ -108,7 +108,6 @@ pub struct Lexicon {
 
 impl Lexicon {
     /// Returns the words that come with this crate.
-    #[must_use]
     pub fn standard() -> &'static Self {
         static STANDARD: LazyLock<Lexicon> = LazyLock::new(Lexicon::listed);
         &STANDARD

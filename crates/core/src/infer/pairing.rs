@@ -63,7 +63,6 @@ impl<'a, 'l> Readers<'a, 'l> {
     }
 
     /// Returns the name of the tool that shows best what a call of this one did.
-    #[must_use]
     pub fn of(&self, name: &str) -> Option<&'a str> {
         let written = Parts::of(name, self.lexicon)?;
         let order = if written.kind == VerbKind::Add {

@@ -161,7 +161,6 @@ pub struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     /// Puts both together.
-    #[must_use]
     pub const fn new(subject: Subject<'a>, declared: &'a Annotations) -> Self {
         Self { subject, declared }
     }

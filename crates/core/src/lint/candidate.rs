@@ -10,6 +10,7 @@ use crate::members::Members;
 use crate::{Annotations, Inferred, RuleSet, ServerId, Subject, ToolDefinition};
 
 /// A tool to look at.
+#[must_use]
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     pub(super) subject: Subject<'a>,
@@ -18,7 +19,6 @@ pub struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     /// Starts with what inference reads.
-    #[must_use]
     pub const fn new(subject: Subject<'a>) -> Self {
         Self {
             subject,
@@ -27,7 +27,6 @@ impl<'a> Candidate<'a> {
     }
 
     /// Takes everything from a listed tool.
-    #[must_use]
     pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
         Self {
             subject: Subject::of(tool, server),
@@ -37,7 +36,6 @@ impl<'a> Candidate<'a> {
 
     /// Adds the whole definition as listed, a JSON object. Its `annotations` are read as they
     /// stand, also where they cannot be used.
-    #[must_use]
     pub const fn with_definition(mut self, definition: &'a RawValue) -> Self {
         self.definition = Some(definition);
         self

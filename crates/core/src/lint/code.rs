@@ -88,7 +88,6 @@ words! {
 
 impl Code {
     /// Returns how much it matters.
-    #[must_use]
     pub fn severity(self) -> Severity {
         if self < Self::ReadOnlyWrites {
             Severity::Error

@@ -51,7 +51,6 @@ use candidate::Case;
 /// other.
 ///
 /// Findings come in the order of the tools, and for each tool the worst first.
-#[must_use]
 pub fn check(tools: &[Candidate<'_>]) -> Vec<Finding> {
     let mut report = Report::default();
     for (index, tool) in tools.iter().enumerate() {

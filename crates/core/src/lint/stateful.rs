@@ -20,7 +20,6 @@ const HOLDING: &str = "activate attach begin close commit connect detach disconn
 ///
 /// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take
 /// hold of one noun, such as `open_page` and `close_page`.
-#[must_use]
 pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
     evidence(tools.iter().map(|tool| tool.name().as_str()))
 }

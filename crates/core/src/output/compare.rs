@@ -28,7 +28,6 @@ impl ToolOutput {
     /// assert_eq!(a.says_the_same(&b), Some(true));
     /// # Ok::<(), callward_core::InvalidOutput>(())
     /// ```
-    #[must_use]
     pub fn says_the_same(&self, other: &Self) -> Option<bool> {
         let (ours, theirs) = (&*self.0, &*other.0);
         if ours.is_error != theirs.is_error || ours.status != theirs.status {
@@ -43,7 +42,6 @@ impl ToolOutput {
     /// Returns a digest that two answers share exactly if they [say the same](Self::says_the_same);
     /// `None` for an answer that cannot be compared with others. It is the same in every process,
     /// and meant for comparison only: it is not a secret.
-    #[must_use]
     pub fn answer_digest(&self) -> Option<u128> {
         let key = FingerprintKey::fixed();
         let mut parts = vec![u128::from(self.0.is_error), self.0.status as u128];

@@ -15,7 +15,6 @@ use crate::members::Members;
 pub const UPSTREAM_META: &str = "io.callward/upstream";
 
 /// Returns `true` if a key of a `_meta` is one that only this runtime writes for clients.
-#[must_use]
 pub fn is_our_meta(key: &str) -> bool {
     key.starts_with("io.callward/")
 }

@@ -87,14 +87,12 @@ impl AuditRule {
     }
 
     /// Returns `true` if a call leaves a record at all.
-    #[must_use]
     pub const fn is_recorded(self) -> bool {
         !matches!(self.level, AuditLevel::None)
     }
 
     /// Returns the rule that leaves out nothing that either of the two writes down, and that stands
     /// in the file of its own if either does.
-    #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             level: self.level.max(other.level),

@@ -74,7 +74,6 @@ impl Default for Learned {
 
 impl Lifetime {
     /// Returns the word used in JSON and tables.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stated => "stated",
@@ -84,7 +83,6 @@ impl Lifetime {
     }
 
     /// Returns the stricter of two: under which no result is served that the other would not.
-    #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
         match (self, other) {
             (Self::Learned(one), Self::Learned(other)) => Self::Learned(Learned {
@@ -107,7 +105,6 @@ impl Serialize for Lifetime {
 impl CacheRule {
     /// Returns the rule under which nothing is kept that either of the two would not keep, and
     /// under which everything is dropped that either would drop.
-    #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
         if let (Some((ttl, lifetime)), Some((other_ttl, other_lifetime))) =
             (self.kept(), other.kept())

@@ -16,7 +16,6 @@ const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_millis(20), Duration
 
 impl CallPlan {
     /// Derives the plan from the effective hints, by the profile's numbers.
-    #[must_use]
     pub fn derive(resolved: &Resolved, profile: &Profile) -> Self {
         let hints = resolved.annotations();
         let flags = Flags::read(resolved, profile);

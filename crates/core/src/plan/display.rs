@@ -25,7 +25,6 @@ impl fmt::Display for CallPlan {
 
 impl CallPlan {
     /// Writes the plan in one line, for spans and logs, without the reason.
-    #[must_use]
     pub fn in_line(&self) -> impl fmt::Display {
         InLine(self)
     }

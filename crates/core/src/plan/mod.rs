@@ -146,25 +146,21 @@ pub struct Limits {
 
 impl CallPlan {
     /// Returns how dangerous a call is.
-    #[must_use]
     pub const fn safety_level(&self) -> SafetyLevel {
         self.effect.safety_level()
     }
 
     /// Returns `true` if a call may change anything at all.
-    #[must_use]
     pub const fn is_write(&self) -> bool {
         self.effect.is_write()
     }
 
     /// Returns `true` if a call may be sent a second time after it may have run.
-    #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self.retry, RetryRule::Safe)
     }
 
     /// Returns how long a result is kept at most; `None` if it is not kept at all.
-    #[must_use]
     pub const fn result_ttl(&self) -> Option<Duration> {
         match self.cache.kept() {
             Some((ttl, _)) => Some(ttl),

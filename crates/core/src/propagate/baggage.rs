@@ -10,7 +10,6 @@ pub struct Baggage(Arc<str>);
 
 impl Baggage {
     /// Returns the value of the header `baggage`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -56,13 +55,11 @@ impl BaggageFilter {
     }
 
     /// Returns `true` if no member passes.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.keys.is_empty()
     }
 
     /// Returns of a baggage what is passed on, properties included; `None` if that is nothing.
-    #[must_use]
     pub fn pass(&self, baggage: &str) -> Option<Baggage> {
         if self.is_closed() || baggage.len() > MAX_READ {
             return None;

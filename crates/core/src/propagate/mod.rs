@@ -34,6 +34,7 @@ pub use self::outbound::{Outbound, SendWatch, Watch};
 /// assert_eq!(context.to_string(), parent);
 /// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
+#[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: u128,
@@ -44,7 +45,6 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// States a context without `tracestate`; `None` if one of the ids is 0, which names nothing.
-    #[must_use]
     pub fn new(trace_id: u128, parent_id: u64, sampled: bool) -> Option<Self> {
         (trace_id != 0 && parent_id != 0).then_some(Self {
             trace_id,
@@ -69,52 +69,44 @@ impl TraceContext {
     }
 
     /// Adds a `tracestate`, cut to its limit; none if it cannot be read.
-    #[must_use]
     pub fn with_state(mut self, tracestate: Option<&str>) -> Self {
         self.state = tracestate.and_then(state::read);
         self
     }
 
     /// Returns the id of the trace, which is never 0.
-    #[must_use]
     pub const fn trace_id(&self) -> u128 {
         self.trace_id
     }
 
     /// Returns the id of the span that the call comes from, which is never 0.
-    #[must_use]
     pub const fn parent_id(&self) -> u64 {
         self.parent_id
     }
 
     /// Returns `true` if the sender records the trace.
-    #[must_use]
     pub const fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
     /// Returns the flags that are known: whether the trace is recorded, and whether its id is
     /// random.
-    #[must_use]
     pub const fn flags(&self) -> u8 {
         self.flags
     }
 
     /// Sets the flags; those that are not known are left out.
-    #[must_use]
     pub const fn with_flags(mut self, flags: u8) -> Self {
         self.flags = flags & KNOWN_FLAGS;
         self
     }
 
     /// Returns `tracestate`, as it is passed on.
-    #[must_use]
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
     /// Returns `traceparent` as it is passed on where the call is not recorded here.
-    #[must_use]
     pub fn unsampled(&self) -> impl fmt::Display {
         Traceparent(self.trace_id, self.parent_id, self.flags & !SAMPLED)
     }

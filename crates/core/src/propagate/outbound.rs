@@ -27,7 +27,6 @@ pub struct Outbound<'a> {
 
 impl Outbound<'_> {
     /// Starts with what every request has.
-    #[must_use]
     pub const fn new(transport: Transport, request: u64) -> Self {
         Self {
             transport,
@@ -54,13 +53,11 @@ pub struct Watch(Arc<dyn SendWatch>);
 
 impl Watch {
     /// Wraps a watcher.
-    #[must_use]
     pub fn new(watch: Arc<dyn SendWatch>) -> Self {
         Self(watch)
     }
 
     /// Notifies the watcher of a request that is about to be sent; see [`SendWatch::sends`].
-    #[must_use]
     pub fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
         self.0.sends(request)
     }

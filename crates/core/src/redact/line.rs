@@ -45,7 +45,6 @@ impl Lines {
     }
 
     /// Rewrites one line.
-    #[must_use]
     pub fn redact(&self, line: &str) -> String {
         let mut line = line.to_owned();
         for value in &self.values {
@@ -61,7 +60,6 @@ impl Lines {
 
     /// Rewrites the start of a line whose rest was cut off, and with it perhaps the end of a
     /// secret.
-    #[must_use]
     pub fn redact_start(&self, start: &str) -> String {
         // half a character
         let start = start.trim_end_matches(char::REPLACEMENT_CHARACTER);

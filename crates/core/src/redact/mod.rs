@@ -86,7 +86,6 @@ impl Redactor {
 
     /// Takes the names whose values are left out, in place of the default ones, and how long a text
     /// may be in bytes. A name without a letter or digit names nothing.
-    #[must_use]
     pub fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>, max_bytes: usize) -> Self {
         Self {
             names: Arc::new(Names::new(names)),
@@ -95,14 +94,12 @@ impl Redactor {
     }
 
     /// Returns how long a text may be, in bytes.
-    #[must_use]
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
     }
 
     /// Rewrites a JSON text. A text that is not JSON becomes `"[not JSON]"`, because its contents
     /// are unknown.
-    #[must_use]
     pub fn redact(&self, raw: &[u8]) -> String {
         self.within(raw, self.max_bytes, 0)
             .unwrap_or_else(|| NOT_JSON.to_owned())

@@ -44,7 +44,6 @@ const LAST_WORDS: [&str; 6] = ["auth", "dsn", "key", "pat", "pw", "sig"];
 /// );
 /// assert_eq!(url("http://localhost:3000/mcp"), "http://localhost:3000/mcp");
 /// ```
-#[must_use]
 pub fn url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
         return Shown::default().argument(text).into_owned();
@@ -87,7 +86,6 @@ pub fn url(text: &str) -> String {
 ///     "npx -y @acme/server --api-key [redacted] --root=/srv TOKEN=[redacted]"
 /// );
 /// ```
-#[must_use]
 pub fn command<A: AsRef<str>>(program: &str, args: impl IntoIterator<Item = A>) -> String {
     let mut line = without_random(program).into_owned();
     let mut shown = ShownArgs::default();
@@ -118,7 +116,6 @@ pub fn secrets_of_command<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> V
 
 /// Returns `true` if the value of a variable of the environment may be a secret, by the variable's
 /// name.
-#[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     // the working directory is not a secret, and messages are full of paths in it, as in that of
     // `OLDPWD`, which is one word. A text that says `PWD=` itself loses what follows: that may be a

@@ -85,19 +85,16 @@ pub struct RefinedRule {
 
 impl RefinedRule {
     /// Returns the rule as the operator states it.
-    #[must_use]
     pub fn rule(&self) -> &ArgumentRule {
         &self.rule
     }
 
     /// Returns the effective hints of the calls that match, each with its source and reason.
-    #[must_use]
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
 
     /// Returns the plan of the calls that match.
-    #[must_use]
     pub fn plan(&self) -> &Arc<CallPlan> {
         &self.plan
     }
@@ -154,7 +151,6 @@ pub struct Refinements {
 impl Refinements {
     /// Binds rules to a tool: `hints` is what is said about the tool, `own` the plan that was
     /// derived from it.
-    #[must_use]
     pub fn bind(
         rules: &[ArgumentRule],
         hints: &Hints<'_>,
@@ -195,33 +191,28 @@ impl Refinements {
     }
 
     /// Returns `true` if there is no rule.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// Returns the rules in the order they are tried.
-    #[must_use]
     pub fn rules(&self) -> &[RefinedRule] {
         &self.rules
     }
 
     /// Returns every place that any rule looks at.
-    #[must_use]
     pub fn paths(&self) -> &[ArgumentPath] {
         &self.paths
     }
 
     /// Returns the plan of calls that may be read in more than one way: in no respect laxer than
     /// the tool's own or any rule's. `None` if there is no rule.
-    #[must_use]
     pub fn strictest(&self) -> Option<&Arc<CallPlan>> {
         self.strictest.as_ref()
     }
 
     /// Returns which plan a call with these arguments gets. They are read once, and not at all
     /// where there is no rule.
-    #[must_use]
     #[inline]
     pub fn apply(&self, arguments: &[u8]) -> Applied {
         if self.rules.is_empty() {
@@ -231,7 +222,6 @@ impl Refinements {
     }
 
     /// Returns the plan that applies; `None` for the tool's own.
-    #[must_use]
     pub fn plan(&self, applied: Applied) -> Option<&Arc<CallPlan>> {
         match applied {
             Applied::Tool => None,
@@ -249,7 +239,6 @@ impl Refinements {
     ///
     /// The strictest plan takes its effect from one of the others, so the hints are those of that
     /// one: the first of those that do most harm.
-    #[must_use]
     pub fn resolved(&self, applied: Applied) -> Option<&Resolved> {
         let index = match applied {
             Applied::Tool => None,
@@ -262,7 +251,6 @@ impl Refinements {
     /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet:
     /// why it does not match. The first that certainly does not hold, or else the first in doubt;
     /// `None` if they meet all.
-    #[must_use]
     pub fn unmet(&self, rule: usize, arguments: &[u8]) -> Option<Unmet<'_>> {
         let members = std::str::from_utf8(arguments)
             .ok()
@@ -290,7 +278,6 @@ impl Refinements {
     }
 
     /// Says, as the rest of a sentence, why it cannot be said which rule matches.
-    #[must_use]
     pub fn describe(&self, doubt: Doubt) -> String {
         match doubt {
             Doubt::NotJson => "its arguments are not JSON".to_owned(),

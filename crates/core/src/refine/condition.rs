@@ -42,7 +42,6 @@ enum Test {
 
 impl Condition {
     /// Holds if the argument is this very JSON value.
-    #[must_use]
     pub fn equals(value: impl Into<Value>) -> Self {
         Self(Test::OneOf(vec![constant(value.into())]))
     }
@@ -89,13 +88,11 @@ impl Condition {
     }
 
     /// Holds if the argument is given. Of a `null` that cannot be said.
-    #[must_use]
     pub const fn present() -> Self {
         Self(Test::Present(true))
     }
 
     /// Holds if the argument is not given. Of a `null` that cannot be said.
-    #[must_use]
     pub const fn absent() -> Self {
         Self(Test::Present(false))
     }

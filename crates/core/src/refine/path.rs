@@ -46,7 +46,6 @@ impl ArgumentPath {
     }
 
     /// Returns the names on the way from the arguments to the place; there is at least one.
-    #[must_use]
     pub fn tokens(&self) -> &[String] {
         &self.tokens
     }

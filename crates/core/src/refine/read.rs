@@ -58,7 +58,6 @@ impl ArgumentPath {
     /// assert_eq!(id.find(br#"{"account": {"id": 7, "ID": 8}}"#), None);
     /// # Ok::<(), callward_core::refine::InvalidRule>(())
     /// ```
-    #[must_use]
     pub fn find<'a>(&self, arguments: &'a [u8]) -> Option<&'a str> {
         let text = std::str::from_utf8(arguments).ok()?;
         match Members::read(text).ok()?.find(self) {

@@ -31,7 +31,6 @@ impl When {
     }
 
     /// Returns the conditions, each with its place; there is at least one.
-    #[must_use]
     pub(crate) fn conditions(&self) -> &[(ArgumentPath, Condition)] {
         &self.0
     }
@@ -79,13 +78,11 @@ impl ArgumentRule {
     }
 
     /// Returns the conditions.
-    #[must_use]
     pub fn when(&self) -> &When {
         &self.when
     }
 
     /// Returns the hints.
-    #[must_use]
     pub fn hints(&self) -> &Annotations {
         &self.hints
     }

@@ -48,7 +48,6 @@ impl Resolved {
     }
 
     /// Takes the hints of one source as they are.
-    #[must_use]
     pub fn from_single(annotations: Annotations, source: Source) -> Self {
         let provenance = set_fields(&annotations)
             .map(|field| Provenance {
@@ -81,25 +80,21 @@ impl Resolved {
     }
 
     /// Returns the effective hints.
-    #[must_use]
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
     }
 
     /// Returns which source decided a field, and why; `None` if none did.
-    #[must_use]
     pub fn provenance(&self, field: Field) -> Option<&Provenance> {
         self.provenance.iter().find(|entry| entry.field == field)
     }
 
     /// Returns who decided each effective field, and why.
-    #[must_use]
     pub fn all_provenance(&self) -> &[Provenance] {
         &self.provenance
     }
 
     /// Returns contradictions that were settled towards the stricter reading.
-    #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -108,19 +103,16 @@ impl Resolved {
     ///
     /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word
     /// it rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
-    #[must_use]
     pub(crate) const fn takes_away(&self) -> bool {
         self.takes_away
     }
 
     /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
-    #[must_use]
     pub const fn volatility(&self) -> Option<&Volatile> {
         self.volatile.as_ref()
     }
 
     /// Returns, in a few words, who decided a field and why.
-    #[must_use]
     pub fn why(&self, field: Field) -> Cow<'static, str> {
         match self.provenance(field) {
             Some(Provenance { source, reason, .. }) => format!("{source}, {reason}").into(),

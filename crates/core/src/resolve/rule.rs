@@ -14,6 +14,7 @@ use crate::infer::{Inferred, Strength};
 use crate::{Annotations, SecurityLevel};
 
 /// All hints about one tool, and how far its server is trusted.
+#[must_use]
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Hints<'a> {
@@ -33,7 +34,6 @@ pub struct Hints<'a> {
 
 impl<'a> Hints<'a> {
     /// Starts with what comes from the server alone.
-    #[must_use]
     pub const fn new(inferred: &'a Inferred, declared: &'a Annotations, trust: Trust) -> Self {
         Self {
             inferred,
@@ -46,21 +46,18 @@ impl<'a> Hints<'a> {
     }
 
     /// Adds what is configured for all tools of the server.
-    #[must_use]
     pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
         self.server_defaults = Some(hints);
         self
     }
 
     /// Adds what was seen while the tool ran.
-    #[must_use]
     pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
         self.observed = Some(hints);
         self
     }
 
     /// Adds what the operator set for the tool.
-    #[must_use]
     pub const fn with_operator(mut self, hints: &'a Annotations) -> Self {
         self.operator = Some(hints);
         self
@@ -81,7 +78,6 @@ impl<'a> Hints<'a> {
 /// assert_eq!(plan.effect, Effect::Destructive);
 /// println!("{}", resolved.warnings()[0]);
 /// ```
-#[must_use]
 pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let mut effect = EffectHints::settle(hints);
     effect.heed_contrary_evidence(hints);

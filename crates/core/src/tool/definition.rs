@@ -13,6 +13,7 @@ use crate::one_line::one_line;
 use crate::{Annotations, Fingerprint, FingerprintKey, ToolName, readable};
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
+#[must_use]
 #[derive(Debug, Clone)]
 pub struct ToolDefinition {
     raw: Bytes,
@@ -44,7 +45,6 @@ impl InvalidDefinition {
     }
 
     /// Returns the tool's name, if the listing gave one that can be read.
-    #[must_use]
     pub fn tool(&self) -> Option<&str> {
         self.tool.as_deref()
     }
@@ -76,7 +76,6 @@ impl ToolDefinition {
     /// Reads one element of a `tools/list` answer that goes on to clients, who refuse the whole
     /// list if one tool is not as the protocol says. If it cannot be used, the definition has a
     /// [fault](Self::fault). Where it has no usable name, `#` and its position stand in for one.
-    #[must_use]
     pub fn from_list(raw: impl Into<Bytes>, position: usize) -> Self {
         let raw = readable::without_lone_surrogates(raw.into());
         let read = match readable::check(&raw, readable::MAX_DEFINITION_DEPTH) {
@@ -151,63 +150,53 @@ impl ToolDefinition {
     }
 
     /// Notes that the tool cannot be used, and why. At most 200 characters are kept, in one line.
-    #[must_use]
     pub fn with_fault(mut self, reason: &str) -> Self {
         self.fault = Some(one_line(reason, 200).into());
         self
     }
 
     /// Returns why the tool cannot be offered, if that was found while its list was read.
-    #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
     /// Returns the listed object, byte for byte.
-    #[must_use]
     pub fn raw(&self) -> &Bytes {
         &self.raw
     }
 
     /// Returns the tool's name, as its server spells it.
-    #[must_use]
     pub fn name(&self) -> &ToolName {
         &self.name
     }
 
     /// Returns the display name: `title`, or else `annotations.title`.
-    #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref().or(self.annotations.title.as_deref())
     }
 
     /// Returns the description.
-    #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
     /// Returns the schema of the arguments, as raw JSON.
-    #[must_use]
     pub fn input_schema(&self) -> Option<&RawValue> {
         self.input_schema.as_deref()
     }
 
     /// Returns the hints the server declares for the tool.
-    #[must_use]
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
     }
 
     /// Returns whether the tool can be called as a task only (`execution.taskSupport` is
     /// `required`).
-    #[must_use]
     pub const fn requires_task(&self) -> bool {
         self.requires_task
     }
 
     /// Works out the digest of the definition: another definition under the same name has another.
-    #[must_use]
     pub fn digest(&self) -> Fingerprint {
         // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.

@@ -14,6 +14,7 @@ use crate::{Attempt, CacheStatus, RouteDecision, ServerId};
 ///
 /// As JSON, what is not known is left out, and times are milliseconds:
 /// `{"stage":"retry","verdict":"retry","reason":"…","attempt":1,"waited_ms":104.2}`.
+#[must_use]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {
@@ -57,7 +58,6 @@ pub struct Decision {
 
 impl Decision {
     /// States a decision about a call.
-    #[must_use]
     pub fn new(stage: Stage, verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
         debug_assert!(
             stage.verdicts().contains(&verdict),
@@ -77,7 +77,6 @@ impl Decision {
     }
 
     /// States how the router decided.
-    #[must_use]
     pub fn of_route(route: &Arc<RouteDecision>) -> Self {
         let verdict = match route.chosen {
             Some(_) => Verdict::Chosen,
@@ -95,7 +94,6 @@ impl Decision {
     /// States what the cache did or would do: why it sent the call without a look-up, how long ago
     /// the answer was made that came from it, what the result depends on or the call may change.
     /// `None` of a call that it was not asked for.
-    #[must_use]
     pub fn of_cache(
         status: CacheStatus,
         bypass: Option<&'static str>,
@@ -124,7 +122,6 @@ impl Decision {
     }
 
     /// Adds which attempt it is about.
-    #[must_use]
     pub(crate) const fn of_attempt(mut self, attempt: &Attempt) -> Self {
         self.attempt = Some(attempt.number);
         self.beside = attempt.elsewhere_only;
@@ -132,21 +129,18 @@ impl Decision {
     }
 
     /// Adds which server it is about.
-    #[must_use]
     pub fn at(mut self, server: ServerId) -> Self {
         self.server = Some(server);
         self
     }
 
     /// Adds how long the call was held up by it.
-    #[must_use]
     pub const fn waited(mut self, waited: Duration) -> Self {
         self.waited = Some(waited);
         self
     }
 
     /// Adds how long it took.
-    #[must_use]
     pub const fn took(mut self, took: Duration) -> Self {
         self.took = Some(took);
         self

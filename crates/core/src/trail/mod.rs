@@ -137,7 +137,6 @@ impl PlanSummary {
 impl Trail {
     /// Starts the trail of what would happen to a call of the tool that gets this one of its plans:
     /// what the plan itself decides is there, and code that knows the layers adds their decisions.
-    #[must_use]
     pub fn expected(tool: &Tool, applied: Applied) -> Self {
         let mut trail = Self::start(Tense::Expected, tool, applied);
         trail.decisions.extend(from_plan(tool, applied));
@@ -178,7 +177,6 @@ impl Trail {
     }
 
     /// Returns what one stage decided first, if it did.
-    #[must_use]
     pub fn first(&self, stage: Stage) -> Option<&Decision> {
         self.of(stage).next()
     }

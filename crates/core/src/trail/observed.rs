@@ -10,7 +10,6 @@ impl Trail {
     /// given up before it ended. The layers write into a record of
     /// [`CallRecord::new`](crate::CallRecord::new), and less into one
     /// [for counting](crate::CallRecord::for_counting).
-    #[must_use]
     pub fn observed(
         call: &ToolCall,
         record: &CallRecord,
@@ -21,7 +20,6 @@ impl Trail {
 
     /// Does as [`observed`](Self::observed), for who kept of the call only which tool it was and
     /// which of its plans applied.
-    #[must_use]
     pub fn observed_of(
         tool: &Tool,
         applied: Applied,
@@ -38,7 +36,6 @@ impl Trail {
 
     /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a
     /// line does not show.
-    #[must_use]
     pub fn observed_line(
         tool: &Tool,
         applied: Applied,

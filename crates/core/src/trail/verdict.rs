@@ -120,7 +120,6 @@ words! {
 
 impl Stage {
     /// Returns the words this stage uses: no others appear in its decisions.
-    #[must_use]
     pub const fn verdicts(self) -> &'static [Verdict] {
         use Verdict as V;
         match self {
