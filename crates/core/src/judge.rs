@@ -17,14 +17,18 @@ pub struct Judgement {
 impl Judgement {
     /// Returns why a tool with these hints may not be registered; `None` if it may.
     pub fn refusal(&self) -> Option<String> {
-        let faults: Vec<String> = self
-            .problems
-            .iter()
-            .filter(|problem| problem.severity() == Severity::Error)
-            .map(ToString::to_string)
-            .collect();
-        (!faults.is_empty()).then(|| faults.join("; "))
+        refusal(&self.problems)
     }
+}
+
+/// Names the errors among some problems.
+pub(crate) fn refusal(problems: &[AnnotationProblem]) -> Option<String> {
+    let faults: Vec<String> = problems
+        .iter()
+        .filter(|problem| problem.severity() == Severity::Error)
+        .map(ToString::to_string)
+        .collect();
+    (!faults.is_empty()).then(|| faults.join("; "))
 }
 
 /// Checks the declared hints, weighs all sources and derives the plan.

@@ -103,7 +103,7 @@ pub use propagate::{
 };
 pub use purpose::Purpose;
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
-pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
+pub use refine::{Applied, ArgumentRule, Condition, Refinements, When};
 pub use reopening::{Reopening, Reopens};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};

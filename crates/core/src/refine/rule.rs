@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::{ArgumentPath, Condition};
-use crate::{AnnotationProblem, Annotations, Severity};
+use crate::judge::refusal;
+use crate::{Annotations, InvalidValue};
 
 /// Conditions that must all hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +16,8 @@ impl When {
     ///
     /// # Errors
     ///
-    /// [`InvalidRule`] if the key can name no argument.
-    pub fn argument(key: &str, condition: Condition) -> Result<Self, InvalidRule> {
+    /// [`InvalidValue`] if the key can name no argument.
+    pub fn argument(key: &str, condition: Condition) -> Result<Self, InvalidValue> {
         Ok(Self(vec![(ArgumentPath::new(key)?, condition)]))
     }
 
@@ -25,7 +26,7 @@ impl When {
     /// # Errors
     ///
     /// As [`argument`](Self::argument).
-    pub fn and(mut self, key: &str, condition: Condition) -> Result<Self, InvalidRule> {
+    pub fn and(mut self, key: &str, condition: Condition) -> Result<Self, InvalidValue> {
         self.0.push((ArgumentPath::new(key)?, condition));
         Ok(self)
     }
@@ -59,21 +60,15 @@ impl ArgumentRule {
     ///
     /// # Errors
     ///
-    /// [`InvalidRule::NoHint`] if no hint is given, [`InvalidRule::Hints`] if they contradict each
-    /// other.
-    pub fn new(when: When, hints: Annotations) -> Result<Self, InvalidRule> {
+    /// [`InvalidValue`] if no hint is given, or if they contradict each other.
+    pub fn new(when: When, hints: Annotations) -> Result<Self, InvalidValue> {
         if hints == Annotations::default() {
-            return Err(InvalidRule::NoHint);
+            let message = "expected at least one hint: the rule would change nothing";
+            return Err(InvalidValue::new(message));
         }
-        let faults: Vec<_> = hints
-            .validate()
-            .into_iter()
-            .filter(|problem| problem.severity() == Severity::Error)
-            .collect();
-        if faults.is_empty() {
-            Ok(Self { when, hints })
-        } else {
-            Err(InvalidRule::Hints(faults))
+        match refusal(&hints.validate()) {
+            Some(faults) => Err(InvalidValue::new(faults)),
+            None => Ok(Self { when, hints }),
         }
     }
 
@@ -107,65 +102,11 @@ impl ArgumentRule {
     }
 }
 
-/// A rule that cannot be used, and why.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum InvalidRule {
-    /// A condition names no argument.
-    EmptyKey,
-    /// A key begins with `/` and is not a JSON Pointer.
-    Pointer {
-        /// The key.
-        key: String,
-    },
-    /// A pattern cannot be compiled.
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A list of values is empty.
-    NoChoice,
-    /// A rule gives no hint.
-    NoHint,
-    /// A rule's hints cannot be used.
-    Hints(Vec<AnnotationProblem>),
-}
-
-impl fmt::Display for InvalidRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::EmptyKey => f.write_str(
-                "expected the name of an argument, or a JSON Pointer such as \"/target/kind\", found an empty key",
-            ),
-            Self::Pointer { key } => write!(
-                f,
-                "{key:?} is not a JSON Pointer: expected `0` (for `~`) or `1` (for `/`) after a `~`"
-            ),
-            Self::Pattern { pattern, reason } => {
-                write!(f, "{pattern:?} is not a pattern that can be used: {reason}")
-            }
-            Self::NoChoice => f.write_str("expected at least one value, found none: it would never hold"),
-            Self::NoHint => f.write_str("expected at least one hint: the rule would change nothing"),
-            Self::Hints(problems) => {
-                for (index, problem) in problems.iter().enumerate() {
-                    let separator = if index == 0 { "" } else { "; " };
-                    write!(f, "{separator}{problem}")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl std::error::Error for InvalidRule {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rule(hints: Annotations) -> Result<ArgumentRule, InvalidRule> {
+    fn rule(hints: Annotations) -> Result<ArgumentRule, InvalidValue> {
         ArgumentRule::new(When::argument("action", Condition::equals("list"))?, hints)
     }
 
@@ -182,11 +123,11 @@ mod tests {
 
     #[test]
     fn a_rule_that_says_nothing_or_contradicts_itself_is_refused() {
-        assert_eq!(rule(Annotations::default()), Err(InvalidRule::NoHint));
+        assert!(rule(Annotations::default()).is_err());
         let both = Annotations::default()
             .with_read_only(true)
             .with_destructive(true);
-        assert!(matches!(rule(both), Err(InvalidRule::Hints(_))));
+        assert!(rule(both).is_err());
         let odd = Annotations::default().with_cost(-1.0);
         assert!(
             rule(odd)

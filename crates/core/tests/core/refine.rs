@@ -325,7 +325,10 @@ fn the_strictest_plan_joins_what_each_plan_demands() {
             ),
         ],
     );
-    let strictest = tool.refinements().strictest().unwrap();
+    let strictest = tool
+        .refinements()
+        .plan(Applied::Strictest(Doubt::NotJson))
+        .unwrap();
     assert_eq!(strictest.effect, Effect::Destructive);
     assert_eq!(strictest.route.min_weight, Some(50));
     assert_eq!(strictest.route.tags.to_vec(), [Box::from("pages")]);

@@ -1,6 +1,6 @@
 //! Rules over arguments as an operator writes them. They are counted from 1, here as everywhere.
 
-use callward::core::InvalidRule;
+use callward::core::InvalidValue;
 use callward::{ArgumentRule, Condition, When};
 use serde_json::Value;
 
@@ -131,7 +131,7 @@ fn condition(written: &toml::Value) -> Result<Condition, Fault> {
     };
     let at = |message: &str| Fault::new(&[key], message);
     let invalid = |message: String| at(&message);
-    let unusable = |error: InvalidRule| at(&error.to_string());
+    let unusable = |error: InvalidValue| at(&error.to_string());
     match (key.as_str(), value) {
         ("equals", value) => json(value).map(Condition::equals).map_err(invalid),
         ("matches", toml::Value::String(pattern)) => Condition::matches(pattern).map_err(unusable),
