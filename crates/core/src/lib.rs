@@ -44,6 +44,7 @@ mod invalid;
 mod judge;
 pub mod lint;
 mod members;
+mod millis;
 mod name;
 mod one_line;
 mod output;
@@ -71,7 +72,7 @@ mod verifier;
 mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
-pub use attempt::{Attempt, Avoided};
+pub use attempt::Attempt;
 pub use call::ToolCall;
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;

@@ -1,8 +1,5 @@
 //! What the first sentence of a description does, and what the whole warns of.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
 use super::lexicon::{self, Lexicon, Role, Roles, Use, Verb, VerbKind};
@@ -175,20 +172,13 @@ fn goes_back(verb: &Verb, next: &str) -> bool {
 
 /// Returns the first warning of a loss that is not negated, wherever it stands.
 pub(super) fn warning(text: &str) -> Option<&'static str> {
-    static FINDERS: LazyLock<Vec<(&str, Finder<'_>)>> = LazyLock::new(|| {
-        WARNINGS
-            .iter()
-            .filter_map(|phrase| Some((*phrase, Finder::new(phrase.get(1..)?))))
-            .collect()
-    });
-    FINDERS
-        .iter()
-        .find(|(_, finder)| {
-            finder
-                .find_iter(text.as_bytes())
-                .any(|at| !is_negated(text.get(..at.saturating_sub(1)).unwrap_or("")))
-        })
-        .map(|(phrase, _)| *phrase)
+    let warns = |phrase: &&str| {
+        let rest = phrase.get(1..).unwrap_or_default();
+        let before = |at: usize| text.get(..at.saturating_sub(1)).unwrap_or("");
+        text.match_indices(rest)
+            .any(|(at, _)| !is_negated(before(at)))
+    };
+    WARNINGS.into_iter().find(warns)
 }
 
 /// Returns a word of the first sentences that is in the list.
@@ -260,7 +250,7 @@ mod tests {
     }
 
     fn lead(text: &str) -> Option<&'static str> {
-        read(text).lead.map(|verb| verb.word.as_str())
+        read(text).lead.map(|verb| &*verb.word)
     }
 
     #[test]
@@ -299,10 +289,10 @@ mod tests {
     #[test]
     fn a_joined_write_is_noticed() {
         let prose = read("Finds a record and deletes it");
-        assert_eq!(prose.worst().map(|verb| verb.word.as_str()), Some("delete"));
+        assert_eq!(prose.worst().map(|verb| &*verb.word), Some("delete"));
         assert_eq!(read("Finds a record to delete").also, None);
         let listed = read("List, create, or close a tab").worst();
-        assert_eq!(listed.map(|verb| verb.word.as_str()), Some("close"));
+        assert_eq!(listed.map(|verb| &*verb.word), Some("close"));
         assert_eq!(read("Get provisioning limits, quotas").also, None);
     }
 

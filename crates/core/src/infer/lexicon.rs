@@ -3,9 +3,9 @@
 //! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another
 //! meaning, with [`Lexicon::with`].
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use crate::InvalidValue;
 
@@ -31,41 +31,8 @@ pub(crate) enum Use {
     Prose,
 }
 
-/// A word of the lists, or one an operator added.
-#[derive(Debug, Clone)]
-pub(crate) enum Word {
-    Listed(&'static str),
-    Added(Arc<str>),
-}
-
-impl Word {
-    pub(super) fn as_str(&self) -> &str {
-        match self {
-            Self::Listed(word) => word,
-            Self::Added(word) => word,
-        }
-    }
-}
-
-impl PartialEq for Word {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for Word {}
-
-impl From<&'static str> for Word {
-    fn from(word: &'static str) -> Self {
-        Self::Listed(word)
-    }
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+/// A word: borrowed from the lists, or owned if an operator added it.
+pub(crate) type Word = Cow<'static, str>;
 
 /// One verb of the lexicon.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,11 +44,11 @@ pub(crate) struct Verb {
 
 impl Verb {
     pub(super) fn is(&self, word: &str) -> bool {
-        self.word.as_str() == word
+        self.word == word
     }
 
     pub(super) fn has(&self, role: Role) -> bool {
-        Roles::of(self.word.as_str()).has(role)
+        Roles::of(&self.word).has(role)
     }
 }
 
@@ -128,7 +95,7 @@ impl Lexicon {
         }
         let word = lower(word);
         let verb = Verb {
-            word: Word::Added(word.as_str().into()),
+            word: word.clone().into(),
             kind,
             usage: Use::Verb,
         };
@@ -149,7 +116,7 @@ impl Lexicon {
         });
         Self {
             verbs: of_kind
-                .map(|verb| (verb.word.as_str().to_owned(), verb))
+                .map(|verb| (verb.word.clone().into_owned(), verb))
                 .collect(),
             reading: words::reading()
                 .map(|(word, objects)| (read(word), objects))
@@ -236,13 +203,13 @@ pub(super) fn is(word: &str, role: Role) -> bool {
 /// is taken for the worse.
 pub(super) fn takes_away(word: &Word) -> bool {
     match word {
-        Word::Listed(word) => {
+        Word::Borrowed(word) => {
             Roles::of(word).has(Role::PutAway)
                 || Lexicon::standard()
                     .find_base(word)
                     .is_some_and(|verb| verb.kind.is_destructive())
         }
-        Word::Added(_) => true,
+        Word::Owned(_) => true,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::json;
+use crate::millis;
 
 /// What the cache does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -19,7 +19,7 @@ pub enum CacheRule {
     /// result is kept, unless another write overlapped.
     KeepOwn {
         /// How long at most.
-        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
+        #[serde(rename = "ttl_ms", serialize_with = "millis::serialize")]
         ttl: Duration,
         /// What decides how long.
         lifetime: Lifetime,
@@ -27,7 +27,7 @@ pub enum CacheRule {
     /// A read: looked up, and stored.
     Store {
         /// How long at most.
-        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
+        #[serde(rename = "ttl_ms", serialize_with = "millis::serialize")]
         ttl: Duration,
         /// What decides how long.
         lifetime: Lifetime,

@@ -25,28 +25,10 @@ impl fmt::Display for CallPlan {
 
 impl CallPlan {
     /// Writes the plan in one line, for spans and logs, without the reason.
-    pub fn in_line(&self) -> impl fmt::Display {
-        InLine(self)
-    }
-}
-
-struct InLine<'a>(&'a CallPlan);
-
-impl fmt::Display for InLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallPlan {
-            effect,
-            route,
-            cache,
-            retry,
-            confirm,
-            limits,
-            ..
-        } = self.0;
-        write!(
-            f,
-            "effect: {effect}; route: {route}; cache: {cache}; retry: {retry}; confirm: {confirm}; \
-             limits: {limits}"
+    pub fn in_line(&self) -> String {
+        format!(
+            "effect: {}; route: {}; cache: {}; retry: {}; confirm: {}; limits: {}",
+            self.effect, self.route, self.cache, self.retry, self.confirm, self.limits
         )
     }
 }
@@ -80,28 +62,18 @@ impl fmt::Display for CacheRule {
             Self::KeepOwn { ttl, lifetime } => write!(
                 f,
                 "drops what the call may have changed, then keeps its own result {}",
-                For(*ttl, *lifetime)
+                kept_for(*ttl, *lifetime)
             ),
-            Self::Store { ttl, lifetime } => write!(f, "kept {}", For(*ttl, *lifetime)),
+            Self::Store { ttl, lifetime } => write!(f, "kept {}", kept_for(*ttl, *lifetime)),
         }
     }
 }
 
-struct For(Duration, Lifetime);
-
-impl fmt::Display for For {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(ttl, lifetime) = self;
-        match lifetime {
-            Lifetime::Stated | Lifetime::Fixed => write!(f, "{} s", ttl.as_secs_f64()),
-            Lifetime::Learned(_) => {
-                write!(
-                    f,
-                    "as long as evidence allows, {} s at most",
-                    ttl.as_secs_f64()
-                )
-            }
-        }
+fn kept_for(ttl: Duration, lifetime: Lifetime) -> String {
+    let seconds = ttl.as_secs_f64();
+    match lifetime {
+        Lifetime::Stated | Lifetime::Fixed => format!("{seconds} s"),
+        Lifetime::Learned(_) => format!("as long as evidence allows, {seconds} s at most"),
     }
 }
 

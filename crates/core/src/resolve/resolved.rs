@@ -23,30 +23,14 @@ pub struct Provenance {
 /// The effective hints of a tool, and for each field who decided it and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    annotations: Annotations,
-    provenance: Vec<Provenance>,
-    warnings: Vec<String>,
-    takes_away: bool,
-    volatile: Option<Volatile>,
+    pub(super) annotations: Annotations,
+    pub(super) provenance: Vec<Provenance>,
+    pub(super) warnings: Vec<String>,
+    pub(super) takes_away: bool,
+    pub(super) volatile: Option<Volatile>,
 }
 
 impl Resolved {
-    pub(super) const fn new(
-        annotations: Annotations,
-        provenance: Vec<Provenance>,
-        warnings: Vec<String>,
-        takes_away: bool,
-        volatile: Option<Volatile>,
-    ) -> Self {
-        Self {
-            annotations,
-            provenance,
-            warnings,
-            takes_away,
-            volatile,
-        }
-    }
-
     /// Takes the hints of one source as they are.
     pub fn from_single(annotations: Annotations, source: Source) -> Self {
         let provenance = set_fields(&annotations)
@@ -69,11 +53,9 @@ impl Resolved {
     /// Gives the operator's say on these hints a reason of its own.
     pub(crate) fn attribute(&mut self, hints: &Annotations, reason: &str) {
         for field in set_fields(hints) {
-            let decided = self
-                .provenance
-                .iter_mut()
-                .find(|entry| entry.field == field);
-            if let Some(entry) = decided.filter(|entry| entry.source == Source::Operator) {
+            let is_said =
+                |entry: &&mut Provenance| entry.field == field && entry.source == Source::Operator;
+            if let Some(entry) = self.provenance.iter_mut().find(is_said) {
                 entry.reason = reason.to_owned().into();
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Stage, Verdict};
-use crate::{Attempt, CacheStatus, RouteDecision, ServerId};
+use crate::{Attempt, CacheStatus, RouteDecision, ServerId, millis};
 
 /// What one stage decided about a call, and why.
 ///
@@ -35,20 +35,12 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerId>,
     /// How long the call was held up by it: a pause, or the time in a line.
-    #[serde(
-        default,
-        rename = "waited_ms",
-        with = "millis",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "waited_ms", with = "millis::optional")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub waited: Option<Duration>,
     /// How long it took: of an attempt or an answer, from its start.
-    #[serde(
-        default,
-        rename = "took_ms",
-        with = "millis",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "took_ms", with = "millis::optional")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub took: Option<Duration>,
     /// How the router decided, with every server it looked at. Only written.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
@@ -201,32 +193,4 @@ fn route<S: serde::Serializer>(
     to: S,
 ) -> Result<S::Ok, S::Error> {
     route.as_deref().serialize(to)
-}
-
-/// Times as milliseconds, to the microsecond.
-mod millis {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::ref_option, reason = "the shape serde asks for")]
-    pub(super) fn serialize<S: Serializer>(
-        time: &Option<Duration>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "microseconds of three hundred years fit a double"
-        )]
-        let millis = |time: Duration| time.as_micros() as f64 / 1e3;
-        time.map(millis).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        let millis = Option::<f64>::deserialize(from)?;
-        // an invalid time counts as unknown
-        Ok(millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok()))
-    }
 }

@@ -8,7 +8,7 @@ use super::*;
 fn find_inflected(word: &str) -> Option<&'static str> {
     Lexicon::standard()
         .find_inflected(word)
-        .map(|verb| verb.word.as_str())
+        .map(|verb| &*verb.word)
 }
 
 #[test]
