@@ -14,7 +14,10 @@ use crate::{ServerId, Subject, ToolDefinition};
 fn look(listing: &str) -> Vec<Finding> {
     let read = r#""readOnlyHint":true,"openWorldHint":false"#;
     let write = r#""readOnlyHint":false,"openWorldHint":false,"destructiveHint":false"#;
-    let listing = listing.replace("READ", read).replace("WRITE", write);
+    let listing = listing
+        .replace("READ", read)
+        .replace("WRITE", write)
+        .replace("ARGUMENTS", r#""inputSchema":{"properties":{"#);
     let lines: Vec<_> = listing
         .lines()
         .map(str::trim)
@@ -102,8 +105,8 @@ read-only-writes
 + send_invoice | Sends an invoice. | READ
 - log_search | Searches the log. | READ
 read-only-by-argument
-+ get_user | Returns a user. | READ | ,"inputSchema":{"properties":{"action":{"enum":["get","delete"]}}}
-- get_user | Returns a user. | READ | ,"inputSchema":{"properties":{"action":{"enum":["get","list"]}}}
++ get_user | Returns a user. | READ | ,ARGUMENTS"action":{"enum":["get","delete"]}}}
+- get_user | Returns a user. | READ | ,ARGUMENTS"action":{"enum":["get","list"]}}}
 destructive-denied
 + delete_user | Deletes a user. | WRITE,"idempotentHint":true
 - update_user | Updates a user. | WRITE,"idempotentHint":true
@@ -154,8 +157,8 @@ meaningless-hint
 + get_user | Returns a user by id. | READ,"idempotentHint":false
 - create_user | Creates a user. | WRITE,"idempotentHint":false
 closed-world-url
-+ get_user | Returns a user by id. | READ | ,"inputSchema":{"properties":{"url":{}}}
-- get_user | Returns a user by id. | READ | ,"inputSchema":{"properties":{"url_id":{}}}
++ get_user | Returns a user by id. | READ | ,ARGUMENTS"url":{}}}
+- get_user | Returns a user by id. | READ | ,ARGUMENTS"url_id":{}}}
 unclear-name
 + thing | About things and more. |
 - thing | About things and more. | "readOnlyHint":false
@@ -195,11 +198,13 @@ fn each_code_is_found_where_it_is_and_not_where_it_is_not() {
 
 #[test]
 fn a_careful_listing_has_nothing_to_find() {
-    let hints =
-        r#""destructiveHint":true,"idempotentHint":true,"x-team":"accounts","title":"Delete""#;
+    let hints = concat!(
+        r#""readOnlyHint":false,"destructiveHint":true,"idempotentHint":true,"#,
+        r#""openWorldHint":false,"x-team":"accounts","title":"Delete a user""#
+    );
     let listing = format!(
         "get_user | Returns a user by id. | READ
-         delete_user | Deletes a user for good. | \"readOnlyHint\":false,\"openWorldHint\":false,{hints}"
+         delete_user | Deletes a user for good. | {hints}"
     );
     assert_eq!(look(&listing), []);
 }
