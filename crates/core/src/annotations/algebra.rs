@@ -80,57 +80,6 @@ pub(crate) fn unite(base: Option<&[String]>, over: Option<&[String]>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn hints() -> impl Strategy<Value = Annotations> {
-        (
-            prop::option::of(any::<bool>()),
-            prop::option::of(any::<bool>()),
-            prop::option::of(prop::collection::vec("[a-c]", 0..4)),
-            prop::option::of(0.0..1e6),
-            prop::collection::btree_map("[x-z]", any::<bool>(), 0..3),
-        )
-            .prop_map(|(read, destructive, tags, cost, vendor)| Annotations {
-                read_only_hint: read,
-                destructive_hint: destructive,
-                tags,
-                cost_hint: cost,
-                vendor: vendor.into_iter().map(|(k, v)| (k, v.into())).collect(),
-                ..Annotations::default()
-            })
-    }
-
-    proptest! {
-        #[test]
-        fn merging_does_not_depend_on_how_it_is_bracketed(a in hints(), b in hints(), c in hints()) {
-            prop_assert_eq!(a.merge(&b).merge(&c), a.merge(&b.merge(&c)));
-        }
-
-        #[test]
-        fn merging_the_same_again_changes_nothing(a in hints(), b in hints()) {
-            let once = a.merge(&b);
-            prop_assert_eq!(once.merge(&b), once);
-        }
-    }
-
-    #[test]
-    fn an_absent_hint_never_replaces_a_stated_one() {
-        let base = Annotations::default()
-            .with_title("T")
-            .with_read_only(false)
-            .with_vendor("x", 1);
-        assert_eq!(base.merge(&Annotations::default()), base);
-    }
-
-    #[test]
-    fn an_empty_list_of_tags_is_kept() {
-        let empty = Annotations::default().with_tags(Vec::<String>::new());
-        assert_eq!(Annotations::default().merge(&empty).tags, Some(Vec::new()));
-        assert_eq!(
-            Annotations::default().merge(&Annotations::default()).tags,
-            None
-        );
-    }
 
     #[test]
     fn many_tags_are_united_in_one_pass() {

@@ -110,23 +110,16 @@ impl Annotations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Complexity, SecurityLevel};
 
     fn full() -> Annotations {
-        Annotations::default()
-            .with_title("T")
-            .with_read_only(true)
-            .with_destructive(false)
-            .with_idempotent(true)
-            .with_open_world(false)
-            .with_requires_confirmation(false)
-            .with_tags(["a", "b"])
-            .with_estimated_duration(1.0)
-            .with_rate_limit(2.0)
-            .with_cost(3.0)
-            .with_complexity(Complexity::Medium)
-            .with_audit_required(true)
-            .with_security_level(SecurityLevel::Internal)
+        let stated = "title=T,readOnly=true,destructive=false,idempotent=true,openWorld=false,\
+            requiresConfirmation=false,estimatedDuration=1,rateLimitHint=2,costHint=3,\
+            complexity=medium,auditRequired=true,securityLevel=internal";
+        let stated = stated
+            .split(',')
+            .map(|hint| Annotations::from_assignment(hint).unwrap());
+        let tags = Annotations::default().with_tags(["a", "b"]);
+        stated.fold(tags, |all, one| all.merge(&one))
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl FingerprintKey {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Map, Value};
+    use serde_json::Value;
 
     use super::*;
 
@@ -201,35 +201,12 @@ mod tests {
 
     #[test]
     fn different_values_differ() {
-        let values = [
-            "1",
-            "1.0",
-            "1e0",
-            "-0",
-            "0",
-            "\"1\"",
-            "[1]",
-            "[[1]]",
-            "[1,1]",
-            "{}",
-            "[]",
-            "null",
-            "\"null\"",
-            "true",
-            "false",
-            "[null]",
-            r#"{"a":1}"#,
-            r#"{"a":"1"}"#,
-            r#"["a",1]"#,
-            r#"{"a":{"b":1}}"#,
-            r#"{"a":1,"b":1}"#,
-            "9007199254740993",
-            "9007199254740992",
-            "123456789012345678901234567890",
-            "123456789012345678901234567891",
-            "\"\"",
-            r#"{"":""}"#,
-        ];
+        let values = concat!(
+            r#"1 1.0 1e0 -0 0 "1" [1] [[1]] [1,1] {} [] null "null" true false [null] {"a":1} "#,
+            r#"{"a":"1"} ["a",1] {"a":{"b":1}} {"a":1,"b":1} "" {"":""} 9007199254740993 "#,
+            "9007199254740992 123456789012345678901234567890 123456789012345678901234567891",
+        );
+        let values: Vec<_> = values.split(' ').collect();
         for (i, left) in values.iter().enumerate() {
             for right in &values[i + 1..] {
                 assert_ne!(json(left).unwrap(), json(right).unwrap(), "{left} {right}");
@@ -288,10 +265,8 @@ mod tests {
         match value {
             Value::String(text) => escape(text),
             Value::Array(items) => {
-                format!(
-                    "[ {} ]",
-                    items.iter().map(respell).collect::<Vec<_>>().join(" , ")
-                )
+                let items: Vec<_> = items.iter().map(respell).collect();
+                format!("[ {} ]", items.join(" , "))
             }
             Value::Object(members) => {
                 let member = |(name, value): (&String, &Value)| {
@@ -308,14 +283,10 @@ mod tests {
     fn those_whom_bytes_are_for_are_told_apart() {
         let key = FingerprintKey::new(7, 11);
         let of = |what, whom, bytes: &[u8]| key.bytes_behind([what, whom], bytes);
-        let all = [
-            of(1, 2, b"a"),
-            of(1, 3, b"a"),
-            of(2, 2, b"a"),
-            of(2, 1, b"a"),
-            of(1, 2, b"b"),
-            key.bytes(b"a"),
-        ];
+        let mut all = [(1, 2), (1, 3), (2, 2), (2, 1)]
+            .map(|(a, b)| of(a, b, b"a"))
+            .to_vec();
+        all.extend([of(1, 2, b"b"), key.bytes(b"a")]);
         for (number, one) in all.iter().enumerate() {
             assert!(!all[number + 1..].contains(one), "{number}");
         }
@@ -343,14 +314,6 @@ mod tests {
         #[test]
         fn nearly_json_never_panics(text in "[\\[\\]{}\":,0-9eE.+\\-a\\\\u \t]{0,40}") {
             let _ = json(&text);
-        }
-
-        #[test]
-        fn a_member_more_is_another_value(mut members in prop::collection::btree_map("[a-c]{1,2}", any::<i64>(), 0..4), extra in any::<i64>()) {
-            let before = Value::Object(members.iter().map(|(k, v)| (k.clone(), Value::from(*v))).collect::<Map<_, _>>());
-            members.insert("d".into(), extra);
-            let after = Value::Object(members.into_iter().map(|(k, v)| (k, Value::from(v))).collect::<Map<_, _>>());
-            prop_assert_ne!(json(&before.to_string()), json(&after.to_string()));
         }
     }
 }

@@ -173,26 +173,18 @@ mod tests {
 
     #[test]
     fn every_other_byte_stays() {
-        for (body, expected) in [
-            ("{}", r#"{"_meta":{"k":[1]}}"#),
-            (" { } ", r#" { "_meta":{"k":[1]}} "#),
-            (r#"{"n": 1e2 }"#, r#"{"n": 1e2 ,"_meta":{"k":[1]}}"#),
-            (
-                r#"{"_meta":{ },"n":"}"}"#,
-                r#"{"_meta":{ "k":[1]},"n":"}"}"#,
-            ),
-            (
-                r#"{"_meta":{"k": {} ,"a":1}}"#,
-                r#"{"_meta":{"k": [1] ,"a":1}}"#,
-            ),
-            (r#"{"_meta":{"\u006b":2}}"#, r#"{"_meta":{"\u006b":[1]}}"#),
-            (r#"{"_meta":null,"n":1}"#, r#"{"_meta":{"k":[1]},"n":1}"#),
-            (r#"{"_meta":7}"#, r#"{"_meta":{"k":[1]}}"#),
-            (
-                r#"{"content":[{"_meta":{"k":0}}],"x":"{"}"#,
-                r#"{"content":[{"_meta":{"k":0}}],"x":"{","_meta":{"k":[1]}}"#,
-            ),
-        ] {
+        let rows = r#"
+{} => {"_meta":{"k":[1]}}
+ { }  =>  { "_meta":{"k":[1]}} 
+{"n": 1e2 } => {"n": 1e2 ,"_meta":{"k":[1]}}
+{"_meta":{ },"n":"}"} => {"_meta":{ "k":[1]},"n":"}"}
+{"_meta":{"k": {} ,"a":1}} => {"_meta":{"k": [1] ,"a":1}}
+{"_meta":{"\u006b":2}} => {"_meta":{"\u006b":[1]}}
+{"_meta":null,"n":1} => {"_meta":{"k":[1]},"n":1}
+{"_meta":7} => {"_meta":{"k":[1]}}
+{"_meta":1,"_meta":{}} => {"_meta":1,"_meta":{"k":[1]}}
+{"content":[{"_meta":{"k":0}}],"x":"{"} => {"content":[{"_meta":{"k":0}}],"x":"{","_meta":{"k":[1]}}"#;
+        for (body, expected) in rows.lines().filter_map(|row| row.split_once(" => ")) {
             assert_eq!(marked(body), expected, "{body}");
         }
     }
@@ -208,37 +200,24 @@ mod tests {
 
     #[test]
     fn what_a_server_wrote_under_our_keys_is_found_apart() {
-        let hit = r#""io.callward/cache":{"status":"hit","age_ms":7}"#;
-        for (meta, nested) in [
-            (
-                format!(r#"{{"a": 1,{hit} , "b":2}}"#),
-                format!(r#"{{"a":1,"b":2,"io.callward/upstream":{{{hit}}}}}"#),
-            ),
-            (
-                r#"{"io.callwar\u0064\/trail":[]}"#.to_owned(),
-                r#"{"io.callward/upstream":{"io.callward/trail":[]}}"#.to_owned(),
-            ),
-            (
-                r#"{"io.callward/x":1,"io.callward/x":2}"#.to_owned(),
-                r#"{"io.callward/upstream":{"io.callward/x":1,"io.callward/x":2}}"#.to_owned(),
-            ),
-            (
-                r#"{"io.callward/upstream":1}"#.to_owned(),
-                r#"{"io.callward/upstream":{"io.callward/upstream":1}}"#.to_owned(),
-            ),
-            (
-                r#"{"\ud800":1,"io.callward/x":2}"#.to_owned(),
-                "{\"\u{fffd}\":1,\"io.callward/upstream\":{\"io.callward/x\":2}}".to_owned(),
-            ),
-        ] {
+        let rows = r#"
+{"a": 1,"o/cache":{"status":"hit"} , "b":2} => {"a":1,"b":2,"o/upstream":{"o/cache":{"status":"hit"}}}
+{"io.callwar\u0064\/trail":[]} => {"o/upstream":{"o/trail":[]}}
+{"o/x":1,"o/x":2} => {"o/upstream":{"o/x":1,"o/x":2}}
+{"o/upstream":1} => {"o/upstream":{"o/upstream":1}}
+{"\ud800":1,"o/x":2} => {"REPLACED":1,"o/upstream":{"o/x":2}}"#;
+        let rows = rows
+            .replace("\"o/", "\"io.callward/")
+            .replace("REPLACED", "\u{fffd}");
+        for (meta, nested) in rows.lines().filter_map(|row| row.split_once(" => ")) {
             for body in [
                 r#" {"content": [ ],"_meta": META }"#,
                 r#"{"_meta":{"c": 3},"_meta":META,"x":"io.callward/x"}"#,
                 r#"{"\u005fmeta":META,"content":[{"_meta":{"io.callward/x":1}}]}"#,
             ] {
-                let output = ToolOutput::from_json(body.replace("META", &meta)).unwrap();
+                let output = ToolOutput::from_json(body.replace("META", meta)).unwrap();
                 let kept = output.with_ours_nested().unwrap();
-                assert_eq!(kept.body(), &body.replace("META", &nested));
+                assert_eq!(kept.body(), &body.replace("META", nested));
             }
         }
     }

@@ -173,124 +173,44 @@ mod tests {
 
     #[test]
     fn each_row_of_the_table_under_each_profile() {
-        for (profile, hints, expected) in [
-            (
-                "standard",
-                "readOnly=true",
-                "read_only store safe skip any none",
-            ),
-            (
-                "standard",
-                "idempotent=true",
-                "idempotent keep_own safe skip any none",
-            ),
-            (
-                "standard",
-                "destructive=true",
-                "destructive invalidate never ask 50 none",
-            ),
-            ("standard", "", "mutating invalidate never skip any none"),
-            (
-                "standard",
-                "requiresConfirmation=true",
-                "mutating invalidate never ask any none",
-            ),
-            (
-                "standard",
-                "readOnly=true destructive=true",
-                "destructive invalidate never ask 50 none",
-            ),
-            (
-                "standard",
-                "destructive=true idempotent=true",
-                "destructive invalidate never ask 50 none",
-            ),
-            // only calls that are recorded anyway are recorded apart
-            (
-                "standard",
-                "openWorld=true",
-                "mutating invalidate never skip any none apart",
-            ),
-            (
-                "standard",
-                "auditRequired=true",
-                "mutating invalidate never skip any full",
-            ),
-            (
-                "standard",
-                "openWorld=true auditRequired=true",
-                "mutating invalidate never skip any full apart",
-            ),
-            (
-                "standard",
-                "securityLevel=restricted",
-                "mutating invalidate never skip any full",
-            ),
-            ("strict", "", "destructive invalidate never ask 50 none"),
-            (
-                "strict",
-                "destructive=false",
-                "mutating invalidate never ask any none",
-            ),
-            (
-                "strict",
-                "readOnly=true",
-                "read_only store safe skip any none",
-            ),
-            ("neurolink", "", "mutating invalidate never skip any none"),
-            (
-                "neurolink",
-                "destructive=true idempotent=true",
-                "destructive invalidate never ask 50 none",
-            ),
-            // every category reaches into an open world, and no write is idempotent
-            (
-                "mcpgate",
-                "idempotent=true",
-                "mutating invalidate never skip any none apart",
-            ),
-            (
-                "mcpgate",
-                "readOnly=true",
-                "read_only store safe skip any none apart",
-            ),
-            (
-                "mcpgate",
-                "destructive=true idempotent=true",
-                "destructive invalidate never ask 50 none apart",
-            ),
-            (
-                "mcpgate",
-                "auditRequired=true openWorld=false",
-                "mutating invalidate never skip any full apart",
-            ),
-            (
-                "epd",
-                "destructive=true idempotent=true",
-                "destructive invalidate safe ask 50 none",
-            ),
-            (
-                "epd",
-                "destructive=true",
-                "destructive invalidate never ask 50 none",
-            ),
-            (
-                "epd",
-                "openWorld=true",
-                "mutating invalidate never skip any full apart",
-            ),
-            ("epd", "", "mutating invalidate never skip any none"),
-        ] {
+        // every category reaches into an open world, and no write of one is idempotent; only calls
+        // that are recorded anyway are recorded apart
+        let rows = "
+standard | readOnly=true | read_only store safe skip any none
+standard | idempotent=true | idempotent keep_own safe skip any none
+standard | destructive=true | destructive invalidate never ask 50 none
+standard |  | mutating invalidate never skip any none
+standard | requiresConfirmation=true | mutating invalidate never ask any none
+standard | readOnly=true destructive=true | destructive invalidate never ask 50 none
+standard | destructive=true idempotent=true | destructive invalidate never ask 50 none
+standard | openWorld=true | mutating invalidate never skip any none apart
+standard | auditRequired=true | mutating invalidate never skip any full
+standard | openWorld=true auditRequired=true | mutating invalidate never skip any full apart
+standard | securityLevel=restricted | mutating invalidate never skip any full
+strict |  | destructive invalidate never ask 50 none
+strict | destructive=false | mutating invalidate never ask any none
+strict | readOnly=true | read_only store safe skip any none
+neurolink |  | mutating invalidate never skip any none
+neurolink | destructive=true idempotent=true | destructive invalidate never ask 50 none
+mcpgate | idempotent=true | mutating invalidate never skip any none apart
+mcpgate | readOnly=true | read_only store safe skip any none apart
+mcpgate | destructive=true idempotent=true | destructive invalidate never ask 50 none apart
+mcpgate | auditRequired=true openWorld=false | mutating invalidate never skip any full apart
+epd | destructive=true idempotent=true | destructive invalidate safe ask 50 none
+epd | destructive=true | destructive invalidate never ask 50 none
+epd | openWorld=true | mutating invalidate never skip any full apart
+epd |  | mutating invalidate never skip any none";
+        for row in rows.lines().skip(1) {
+            let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [profile, hints, expected] = columns[..] else {
+                panic!("{row}");
+            };
             let stated = hints.split_whitespace().map(Annotations::from_assignment);
             let stated = stated.fold(Annotations::default(), |all, one| all.merge(&one.unwrap()));
             let resolved = Resolved::from_single(stated, Source::Declared);
             let plan = CallPlan::derive(&resolved, &Profile::by_name(profile).unwrap());
-            assert_eq!(summary(&plan), expected, "{profile}: {hints}");
-            assert_eq!(
-                plan.is_write(),
-                plan.effect != Effect::ReadOnly,
-                "{profile}: {hints}"
-            );
+            assert_eq!(summary(&plan), expected, "{row}");
+            assert_eq!(plan.is_write(), plan.effect != Effect::ReadOnly, "{row}");
         }
         let read = plan(|h| h.read_only_hint = Some(true));
         assert_eq!(read.safety_level(), SafetyLevel::Safe);
