@@ -369,9 +369,7 @@ impl fmt::Display for ToolError {
 
 impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0
-            .source
-            .as_ref()
-            .map(|source| source.as_ref() as &(dyn Error + 'static))
+        let source = self.0.source.as_deref()?;
+        Some(source)
     }
 }

@@ -170,6 +170,18 @@ impl Inferred {
         self.evidence.iter().find(|entry| entry.field == field)
     }
 
+    /// Returns the evidence for a field that says yes or no, if it is strong and says this.
+    pub(crate) fn firm(&self, field: Field, value: bool) -> Option<&Evidence> {
+        let hints = &self.annotations;
+        let concluded = match field {
+            Field::ReadOnly => hints.read_only_hint,
+            Field::Destructive => hints.destructive_hint,
+            _ => None,
+        };
+        let evidence = self.evidence(field).filter(|_| concluded == Some(value));
+        evidence.filter(|evidence| evidence.strength == Strength::Strong)
+    }
+
     /// Returns all evidence, in the order it was found.
     pub fn all_evidence(&self) -> &[Evidence] {
         &self.evidence

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::candidate::Case;
 use super::{Code, Notes};
 use crate::annotations::Shape;
+use crate::infer::words::plain;
 use crate::{Annotations, Field};
 
 /// How many letters may be wrong in a name of at least [`MIN_LEN`] letters.
@@ -125,11 +126,10 @@ fn unknown(name: &str, value: &Value, short: Option<Field>, notes: &mut Notes<'_
 
 /// Finds the hint that a name is nearly, if the value could be the hint's.
 fn meant(name: &str, value: &Value) -> Option<Field> {
-    let plain = plain(name);
+    let name = plain(name);
     let near = |known: &str| {
-        let known = self::plain(known);
-        known == plain
-            || (known.len() >= MIN_LEN && strsim::levenshtein(&known, &plain) <= MAX_WRONG)
+        let known = plain(known);
+        known == name || (known.len() >= MIN_LEN && strsim::levenshtein(&known, &name) <= MAX_WRONG)
     };
     let is_meant = |field: &Field| {
         !value.is_null()
@@ -137,14 +137,6 @@ fn meant(name: &str, value: &Value) -> Option<Field> {
             && (near(field.as_str()) || field.short().is_some_and(near))
     };
     Field::ALL.iter().copied().find(is_meant)
-}
-
-/// Letters and digits only, in lower case.
-fn plain(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
 }
 
 /// A value as it is written, cut where it gets long.

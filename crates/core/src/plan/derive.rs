@@ -215,15 +215,11 @@ epd |  | mutating invalidate never skip any none";
         let read = plan(|h| h.read_only_hint = Some(true));
         assert_eq!(read.safety_level(), SafetyLevel::Safe);
         assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
-        let writes = CallPlan::derive(
-            &Resolved::from_single(Annotations::default(), Source::Declared),
-            &Profile::mcpgate(),
-        );
-        assert!(
-            writes.reason.contains("category is write"),
-            "{}",
-            writes.reason
-        );
+        let silent = Resolved::from_single(Annotations::default(), Source::Declared);
+        let reason = CallPlan::derive(&silent, &Profile::mcpgate()).reason;
+        assert!(reason.contains("category is write"), "{reason}");
+        let limits = CallPlan::derive(&silent, &Profile::neurolink()).limits;
+        assert_eq!(limits.first_backoff, Duration::from_secs(1));
     }
 
     #[test]

@@ -7,19 +7,11 @@ use crate::{CacheRule, CallPlan, ConfirmRule, Lifetime, Limits, RetryRule, Route
 
 impl fmt::Display for CallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "effect   {} ({}): {}",
-            self.effect,
-            self.safety_level(),
-            self.reason
-        )?;
-        writeln!(f, "route    {}", self.route)?;
-        writeln!(f, "cache    {}", self.cache)?;
-        writeln!(f, "retry    {}", self.retry)?;
-        writeln!(f, "confirm  {}", self.confirm)?;
-        writeln!(f, "limits   {}", self.limits)?;
-        write!(f, "recorded {}", self.audit)
+        let (safety, reason) = (self.safety_level(), &self.reason);
+        writeln!(f, "effect   {} ({safety}): {reason}", self.effect)?;
+        writeln!(f, "route    {}\ncache    {}", self.route, self.cache)?;
+        writeln!(f, "retry    {}\nconfirm  {}", self.retry, self.confirm)?;
+        write!(f, "limits   {}\nrecorded {}", self.limits, self.audit)
     }
 }
 

@@ -15,7 +15,10 @@ const WORDS: [&str; 2] = ["pass", "pwd"];
 
 impl Names {
     pub(super) fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
-        let mut names: Vec<_> = names.into_iter().map(|name| bare(name.as_ref())).collect();
+        let mut names: Vec<_> = names
+            .into_iter()
+            .map(|name| words::plain(name.as_ref()))
+            .collect();
         // everything contains the empty name
         names.retain(|name| !name.is_empty());
         Self(names)
@@ -23,7 +26,7 @@ impl Names {
 
     /// Returns `true` if a name contains one of these.
     pub(super) fn holds(&self, name: &str) -> bool {
-        let whole = bare(name);
+        let whole = words::plain(name);
         self.0.iter().any(|own| match WORDS.contains(&&**own) {
             true => has_word(name, own),
             false => whole.contains(own.as_str()),
@@ -61,12 +64,12 @@ pub(super) fn secret_at(text: &str, is_secret: impl Fn(&str) -> bool) -> Option<
 
 /// Returns `true` if a member names what the value of another member is.
 pub(super) fn names_another(member: &str) -> bool {
-    matches!(&*bare(member), "name" | "key" | "header" | "field")
+    matches!(&*words::plain(member), "name" | "key" | "header" | "field")
 }
 
 /// Returns `true` if a member is the value of what another member names.
 pub(super) fn is_named(member: &str) -> bool {
-    matches!(&*bare(member), "value" | "values")
+    matches!(&*words::plain(member), "value" | "values")
 }
 
 /// Returns what may be a name at the end of a text: of its last line, the last three words.
@@ -104,11 +107,4 @@ fn has_word(text: &str, word: &str) -> bool {
     words::split(name)
         .iter()
         .any(|part| words::same(part, word))
-}
-
-fn bare(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
 }

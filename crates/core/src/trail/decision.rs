@@ -29,7 +29,7 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Whether that attempt runs beside a slow one of the same number.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub beside: bool,
     /// Which server it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,14 +177,6 @@ impl Decision {
 pub(super) fn coarse(time: Duration) -> Duration {
     let micros = u64::try_from(time.as_micros()).map(Duration::from_micros);
     micros.unwrap_or(time)
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape serde asks for"
-)]
-const fn is_false(said: &bool) -> bool {
-    !*said
 }
 
 #[expect(clippy::ref_option, reason = "the shape serde asks for")]

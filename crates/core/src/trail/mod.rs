@@ -104,7 +104,7 @@ pub struct Trail {
     /// What was decided, in order.
     pub decisions: Vec<Decision>,
     /// How many decisions are left out, because there were too many of their stage.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub left_out: u32,
 }
 
@@ -229,10 +229,6 @@ fn summary(resolved: &Resolved) -> String {
     shown
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape serde asks for"
-)]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -55,27 +55,16 @@ fn decisions(
     result: Option<&Result<ToolOutput, ToolError>>,
 ) -> (Vec<Decision>, u32) {
     let (mut log, left_out) = record.decisions();
-    let mut decided = Vec::with_capacity(log.len() + OF_ITS_OWN);
+    // and four that no layer writes down: plan, confirmation, cache, answer
+    let mut decided = Vec::with_capacity(log.len() + 4);
     decided.extend(from_plan(tool, applied));
     decided.extend(log.extract_if(.., |decision| decision.stage < Stage::Cache));
-    decided.extend(cache(record));
+    let (status, bypass) = (record.cache(), record.cache_bypass());
+    let cache = Decision::of_cache(status, bypass, record.cache_age(), record.cache_scope());
+    decided.extend(cache);
     decided.extend(log);
     decided.push(answer(result));
     (decided, left_out)
-}
-
-/// Decisions that no layer writes down: of the plan, of who is asked, of the cache, and of the
-/// answer.
-const OF_ITS_OWN: usize = 4;
-
-/// What the cache did; `None` if it was not asked and no reason is recorded.
-fn cache(record: &CallRecord) -> Option<Decision> {
-    Decision::of_cache(
-        record.cache(),
-        record.cache_bypass(),
-        record.cache_age(),
-        record.cache_scope(),
-    )
 }
 
 fn answer(result: Option<&Result<ToolOutput, ToolError>>) -> Decision {
