@@ -1,5 +1,6 @@
 //! What tells a server that two requests are one intended call.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::num::NonZeroU64;
@@ -94,15 +95,10 @@ impl IdempotencyKey {
         )))
     }
 
-    /// Does something with the text, without allocating one.
-    fn with_text<T>(&self, act: impl FnOnce(&str) -> T) -> T {
+    fn text(&self) -> Cow<'_, str> {
         match &self.0 {
-            Repr::Given(text) => act(text),
-            Repr::Made(number) => {
-                let text = spell(hash(number.0.get()));
-                // nothing but hexadecimal digits and dashes
-                act(std::str::from_utf8(&text).unwrap_or_default())
-            }
+            Repr::Given(text) => (&***text).into(),
+            Repr::Made(number) => spell(hash(number.0.get())).into(),
         }
     }
 }
@@ -120,17 +116,11 @@ fn hash(number: u64) -> u128 {
 }
 
 /// Writes 128 bits in the form of a random UUID, which takes six of them for saying so.
-fn spell(bits: u128) -> [u8; 36] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+fn spell(bits: u128) -> String {
     let version = bits & !(0xF << 76) | 0x4 << 76;
-    let mut rest = version & !(0x3 << 62) | 0x2 << 62;
-    let mut text = [b'-'; 36];
-    for (place, letter) in text.iter_mut().enumerate() {
-        if !matches!(place, 8 | 13 | 18 | 23) {
-            let digit = (rest >> 124) as usize;
-            *letter = DIGITS.get(digit).copied().unwrap_or(b'0');
-            rest <<= 4;
-        }
+    let mut text = format!("{:032x}", version & !(0x3 << 62) | 0x2 << 62);
+    for place in [20, 16, 12, 8] {
+        text.insert(place, '-');
     }
     text
 }
@@ -145,7 +135,7 @@ impl std::str::FromStr for IdempotencyKey {
 
 impl fmt::Display for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.with_text(|text| f.pad(text))
+        f.pad(&self.text())
     }
 }
 
@@ -157,7 +147,7 @@ impl fmt::Debug for IdempotencyKey {
 
 impl PartialEq for IdempotencyKey {
     fn eq(&self, other: &Self) -> bool {
-        self.with_text(|one| other.with_text(|other| one == other))
+        self.text() == other.text()
     }
 }
 
@@ -189,7 +179,7 @@ mod tests {
     #[test]
     fn a_made_key_reads_as_a_random_uuid() {
         for bits in [0, u128::MAX, hash(7)] {
-            let text = String::from_utf8(spell(bits).to_vec()).unwrap();
+            let text = spell(bits);
             let groups: Vec<_> = text.split('-').collect();
             let lengths: Vec<_> = groups.iter().map(|group| group.len()).collect();
             assert_eq!(lengths, [8, 4, 4, 4, 12], "{text}");
@@ -198,7 +188,7 @@ mod tests {
         }
         assert_eq!(
             spell(0x0123_4567_89ab_cdef_fedc_ba98_7654_3210),
-            *b"01234567-89ab-4def-bedc-ba9876543210"
+            "01234567-89ab-4def-bedc-ba9876543210"
         );
     }
 

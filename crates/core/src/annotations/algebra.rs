@@ -53,12 +53,6 @@ impl Annotations {
         }
     }
 
-    /// Returns `true` if a second run does no harm: read-only or idempotent, and not destructive.
-    pub fn is_safe_to_retry(&self) -> bool {
-        self.destructive_hint != Some(true)
-            && (self.read_only_hint == Some(true) || self.idempotent_hint == Some(true))
-    }
-
     /// Returns `true` if a human must agree first. A destructive tool asks even where
     /// `requiresConfirmation` is `false`.
     pub fn requires_confirmation(&self) -> bool {
@@ -98,19 +92,16 @@ mod tests {
     }
 
     #[test]
-    fn destructive_outweighs_what_would_make_a_repeat_safe() {
+    fn destructive_outweighs_every_other_hint() {
         let both = Annotations::default()
             .with_read_only(true)
             .with_idempotent(true)
             .with_destructive(true)
             .with_requires_confirmation(false);
-        assert!(!both.is_safe_to_retry());
         assert!(both.requires_confirmation());
         assert_eq!(both.safety_level(), SafetyLevel::Dangerous);
         let idempotent = Annotations::default().with_idempotent(true);
-        assert!(idempotent.is_safe_to_retry());
         assert!(!idempotent.requires_confirmation());
         assert_eq!(idempotent.safety_level(), SafetyLevel::Moderate);
-        assert!(!Annotations::default().is_safe_to_retry());
     }
 }

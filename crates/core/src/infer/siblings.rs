@@ -223,12 +223,13 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
                 let name = wanted.split('=').next().unwrap().trim_start_matches('-');
                 let field = Field::by_key(name).unwrap();
                 let hints = serde_json::to_value(inferred.annotations()).unwrap();
-                let found = inferred
-                    .evidence(field)
-                    .map_or(format!("-{name}"), |evidence| {
+                let found = inferred.evidence(field).map_or_else(
+                    || format!("-{name}"),
+                    |evidence| {
                         let weak = ["", "?"][usize::from(evidence.strength() == Strength::Weak)];
                         format!("{name}={}{weak}", hints[name])
-                    });
+                    },
+                );
                 assert_eq!(found, wanted, "{tools:?}");
             }
         }

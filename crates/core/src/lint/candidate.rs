@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::spelling;
 use crate::members::Members;
-use crate::{Annotations, Inferred, RuleSet, ServerId, Subject, ToolDefinition};
+use crate::{Annotations, Inferred, RuleSet, Subject};
 
 /// A tool to look at.
 #[must_use]
@@ -23,14 +23,6 @@ impl<'a> Candidate<'a> {
         Self {
             subject,
             definition: None,
-        }
-    }
-
-    /// Takes everything from a listed tool.
-    pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
-        Self {
-            subject: Subject::of(tool, server),
-            definition: serde_json::from_slice(tool.raw()).ok(),
         }
     }
 

@@ -6,8 +6,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::*;
+use crate::Subject;
 use crate::members::Members;
-use crate::{ServerId, Subject, ToolDefinition};
 
 /// Looks at tools, one a line: the name, after its server if there is one, the description, the
 /// annotations, and other members. `READ` and `WRITE` stand for hints that leave nothing to find.
@@ -266,24 +266,6 @@ fn tools_are_compared_within_their_server_only() {
     assert_eq!(codes(&apart), [Code::MissingOpenWorldHint; 3]);
     let together = look(&[on("a: get_user"), on("a: getUser")].concat());
     let similar = |finding: &&Finding| finding.code == Code::SimilarNames;
-    assert_eq!(together.iter().find(similar).map(|f| f.index), Some(1));
-}
-
-#[test]
-fn a_definition_as_registered_can_be_looked_at() {
-    let raw = r#"{"name":"delete_user","description":"Deletes a user.",
-        "annotations":{"readOnly":true}}"#;
-    let definition = ToolDefinition::from_json(raw.as_bytes()).unwrap();
-    let server = ServerId::new("users").unwrap();
-    let found = check(&[Candidate::of(&definition, Some(&server))]);
-    let codes: Vec<_> = found.iter().map(|finding| finding.code).collect();
-    assert_eq!(
-        codes,
-        [
-            Code::ReadOnlyDestroys,
-            Code::ShortHintName,
-            Code::MissingOpenWorldHint
-        ]
-    );
-    assert_eq!(found[0].server.as_deref(), Some("users"));
+    let found = together.iter().find(similar).unwrap();
+    assert_eq!((found.index, found.server.as_deref()), (1, Some("a")));
 }

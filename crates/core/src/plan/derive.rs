@@ -159,7 +159,7 @@ mod tests {
         let weight = plan
             .route
             .min_weight
-            .map_or("any".to_owned(), |weight| weight.to_string());
+            .map_or_else(|| "any".to_owned(), |weight| weight.to_string());
         let apart = if plan.audit.open_world { " apart" } else { "" };
         let json = serde_json::to_value(plan).unwrap();
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();

@@ -17,11 +17,14 @@ impl fmt::Display for CallPlan {
 
 impl CallPlan {
     /// Writes the plan in one line, for spans and logs, without the reason.
-    pub fn in_line(&self) -> String {
-        format!(
-            "effect: {}; route: {}; cache: {}; retry: {}; confirm: {}; limits: {}",
-            self.effect, self.route, self.cache, self.retry, self.confirm, self.limits
-        )
+    pub fn in_line(&self) -> impl fmt::Display {
+        fmt::from_fn(move |f| {
+            write!(
+                f,
+                "effect: {}; route: {}; cache: {}; retry: {}; confirm: {}; limits: {}",
+                self.effect, self.route, self.cache, self.retry, self.confirm, self.limits
+            )
+        })
     }
 }
 

@@ -16,7 +16,7 @@ pub struct ClientInfo {
 
 impl ClientInfo {
     /// The longest name or version, in characters.
-    pub const LONGEST: usize = 128;
+    const LONGEST: usize = 128;
 
     /// Reads a raw `clientInfo` object. Returns `None` if it is not an object with a name.
     pub fn from_json(raw: &[u8]) -> Option<Self> {

@@ -108,24 +108,25 @@ impl TraceContext {
 
     /// Returns `traceparent` as it is passed on where the call is not recorded here.
     pub fn unsampled(&self) -> impl fmt::Display {
-        Traceparent(self.trace_id, self.parent_id, self.flags & !SAMPLED)
+        self.traceparent(self.flags & !SAMPLED)
+    }
+
+    fn traceparent(&self, flags: u8) -> impl fmt::Display {
+        fmt::from_fn(move |f| {
+            let Self {
+                trace_id,
+                parent_id,
+                ..
+            } = self;
+            write!(f, "00-{trace_id:032x}-{parent_id:016x}-{flags:02x}")
+        })
     }
 }
 
 /// Writes `traceparent`, version `00`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Traceparent(self.trace_id, self.parent_id, self.flags).fmt(f)
-    }
-}
-
-/// The id of the trace, that of the span, and the flags.
-struct Traceparent(u128, u64, u8);
-
-impl fmt::Display for Traceparent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(trace_id, parent_id, flags) = self;
-        write!(f, "00-{trace_id:032x}-{parent_id:016x}-{flags:02x}")
+        self.traceparent(self.flags).fmt(f)
     }
 }
 

@@ -82,7 +82,7 @@ impl Redactor {
 
     /// The least limit, in bytes: less would hold nothing but marks. A smaller one is taken for
     /// this.
-    pub const LEAST_MAX_BYTES: usize = 64;
+    pub(crate) const LEAST_MAX_BYTES: usize = 64;
 
     /// Takes the names whose values are left out, in place of the default ones, and how long a text
     /// may be in bytes. A name without a letter or digit names nothing.
@@ -91,11 +91,6 @@ impl Redactor {
             names: Arc::new(Names::new(names)),
             max_bytes: max_bytes.max(Self::LEAST_MAX_BYTES),
         }
-    }
-
-    /// Returns how long a text may be, in bytes.
-    pub fn max_bytes(&self) -> usize {
-        self.max_bytes
     }
 
     /// Rewrites a JSON text. A text that is not JSON becomes `"[not JSON]"`, because its contents

@@ -106,68 +106,70 @@ impl ArgumentRule {
 mod tests {
     use super::*;
 
-    fn rule(hints: Annotations) -> Result<ArgumentRule, InvalidValue> {
-        ArgumentRule::new(When::argument("action", Condition::equals("list"))?, hints)
+    fn hints(stated: &str) -> Annotations {
+        let stated = stated.split_whitespace().map(Annotations::from_assignment);
+        stated.fold(Annotations::default(), |all, one| all.merge(&one.unwrap()))
+    }
+
+    fn rule(stated: &str) -> Result<ArgumentRule, InvalidValue> {
+        let when = When::argument("action", Condition::equals("list"))?;
+        ArgumentRule::new(when, hints(stated))
     }
 
     #[test]
     fn a_rule_reads_like_prose() {
-        let when = When::argument("action", Condition::equals("list"))
-            .and_then(|when| when.and("/target/kind", Condition::absent()))
-            .unwrap();
+        let when = When::argument("action", Condition::equals("list"));
+        let when = when.and_then(|when| when.and("/target/kind", Condition::absent()));
         assert_eq!(
-            when.to_string(),
+            when.unwrap().to_string(),
             r#"action = "list" and /target/kind is absent"#
         );
     }
 
     #[test]
     fn a_rule_that_says_nothing_or_contradicts_itself_is_refused() {
-        assert!(rule(Annotations::default()).is_err());
-        let both = Annotations::default()
-            .with_read_only(true)
-            .with_destructive(true);
-        assert!(rule(both).is_err());
-        let odd = Annotations::default().with_cost(-1.0);
-        assert!(
-            rule(odd)
-                .unwrap_err()
-                .to_string()
-                .contains("costHint is -1")
-        );
+        for (stated, reason) in [
+            ("", "expected at least one hint"),
+            ("readOnly=true destructive=true", "both true"),
+            ("costHint=-1", "costHint is -1"),
+        ] {
+            let fault = rule(stated).unwrap_err().to_string();
+            assert!(fault.contains(reason), "{fault}");
+        }
     }
 
     #[test]
-    fn what_the_rule_says_replaces_what_excludes_it() {
-        let destroys = Annotations::default()
-            .with_destructive(true)
-            .with_tags(["a"]);
-        let reads = rule(Annotations::default().with_read_only(true).with_tags(["b"])).unwrap();
-        let over = reads.over(Some(&destroys));
-        assert_eq!(
-            (over.read_only_hint, over.destructive_hint),
-            (Some(true), None)
-        );
-        assert_eq!(over.tags.unwrap_or_default(), ["a", "b"]);
-
-        let only_reads = Annotations::default().with_read_only(true);
-        let over = rule(destroys).unwrap().over(Some(&only_reads));
-        assert_eq!(
-            (over.read_only_hint, over.destructive_hint),
-            (None, Some(true))
-        );
-    }
-
-    #[test]
-    fn idempotence_said_of_reads_is_not_said_of_the_writes_among_them() {
-        let tool = Annotations::default()
-            .with_read_only(true)
-            .with_idempotent(true);
-        let over = |hints: Annotations| rule(hints).unwrap().over(Some(&tool)).idempotent_hint;
-        let writes = Annotations::default().with_read_only(false);
-        assert_eq!(over(writes.clone()), None);
-        assert_eq!(over(Annotations::default().with_destructive(true)), None);
-        assert_eq!(over(writes.with_idempotent(true)), Some(true));
-        assert_eq!(over(Annotations::default().with_tags(["a"])), Some(true));
+    fn a_rule_replaces_what_excludes_it_and_the_idempotence_of_reads() {
+        for (own, stated, over) in [
+            (
+                "destructive=true tags=a",
+                "readOnly=true tags=b",
+                "readOnly=true tags=a,b",
+            ),
+            ("readOnly=true", "destructive=true", "destructive=true"),
+            (
+                "readOnly=true idempotent=true",
+                "readOnly=false",
+                "readOnly=false",
+            ),
+            (
+                "readOnly=true idempotent=true",
+                "destructive=true",
+                "destructive=true",
+            ),
+            (
+                "readOnly=true idempotent=true",
+                "readOnly=false idempotent=true",
+                "readOnly=false idempotent=true",
+            ),
+            (
+                "readOnly=true idempotent=true",
+                "tags=a",
+                "readOnly=true idempotent=true tags=a",
+            ),
+        ] {
+            let laid = rule(stated).unwrap().over(Some(&hints(own)));
+            assert_eq!(laid, hints(over), "{stated} over {own}");
+        }
     }
 }

@@ -18,7 +18,6 @@ use crate::{Annotations, Fingerprint, FingerprintKey, ToolName, readable};
 pub struct ToolDefinition {
     raw: Bytes,
     name: ToolName,
-    title: Option<String>,
     description: Option<String>,
     input_schema: Option<Box<RawValue>>,
     annotations: Annotations,
@@ -113,7 +112,6 @@ impl ToolDefinition {
         Self {
             raw: Bytes::new(),
             name,
-            title: None,
             description: None,
             input_schema: None,
             annotations: Annotations::default(),
@@ -131,7 +129,7 @@ impl ToolDefinition {
         for (member, value) in members.iter() {
             match member {
                 "name" => {}
-                "title" => read.title = parsed(member, value)?,
+                "title" => drop(parsed::<Option<String>>(member, value)?),
                 "description" => read.description = parsed(member, value)?,
                 "inputSchema" => read.input_schema = Some(value.to_owned()),
                 "annotations" => {
@@ -168,11 +166,6 @@ impl ToolDefinition {
     /// Returns the tool's name, as its server spells it.
     pub fn name(&self) -> &ToolName {
         &self.name
-    }
-
-    /// Returns the display name: `title`, or else `annotations.title`.
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref().or(self.annotations.title.as_deref())
     }
 
     /// Returns the description.

@@ -67,7 +67,7 @@ list_add_item | | | writes?
 log_add | | | writes?
 computeStartNode | | | writes?
 find_and_update | | | writes?
-# a noun that looks like a verb is no doubt
+# a noun that looks like a verb does not cast doubt
 get_comment | | | reads
 list_merge_queue | | | reads
 read_post | | | reads
@@ -163,7 +163,7 @@ capture_screenshot | | | reads
 capture_payment | | | silent
 generate_uuid | | | reads
 generate_report | | | silent
-# an inflected verb is one where it is no noun
+# an inflected verb counts where it cannot be a noun
 deletes_user | | | writes
 gets_user | | | reads
 orders_get | | | reads

@@ -2,6 +2,7 @@
 
 use super::Look;
 use super::named::Named;
+use super::schema::Meaning;
 use crate::Field;
 use crate::infer::evidence::Reason;
 use crate::infer::lexicon::words::QUERY;
@@ -147,7 +148,7 @@ impl Verdict {
             return inferred;
         }
         inferred.set(Field::ReadOnly, false, strength, reason.clone());
-        let loses = loses.or_else(|| look.arguments.agreement.map(Reason::Agrees));
+        let loses = loses.or_else(|| look.arguments.of(Meaning::Agreement).map(Reason::Agrees));
         if kind.is_destructive() {
             inferred.set(Field::Destructive, true, strength, reason.clone());
         } else if let Some(loses) = loses {
