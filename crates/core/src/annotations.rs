@@ -9,13 +9,13 @@ mod algebra;
 mod build;
 mod filter;
 mod read;
+mod shape;
 mod summary;
 mod validate;
 
 pub(crate) use algebra::unite;
-pub use filter::InvalidHint;
-pub(crate) use read::named;
-pub use validate::{AnnotationProblem, Severity};
+pub(crate) use shape::Shape;
+pub use validate::AnnotationProblem;
 
 /// The hints of one tool, exactly as one source states them; nothing is resolved here.
 ///
@@ -34,6 +34,7 @@ pub use validate::{AnnotationProblem, Severity};
 /// assert_eq!(serde_json::to_string(&hints)?, r#"{"readOnlyHint":false,"x-team":"billing"}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+#[must_use]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -1,19 +1,15 @@
 //! One attempt of a call.
 
-use std::ops::Deref;
-
-use smallvec::SmallVec;
-
 use crate::{ChosenServer, ServerId, Share, Watch};
 
 /// Which attempt of a call this is, and which servers to try last.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Attempt {
     /// Counts from 1.
     pub number: u32,
     /// Servers that already failed this call: to be tried only if there is no other.
-    pub avoid: Avoided,
+    pub avoid: Vec<ServerId>,
     /// How long this attempt may take of the time to the call's deadline, if another one would
     /// follow. `None`: the call's deadline alone counts.
     pub share: Option<Share>,
@@ -30,11 +26,10 @@ pub struct Attempt {
 
 impl Attempt {
     /// Returns the first attempt.
-    #[must_use]
     pub const fn first() -> Self {
         Self {
             number: 1,
-            avoid: Avoided(None),
+            avoid: Vec::new(),
             share: None,
             elsewhere_only: false,
             ignores_open_breakers: false,
@@ -62,24 +57,5 @@ impl Attempt {
 impl Default for Attempt {
     fn default() -> Self {
         Self::first()
-    }
-}
-
-/// Servers that an attempt avoids. A pointer, as nearly every call has none.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Avoided(Option<Box<SmallVec<[ServerId; 2]>>>);
-
-impl Avoided {
-    /// Adds a server.
-    pub fn push(&mut self, server: ServerId) {
-        self.0.get_or_insert_default().push(server);
-    }
-}
-
-impl Deref for Avoided {
-    type Target = [ServerId];
-
-    fn deref(&self) -> &[ServerId] {
-        self.0.as_deref().map_or(&[], SmallVec::as_slice)
     }
 }

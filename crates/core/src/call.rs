@@ -19,6 +19,7 @@ use crate::{
 /// A call is two words long, so it passes from layer to layer in registers and is cheap to clone.
 /// What a layer sets is written in place if no other clone exists, and into a copy otherwise: a
 /// clone never changes.
+#[must_use]
 #[derive(Clone)]
 pub struct ToolCall {
     parts: Arc<Parts>,
@@ -37,7 +38,6 @@ struct Parts {
     caller: Option<Arc<Caller>>,
     applied: Applied,
     record: Option<Arc<CallRecord>>,
-    beside: Option<Box<Beside>>,
     purpose: Purpose,
     is_left_out: bool,
     deadline: Option<Instant>,
@@ -45,6 +45,12 @@ struct Parts {
     given_key: Option<IdempotencyKey>,
     /// `None` is [`Attempt::first`]: most calls have no other.
     attempt: Option<Box<Attempt>>,
+    pin: Option<ServerId>,
+    inbound: Option<Arc<Inbound>>,
+    trace: Option<Arc<TraceContext>>,
+    id: Option<Box<str>>,
+    baggage: Option<Baggage>,
+    cost_budget: Option<f64>,
 }
 
 /// What each attempt has of its own.
@@ -54,23 +60,11 @@ struct Own {
     made_key: Option<MadeKey>,
 }
 
-/// What most calls made in process have nothing of: such a call is smaller without.
-#[derive(Clone, Default)]
-struct Beside {
-    pin: Option<ServerId>,
-    inbound: Option<Arc<Inbound>>,
-    trace: Option<Arc<TraceContext>>,
-    id: Option<Box<str>>,
-    baggage: Option<Baggage>,
-    cost_budget: Option<f64>,
-}
-
 impl ToolCall {
     /// Starts a call. `arguments` is the raw JSON object, sent as it is; empty stands for `{}`.
     ///
     /// Here the tool's rules over arguments are applied, if it has any: the plan is known from the
     /// first layer on, and cannot change any more.
-    #[must_use]
     pub fn new(tool: Arc<Tool>, arguments: impl Into<Bytes>) -> Self {
         let arguments = arguments.into();
         let applied = tool.refinements().apply(or_empty(&arguments));
@@ -82,10 +76,15 @@ impl ToolCall {
             purpose: Purpose::Caller,
             is_left_out: false,
             record: None,
-            beside: None,
             deadline: None,
             given_key: None,
             attempt: None,
+            pin: None,
+            inbound: None,
+            trace: None,
+            id: None,
+            baggage: None,
+            cost_budget: None,
         };
         Self {
             parts: Arc::new(parts),
@@ -96,7 +95,6 @@ impl ToolCall {
     /// Makes the same call once more for the runtime itself: the same tool, arguments and caller,
     /// but no caller waits for the answer. So it has no deadline, reports no progress, writes to no
     /// record, starts with its first attempt, and does not share the idempotency key.
-    #[must_use]
     pub fn in_background(&self, purpose: Purpose) -> Self {
         let parts = Parts {
             purpose,
@@ -125,53 +123,39 @@ impl ToolCall {
         self.own.as_ref()?.made_key
     }
 
-    fn beside(&self) -> Option<&Beside> {
-        self.parts.beside.as_deref()
-    }
-
-    fn beside_mut(&mut self) -> &mut Beside {
-        self.parts_mut().beside.get_or_insert_default()
-    }
-
     /// Sets the caller. Default: [`Caller::local`].
-    #[must_use]
     pub fn with_caller(mut self, caller: Arc<Caller>) -> Self {
         self.parts_mut().caller = Some(caller);
         self
     }
 
     /// Sets when the whole call must be over, repeats and pauses included. Default: never.
-    #[must_use]
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
         self.parts_mut().deadline = Some(deadline);
         self
     }
 
     /// Adds the trace context to continue.
-    #[must_use]
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        self.beside_mut().trace = Some(trace);
+        self.parts_mut().trace = Some(trace);
         self
     }
 
     /// Adds what the caller attached to its trace, for servers.
-    #[must_use]
     pub fn with_baggage(mut self, baggage: Baggage) -> Self {
-        self.beside_mut().baggage = Some(baggage);
+        self.parts_mut().baggage = Some(baggage);
         self
     }
 
     /// Adds what is known of the MCP request that the call came as. Default: it came as none.
-    #[must_use]
     pub fn with_inbound(mut self, inbound: Arc<Inbound>) -> Self {
-        self.beside_mut().inbound = Some(inbound);
+        self.parts_mut().inbound = Some(inbound);
         self
     }
 
     /// Names the call as the model does that asked for it, for spans. Default: it has no name.
-    #[must_use]
     pub fn with_id(mut self, id: impl Into<Box<str>>) -> Self {
-        self.beside_mut().id = Some(id.into());
+        self.parts_mut().id = Some(id.into());
         self
     }
 
@@ -182,9 +166,8 @@ impl ToolCall {
     ///
     /// A cached answer belongs to no particular server, so a pinned read is sent, and its answer is
     /// not cached either.
-    #[must_use]
     pub fn pinned_to(mut self, server: ServerId) -> Self {
-        self.beside_mut().pin = Some(server);
+        self.parts_mut().pin = Some(server);
         self
     }
 
@@ -192,22 +175,19 @@ impl ToolCall {
     /// where it would cost more are not candidates. A tool that states no cost fits any budget; a
     /// budget below 0, or NaN, counts as 0. Default: the router's own budget. If both are set, the
     /// lower one applies.
-    #[must_use]
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is not a maximum
-        self.beside_mut().cost_budget = Some(budget.max(0.0));
+        self.parts_mut().cost_budget = Some(budget.max(0.0));
         self
     }
 
     /// Adds where progress reports of the server go.
-    #[must_use]
     pub fn with_progress(mut self, progress: Arc<dyn ProgressSink>) -> Self {
         self.own_mut().progress = Some(progress);
         self
     }
 
     /// Adds a record for the layers to write their decisions into.
-    #[must_use]
     pub fn with_record(mut self, record: Arc<CallRecord>) -> Self {
         self.parts_mut().record = Some(record);
         self
@@ -226,7 +206,6 @@ impl ToolCall {
     ///
     /// Give one to make a call again that an earlier process may have made: with the same key, it
     /// is the same call. Two calls that are both meant need two keys.
-    #[must_use]
     pub fn with_idempotency_key(mut self, key: IdempotencyKey) -> Self {
         self.parts_mut().given_key = Some(key);
         self
@@ -241,62 +220,53 @@ impl ToolCall {
     }
 
     /// Returns the tool.
-    #[must_use]
     pub fn tool(&self) -> &Arc<Tool> {
         &self.parts.tool
     }
 
     /// Returns the call's plan, the only thing a layer decides by: the tool's own, or what a rule
     /// over the arguments makes of it.
-    #[must_use]
     pub fn plan(&self) -> &CallPlan {
         self.parts.tool.plan_applied(self.parts.applied)
     }
 
     /// Returns the hints that plan was derived from, to be shown in one line. Nothing is decided by
     /// them.
-    #[must_use]
     pub fn annotations_shown(&self) -> impl fmt::Display {
         let resolved = self.parts.tool.resolved_applied(self.parts.applied);
         resolved.annotations()
     }
 
     /// Returns which of the tool's plans that is.
-    #[must_use]
     pub fn applied(&self) -> Applied {
         self.parts.applied
     }
 
     /// Returns the raw JSON arguments; `{}` where none were given.
-    #[must_use]
     pub fn arguments(&self) -> &[u8] {
         or_empty(&self.parts.arguments)
     }
 
     /// Returns the caller.
-    #[must_use]
     pub fn caller(&self) -> &Arc<Caller> {
         let caller = self.parts.caller.as_ref();
         caller.unwrap_or_else(|| Caller::local_ref())
     }
 
     /// Returns whose instance of the server the call goes to; `None` if all callers share one.
-    #[must_use]
     #[inline]
     pub fn owner(&self) -> Option<Owner<'_>> {
         self.parts.tool.instances().owner(self.caller())
     }
 
     /// Returns when the whole call must be over.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.parts.deadline
     }
 
     /// Returns the trace context to continue.
-    #[must_use]
     pub fn trace(&self) -> Option<&Arc<TraceContext>> {
-        self.beside()?.trace.as_ref()
+        self.parts.trace.as_ref()
     }
 
     /// Leaves the call out of the trace: no layer makes a span for it, and the trace context sent
@@ -306,49 +276,41 @@ impl ToolCall {
     }
 
     /// Returns `true` if the call is left out of the trace.
-    #[must_use]
     pub fn is_left_out(&self) -> bool {
         self.parts.is_left_out
     }
 
     /// Returns what the caller attached to its trace, for servers.
-    #[must_use]
     pub fn baggage(&self) -> Option<&Baggage> {
-        self.beside()?.baggage.as_ref()
+        self.parts.baggage.as_ref()
     }
 
     /// Returns what is known of the MCP request that the call came as, if it came as one.
-    #[must_use]
     pub fn inbound(&self) -> Option<&Arc<Inbound>> {
-        self.beside()?.inbound.as_ref()
+        self.parts.inbound.as_ref()
     }
 
     /// Returns what the model that asked for the call names it.
-    #[must_use]
     pub fn id(&self) -> Option<&str> {
-        self.beside()?.id.as_deref()
+        self.parts.id.as_deref()
     }
 
     /// Returns the only server that may get the call, if there is only one.
-    #[must_use]
     pub fn pin(&self) -> Option<&ServerId> {
-        self.beside()?.pin.as_ref()
+        self.parts.pin.as_ref()
     }
 
     /// Returns what each attempt may cost at most, if the caller set a budget.
-    #[must_use]
     pub fn cost_budget(&self) -> Option<f64> {
-        self.beside()?.cost_budget
+        self.parts.cost_budget
     }
 
     /// Returns where progress reports go.
-    #[must_use]
     pub fn progress(&self) -> Option<&Arc<dyn ProgressSink>> {
         self.own.as_ref()?.progress.as_ref()
     }
 
     /// Returns the record to write decisions into, if it is read.
-    #[must_use]
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
         self.parts.record.as_ref()
     }
@@ -364,20 +326,17 @@ impl ToolCall {
 
     /// Returns what names the call to servers, the same over all its attempts. `None` until the
     /// caller, or the layer that makes its attempts, sets a key.
-    #[must_use]
     pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
         let given = self.parts.given_key.clone();
         given.or_else(|| self.made_key().map(IdempotencyKey::from))
     }
 
     /// Returns what the call is made for.
-    #[must_use]
     pub fn purpose(&self) -> Purpose {
         self.parts.purpose
     }
 
     /// Returns which attempt this is.
-    #[must_use]
     pub fn attempt(&self) -> &Attempt {
         static FIRST: Attempt = Attempt::first();
         self.parts.attempt.as_deref().unwrap_or(&FIRST)

@@ -13,13 +13,11 @@ pub struct Principal {
 
 impl Principal {
     /// Takes the name as it is.
-    #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into() }
     }
 
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.name
     }
@@ -37,13 +35,11 @@ pub struct SessionId(Arc<str>);
 
 impl SessionId {
     /// Takes the name as it is.
-    #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,6 +54,7 @@ impl fmt::Display for SessionId {
 /// The caller: its principal, and its session if there is one.
 ///
 /// Built once per session and shared by `Arc`, so that a call carries one pointer.
+#[must_use]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Caller {
@@ -69,7 +66,6 @@ pub struct Caller {
 
 impl Caller {
     /// Names a caller without a session.
-    #[must_use]
     pub const fn new(principal: Principal) -> Self {
         Self {
             principal,
@@ -78,14 +74,12 @@ impl Caller {
     }
 
     /// Adds the session.
-    #[must_use]
     pub fn with_session(mut self, session: SessionId) -> Self {
         self.session = Some(session);
         self
     }
 
     /// Returns the caller used where none is named: the process itself, principal `local`.
-    #[must_use]
     pub fn local() -> Arc<Self> {
         Self::local_ref().clone()
     }

@@ -39,7 +39,6 @@ impl Category {
     ///
     /// What is destructive deletes. Only where that was concluded from a word such as `update` or
     /// `send`, which may overwrite but takes nothing away, the tool writes.
-    #[must_use]
     pub fn of(resolved: &Resolved) -> Self {
         let hints = resolved.annotations();
         if resolved.takes_away() {
@@ -52,7 +51,6 @@ impl Category {
     }
 
     /// Returns the hints a tool of this category has: exactly the four of the MCP specification.
-    #[must_use]
     pub fn hints(self) -> Annotations {
         Annotations::default()
             .with_read_only(self == Self::Read)
@@ -67,15 +65,6 @@ mod tests {
     use super::*;
     use crate::resolve::{Hints, resolve};
     use crate::{RuleSet, Source, Subject, Trust};
-
-    fn named(name: &str, trust: Trust) -> Category {
-        let inferred = RuleSet::Standard.infer(&Subject::new(name));
-        Category::of(&resolve(&Hints::new(
-            &inferred,
-            &Annotations::default(),
-            trust,
-        )))
-    }
 
     #[test]
     fn each_category_has_the_four_hints_of_the_table_and_no_other() {
@@ -99,36 +88,30 @@ mod tests {
 
     #[test]
     fn a_name_that_overwrites_writes_and_one_that_takes_away_deletes() {
-        for (name, want) in [
-            ("list_customers", Category::Read),
-            ("create_customer", Category::Write),
-            ("send_email", Category::Write),
-            ("update_customer", Category::Write),
-            ("move_file", Category::Write),
-            ("frobnicate", Category::Write),
-            ("delete_customer", Category::Delete),
-            ("archive_customer", Category::Delete),
-            ("remove_customer", Category::Delete),
-            // weak evidence of a loss is evidence of a loss all the same
-            ("search_and_delete", Category::Delete),
-            ("log_delete", Category::Delete),
-        ] {
-            assert_eq!(named(name, Trust::Standard), want, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_stated_destructive_hint_deletes_whatever_the_name_says() {
-        let inferred = RuleSet::Standard.infer(&Subject::new("update_customer"));
-        let declared = Annotations::default().with_destructive(true);
-        let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Standard));
-        assert_eq!(Category::of(&resolved), Category::Delete);
-    }
-
-    #[test]
-    fn an_untrusted_name_excuses_nothing() {
-        for name in ["update_customer", "list_customers", "frobnicate"] {
-            assert_eq!(named(name, Trust::Untrusted), Category::Delete, "{name}");
+        let rows = "
+read: list_customers
+write: create_customer send_email update_customer move_file frobnicate
+delete: delete_customer archive_customer remove_customer search_and_delete log_delete";
+        let of = |name: &str, declared: &Annotations, trust| {
+            let inferred = RuleSet::Standard.infer(&Subject::new(name));
+            Category::of(&resolve(&Hints::new(&inferred, declared, trust)))
+        };
+        let (silent, destroys) = (Annotations::default(), Category::Delete.hints());
+        for (word, names) in rows.lines().filter_map(|row| row.split_once(": ")) {
+            for name in names.split(' ') {
+                assert_eq!(of(name, &silent, Trust::Standard).as_str(), word, "{name}");
+                // a stated hint counts, and an untrusted name excuses nothing
+                assert_eq!(
+                    of(name, &destroys, Trust::Standard),
+                    Category::Delete,
+                    "{name}"
+                );
+                assert_eq!(
+                    of(name, &silent, Trust::Untrusted),
+                    Category::Delete,
+                    "{name}"
+                );
+            }
         }
     }
 }

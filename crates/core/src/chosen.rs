@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::ServerId;
 
 /// Where a router writes which server it gave an attempt to, while the attempt still runs. Clones
-/// share it; two are equal if they are clones of each other.
+/// share it.
 ///
 /// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. A layer
 /// that makes two attempts of a call at a time needs to know both servers.
@@ -22,7 +22,6 @@ impl ChosenServer {
 
     /// Returns the server that has the attempt. `None` if it has not been given to a server yet, or
     /// if no layer of the stack records it.
-    #[must_use]
     pub fn get(&self) -> Option<ServerId> {
         self.lock().clone()
     }
@@ -37,11 +36,3 @@ impl fmt::Debug for ChosenServer {
         f.debug_tuple("ChosenServer").field(&self.get()).finish()
     }
 }
-
-impl PartialEq for ChosenServer {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for ChosenServer {}

@@ -11,19 +11,16 @@ pub struct InvalidConfig {
 
 impl InvalidConfig {
     /// Names the setting, and says what is wrong with it in words that go on from its name.
-    #[must_use]
     pub const fn new(field: &'static str, reason: &'static str) -> Self {
         Self { field, reason }
     }
 
     /// Returns the name of the setting.
-    #[must_use]
     pub const fn field(&self) -> &'static str {
         self.field
     }
 
     /// Returns what is wrong with it, in words that go on from its name.
-    #[must_use]
     pub const fn reason(&self) -> &'static str {
         self.reason
     }

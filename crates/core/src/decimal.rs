@@ -25,7 +25,6 @@ pub struct Decimal {
 impl Decimal {
     /// Reads the text of a JSON number; `None` if its exponent is too large. The result for a
     /// text that is not a JSON number is unspecified.
-    #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -58,19 +57,16 @@ impl Decimal {
     }
 
     /// Returns `true` if it is below zero.
-    #[must_use]
     pub const fn is_negative(&self) -> bool {
         self.negative
     }
 
     /// Returns its digits in ASCII, the first and the last not zero; none of zero itself.
-    #[must_use]
     pub fn digits(&self) -> &[u8] {
         &self.digits
     }
 
     /// Returns the power of ten its digits are multiplied with.
-    #[must_use]
     pub const fn exponent(&self) -> i64 {
         self.exponent
     }

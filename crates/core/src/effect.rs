@@ -19,7 +19,6 @@ words! {
 
 impl Effect {
     /// Returns how dangerous a call of this effect is.
-    #[must_use]
     pub const fn safety_level(self) -> SafetyLevel {
         match self {
             Self::ReadOnly => SafetyLevel::Safe,
@@ -29,7 +28,6 @@ impl Effect {
     }
 
     /// Returns `true` if a call may change anything at all.
-    #[must_use]
     pub const fn is_write(self) -> bool {
         !matches!(self, Self::ReadOnly)
     }

@@ -36,7 +36,6 @@ words! {
 impl Delivery {
     /// Reads how far a call got from the code and the `data` of an error, if they are those of
     /// another instance of this runtime: [`ToolError::RUNTIME_CODE`], and the word as `delivery`.
-    #[must_use]
     pub fn told_by_peer(code: i64, data: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Data {
@@ -85,7 +84,6 @@ struct Inner {
 impl ToolError {
     /// States a failure. The message starts in lower case, ends without a full stop, and says what
     /// was wrong, with which value, and what to do.
-    #[must_use]
     pub fn new(kind: ErrorKind, delivery: Delivery, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -218,44 +216,37 @@ impl ToolError {
     }
 
     /// Returns the kind of failure.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
     /// Returns how far the call got.
-    #[must_use]
     pub fn delivery(&self) -> Delivery {
         self.0.delivery
     }
 
     /// Returns the message without kind and delivery.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
     /// Returns the server that failed, if one was chosen.
-    #[must_use]
     pub fn server(&self) -> Option<&ServerId> {
         self.0.server.as_ref()
     }
 
     /// Returns the code the server answered with.
-    #[must_use]
     pub fn code(&self) -> Option<i64> {
         self.0.code
     }
 
     /// Returns the HTTP status of the answer, if it was not a success.
-    #[must_use]
     pub fn http_status(&self) -> Option<u16> {
         self.0.http_status
     }
 
     /// Returns what the error of another instance of this runtime, asked as a server,
     /// [says](Delivery::told_by_peer) of how far the call got.
-    #[must_use]
     pub fn peer_delivery(&self) -> Option<Delivery> {
         Delivery::told_by_peer(self.code()?, self.data()?)
     }
@@ -264,7 +255,6 @@ impl ToolError {
     ///
     /// A server that answers with a fault may have run the call, whatever the fault is: only the
     /// codes that are given before a call is looked at say that it did not.
-    #[must_use]
     pub fn may_have_run(&self) -> bool {
         match self.delivery() {
             Delivery::NotSent => false,
@@ -284,7 +274,6 @@ impl ToolError {
     /// Returns the JSON-RPC code that a client sees: that of a server that answered with
     /// one, -32602 if no server offers the tool, and otherwise
     /// [`RUNTIME_CODE`](Self::RUNTIME_CODE).
-    #[must_use]
     pub fn rpc_code(&self) -> i64 {
         // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown
         // outcome is our own verdict, independent of the answer
@@ -297,26 +286,22 @@ impl ToolError {
     }
 
     /// Returns the raw `data` member of a JSON-RPC error.
-    #[must_use]
     pub fn data(&self) -> Option<&Bytes> {
         self.0.data.as_ref()
     }
 
     /// Returns the time the server asked to be left alone.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
     /// Returns the signal for when to retry at the gate that refused the call, or at a server that
     /// could not be reached. With it, the stated time is the latest.
-    #[must_use]
     pub fn reopening(&self) -> Option<&Reopening> {
         self.0.reopening.as_ref()
     }
 
     /// Returns how many attempts were made in all; 0 if attempts were not counted.
-    #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
@@ -324,7 +309,6 @@ impl ToolError {
     /// Returns all attempts of the call, in their order, the last one included. Empty where there
     /// was one attempt only, except for a write that may have run although its server reports a
     /// fault.
-    #[must_use]
     pub fn history(&self) -> &[FailedAttempt] {
         self.0.history.as_deref().unwrap_or_default()
     }
@@ -332,13 +316,11 @@ impl ToolError {
     /// Returns what is known of a write that may have run: of one whose [outcome is
     /// unknown](ErrorKind::OutcomeUnknown), and of one that was repeated, which is safe, and failed
     /// all the same.
-    #[must_use]
     pub fn outcome(&self) -> Option<&OutcomeUnknown> {
         self.0.outcome.as_deref()
     }
 
     /// Returns everything that was decided about the call, if a trail was added.
-    #[must_use]
     pub fn trail(&self) -> Option<&Trail> {
         self.0.trail.as_deref()
     }
@@ -387,9 +369,7 @@ impl fmt::Display for ToolError {
 
 impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0
-            .source
-            .as_ref()
-            .map(|source| source.as_ref() as &(dyn Error + 'static))
+        let source = self.0.source.as_deref()?;
+        Some(source)
     }
 }

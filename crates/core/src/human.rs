@@ -20,13 +20,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Writes a duration the way it is read.
-#[must_use]
 pub fn show_duration(duration: Duration) -> String {
     humantime::format_duration(duration).to_string()
 }
 
 /// Writes a size the way it is read.
-#[must_use]
 pub fn show_size(bytes: u64) -> String {
     bytesize::ByteSize::b(bytes).to_string()
 }

@@ -23,7 +23,6 @@ words! {
 
 impl Instances {
     /// Returns whose instance serves a caller; `None` if all callers share one.
-    #[must_use]
     #[inline]
     pub fn owner(self, caller: &Caller) -> Option<Owner<'_>> {
         let session = match self {
@@ -74,7 +73,6 @@ pub struct InstanceStatus {
 
 impl InstanceStatus {
     /// Describes an instance that has served no principal yet.
-    #[must_use]
     pub const fn new(state: &'static str, age: Duration) -> Self {
         Self {
             principal: None,

@@ -16,16 +16,19 @@ pub struct Judgement {
 
 impl Judgement {
     /// Returns why a tool with these hints may not be registered; `None` if it may.
-    #[must_use]
     pub fn refusal(&self) -> Option<String> {
-        let faults: Vec<String> = self
-            .problems
-            .iter()
-            .filter(|problem| problem.severity() == Severity::Error)
-            .map(ToString::to_string)
-            .collect();
-        (!faults.is_empty()).then(|| faults.join("; "))
+        refusal(&self.problems)
     }
+}
+
+/// Names the errors among some problems.
+pub(crate) fn refusal(problems: &[AnnotationProblem]) -> Option<String> {
+    let faults: Vec<String> = problems
+        .iter()
+        .filter(|problem| problem.severity() == Severity::Error)
+        .map(ToString::to_string)
+        .collect();
+    (!faults.is_empty()).then(|| faults.join("; "))
 }
 
 /// Checks the declared hints, weighs all sources and derives the plan.
@@ -45,7 +48,6 @@ impl Judgement {
 /// assert_eq!(judged.plan.effect, Effect::Destructive);
 /// assert_eq!(judged.refusal().as_deref(), Some("costHint is -1, not a number from 0 up"));
 /// ```
-#[must_use]
 pub fn judge(hints: &Hints<'_>, profile: &Profile) -> Judgement {
     let resolved = resolve::resolve(hints);
     let plan = CallPlan::derive(&resolved, profile);

@@ -15,6 +15,12 @@
 //!
 //! This crate has no runtime, does no I/O and reads no clock.
 
+#![expect(
+    clippy::must_use_candidate,
+    reason = "types that are built step by step are `must_use`; a getter whose result is not used \
+              does no harm"
+)]
+
 #[macro_use]
 mod words;
 
@@ -34,9 +40,11 @@ pub mod human;
 mod idempotency;
 pub mod infer;
 mod instances;
+mod invalid;
 mod judge;
 pub mod lint;
 mod members;
+mod millis;
 mod name;
 mod one_line;
 mod output;
@@ -63,10 +71,8 @@ pub mod trail;
 mod verifier;
 mod weight;
 
-pub use annotations::{
-    AnnotationProblem, Annotations, Complexity, InvalidHint, SecurityLevel, Severity,
-};
-pub use attempt::{Attempt, Avoided};
+pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
+pub use attempt::Attempt;
 pub use call::ToolCall;
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
@@ -77,10 +83,12 @@ pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolError};
 pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
-pub use idempotency::{IdempotencyKey, InvalidIdempotencyKey};
+pub use idempotency::IdempotencyKey;
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use instances::{InstanceStatus, Instances, Owner};
+pub use invalid::InvalidValue;
 pub use judge::{Judgement, judge};
+pub use lint::Severity;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
@@ -91,12 +99,12 @@ pub use plan::{
 pub use profile::Profile;
 pub use progress::ProgressSink;
 pub use propagate::{
-    Baggage, BaggageFilter, ClientInfo, Inbound, InvalidBaggageKey, InvalidTraceContext, Outbound,
-    RequestName, SendWatch, TraceContext, Transport, Watch,
+    Baggage, BaggageFilter, ClientInfo, Inbound, Outbound, RequestName, SendWatch, TraceContext,
+    Transport, Watch,
 };
 pub use purpose::Purpose;
 pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
-pub use refine::{Applied, ArgumentRule, Condition, InvalidRule, Refinements, When};
+pub use refine::{Applied, ArgumentRule, Condition, Refinements, When};
 pub use reopening::{Reopening, Reopens};
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
@@ -108,4 +116,4 @@ pub use spent::Spent;
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
 pub use trail::{Stage, TRAIL_META, Trail, Verdict};
 pub use verifier::Verifier;
-pub use weight::{InvalidWeight, Weight};
+pub use weight::Weight;

@@ -20,6 +20,14 @@ impl<'a> Members<'a> {
         serde_json::from_str(text)
     }
 
+    /// Returns the value of a member; of one given twice the last, as most parsers have it.
+    pub(crate) fn last(&self, name: &str) -> Option<&'a RawValue> {
+        let mut members = self.iter();
+        members
+            .rfind(|(known, _)| *known == name)
+            .map(|(_, value)| value)
+    }
+
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &'a RawValue)> {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }

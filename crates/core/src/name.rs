@@ -48,7 +48,6 @@ macro_rules! name {
             }
 
             /// Returns the name as text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }

@@ -64,7 +64,6 @@ enum Cause {
 
 impl InvalidOutput {
     /// Returns why clients may be unable to read the answer, if that is what is wrong with it.
-    #[must_use]
     pub const fn unreadable(&self) -> Option<Unreadable> {
         match self.0 {
             Cause::Json(_) => None,
@@ -128,13 +127,11 @@ impl ToolOutput {
     }
 
     /// Answers with one block of text.
-    #[must_use]
     pub fn text(text: impl AsRef<str>) -> Self {
         Self::one_text(text.as_ref(), None, false)
     }
 
     /// Answers that the tool itself failed, with a text for the model: `isError: true`.
-    #[must_use]
     pub fn error_text(text: impl AsRef<str>) -> Self {
         Self::one_text(text.as_ref(), None, true)
     }
@@ -173,7 +170,6 @@ impl ToolOutput {
 
     /// Returns what the body says about freshness. Reads all of it: for a cache that is about to
     /// keep the answer.
-    #[must_use]
     pub fn freshness(&self) -> Freshness {
         Freshness::from_result(&self.0.body)
     }
@@ -199,25 +195,21 @@ impl ToolOutput {
     }
 
     /// Returns the whole result object as raw JSON.
-    #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.0.body
     }
 
     /// Returns `true` if the tool itself reported failure.
-    #[must_use]
     pub fn is_error(&self) -> bool {
         self.0.is_error
     }
 
     /// Returns the state of the exchange after the answer.
-    #[must_use]
     pub fn status(&self) -> OutputStatus {
         self.0.status
     }
 
     /// Returns the text blocks of the answer, joined by line breaks; empty if there is none.
-    #[must_use]
     pub fn to_text(&self) -> String {
         #[derive(Deserialize)]
         struct Content {

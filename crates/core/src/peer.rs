@@ -35,7 +35,6 @@ pub struct PeerRequest<'a> {
 
 impl PeerOutcome<'_> {
     /// Returns what came of a request that was answered with an output, or failed.
-    #[must_use]
     pub fn of(result: &Result<ToolOutput, ToolError>) -> PeerOutcome<'_> {
         match result {
             Ok(output) if output.is_error() => PeerOutcome::ToolError,
@@ -47,7 +46,6 @@ impl PeerOutcome<'_> {
 
 impl<'a> PeerRequest<'a> {
     /// States a request of this process to a server.
-    #[must_use]
     pub const fn sent(
         method: &'static str,
         server: &'a ServerId,
@@ -64,7 +62,6 @@ impl<'a> PeerRequest<'a> {
     }
 
     /// States a request of a client to this process.
-    #[must_use]
     pub const fn served(method: &'static str, outcome: PeerOutcome<'a>) -> Self {
         Self {
             side: PeerSide::Server,
@@ -114,7 +111,6 @@ pub struct PeerSession {
 
 impl PeerSession {
     /// States a session.
-    #[must_use]
     pub const fn new(side: PeerSide, transport: &'static str) -> Self {
         Self { side, transport }
     }

@@ -78,7 +78,6 @@ impl Profile {
     pub const NAMES: &[&str] = &["standard", "strict", "neurolink", "mcpgate", "epd"];
 
     /// Returns the default: useful without configuration, safe where a hint is missing.
-    #[must_use]
     pub const fn standard() -> Self {
         Self {
             name: "standard",
@@ -101,7 +100,6 @@ impl Profile {
     }
 
     /// Returns the MCP specification's pessimistic defaults: what is not declared harmless is not.
-    #[must_use]
     pub const fn strict() -> Self {
         Self {
             name: "strict",
@@ -116,7 +114,6 @@ impl Profile {
     ///
     /// The one deviation is meant: where no server of the weight is healthy, a destructive call is
     /// refused, and does not go to any other server.
-    #[must_use]
     pub const fn neurolink() -> Self {
         Self {
             name: "neurolink",
@@ -127,7 +124,6 @@ impl Profile {
 
     /// Returns the rules of MCPGate: each tool reads, writes or deletes, and no write is
     /// idempotent.
-    #[must_use]
     pub const fn mcpgate() -> Self {
         Self {
             name: "mcpgate",
@@ -139,7 +135,6 @@ impl Profile {
 
     /// Returns the rules of EPD: what is idempotent is repeated even if it destroys, and each call
     /// into an open world is recorded.
-    #[must_use]
     pub const fn epd() -> Self {
         Self {
             name: "epd",
@@ -150,7 +145,6 @@ impl Profile {
     }
 
     /// Returns all presets, in the order of [`NAMES`](Self::NAMES).
-    #[must_use]
     pub const fn all() -> [Self; 5] {
         [
             Self::standard(),
@@ -162,7 +156,6 @@ impl Profile {
     }
 
     /// Finds a preset by its name.
-    #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|profile| profile.name == name)
     }

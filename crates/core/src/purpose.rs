@@ -14,7 +14,6 @@ words! {
 impl Purpose {
     /// Returns `true` if the runtime makes the call by itself. Such a call is not retried: no
     /// caller sees its failure.
-    #[must_use]
     pub const fn is_background(self) -> bool {
         !matches!(self, Self::Caller)
     }

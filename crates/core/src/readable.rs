@@ -97,7 +97,6 @@ fn end_of_string(raw: &[u8], mut at: usize) -> usize {
 
 /// Replaces each escape of a lone surrogate in a JSON text by that of the replacement character,
 /// which is as long. Copies the text only if there is one.
-#[must_use]
 pub fn without_lone_surrogates(raw: Bytes) -> Bytes {
     let mut replaced: Option<Vec<u8>> = None;
     let mut at = 0;

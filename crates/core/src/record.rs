@@ -27,7 +27,6 @@ pub struct AttemptRecord {
 
 impl AttemptRecord {
     /// States one attempt.
-    #[must_use]
     pub fn new(server: Option<ServerId>, error: Option<ErrorKind>, took: Duration) -> Self {
         Self {
             server,
@@ -78,14 +77,12 @@ impl CallRecord {
     pub(crate) const MOST_OF_A_STAGE: usize = 16;
 
     /// Starts an empty record.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Starts an empty record for code that only counts calls: layers record outcomes, but not how
     /// they decided.
-    #[must_use]
     pub fn for_counting() -> Self {
         Self {
             counts_only: AtomicBool::new(true),
@@ -94,7 +91,6 @@ impl CallRecord {
     }
 
     /// Returns `true` if layers are to write how they decided.
-    #[must_use]
     pub fn wants_decisions(&self) -> bool {
         !self.counts_only.load(Ordering::Relaxed)
     }
@@ -115,7 +111,6 @@ impl CallRecord {
     }
 
     /// Returns what was decided, in the order it was, and how many decisions are not kept.
-    #[must_use]
     pub fn decisions(&self) -> (Vec<Decision>, u32) {
         let log = lock(&self.log);
         (log.decisions().to_vec(), log.left_out())
@@ -134,7 +129,6 @@ impl CallRecord {
     }
 
     /// Returns why the cache sent the call without a look-up.
-    #[must_use]
     pub fn cache_bypass(&self) -> Option<&'static str> {
         self.bypass.get().copied()
     }
@@ -145,7 +139,6 @@ impl CallRecord {
     }
 
     /// Returns how long ago the answer was made, if it came from the cache and the cache said so.
-    #[must_use]
     pub fn cache_age(&self) -> Option<Duration> {
         self.age.get().copied()
     }
@@ -159,13 +152,11 @@ impl CallRecord {
     }
 
     /// Returns which state the call reads or writes, if the cache said so.
-    #[must_use]
     pub fn cache_scope(&self) -> Option<&str> {
         self.scope.get().map(|scope| &**scope)
     }
 
     /// Returns what the cache did.
-    #[must_use]
     pub fn cache(&self) -> CacheStatus {
         CacheStatus::from_u8(self.cache.load(Ordering::Relaxed))
     }
@@ -176,7 +167,6 @@ impl CallRecord {
     }
 
     /// Returns how many attempts were started.
-    #[must_use]
     pub fn started_attempts(&self) -> u32 {
         self.started.load(Ordering::Relaxed)
     }
@@ -188,7 +178,6 @@ impl CallRecord {
 
     /// Returns `true` if more than one attempt may have run: one may still land after the call's
     /// end.
-    #[must_use]
     pub fn was_retried(&self) -> bool {
         self.repeated.load(Ordering::Relaxed) || self.started_attempts() > 1
     }
@@ -200,7 +189,6 @@ impl CallRecord {
     }
 
     /// Returns the outcome of a hedged attempt.
-    #[must_use]
     pub fn hedge(&self) -> HedgeStatus {
         HedgeStatus::from_u8(self.hedge.load(Ordering::Relaxed))
     }
@@ -212,7 +200,6 @@ impl CallRecord {
 
     /// Returns `true` if the call was answered without any server, because it failed so often
     /// before.
-    #[must_use]
     pub fn was_guarded(&self) -> bool {
         self.guarded.load(Ordering::Relaxed)
     }
@@ -223,7 +210,6 @@ impl CallRecord {
     }
 
     /// Returns the server chosen last, and why.
-    #[must_use]
     pub fn server(&self) -> Option<(ServerId, &'static str)> {
         lock(&self.server).clone()
     }
@@ -239,13 +225,11 @@ impl CallRecord {
 
     /// Returns how the router decided, each time it did: for each attempt, and for each server
     /// asked after one that refused. Empty without a router, and for a call that the cache answers.
-    #[must_use]
     pub fn routes(&self) -> Vec<Arc<RouteDecision>> {
         lock(&self.log).routes().cloned().collect()
     }
 
     /// Returns the last decision made for this attempt, if it is kept.
-    #[must_use]
     pub fn route_of(&self, attempt: &Attempt) -> Option<Arc<RouteDecision>> {
         let log = lock(&self.log);
         log.routes().rfind(|route| route.is_of(attempt)).cloned()
@@ -258,7 +242,6 @@ impl CallRecord {
     }
 
     /// Returns what the call's time went into that is not the runtime's own work.
-    #[must_use]
     pub const fn spent(&self) -> &Spent {
         &self.spent
     }
@@ -269,7 +252,6 @@ impl CallRecord {
     }
 
     /// Returns the attempts that ended, in the order they did.
-    #[must_use]
     pub fn attempts(&self) -> Vec<AttemptRecord> {
         lock(&self.attempts).clone()
     }

@@ -25,13 +25,11 @@ pub trait Reopens: Send + Sync {
 
 impl Reopening {
     /// Wraps the moment that a gate knows.
-    #[must_use]
     pub fn new(gate: impl Reopens + 'static) -> Self {
         Self(Arc::new(gate))
     }
 
     /// Waits for the moment. At once if it was after the refusal and is over.
-    #[must_use]
     pub fn reopened(&self) -> BoxFuture<'static, ()> {
         self.0.reopened()
     }

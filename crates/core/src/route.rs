@@ -90,7 +90,6 @@ impl RouteDecision {
     pub const MOST_ALTERNATES: usize = 4;
 
     /// Starts from the call's set, tool, attempt and rule. No server is chosen yet.
-    #[must_use]
     pub fn new(call: &ToolCall, strategy: &'static str) -> Self {
         Self {
             set: call.tool().set().clone(),
@@ -110,7 +109,6 @@ impl RouteDecision {
     }
 
     /// Returns `true` if the decision belongs to this attempt of its call.
-    #[must_use]
     pub(crate) fn is_of(&self, attempt: &crate::Attempt) -> bool {
         self.attempt == attempt.number && self.beside == attempt.elsewhere_only
     }
@@ -149,7 +147,6 @@ pub struct RouteCandidate {
 
 impl RouteCandidate {
     /// States what was found of a server.
-    #[must_use]
     pub const fn new(server: ServerId, weight: u32, unfit: Option<&'static str>) -> Self {
         Self {
             server,

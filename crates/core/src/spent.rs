@@ -32,19 +32,16 @@ impl Spent {
     }
 
     /// Returns how long servers had the call.
-    #[must_use]
     pub fn server(&self) -> Duration {
         read(&self.server)
     }
 
     /// Returns how long the call waited for its turn and for places.
-    #[must_use]
     pub fn limits(&self) -> Duration {
         read(&self.limits)
     }
 
     /// Returns how long the call paused between attempts.
-    #[must_use]
     pub fn pauses(&self) -> Duration {
         read(&self.pauses)
     }

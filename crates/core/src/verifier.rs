@@ -19,7 +19,6 @@ pub struct Verifier {
 
 impl Verifier {
     /// Names the tool, as its server spells it and as clients see it.
-    #[must_use]
     pub fn new(tool: ToolName, client_name: impl Into<Arc<str>>) -> Self {
         Self {
             tool,
@@ -28,13 +27,11 @@ impl Verifier {
     }
 
     /// Returns the tool's name, as its server spells it.
-    #[must_use]
     pub fn tool(&self) -> &ToolName {
         &self.tool
     }
 
     /// Returns the name clients call it by.
-    #[must_use]
     pub fn client_name(&self) -> &str {
         &self.client_name
     }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::InvalidValue;
+
 /// A server's weight, 0 to 100: its share of its replica set's calls, and from
 /// [`PRIMARY`](Self::PRIMARY) on its licence to take destructive ones.
 ///
@@ -21,7 +23,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// let fault = Weight::new(101).unwrap_err();
 /// assert_eq!(fault.to_string(), "101 is not a weight: expected a whole number from 0 to 100");
-/// # Ok::<_, callward_core::InvalidWeight>(())
+/// # Ok::<_, callward_core::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
@@ -45,16 +47,15 @@ impl Weight {
     ///
     /// # Errors
     ///
-    /// [`InvalidWeight`] if it is above 100.
-    pub fn new(weight: u32) -> Result<Self, InvalidWeight> {
+    /// [`InvalidValue`] if it is above 100.
+    pub fn new(weight: u32) -> Result<Self, InvalidValue> {
         match u8::try_from(weight) {
             Ok(small) if small <= Self::MAX.0 => Ok(Self(small)),
-            _ => Err(InvalidWeight(weight.to_string())),
+            _ => Err(invalid(&weight)),
         }
     }
 
     /// Returns the weight as a number, 0 to 100.
-    #[must_use]
     pub const fn get(self) -> u32 {
         self.0 as u32
     }
@@ -73,18 +74,16 @@ impl fmt::Display for Weight {
 }
 
 impl FromStr for Weight {
-    type Err = InvalidWeight;
+    type Err = InvalidValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse()
-            .ok()
-            .and_then(|weight| Self::new(weight).ok())
-            .ok_or_else(|| InvalidWeight(text.to_owned()))
+        let weight = text.parse().map_err(|_| invalid(&text))?;
+        Self::new(weight)
     }
 }
 
 impl TryFrom<u32> for Weight {
-    type Error = InvalidWeight;
+    type Error = InvalidValue;
 
     fn try_from(weight: u32) -> Result<Self, Self::Error> {
         Self::new(weight)
@@ -97,22 +96,12 @@ impl From<Weight> for u32 {
     }
 }
 
-/// An invalid weight: not a whole number, or not within 0 to 100.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidWeight(String);
-
-impl fmt::Display for InvalidWeight {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is not a weight: expected a whole number from 0 to {}",
-            self.0,
-            Weight::MAX
-        )
-    }
+fn invalid(weight: &dyn fmt::Display) -> InvalidValue {
+    InvalidValue::new(format!(
+        "{weight} is not a weight: expected a whole number from 0 to {}",
+        Weight::MAX
+    ))
 }
-
-impl std::error::Error for InvalidWeight {}
 
 #[cfg(test)]
 mod tests {

@@ -22,15 +22,18 @@ macro_rules! words {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// Returns the word used in configs, spans, metrics, tables and JSON.
-            #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }
             }
 
+            /// Finds one by its word.
+            pub fn by_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == name)
+            }
+
             /// Returns what it means, in a sentence or two.
-            #[must_use]
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($meaning),+).trim_ascii(),)+

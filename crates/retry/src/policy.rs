@@ -1,5 +1,6 @@
 //! The policy that `tower::retry` asks after each attempt.
 
+use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,7 @@ impl RetryPolicy {
     fn decide(&mut self, call: &ToolCall, error: &ToolError) -> Result<Pause, Stop> {
         // taken at the end of the attempt's share
         let share = call.attempt().share.as_ref();
+        let share = share.map(|share| &**share as &dyn Any);
         let hold = share.and_then(|share| share.downcast_ref::<PaidShare>()?.take());
         let shared = self.shared.clone();
         let config = &shared.config;

@@ -73,7 +73,7 @@ impl Shared {
             least: first,
         };
         let share = PaidShare::new(outlook, deadline.into(), self.bucket(call));
-        call.attempt_mut().share = share.map(|share| Share::new(Arc::new(share)));
+        call.attempt_mut().share = share.map(|share| Arc::new(share) as Share);
     }
 }
 

@@ -29,7 +29,6 @@ pub(crate) type Places = SmallVec<[usize; 16]>;
 
 impl<'a> Candidates<'a> {
     /// Returns the call.
-    #[must_use]
     pub fn call(&self) -> &'a ToolCall {
         self.call
     }

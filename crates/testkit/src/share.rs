@@ -9,13 +9,14 @@ use callward_core::{Share, TimeShare};
 /// Creates a share of this length. With `ends`, the attempt ends when it is over.
 #[must_use]
 pub fn share(time: Duration, ends: bool) -> Share {
-    Share::new(Arc::new(Fixed {
+    Arc::new(Fixed {
         time,
         ends,
         has_ended: AtomicBool::new(false),
-    }))
+    })
 }
 
+#[derive(Debug)]
 struct Fixed {
     time: Duration,
     ends: bool,

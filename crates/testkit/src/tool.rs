@@ -19,7 +19,6 @@ pub fn tool(name: &str) -> ToolBuilder {
 }
 
 /// Starts a call with these arguments.
-#[must_use]
 #[expect(
     clippy::needless_pass_by_value,
     reason = "`call(&tool, json!({}))` reads better"

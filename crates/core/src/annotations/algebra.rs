@@ -19,7 +19,6 @@ impl Annotations {
     /// assert_eq!(merged.read_only_hint, Some(false));
     /// assert_eq!(merged.tags.unwrap_or_default(), ["a", "b", "c"]);
     /// ```
-    #[must_use]
     pub fn merge(&self, over: &Self) -> Self {
         let mut merged = self.clone();
         macro_rules! lay_over {
@@ -44,7 +43,6 @@ impl Annotations {
     }
 
     /// Returns how dangerous the hints call the tool: destructive wins over read-only.
-    #[must_use]
     pub fn safety_level(&self) -> SafetyLevel {
         if self.destructive_hint == Some(true) {
             SafetyLevel::Dangerous
@@ -55,16 +53,8 @@ impl Annotations {
         }
     }
 
-    /// Returns `true` if a second run does no harm: read-only or idempotent, and not destructive.
-    #[must_use]
-    pub fn is_safe_to_retry(&self) -> bool {
-        self.destructive_hint != Some(true)
-            && (self.read_only_hint == Some(true) || self.idempotent_hint == Some(true))
-    }
-
     /// Returns `true` if a human must agree first. A destructive tool asks even where
     /// `requiresConfirmation` is `false`.
-    #[must_use]
     pub fn requires_confirmation(&self) -> bool {
         self.destructive_hint == Some(true) || self.requires_confirmation == Some(true)
     }
@@ -84,57 +74,6 @@ pub(crate) fn unite(base: Option<&[String]>, over: Option<&[String]>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn hints() -> impl Strategy<Value = Annotations> {
-        (
-            prop::option::of(any::<bool>()),
-            prop::option::of(any::<bool>()),
-            prop::option::of(prop::collection::vec("[a-c]", 0..4)),
-            prop::option::of(0.0..1e6),
-            prop::collection::btree_map("[x-z]", any::<bool>(), 0..3),
-        )
-            .prop_map(|(read, destructive, tags, cost, vendor)| Annotations {
-                read_only_hint: read,
-                destructive_hint: destructive,
-                tags,
-                cost_hint: cost,
-                vendor: vendor.into_iter().map(|(k, v)| (k, v.into())).collect(),
-                ..Annotations::default()
-            })
-    }
-
-    proptest! {
-        #[test]
-        fn merging_does_not_depend_on_how_it_is_bracketed(a in hints(), b in hints(), c in hints()) {
-            prop_assert_eq!(a.merge(&b).merge(&c), a.merge(&b.merge(&c)));
-        }
-
-        #[test]
-        fn merging_the_same_again_changes_nothing(a in hints(), b in hints()) {
-            let once = a.merge(&b);
-            prop_assert_eq!(once.merge(&b), once);
-        }
-    }
-
-    #[test]
-    fn an_absent_hint_never_replaces_a_stated_one() {
-        let base = Annotations::default()
-            .with_title("T")
-            .with_read_only(false)
-            .with_vendor("x", 1);
-        assert_eq!(base.merge(&Annotations::default()), base);
-    }
-
-    #[test]
-    fn an_empty_list_of_tags_is_kept() {
-        let empty = Annotations::default().with_tags(Vec::<String>::new());
-        assert_eq!(Annotations::default().merge(&empty).tags, Some(Vec::new()));
-        assert_eq!(
-            Annotations::default().merge(&Annotations::default()).tags,
-            None
-        );
-    }
 
     #[test]
     fn many_tags_are_united_in_one_pass() {
@@ -153,19 +92,16 @@ mod tests {
     }
 
     #[test]
-    fn destructive_outweighs_what_would_make_a_repeat_safe() {
+    fn destructive_outweighs_every_other_hint() {
         let both = Annotations::default()
             .with_read_only(true)
             .with_idempotent(true)
             .with_destructive(true)
             .with_requires_confirmation(false);
-        assert!(!both.is_safe_to_retry());
         assert!(both.requires_confirmation());
         assert_eq!(both.safety_level(), SafetyLevel::Dangerous);
         let idempotent = Annotations::default().with_idempotent(true);
-        assert!(idempotent.is_safe_to_retry());
         assert!(!idempotent.requires_confirmation());
         assert_eq!(idempotent.safety_level(), SafetyLevel::Moderate);
-        assert!(!Annotations::default().is_safe_to_retry());
     }
 }

@@ -17,7 +17,6 @@ macro_rules! setters {
         impl Annotations {
             $(
                 #[doc = $doc]
-                #[must_use]
                 pub fn $method(mut self, hint: $type) -> Self {
                     self.$field = Some(hint.into());
                     self
@@ -44,14 +43,12 @@ setters! {
 
 impl Annotations {
     /// Sets `tags`, as they are: duplicates stay.
-    #[must_use]
     pub fn with_tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
         self
     }
 
     /// Sets a field that is not ours.
-    #[must_use]
     pub fn with_vendor(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.vendor.insert(key.into(), value.into());
         self

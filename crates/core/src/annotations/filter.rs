@@ -1,12 +1,9 @@
 //! Picking tools by their hints.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde_json::{Map, Value};
 
-use super::Annotations;
-use crate::Field;
+use super::{Annotations, Shape};
+use crate::{Field, InvalidValue};
 
 impl Annotations {
     /// Returns `true` if these hints have everything a pattern states; what it leaves out may be
@@ -23,7 +20,6 @@ impl Annotations {
     /// assert!(!hints.matches(&Annotations::default().with_destructive(false)));
     /// assert!(hints.matches(&Annotations::default()));
     /// ```
-    #[must_use]
     pub fn matches(&self, pattern: &Self) -> bool {
         macro_rules! has_each {
             ($($field:ident)+) => {
@@ -69,7 +65,7 @@ impl Annotations {
     ///
     /// # Errors
     ///
-    /// [`InvalidHint`] if there is no such field, or the value has the wrong type.
+    /// [`InvalidValue`] if there is no such field, or the value has the wrong type.
     ///
     /// ```
     /// use callward_core::Annotations;
@@ -77,137 +73,53 @@ impl Annotations {
     /// let hint = Annotations::from_assignment("readOnlyHint=true")?;
     /// assert_eq!(hint, Annotations::default().with_read_only(true));
     /// let error = Annotations::from_assignment("readOnlyHint=perhaps").unwrap_err();
-    /// assert_eq!(error.to_string(), "readOnlyHint is `perhaps`: expected `true` or `false`");
-    /// # Ok::<(), callward_core::InvalidHint>(())
+    /// assert_eq!(error.to_string(), "readOnlyHint is `perhaps`: expected true or false");
+    /// # Ok::<(), callward_core::InvalidValue>(())
     /// ```
-    pub fn from_assignment(text: &str) -> Result<Self, InvalidHint> {
+    pub fn from_assignment(text: &str) -> Result<Self, InvalidValue> {
         let Some((name, value)) = text.split_once('=') else {
-            return Err(InvalidHint::NoValue(text.to_owned()));
+            return Err(InvalidValue::new(format!(
+                "`{text}` is not a hint: expected FIELD=VALUE, such as readOnlyHint=true"
+            )));
         };
         let (name, value) = (name.trim(), value.trim());
-        let field = Field::from_str(name)?;
-        let invalid = || InvalidHint::Value {
-            field,
-            value: value.to_owned(),
+        let field = Field::by_key(name).ok_or_else(|| {
+            let known: Vec<_> = Field::ALL.iter().map(|field| field.as_str()).collect();
+            let known = known.join(", ");
+            InvalidValue::new(format!(
+                "there is no hint `{name}`: expected one of {known}"
+            ))
+        })?;
+        let json = match field.shape() {
+            Shape::Texts => value.split(',').map(str::trim).collect(),
+            Shape::Text | Shape::OneOf(_) => Value::from(value),
+            Shape::Number => value.parse::<f64>().map_or(Value::Null, Value::from),
+            Shape::Flag => value.parse::<bool>().map_or(Value::Null, Value::from),
         };
-        let json = match field {
-            Field::Tags => value.split(',').map(str::trim).collect(),
-            Field::Title | Field::Complexity | Field::SecurityLevel => Value::from(value),
-            Field::EstimatedDuration | Field::RateLimitHint | Field::CostHint => {
-                Value::from(value.parse::<f64>().map_err(|_| invalid())?)
-            }
-            Field::ReadOnly
-            | Field::Destructive
-            | Field::Idempotent
-            | Field::OpenWorld
-            | Field::RequiresConfirmation
-            | Field::AuditRequired => Value::from(value.parse::<bool>().map_err(|_| invalid())?),
-        };
-        if json.is_null() {
-            return Err(invalid());
+        if json.is_null() || !field.shape().fits(&json) {
+            let wanted = field.shape().wanted();
+            let message = format!("{field} is `{value}`: expected {wanted}");
+            return Err(InvalidValue::new(message));
         }
         let hint = Map::from_iter([(field.as_str().to_owned(), json)]);
-        serde_json::from_value(Value::Object(hint)).map_err(|_| invalid())
-    }
-}
-
-/// A hint that was written down wrongly, and how it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InvalidHint {
-    /// It is not of the form `FIELD=VALUE`.
-    NoValue(String),
-    /// There is no such field.
-    Field(String),
-    /// The field takes other values.
-    Value {
-        /// The field.
-        field: Field,
-        /// What was written.
-        value: String,
-    },
-}
-
-impl fmt::Display for InvalidHint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoValue(text) => {
-                write!(
-                    f,
-                    "`{text}` is not a hint: expected FIELD=VALUE, such as readOnlyHint=true"
-                )
-            }
-            Self::Field(name) => {
-                write!(f, "there is no hint `{name}`: expected one of ")?;
-                for (at, field) in Field::ALL.iter().enumerate() {
-                    write!(f, "{}{field}", if at == 0 { "" } else { ", " })?;
-                }
-                Ok(())
-            }
-            Self::Value { field, value } => {
-                write!(f, "{field} is `{value}`: expected {}", expected(*field))
-            }
-        }
-    }
-}
-
-impl std::error::Error for InvalidHint {}
-
-const fn expected(field: Field) -> &'static str {
-    match field {
-        Field::ReadOnly
-        | Field::Destructive
-        | Field::Idempotent
-        | Field::OpenWorld
-        | Field::RequiresConfirmation
-        | Field::AuditRequired => "`true` or `false`",
-        Field::EstimatedDuration | Field::RateLimitHint | Field::CostHint => "a number",
-        Field::Complexity => "`simple`, `medium` or `complex`",
-        Field::SecurityLevel => "`public`, `internal` or `restricted`",
-        Field::Title | Field::Tags => "text",
-    }
-}
-
-impl FromStr for Field {
-    type Err = InvalidHint;
-
-    /// Finds a field by its name on the wire, or by its short form.
-    fn from_str(name: &str) -> Result<Self, InvalidHint> {
-        let name = match name {
-            "readOnly" => "readOnlyHint",
-            "destructive" => "destructiveHint",
-            "idempotent" => "idempotentHint",
-            "openWorld" => "openWorldHint",
-            other => other,
-        };
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|field| field.as_str() == name)
-            .ok_or_else(|| InvalidHint::Field(name.to_owned()))
+        serde_json::from_value(Value::Object(hint))
+            .map_err(|error| InvalidValue::new(error.to_string()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Complexity, SecurityLevel};
 
     fn full() -> Annotations {
-        Annotations::default()
-            .with_title("T")
-            .with_read_only(true)
-            .with_destructive(false)
-            .with_idempotent(true)
-            .with_open_world(false)
-            .with_requires_confirmation(false)
-            .with_tags(["a", "b"])
-            .with_estimated_duration(1.0)
-            .with_rate_limit(2.0)
-            .with_cost(3.0)
-            .with_complexity(Complexity::Medium)
-            .with_audit_required(true)
-            .with_security_level(SecurityLevel::Internal)
+        let stated = "title=T,readOnly=true,destructive=false,idempotent=true,openWorld=false,\
+            requiresConfirmation=false,estimatedDuration=1,rateLimitHint=2,costHint=3,\
+            complexity=medium,auditRequired=true,securityLevel=internal";
+        let stated = stated
+            .split(',')
+            .map(|hint| Annotations::from_assignment(hint).unwrap());
+        let tags = Annotations::default().with_tags(["a", "b"]);
+        stated.fold(tags, |all, one| all.merge(&one))
     }
 
     #[test]
@@ -254,17 +166,14 @@ mod tests {
             ),
             (
                 "readOnlyHint=yes",
-                "readOnlyHint is `yes`: expected `true` or `false`",
+                "readOnlyHint is `yes`: expected true or false",
             ),
             ("costHint=much", "costHint is `much`: expected a number"),
             ("costHint=NaN", "costHint is `NaN`: expected a number"),
-            (
-                "complexity=hard",
-                "expected `simple`, `medium` or `complex`",
-            ),
+            ("complexity=hard", "expected simple or medium or complex"),
             (
                 "securityLevel=",
-                "expected `public`, `internal` or `restricted`",
+                "expected public or internal or restricted",
             ),
         ] {
             let error = Annotations::from_assignment(text).unwrap_err().to_string();

@@ -12,11 +12,6 @@ impl<'de> Deserialize<'de> for Annotations {
     }
 }
 
-/// Adds a member's name to what is wrong with its value.
-pub(crate) fn named<E: Error>(name: &str, error: impl fmt::Display) -> E {
-    E::custom(format_args!("{name}: {error}"))
-}
-
 struct Hints;
 
 impl<'de> Visitor<'de> for Hints {
@@ -30,33 +25,28 @@ impl<'de> Visitor<'de> for Hints {
         let mut out = Annotations::default();
         let mut entries = Entries { map, seen: 0 };
         while let Some(key) = entries.map.next_key::<String>()? {
-            let name = key.as_str();
-            macro_rules! read {
-                ($($field:ident from $($key:literal)|+ as $member:ident,)+) => {
-                    match name {
-                        $($($key)|+ => entries.read(Field::$field, name, &mut out.$member)?,)+
-                        _ => {
-                            let value = entries.map.next_value()?;
-                            out.vendor.insert(key, value);
-                        }
-                    }
-                };
-            }
-            read! {
-                Title from "title" as title,
-                ReadOnly from "readOnlyHint" | "readOnly" as read_only_hint,
-                Destructive from "destructiveHint" | "destructive" as destructive_hint,
-                Idempotent from "idempotentHint" | "idempotent" as idempotent_hint,
-                OpenWorld from "openWorldHint" | "openWorld" as open_world_hint,
-                RequiresConfirmation from "requiresConfirmation" as requires_confirmation,
-                Tags from "tags" as tags,
-                EstimatedDuration from "estimatedDuration" as estimated_duration,
-                RateLimitHint from "rateLimitHint" as rate_limit_hint,
-                CostHint from "costHint" as cost_hint,
-                Complexity from "complexity" as complexity,
-                AuditRequired from "auditRequired" as audit_required,
-                SecurityLevel from "securityLevel" as security_level,
-            }
+            let Some(field) = Field::by_key(&key) else {
+                let value = entries.map.next_value()?;
+                out.vendor.insert(key, value);
+                continue;
+            };
+            match field {
+                Field::Title => entries.read(field, &key, &mut out.title),
+                Field::ReadOnly => entries.read(field, &key, &mut out.read_only_hint),
+                Field::Destructive => entries.read(field, &key, &mut out.destructive_hint),
+                Field::Idempotent => entries.read(field, &key, &mut out.idempotent_hint),
+                Field::OpenWorld => entries.read(field, &key, &mut out.open_world_hint),
+                Field::RequiresConfirmation => {
+                    entries.read(field, &key, &mut out.requires_confirmation)
+                }
+                Field::Tags => entries.read(field, &key, &mut out.tags),
+                Field::EstimatedDuration => entries.read(field, &key, &mut out.estimated_duration),
+                Field::RateLimitHint => entries.read(field, &key, &mut out.rate_limit_hint),
+                Field::CostHint => entries.read(field, &key, &mut out.cost_hint),
+                Field::Complexity => entries.read(field, &key, &mut out.complexity),
+                Field::AuditRequired => entries.read(field, &key, &mut out.audit_required),
+                Field::SecurityLevel => entries.read(field, &key, &mut out.security_level),
+            }?;
         }
         Ok(out)
     }
@@ -82,7 +72,8 @@ impl<'de, A: MapAccess<'de>> Entries<A> {
             return Err(A::Error::duplicate_field(field.as_str()));
         }
         self.seen |= bit;
-        *into = self.map.next_value().map_err(|error| named(name, error))?;
+        let named = |error| A::Error::custom(format_args!("{name}: {error}"));
+        *into = self.map.next_value().map_err(named)?;
         Ok(())
     }
 }

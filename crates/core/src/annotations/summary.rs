@@ -1,5 +1,6 @@
 //! A set of hints on one line, for people and for spans.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::Annotations;
@@ -11,78 +12,41 @@ use crate::Annotations;
 /// line is for a quick look, and [`Resolved`](crate::Resolved) has everything.
 impl fmt::Display for Annotations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = Line { f, empty: true };
-        if let Some(title) = self.title.as_deref().filter(|title| !title.is_empty()) {
-            line.part(format_args!("{title}"))?;
-        }
+        let mut parts: Vec<Cow<'_, str>> = Vec::new();
+        parts.extend(self.title.as_deref().map(Cow::from));
         for (hint, word) in [
             (self.read_only_hint, "read-only"),
             (self.destructive_hint, "DESTRUCTIVE"),
             (self.idempotent_hint, "idempotent"),
             (self.requires_confirmation, "requires confirmation"),
         ] {
-            if hint == Some(true) {
-                line.part(format_args!("{word}"))?;
-            }
+            parts.extend((hint == Some(true)).then(|| word.into()));
         }
-        if let Some(complexity) = self.complexity {
-            line.part(format_args!("{complexity} complexity"))?;
+        let complexity = self.complexity.map(|word| format!("{word} complexity"));
+        parts.extend(complexity.map(Cow::from));
+        let duration = self
+            .estimated_duration
+            .map(|millis| format!("~{}ms", number(millis)));
+        parts.extend(duration.map(Cow::from));
+        let tags = self.tags.as_deref().filter(|tags| !tags.is_empty());
+        parts.extend(tags.map(|tags| format!("tags: {}", tags.join(", ")).into()));
+        parts.retain(|part| !part.is_empty());
+        match parts.is_empty() {
+            true => f.write_str("[no annotations]"),
+            false => write!(f, "[{}]", parts.join(" | ")),
         }
-        if let Some(millis) = self.estimated_duration {
-            line.part(format_args!("~{}ms", Number(millis)))?;
-        }
-        if let Some(tags) = self.tags.as_deref().filter(|tags| !tags.is_empty()) {
-            line.part(format_args!("tags: {}", tags.join(", ")))?;
-        }
-        line.end()
     }
 }
 
-/// The parts written so far.
-struct Line<'a, 'f> {
-    f: &'a mut fmt::Formatter<'f>,
-    empty: bool,
-}
-
-impl Line<'_, '_> {
-    fn part(&mut self, text: fmt::Arguments<'_>) -> fmt::Result {
-        self.f.write_str(if self.empty { "[" } else { " | " })?;
-        self.empty = false;
-        self.f.write_fmt(text)
-    }
-
-    fn end(self) -> fmt::Result {
-        self.f
-            .write_str(if self.empty { "[no annotations]" } else { "]" })
-    }
-}
-
-/// A number as JavaScript prints it, so that the line is the same as the one NeuroLink's users
-/// know: shortest digits that read back equal, an exponent from 1e21 up and below 1e-6.
-struct Number(f64);
-
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.0;
-        if value.is_nan() {
-            return f.write_str("NaN");
-        }
-        if value.is_infinite() {
-            return f.write_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
-        }
-        if value == 0.0 {
-            return f.write_str("0");
-        }
-        if (1e-6..1e21).contains(&value.abs()) {
-            return write!(f, "{value}");
-        }
-        let text = format!("{value:e}");
-        match text.split_once('e') {
-            Some((digits, exponent)) if !exponent.starts_with('-') => {
-                write!(f, "{digits}e+{exponent}")
-            }
-            _ => f.write_str(&text),
-        }
+/// Writes a number as JavaScript does, so that the line is the one that NeuroLink's users know:
+/// shortest digits that read back equal, an exponent from 1e21 up and below 1e-6.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size.is_infinite() => value.to_string().replace("inf", "Infinity"),
+        size if size >= 1e21 => format!("{value:e}").replace('e', "e+"),
+        size if size != 0.0 && size < 1e-6 => format!("{value:e}"),
+        // no sign before zero
+        _ => (value + 0.0).to_string(),
     }
 }
 
@@ -131,7 +95,7 @@ mod tests {
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
-            assert_eq!(Number(value).to_string(), text);
+            assert_eq!(number(value), text);
         }
     }
 }

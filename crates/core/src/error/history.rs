@@ -35,7 +35,6 @@ pub struct FailedAttempt {
 
 impl FailedAttempt {
     /// Takes the description of an attempt from its error.
-    #[must_use]
     pub fn new(error: &ToolError, pause: Duration) -> Self {
         Self {
             server: error.0.server.clone(),

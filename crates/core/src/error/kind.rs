@@ -48,7 +48,6 @@ impl ErrorKind {
     /// Returns `true` if such a failure is evidence that the server is unhealthy.
     ///
     /// Never: the caller's faults, backpressure, cancellation, and the runtime's own refusals.
-    #[must_use]
     pub const fn blames_server(self) -> bool {
         matches!(
             self,
@@ -61,7 +60,6 @@ impl ErrorKind {
     }
 
     /// Returns `true` if such a failure is transient, so that a retry could succeed.
-    #[must_use]
     pub const fn is_transient(self) -> bool {
         matches!(
             self,

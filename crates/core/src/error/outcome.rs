@@ -41,7 +41,6 @@ pub struct OutcomeUnknown {
 
 impl OutcomeUnknown {
     /// Puts together what is known: of the call, and of the failure of its last attempt.
-    #[must_use]
     pub fn new(call: &ToolCall, failure: &ToolError, sent_ago: Duration) -> Self {
         Self {
             set: call.tool().set().clone(),
@@ -57,7 +56,6 @@ impl OutcomeUnknown {
 
     /// Describes a call that was not retried, in one sentence: what was sent, what is not known,
     /// and what to do.
-    #[must_use]
     pub fn message(&self) -> String {
         let Self { tool, failure, .. } = self;
         let server = match &self.server {
@@ -81,7 +79,6 @@ impl OutcomeUnknown {
     /// Leaves out of the message of another instance of this runtime the tool to check with that
     /// the `data` of its error names: clients of this one know that tool by another name, or not at
     /// all.
-    #[must_use]
     pub fn without_verifier(message: &str, data: &[u8]) -> String {
         #[derive(Deserialize)]
         struct Data {

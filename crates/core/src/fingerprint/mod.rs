@@ -28,13 +28,11 @@ pub struct Fingerprint(u128);
 
 impl Fingerprint {
     /// Returns the 128 bits.
-    #[must_use]
     pub const fn as_u128(self) -> u128 {
         self.0
     }
 
     /// Takes the 128 bits of a fingerprint back, as [`as_u128`](Self::as_u128) gave them.
-    #[must_use]
     pub const fn from_u128(bits: u128) -> Self {
         Self(bits)
     }
@@ -95,14 +93,12 @@ impl fmt::Debug for FingerprintKey {
 
 impl FingerprintKey {
     /// Takes 128 secret bits.
-    #[must_use]
     pub fn new(a: u64, b: u64) -> Self {
         Self(SipHasher13::new_with_keys(a, b))
     }
 
     /// Returns the public key: for digests that must agree between processes and that no
     /// stranger gains by forging. Never for cache keys.
-    #[must_use]
     pub fn fixed() -> Self {
         Self::new(0x746f_6c6c_6761_7465, 0x6669_7865_6400_0001)
     }
@@ -122,7 +118,6 @@ impl FingerprintKey {
     }
 
     /// Returns the fingerprint of plain bytes. Never equal to a structural one but by accident.
-    #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> Fingerprint {
         let mut hasher = self.0;
         hasher.write_u8(Tag::Bytes as u8);
@@ -132,7 +127,6 @@ impl FingerprintKey {
 
     /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of,
     /// and for whom. Never equal to another kind of fingerprint but by accident.
-    #[must_use]
     pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
         self.behind(Tag::Behind, words, bytes)
     }
@@ -164,7 +158,6 @@ impl FingerprintKey {
     }
 
     /// Returns one fingerprint of several, in this order.
-    #[must_use]
     pub fn combine(&self, parts: &[u128]) -> Fingerprint {
         // one write: the hasher is slow to begin and end each
         let mut bytes: SmallVec<[u8; 256]> = smallvec![Tag::Combined as u8];
@@ -180,7 +173,7 @@ impl FingerprintKey {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Map, Value};
+    use serde_json::Value;
 
     use super::*;
 
@@ -208,35 +201,12 @@ mod tests {
 
     #[test]
     fn different_values_differ() {
-        let values = [
-            "1",
-            "1.0",
-            "1e0",
-            "-0",
-            "0",
-            "\"1\"",
-            "[1]",
-            "[[1]]",
-            "[1,1]",
-            "{}",
-            "[]",
-            "null",
-            "\"null\"",
-            "true",
-            "false",
-            "[null]",
-            r#"{"a":1}"#,
-            r#"{"a":"1"}"#,
-            r#"["a",1]"#,
-            r#"{"a":{"b":1}}"#,
-            r#"{"a":1,"b":1}"#,
-            "9007199254740993",
-            "9007199254740992",
-            "123456789012345678901234567890",
-            "123456789012345678901234567891",
-            "\"\"",
-            r#"{"":""}"#,
-        ];
+        let values = concat!(
+            r#"1 1.0 1e0 -0 0 "1" [1] [[1]] [1,1] {} [] null "null" true false [null] {"a":1} "#,
+            r#"{"a":"1"} ["a",1] {"a":{"b":1}} {"a":1,"b":1} "" {"":""} 9007199254740993 "#,
+            "9007199254740992 123456789012345678901234567890 123456789012345678901234567891",
+        );
+        let values: Vec<_> = values.split(' ').collect();
         for (i, left) in values.iter().enumerate() {
             for right in &values[i + 1..] {
                 assert_ne!(json(left).unwrap(), json(right).unwrap(), "{left} {right}");
@@ -295,10 +265,8 @@ mod tests {
         match value {
             Value::String(text) => escape(text),
             Value::Array(items) => {
-                format!(
-                    "[ {} ]",
-                    items.iter().map(respell).collect::<Vec<_>>().join(" , ")
-                )
+                let items: Vec<_> = items.iter().map(respell).collect();
+                format!("[ {} ]", items.join(" , "))
             }
             Value::Object(members) => {
                 let member = |(name, value): (&String, &Value)| {
@@ -315,14 +283,10 @@ mod tests {
     fn those_whom_bytes_are_for_are_told_apart() {
         let key = FingerprintKey::new(7, 11);
         let of = |what, whom, bytes: &[u8]| key.bytes_behind([what, whom], bytes);
-        let all = [
-            of(1, 2, b"a"),
-            of(1, 3, b"a"),
-            of(2, 2, b"a"),
-            of(2, 1, b"a"),
-            of(1, 2, b"b"),
-            key.bytes(b"a"),
-        ];
+        let mut all = [(1, 2), (1, 3), (2, 2), (2, 1)]
+            .map(|(a, b)| of(a, b, b"a"))
+            .to_vec();
+        all.extend([of(1, 2, b"b"), key.bytes(b"a")]);
         for (number, one) in all.iter().enumerate() {
             assert!(!all[number + 1..].contains(one), "{number}");
         }
@@ -350,14 +314,6 @@ mod tests {
         #[test]
         fn nearly_json_never_panics(text in "[\\[\\]{}\":,0-9eE.+\\-a\\\\u \t]{0,40}") {
             let _ = json(&text);
-        }
-
-        #[test]
-        fn a_member_more_is_another_value(mut members in prop::collection::btree_map("[a-c]{1,2}", any::<i64>(), 0..4), extra in any::<i64>()) {
-            let before = Value::Object(members.iter().map(|(k, v)| (k.clone(), Value::from(*v))).collect::<Map<_, _>>());
-            members.insert("d".into(), extra);
-            let after = Value::Object(members.into_iter().map(|(k, v)| (k, Value::from(v))).collect::<Map<_, _>>());
-            prop_assert_ne!(json(&before.to_string()), json(&after.to_string()));
         }
     }
 }

@@ -1,15 +1,13 @@
 //! What a tool result says of its own freshness, in its members and in its `_meta`.
 
-use std::fmt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use memchr::memmem::Finder;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{CACHE_META, Freshness};
-use crate::members::{Members, Text};
+use crate::members::Members;
 use crate::output::is_our_meta;
 use crate::{CacheStatus, UPSTREAM_META};
 
@@ -25,20 +23,20 @@ pub(super) fn read(body: &[u8]) -> Freshness {
     if !may_say(body) {
         return Freshness::SILENT;
     }
-    let Ok(top) = serde_json::from_slice::<Top<'_>>(body) else {
+    let Ok(top) = serde_json::from_slice::<Members<'_>>(body) else {
         return Freshness::SILENT;
     };
-    let mut said = top.said;
-    for meta in top.meta {
-        let Ok(members) = Members::read(meta.get()) else {
-            continue;
-        };
-        for (name, value) in members.iter() {
-            said = said.strictest(member(name, value)).strictest(meta_member(
-                name,
-                value,
-                MOST_INSTANCES,
-            ));
+    let mut said = Freshness::SILENT;
+    for (name, value) in top.iter() {
+        said = said.strictest(member(name, value));
+        // more than one only if a server wants two readings
+        if name == "_meta"
+            && let Ok(meta) = Members::read(value.get())
+        {
+            for (name, value) in meta.iter() {
+                let in_meta = meta_member(name, value, MOST_INSTANCES);
+                said = said.strictest(member(name, value)).strictest(in_meta);
+            }
         }
     }
     said
@@ -51,48 +49,6 @@ fn may_say(body: &[u8]) -> bool {
     static PARTS: LazyLock<[Finder<'_>; 4]> =
         LazyLock::new(|| ["_meta", TTL, SCOPE, "\\u"].map(Finder::new));
     PARTS.iter().any(|part| part.find(body).is_some())
-}
-
-/// What is read of the members of the result, in one pass and without keeping the others.
-struct Top<'a> {
-    said: Freshness,
-    /// More than one only if a server wants two readings.
-    meta: Vec<&'a RawValue>,
-}
-
-impl<'de> Deserialize<'de> for Top<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> Visitor<'de> for Object {
-            type Value = Top<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut top = Top {
-                    said: Freshness::SILENT,
-                    meta: Vec::new(),
-                };
-                while let Some(Text(name)) = map.next_key()? {
-                    match &*name {
-                        "_meta" => top.meta.push(map.next_value()?),
-                        TTL | SCOPE => {
-                            top.said = top.said.strictest(member(&name, map.next_value()?));
-                        }
-                        _ => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                Ok(top)
-            }
-        }
-
-        from.deserialize_map(Object)
-    }
 }
 
 /// What the protocol's own members say, wherever they stand.

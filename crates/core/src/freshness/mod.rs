@@ -28,6 +28,7 @@ use std::time::Duration;
 /// assert_eq!(said.lifetime(planned, false), Some(Duration::from_secs(60)));
 /// assert_eq!(said.lifetime(planned, true), None, "private: not for a shared entry");
 /// ```
+#[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Freshness {
@@ -61,13 +62,11 @@ impl Freshness {
     ///
     /// A member of the wrong type reads as absent, and so does everything in a body that is not a
     /// JSON object: metadata never fails a call.
-    #[must_use]
     pub fn from_result(body: &[u8]) -> Self {
         hints::read(body)
     }
 
     /// Says the stricter of two in each respect.
-    #[must_use]
     pub fn strictest(self, other: Self) -> Self {
         Self {
             no_store: self.no_store || other.no_store,
@@ -79,7 +78,6 @@ impl Freshness {
 
     /// Returns how long the answer may be kept where the plan allows `planned`: never longer than
     /// that. `None`: it must not be kept. `shared` is `true` if several principals would get it.
-    #[must_use]
     pub fn lifetime(&self, planned: Duration, shared: bool) -> Option<Duration> {
         if self.no_store || (shared && self.private) {
             return None;
@@ -93,7 +91,6 @@ impl Freshness {
 
     /// Returns how long after its lifetime the answer may be given where the operator allows
     /// `allowed`.
-    #[must_use]
     pub fn stale_window(&self, allowed: Duration, shared: bool) -> Duration {
         match self.no_store || (shared && self.private) {
             true => Duration::ZERO,

@@ -1,8 +1,5 @@
 //! What the first sentence of a description does, and what the whole warns of.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
 use super::lexicon::{self, Lexicon, Role, Roles, Use, Verb, VerbKind};
@@ -133,7 +130,7 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
             } else if is_verb && prose.lead.is_none() {
                 prose.lead = Some(verb);
                 prose.opens = place == 0 || (light > 0 && opens_light);
-                if verb.is_run() {
+                if verb.has(Role::Runs) {
                     run = LIGHT_VERB_WORDS + 1;
                 }
             } else if verb.kind != VerbKind::Read
@@ -175,20 +172,13 @@ fn goes_back(verb: &Verb, next: &str) -> bool {
 
 /// Returns the first warning of a loss that is not negated, wherever it stands.
 pub(super) fn warning(text: &str) -> Option<&'static str> {
-    static FINDERS: LazyLock<Vec<(&str, Finder<'_>)>> = LazyLock::new(|| {
-        WARNINGS
-            .iter()
-            .filter_map(|phrase| Some((*phrase, Finder::new(phrase.get(1..)?))))
-            .collect()
-    });
-    FINDERS
-        .iter()
-        .find(|(_, finder)| {
-            finder
-                .find_iter(text.as_bytes())
-                .any(|at| !is_negated(text.get(..at.saturating_sub(1)).unwrap_or("")))
-        })
-        .map(|(phrase, _)| *phrase)
+    let warns = |phrase: &&str| {
+        let rest = phrase.get(1..).unwrap_or_default();
+        let before = |at: usize| text.get(..at.saturating_sub(1)).unwrap_or("");
+        text.match_indices(rest)
+            .any(|(at, _)| !is_negated(before(at)))
+    };
+    WARNINGS.into_iter().find(warns)
 }
 
 /// Returns a word of the first sentences that is in the list.
@@ -203,7 +193,7 @@ fn is_negated(before: &str) -> bool {
         .rsplit(|c: char| !c.is_alphabetic())
         .filter(|word| !word.is_empty())
         .take(NEGATED_WORDS)
-        .any(lexicon::is_negation)
+        .any(|word| lexicon::is(word, Role::Negation))
 }
 
 /// Parts a text at its first full stop or line break. `e.g.` ends a sentence too, which does no
@@ -255,82 +245,71 @@ fn words_of(sentence: &str) -> impl Iterator<Item = Token<'_>> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Prose<'static> {
-        super::read(text, Lexicon::standard())
-    }
-
-    fn lead(text: &str) -> Option<&'static str> {
-        read(text).lead.map(|verb| verb.word.as_str())
-    }
+    /// A description; its first verb, `-` if it has none, and what else is noticed. `-` before a
+    /// word is for what is not.
+    const CASES: &str = "
+Deletes a user => delete
+List all users. Use delete to remove one. => list
+A tool to list users => list
+This tool can be used for creating users => create
+Performs a web search => search
+The list of users => -
+List of users => list
+Messages of a channel => -
+Queue statistics => -
+ => -
+削除する => -
+Does not delete anything => -
+Without ever deleting a file, retrieves it => retrieve
+It doesn't permanently remove rows but gets them => get
+Fetches a row and never deletes it => fetch -also
+Finds a record and deletes it => find also worst:delete
+Finds a record to delete => find -also
+List, create, or close a tab => list also worst:close
+Get provisioning limits, quotas => get -also
+Runs a full-text search => run runs_read
+Run an aggregation against it => run runs_read
+Execute an action on a resource => execute -runs_read
+Deletes what a search found => delete -runs_read
+Executes a safe, read-only query => execute read_only
+Runs a readonly query => run read_only
+Runs a query that is not read-only => run -read_only
+Reads the only row. Read-only otherwise. => read -read_only";
 
     #[test]
-    fn the_first_verb_is_found_whatever_the_phrasing() {
-        for (text, verb) in [
-            ("Deletes a user", Some("delete")),
-            ("List all users. Use delete to remove one.", Some("list")),
-            ("A tool to list users", Some("list")),
-            ("This tool can be used for creating users", Some("create")),
-            ("Performs a web search", Some("search")),
-            ("The list of users", None),
-            ("List of users", Some("list")),
-            ("Messages of a channel", None),
-            ("Queue statistics", None),
-            ("", None),
-            ("削除する", None),
-        ] {
-            assert_eq!(lead(text), verb, "{text}");
+    fn the_first_verb_is_found_and_what_is_joined_to_it() {
+        for (text, expected) in CASES.lines().filter_map(|case| case.split_once(" => ")) {
+            let prose = read(text, Lexicon::standard());
+            let word =
+                |verb: Option<&Verb>| verb.map_or_else(|| "-".into(), |verb| verb.word.clone());
+            let mut expected = expected.split(' ');
+            assert_eq!(word(prose.lead), expected.next().unwrap(), "{text}");
+            for noticed in expected {
+                let (name, is) = match noticed.strip_prefix('-') {
+                    Some(name) => (name, false),
+                    None => (noticed, true),
+                };
+                let found = match name {
+                    "also" => prose.also.is_some(),
+                    "runs_read" => prose.runs_read,
+                    "read_only" => prose.read_only,
+                    worst => worst.strip_prefix("worst:") == Some(&*word(prose.worst())),
+                };
+                assert_eq!(found, is, "{text}: {noticed}");
+            }
         }
     }
 
     #[test]
-    fn a_negated_verb_is_not_what_the_tool_does() {
-        assert_eq!(lead("Does not delete anything"), None);
-        assert_eq!(
-            lead("Without ever deleting a file, retrieves it"),
-            Some("retrieve")
-        );
-        assert_eq!(
-            lead("It doesn't permanently remove rows but gets them"),
-            Some("get")
-        );
-        assert_eq!(read("Fetches a row and never deletes it").also, None);
-    }
-
-    #[test]
-    fn a_joined_write_is_noticed() {
-        let prose = read("Finds a record and deletes it");
-        assert_eq!(prose.worst().map(|verb| verb.word.as_str()), Some("delete"));
-        assert_eq!(read("Finds a record to delete").also, None);
-        let listed = read("List, create, or close a tab").worst();
-        assert_eq!(listed.map(|verb| verb.word.as_str()), Some("close"));
-        assert_eq!(read("Get provisioning limits, quotas").also, None);
-    }
-
-    #[test]
-    fn what_is_run_may_read() {
-        assert!(read("Runs a full-text search").runs_read);
-        assert!(read("Run an aggregation against it").runs_read);
-        assert!(!read("Execute an action on a resource").runs_read);
-        assert!(!read("Deletes what a search found").runs_read);
-    }
-
-    #[test]
-    fn a_claim_to_read_only_is_heard_unless_negated() {
-        assert!(read("Executes a safe, read-only query").read_only);
-        assert!(read("Runs a readonly query").read_only);
-        assert!(!read("Runs a query that is not read-only").read_only);
-        assert!(!read("Reads the only row. Read-only otherwise.").read_only);
-    }
-
-    #[test]
     fn warnings_are_understood_with_their_negation() {
-        assert_eq!(warning("Edits a file.\nPermanently."), Some("permanently"));
-        assert_eq!(
-            warning("This action cannot be undone"),
-            Some("cannot be undone")
-        );
-        assert_eq!(warning("Writes, without ever overwriting"), None);
-        assert_eq!(warning("Rows are not permanently kept"), None);
-        assert_eq!(warning("Nothing to see"), None);
+        for (text, phrase) in [
+            ("Edits a file.\nPermanently.", Some("permanently")),
+            ("This action cannot be undone", Some("cannot be undone")),
+            ("Writes, without ever overwriting", None),
+            ("Rows are not permanently kept", None),
+            ("Nothing to see", None),
+        ] {
+            assert_eq!(warning(text), phrase, "{text}");
+        }
     }
 }

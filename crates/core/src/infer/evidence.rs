@@ -31,29 +31,18 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    pub(super) const fn new(field: Field, strength: Strength, reason: Reason) -> Self {
-        Self {
-            field,
-            strength,
-            reason,
-        }
-    }
-
     /// Returns the field the conclusion is about.
-    #[must_use]
     pub const fn field(&self) -> Field {
         self.field
     }
 
     /// Returns how strong it is.
-    #[must_use]
     pub const fn strength(&self) -> Strength {
         self.strength
     }
 
     /// Returns `true` if it means that something is removed for good, and not only added,
     /// overwritten or changed: `delete`, not `update`. What may do anything may do that too.
-    #[must_use]
     pub(crate) fn takes_away(&self) -> bool {
         match &self.reason {
             Reason::NameLeads(word)
@@ -61,19 +50,7 @@ impl Evidence {
             | Reason::NameAndDescription(word)
             | Reason::DescriptionLeads(word)
             | Reason::Chooses(word) => lexicon::takes_away(word),
-            Reason::DescriptionWarns(_)
-            | Reason::FreeForm(_)
-            | Reason::KeywordInName(_)
-            | Reason::KeywordInDescription(_)
-            | Reason::Agrees(_)
-            | Reason::Siblings => self.field == Field::Destructive,
-            Reason::MayReachOut
-            | Reason::SiblingsReachOut
-            | Reason::Keeps(_)
-            | Reason::ReachesOut(_)
-            | Reason::ReadsOnly
-            | Reason::NoKeyword
-            | Reason::LongDescription => false,
+            _ => self.field == Field::Destructive,
         }
     }
 
@@ -94,7 +71,6 @@ impl Evidence {
     }
 
     /// Returns the word or rule that decided it.
-    #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
         self.reason.to_string().into()
     }
@@ -185,31 +161,38 @@ pub struct Inferred {
 
 impl Inferred {
     /// Returns the hints concluded, weak ones included.
-    #[must_use]
     pub const fn annotations(&self) -> &Annotations {
         &self.annotations
     }
 
     /// Returns the evidence for a field; `None` if nothing was concluded about it.
-    #[must_use]
     pub fn evidence(&self, field: Field) -> Option<&Evidence> {
         self.evidence.iter().find(|entry| entry.field == field)
     }
 
+    /// Returns the evidence for a field that says yes or no, if it is strong and says this.
+    pub(crate) fn firm(&self, field: Field, value: bool) -> Option<&Evidence> {
+        let hints = &self.annotations;
+        let concluded = match field {
+            Field::ReadOnly => hints.read_only_hint,
+            Field::Destructive => hints.destructive_hint,
+            _ => None,
+        };
+        let evidence = self.evidence(field).filter(|_| concluded == Some(value));
+        evidence.filter(|evidence| evidence.strength == Strength::Strong)
+    }
+
     /// Returns all evidence, in the order it was found.
-    #[must_use]
     pub fn all_evidence(&self) -> &[Evidence] {
         &self.evidence
     }
 
     /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
-    #[must_use]
     pub const fn volatility(&self) -> Option<&Volatile> {
         self.volatile.as_ref()
     }
 
     /// Gives up the evidence and returns the hints.
-    #[must_use]
     pub fn into_annotations(self) -> Annotations {
         self.annotations
     }
@@ -230,40 +213,33 @@ impl Inferred {
         self.volatile = volatile;
     }
 
-    /// Takes back what was concluded about one of the hints siblings speak of.
-    pub(super) fn drop_hint(&mut self, field: Field) {
+    /// Returns a hint, if it is one that says yes or no.
+    fn flag(&mut self, field: Field) -> Option<&mut Option<bool>> {
+        let hints = &mut self.annotations;
         match field {
-            Field::Destructive => self.annotations.destructive_hint = None,
-            Field::Idempotent => self.annotations.idempotent_hint = None,
-            Field::OpenWorld => self.annotations.open_world_hint = None,
-            _ => return,
+            Field::ReadOnly => Some(&mut hints.read_only_hint),
+            Field::Destructive => Some(&mut hints.destructive_hint),
+            Field::Idempotent => Some(&mut hints.idempotent_hint),
+            Field::OpenWorld => Some(&mut hints.open_world_hint),
+            Field::RequiresConfirmation => Some(&mut hints.requires_confirmation),
+            _ => None,
         }
-        self.evidence.retain(|entry| entry.field != field);
     }
 
-    pub(super) fn read_only(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.read_only_hint = Some(value);
-        self.note(Field::ReadOnly, strength, reason);
+    /// Takes back what was concluded about a hint that says yes or no.
+    pub(super) fn drop_hint(&mut self, field: Field) {
+        if let Some(flag) = self.flag(field) {
+            *flag = None;
+            self.evidence.retain(|entry| entry.field != field);
+        }
     }
 
-    pub(super) fn destructive(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.destructive_hint = Some(value);
-        self.note(Field::Destructive, strength, reason);
-    }
-
-    pub(super) fn idempotent(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.idempotent_hint = Some(value);
-        self.note(Field::Idempotent, strength, reason);
-    }
-
-    pub(super) fn open_world(&mut self, value: bool, strength: Strength, reason: Reason) {
-        self.annotations.open_world_hint = Some(value);
-        self.note(Field::OpenWorld, strength, reason);
-    }
-
-    pub(super) fn confirm(&mut self, strength: Strength, reason: Reason) {
-        self.annotations.requires_confirmation = Some(true);
-        self.note(Field::RequiresConfirmation, strength, reason);
+    /// Concludes a hint that says yes or no.
+    pub(super) fn set(&mut self, field: Field, value: bool, strength: Strength, reason: Reason) {
+        if let Some(flag) = self.flag(field) {
+            *flag = Some(value);
+            self.note(field, strength, reason);
+        }
     }
 
     pub(super) fn complexity(&mut self, value: Complexity, strength: Strength, reason: Reason) {
@@ -272,6 +248,10 @@ impl Inferred {
     }
 
     fn note(&mut self, field: Field, strength: Strength, reason: Reason) {
-        self.evidence.push(Evidence::new(field, strength, reason));
+        self.evidence.push(Evidence {
+            field,
+            strength,
+            reason,
+        });
     }
 }

@@ -3,9 +3,11 @@
 //! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another
 //! meaning, with [`Lexicon::with`].
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
+
+use crate::InvalidValue;
 
 mod kind;
 mod roles;
@@ -29,41 +31,8 @@ pub(crate) enum Use {
     Prose,
 }
 
-/// A word of the lists, or one an operator added.
-#[derive(Debug, Clone)]
-pub(crate) enum Word {
-    Listed(&'static str),
-    Added(Arc<str>),
-}
-
-impl Word {
-    pub(super) fn as_str(&self) -> &str {
-        match self {
-            Self::Listed(word) => word,
-            Self::Added(word) => word,
-        }
-    }
-}
-
-impl PartialEq for Word {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for Word {}
-
-impl From<&'static str> for Word {
-    fn from(word: &'static str) -> Self {
-        Self::Listed(word)
-    }
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+/// A word: borrowed from the lists, or owned if an operator added it.
+pub(crate) type Word = Cow<'static, str>;
 
 /// One verb of the lexicon.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,27 +44,11 @@ pub(crate) struct Verb {
 
 impl Verb {
     pub(super) fn is(&self, word: &str) -> bool {
-        self.word.as_str() == word
+        self.word == word
     }
 
-    /// Returns `true` if the verb hands something over, unless it puts it somewhere: `download`.
-    pub(super) fn hands_over(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::HandsOver)
-    }
-
-    /// Returns `true` if the verb looks something up: `get`.
-    pub(super) fn retrieves(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::Retrieves)
-    }
-
-    /// Returns `true` if a verb that hands over must say so, since it may as well put it somewhere.
-    pub(super) fn fetches_home(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::FetchesHome)
-    }
-
-    /// Returns `true` if the verb leaves to the next words what is done: `runs a search`.
-    pub(super) fn is_run(&self) -> bool {
-        Roles::of(self.word.as_str()).has(Role::Runs)
+    pub(super) fn has(&self, role: Role) -> bool {
+        Roles::of(&self.word).has(role)
     }
 }
 
@@ -108,7 +61,7 @@ impl Verb {
 /// let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
 /// let hints = inference.infer(&Subject::new("void_invoice")).into_annotations();
 /// assert_eq!(hints.destructive_hint, Some(true));
-/// # Ok::<(), callward_core::infer::InvalidWord>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Lexicon {
@@ -120,27 +73,8 @@ pub struct Lexicon {
     questions: Vec<Verb>,
 }
 
-/// A word that cannot be added to a lexicon.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidWord {
-    word: String,
-}
-
-impl fmt::Display for InvalidWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is not a single word: expected letters only, in the base form (`void`, not `voids`)",
-            self.word
-        )
-    }
-}
-
-impl std::error::Error for InvalidWord {}
-
 impl Lexicon {
     /// Returns the words that come with this crate.
-    #[must_use]
     pub fn standard() -> &'static Self {
         static STANDARD: LazyLock<Lexicon> = LazyLock::new(Lexicon::listed);
         &STANDARD
@@ -151,14 +85,17 @@ impl Lexicon {
     ///
     /// # Errors
     ///
-    /// [`InvalidWord`] if it is not one word of letters.
-    pub fn with(mut self, kind: VerbKind, word: &str) -> Result<Self, InvalidWord> {
+    /// [`InvalidValue`] if it is not one word of letters.
+    pub fn with(mut self, kind: VerbKind, word: &str) -> Result<Self, InvalidValue> {
         if word.is_empty() || !word.chars().all(char::is_alphabetic) {
-            return Err(InvalidWord { word: word.into() });
+            return Err(InvalidValue::new(format!(
+                "{word:?} is not a single word: expected letters only, in the base form (`void`, \
+                 not `voids`)"
+            )));
         }
         let word = lower(word);
         let verb = Verb {
-            word: Word::Added(word.as_str().into()),
+            word: word.clone().into(),
             kind,
             usage: Use::Verb,
         };
@@ -179,7 +116,7 @@ impl Lexicon {
         });
         Self {
             verbs: of_kind
-                .map(|verb| (verb.word.as_str().to_owned(), verb))
+                .map(|verb| (verb.word.clone().into_owned(), verb))
                 .collect(),
             reading: words::reading()
                 .map(|(word, objects)| (read(word), objects))
@@ -218,35 +155,22 @@ impl Lexicon {
         if let Some(verb) = self.find_base(word) {
             return Some(verb);
         }
-        let stem = |ending: &str| {
-            let at = word.len().checked_sub(ending.len())?;
-            let (stem, tail) = (word.get(..at)?, word.get(at..)?);
-            tail.eq_ignore_ascii_case(ending).then_some(stem)
-        };
-        if let Some(base) = stem("ies") {
+        if let Some(base) = stem(word, "ies") {
             return self.with_ending(base, "y");
         }
-        if let Some(base) = stem("ing") {
+        if let Some(base) = stem(word, "ing") {
             return self
                 .find_base(base)
                 .or_else(|| self.with_ending(base, "e"))
                 .or_else(|| self.find_base(base.get(..base.len().checked_sub(1)?)?));
         }
-        stem("s")
-            .and_then(|base| self.find_base(base))
-            .or_else(|| stem("es").and_then(|base| self.find_base(base)))
+        let mut bases = ["s", "es"].into_iter().filter_map(|end| stem(word, end));
+        bases.find_map(|base| self.find_base(base))
     }
 
     /// Returns `true` if a word of prose names a reading: `search`, `aggregation`.
     pub(super) fn is_read_noun(&self, word: &str) -> bool {
-        let noun = || {
-            let at = word.len().checked_sub("ion".len())?;
-            let stem = word
-                .get(at..)?
-                .eq_ignore_ascii_case("ion")
-                .then(|| word.get(..at))?;
-            self.with_ending(stem?, "e")
-        };
+        let noun = || self.with_ending(stem(word, "ion")?, "e");
         Roles::of(word).has(Role::ReadingNoun)
             || self
                 .find_inflected(word)
@@ -259,44 +183,39 @@ impl Lexicon {
     }
 }
 
+/// Takes an ending, in any case, off a word.
+fn stem<'w>(word: &'w str, ending: &str) -> Option<&'w str> {
+    let (stem, tail) = word.split_at_checked(word.len().checked_sub(ending.len())?)?;
+    tail.eq_ignore_ascii_case(ending).then_some(stem)
+}
+
 /// Returns a word as the lexicon spells it. The end of a word decides about no letter of it.
 fn lower(word: &str) -> String {
     word.chars().flat_map(char::to_lowercase).collect()
 }
 
-pub(crate) fn is_join(word: &str) -> bool {
-    Roles::of(word).has(Role::Join)
+/// Returns `true` if a word, in any case, is in the list.
+pub(super) fn is(word: &str, role: Role) -> bool {
+    Roles::of(word).has(role)
 }
 
 /// Returns `true` if what the verb is about is gone afterwards. An added word is not looked up: it
 /// is taken for the worse.
 pub(super) fn takes_away(word: &Word) -> bool {
     match word {
-        Word::Listed(word) => {
+        Word::Borrowed(word) => {
             Roles::of(word).has(Role::PutAway)
                 || Lexicon::standard()
                     .find_base(word)
                     .is_some_and(|verb| verb.kind.is_destructive())
         }
-        Word::Added(_) => true,
+        Word::Owned(_) => true,
     }
-}
-
-pub(crate) fn is_filler(word: &str) -> bool {
-    Roles::of(word).has(Role::Filler)
-}
-
-/// Returns `true` if a word before a verb adds nothing to it: `take_screenshot`.
-pub(super) fn is_light(word: &str) -> bool {
-    Roles::of(word).has(Role::Light)
 }
 
 /// Returns `true` if a word ends as a verb that has become a noun does: `listing`.
 pub(super) fn is_gerund(word: &str) -> bool {
-    word.len()
-        .checked_sub("ing".len())
-        .and_then(|at| word.get(at..))
-        .is_some_and(|ending| ending.eq_ignore_ascii_case("ing"))
+    stem(word, "ing").is_some()
 }
 
 /// Returns `true` if the word after a verb turns it into another: `check_in`, `get_rid_of`.
@@ -305,10 +224,6 @@ pub(super) fn is_turned(word: &str, next: &str) -> bool {
         .iter()
         .filter_map(|pair| pair.split_once('+'))
         .any(|(verb, after)| verb.eq_ignore_ascii_case(word) && after.eq_ignore_ascii_case(next))
-}
-
-pub(super) fn is_negation(word: &str) -> bool {
-    Roles::of(word).has(Role::Negation)
 }
 
 #[cfg(test)]

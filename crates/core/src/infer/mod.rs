@@ -35,7 +35,7 @@ mod volatility;
 pub(crate) mod words;
 
 pub use evidence::{Evidence, Inferred, Strength};
-pub use lexicon::{InvalidWord, Lexicon, VerbKind};
+pub use lexicon::{Lexicon, VerbKind};
 pub use pairing::Readers;
 pub use siblings::Listed;
 pub use subject::Subject;
@@ -55,14 +55,6 @@ words! {
 }
 
 impl RuleSet {
-    /// Finds a rule set by its name, as written in a config.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        [Self::Standard, Self::Neurolink]
-            .into_iter()
-            .find(|rules| rules.as_str() == name)
-    }
-
     /// Draws conclusions about one tool, by these rules and the standard words.
     ///
     /// Never fails: a missing description is an empty one.
@@ -78,7 +70,6 @@ impl RuleSet {
     /// let why = inferred.evidence(Field::Destructive).map(|e| (e.strength(), e.reason()));
     /// assert_eq!(why, Some((Strength::Strong, "the name leads with `delete`".into())));
     /// ```
-    #[must_use]
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
         Inference::new(self).infer(subject)
     }
@@ -99,6 +90,7 @@ impl RuleSet {
 /// let inferred = Inference::new(RuleSet::Standard).infer_all(&tools);
 /// assert_eq!(inferred[1].annotations().open_world_hint, Some(false));
 /// ```
+#[must_use]
 #[derive(Debug, Clone, Copy)]
 pub struct Inference<'l> {
     rules: RuleSet,
@@ -107,7 +99,6 @@ pub struct Inference<'l> {
 
 impl Inference<'static> {
     /// Takes the standard words.
-    #[must_use]
     pub fn new(rules: RuleSet) -> Self {
         Self {
             rules,
@@ -118,7 +109,6 @@ impl Inference<'static> {
 
 impl<'l> Inference<'l> {
     /// Takes other words. The `neurolink` rules have their own, and take no others.
-    #[must_use]
     pub const fn with_lexicon(self, lexicon: &Lexicon) -> Inference<'_> {
         Inference {
             rules: self.rules,
@@ -127,7 +117,6 @@ impl<'l> Inference<'l> {
     }
 
     /// Draws conclusions about one tool from that tool alone.
-    #[must_use]
     pub fn infer(&self, subject: &Subject<'_>) -> Inferred {
         match self.rules {
             RuleSet::Standard => standard::infer(subject, self.lexicon),
@@ -137,7 +126,6 @@ impl<'l> Inference<'l> {
 
     /// Draws conclusions about all tools of one server, in their order: what they have in common
     /// counts too. Under the `neurolink` rules nothing in common counts.
-    #[must_use]
     pub fn infer_all(&self, tools: &[Listed<'_>]) -> Vec<Inferred> {
         let mut all: Vec<Inferred> = tools.iter().map(|tool| self.infer(&tool.subject)).collect();
         if self.rules != RuleSet::Standard {

@@ -63,7 +63,6 @@ impl<'a, 'l> Readers<'a, 'l> {
     }
 
     /// Returns the name of the tool that shows best what a call of this one did.
-    #[must_use]
     pub fn of(&self, name: &str) -> Option<&'a str> {
         let written = Parts::of(name, self.lexicon)?;
         let order = if written.kind == VerbKind::Add {
@@ -104,14 +103,14 @@ impl<'a> Parts<'a> {
         let all = words::split(name);
         let at = verb(&all, lexicon)?;
         let word = *all.get(at)?;
+        let is = |place: usize, role| all.get(place).is_some_and(|word| lexicon::is(word, role));
         let is_thing = |place: &usize| {
-            let is = |place: usize, test: fn(&str) -> bool| all.get(place).is_some_and(|w| test(w));
             // `create_or_update_file`: neither the word that joins nor the verb it joins
-            let joins = is(*place, lexicon::is_join);
+            let joins = is(*place, Role::Join);
             let joined = place
                 .checked_sub(1)
-                .is_some_and(|before| is(before, lexicon::is_join));
-            *place != at && !joins && !joined && !is(*place, lexicon::is_filler)
+                .is_some_and(|before| is(before, Role::Join));
+            *place != at && !joins && !joined && !is(*place, Role::Filler)
         };
         let places = (0..all.len()).filter(is_thing);
         Some(Self {

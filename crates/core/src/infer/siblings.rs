@@ -41,7 +41,12 @@ pub(super) fn share_the_world(all: &mut [Inferred]) {
                 inferred.drop_hint(Field::OpenWorld);
             }
             None if !closed => {
-                inferred.open_world(true, Strength::Weak, Reason::SiblingsReachOut);
+                inferred.set(
+                    Field::OpenWorld,
+                    true,
+                    Strength::Weak,
+                    Reason::SiblingsReachOut,
+                );
             }
             _ => {}
         }
@@ -88,7 +93,7 @@ impl Habits {
                 weak
             };
             inferred.drop_hint(Field::OpenWorld);
-            inferred.open_world(open, strength, Reason::Siblings);
+            inferred.set(Field::OpenWorld, open, strength, Reason::Siblings);
         }
         let Some(kind) = inferred.kind().filter(|kind| *kind != VerbKind::Read) else {
             return;
@@ -106,13 +111,13 @@ impl Habits {
             && (destructive || !own)
         {
             inferred.drop_hint(Field::Destructive);
-            inferred.destructive(destructive, weak, Reason::Siblings);
+            inferred.set(Field::Destructive, destructive, weak, Reason::Siblings);
         }
         // a retry of a write needs more than the hints of its neighbours: only the stricter habit
         // counts
         if kind == VerbKind::Set && settled(&self.idempotent) == Some(false) {
             inferred.drop_hint(Field::Idempotent);
-            inferred.idempotent(false, weak, Reason::Siblings);
+            inferred.set(Field::Idempotent, false, weak, Reason::Siblings);
         }
     }
 }
@@ -156,7 +161,6 @@ pub struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     /// Puts both together.
-    #[must_use]
     pub const fn new(subject: Subject<'a>, declared: &'a Annotations) -> Self {
         Self { subject, declared }
     }
@@ -167,118 +171,83 @@ mod tests {
     use super::*;
     use crate::infer::{Inference, RuleSet};
 
-    fn infer_all(tools: &[(&str, Annotations)]) -> Vec<Inferred> {
-        let listed: Vec<_> = tools
-            .iter()
-            .map(|(name, declared)| Listed::new(Subject::new(name), declared))
-            .collect();
-        Inference::new(RuleSet::Standard).infer_all(&listed)
-    }
+    /// The tools of a server, each with what it declares and perhaps its description in brackets;
+    /// what is concluded of some of them, by their places. A `?` is for weak evidence.
+    const CASES: &str = "
+# a habit fills what one tool leaves out; one tool that declares it is few
+a; b; c => 0 openWorldHint=true?
+a; b; c; d openWorld=false => 0 openWorldHint=false?
+a; b; c; d openWorld=false; f openWorld=false; g openWorld=false => 0 openWorldHint=false
+a; b; d openWorld=false; f openWorld=false; g openWorld=false; h openWorld=true => 0 openWorldHint=false?
+# as many say the opposite, and there is no habit
+a; b; c; d openWorld=false; e openWorld=true => 0 openWorldHint=true?
+# one half at home speaks for the rest
+read_file; move_file; get_info; fetch_url => 0 -openWorldHint, 2 -openWorldHint, 3 openWorldHint=true?
+read_file; get_lead; get_deal; list_leads => 0 openWorldHint=true?, 3 openWorldHint=true?
+# what destructive means is the server's own convention, of verbs of one kind
+update_a KEEPS; update_b KEEPS; set_c KEEPS; update_d; delete_e => 3 destructiveHint=false?, 4 destructiveHint=true
+update_a LOSES; update_b LOSES; set_c LOSES; update_d; create_f => 3 destructiveHint=true?, 4 destructiveHint=false
+# a warning of its own outweighs the neighbours
+update_a KEEPS; update_b KEEPS; update_c KEEPS; update_d [Updates it, permanently.] => 3 destructiveHint=true?
+# no habit makes a write safe to retry, but one makes it unsafe
+create_a AGAIN; create_b AGAIN; create_c AGAIN; create_d => 3 -idempotentHint
+update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
+";
 
-    fn hints() -> Annotations {
-        Annotations::default()
+    #[test]
+    fn tools_of_one_server_show_what_their_author_means() {
+        let cases = CASES
+            .replace("KEEPS", "readOnly=false destructive=false")
+            .replace("LOSES", "readOnly=false destructive=true")
+            .replace("AGAIN", "readOnly=false idempotent=true")
+            .replace("ONCE", "readOnly=false idempotent=false");
+        for (tools, expected) in cases.lines().filter_map(|case| case.split_once(" => ")) {
+            let tools: Vec<_> = tools
+                .split("; ")
+                .map(|tool| {
+                    let (tool, description) = tool.split_once(" [").unwrap_or((tool, ""));
+                    let mut words = tool.split(' ');
+                    let name = words.next().unwrap();
+                    let stated = words.map(|hint| Annotations::from_assignment(hint).unwrap());
+                    let all = stated.fold(Annotations::default(), |all, one| all.merge(&one));
+                    (name, description, all)
+                })
+                .collect();
+            let listed = tools.iter().map(|(name, description, declared)| {
+                Listed::new(Subject::new(name).with_description(description), declared)
+            });
+            let inferred = Inference::new(RuleSet::Standard).infer_all(&listed.collect::<Vec<_>>());
+            for expected in expected.split(", ") {
+                let (place, wanted) = expected.split_once(' ').unwrap();
+                let inferred = &inferred[place.parse::<usize>().unwrap()];
+                let name = wanted.split('=').next().unwrap().trim_start_matches('-');
+                let field = Field::by_key(name).unwrap();
+                let hints = serde_json::to_value(inferred.annotations()).unwrap();
+                let found = inferred.evidence(field).map_or_else(
+                    || format!("-{name}"),
+                    |evidence| {
+                        let weak = ["", "?"][usize::from(evidence.strength() == Strength::Weak)];
+                        format!("{name}={}{weak}", hints[name])
+                    },
+                );
+                assert_eq!(found, wanted, "{tools:?}");
+            }
+        }
     }
 
     #[test]
-    fn a_habit_fills_what_one_tool_leaves_out() {
-        let closed = || hints().with_open_world(false);
-        let open = |tools: &[(&str, Annotations)]| {
-            let all = infer_all(tools);
-            let why = all[0].evidence(Field::OpenWorld).map(Evidence::reason);
-            (all[0].annotations().open_world_hint, why)
-        };
-        let mut tools = vec![("a", hints()), ("b", hints()), ("c", hints())];
-        let by_default = "nothing says that it stays at home".into();
-        assert_eq!(open(&tools), (Some(true), Some(by_default)));
-        tools.push(("d", closed()));
-        let declared = Some("the server's other tools declare it so".into());
-        assert_eq!(open(&tools), (Some(false), declared));
-        let strength = |tools: &[(&str, Annotations)]| {
-            let all = infer_all(tools);
-            all[0].evidence(Field::OpenWorld).map(Evidence::strength)
-        };
-        assert_eq!(strength(&tools), Some(Strength::Weak), "one is few");
-        let mut many = tools.clone();
-        many.extend([("f", closed()), ("g", closed())]);
-        assert_eq!(strength(&many), Some(Strength::Strong));
-        many.push(("h", hints().with_open_world(true)));
-        assert_eq!(strength(&many), Some(Strength::Weak), "not all agree");
-        // as many say the opposite, and there is no habit
-        tools.push(("e", hints().with_open_world(true)));
-        assert_eq!(open(&tools).0, Some(true));
-    }
-
-    #[test]
-    fn one_half_at_home_speaks_for_the_rest() {
-        let open = |names: [&str; 4]| {
-            let all = infer_all(&names.map(|name| (name, hints())));
-            all.iter()
-                .map(|inferred| inferred.annotations().open_world_hint)
-                .collect::<Vec<_>>()
-        };
-        let home = open(["read_file", "move_file", "get_info", "fetch_url"]);
-        assert_eq!(home, [None, None, None, Some(true)]);
-        let away = open(["read_file", "get_lead", "get_deal", "list_leads"]);
-        assert_eq!(away, [Some(true); 4]);
-    }
-
-    #[test]
-    fn what_destructive_means_is_the_servers_own_convention() {
-        let declared = |destructive| hints().with_read_only(false).with_destructive(destructive);
-        let tools = |destructive| {
-            infer_all(&[
-                ("update_a", declared(destructive)),
-                ("update_b", declared(destructive)),
-                ("set_c", declared(destructive)),
-                ("update_d", hints()),
-                ("delete_e", hints()),
-                ("create_f", hints()),
-            ])
-        };
-        let destructive = |all: &[Inferred], at: usize| all[at].annotations().destructive_hint;
-        let mild = tools(false);
-        assert_eq!(destructive(&mild, 3), Some(false));
-        assert_eq!(destructive(&mild, 4), Some(true), "only of the same kind");
-        assert_eq!(destructive(&tools(true), 3), Some(true));
-        assert_eq!(destructive(&tools(true), 5), Some(false));
-    }
-
-    #[test]
-    fn a_warning_of_its_own_outweighs_the_neighbours() {
-        let mild = hints().with_read_only(false).with_destructive(false);
-        let nothing = hints();
-        let warned = Subject::new("update_d").with_description("Updates it, permanently.");
-        let mut listed = ["update_a", "update_b", "update_c"]
-            .map(|name| Listed::new(Subject::new(name), &mild))
-            .to_vec();
-        listed.push(Listed::new(warned, &nothing));
-        let all = Inference::new(RuleSet::Standard).infer_all(&listed);
-        assert_eq!(all[3].annotations().destructive_hint, Some(true));
-    }
-
-    #[test]
-    fn no_habit_makes_a_write_repeatable() {
-        let declared = |idempotent| hints().with_read_only(false).with_idempotent(idempotent);
-        let tools = |idempotent| {
-            infer_all(&[
-                ("create_a", declared(idempotent)),
-                ("create_b", declared(idempotent)),
-                ("create_c", declared(idempotent)),
-                ("create_d", hints()),
-                ("update_e", declared(false)),
-                ("update_f", declared(false)),
-                ("update_g", declared(false)),
-                ("update_h", hints()),
-            ])
-        };
-        let all = tools(true);
-        assert_eq!(all[3].annotations().idempotent_hint, None);
-        assert_eq!(all[7].annotations().idempotent_hint, Some(false));
+    fn a_habit_is_given_as_the_reason() {
+        let closed = Annotations::default().with_open_world(false);
+        let listed = [Listed::new(Subject::new("a"), &closed); 2];
+        for inferred in Inference::new(RuleSet::Standard).infer_all(&listed) {
+            let why = inferred.evidence(Field::OpenWorld).map(Evidence::reason);
+            assert_eq!(why, Some("the server's other tools declare it so".into()));
+        }
     }
 
     #[test]
     fn neurolinks_rules_look_at_one_tool_at_a_time() {
-        let closed = hints().with_open_world(false);
+        let closed = Annotations::default().with_open_world(false);
         let subject = Subject::new("get_user");
         let listed = [Listed::new(subject, &closed); 4];
         let inference = Inference::new(RuleSet::Neurolink);

@@ -15,9 +15,10 @@
 //! it, since weak evidence contradicts no declared hint.
 
 use super::description::{self, Prose};
-use super::lexicon::{self, Lexicon, Roles, VerbKind};
+use super::lexicon::{self, Lexicon, Role, Roles, VerbKind};
 use super::words::{self, Words};
 use super::{Inferred, Strength, Subject};
+use crate::Field;
 
 mod look;
 mod named;
@@ -59,7 +60,7 @@ pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
         inferred.set_volatile(look.volatile());
     }
     if let Some(reason) = world::reaches_out(&look, &server) {
-        inferred.open_world(true, Strength::Weak, reason);
+        inferred.set(Field::OpenWorld, true, Strength::Weak, reason);
     }
     inferred
 }
@@ -72,7 +73,7 @@ fn without_prefix<'w, 'a>(
 ) -> &'w [&'a str] {
     let own = |word: &&str| {
         lexicon.find(word).is_none()
-            && (lexicon::is_filler(word) || server.iter().any(|own| words::same(own, word)))
+            && (lexicon::is(word, Role::Filler) || server.iter().any(|own| words::same(own, word)))
     };
     let prefix = name.iter().take_while(|word| own(word)).count();
     match name.get(prefix..) {

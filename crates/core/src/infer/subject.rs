@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use crate::{ServerId, ToolDefinition};
 
 /// The parts of one tool that inference may read.
+#[must_use]
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Subject<'a> {
@@ -20,7 +21,6 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Starts with a name and nothing else.
-    #[must_use]
     pub const fn new(name: &'a str) -> Self {
         Self {
             name,
@@ -31,7 +31,6 @@ impl<'a> Subject<'a> {
     }
 
     /// Takes everything from a listed tool.
-    #[must_use]
     pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
         Self {
             name: tool.name().as_str(),
@@ -42,14 +41,12 @@ impl<'a> Subject<'a> {
     }
 
     /// Adds the description.
-    #[must_use]
     pub const fn with_description(mut self, description: &'a str) -> Self {
         self.description = Some(description);
         self
     }
 
     /// Adds the server's id.
-    #[must_use]
     pub const fn with_server(mut self, server: &'a str) -> Self {
         self.server = Some(server);
         self

@@ -31,13 +31,11 @@ impl Volatile {
     }
 
     /// Returns `true` if each call moves on.
-    #[must_use]
     pub const fn moves_on(&self) -> bool {
         matches!(self.volatility, Volatility::Cursor)
     }
 
     /// Returns the reason, in a few words.
-    #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
         let word = self.word;
         match self.volatility {

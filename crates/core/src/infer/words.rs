@@ -45,6 +45,12 @@ pub(crate) fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
 }
 
+/// Returns the letters and digits of a name only, in lower case.
+pub(crate) fn plain(name: &str) -> String {
+    let letters = name.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Lower,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Candidate, Code, Notes, Report};
+use super::{Candidate, Code, Report};
 
 pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
     // the first tool of each spelling, by server
@@ -10,11 +10,7 @@ pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
     let mut exact: HashMap<(Option<&str>, &str), usize> = HashMap::new();
     for (index, tool) in tools.iter().enumerate() {
         let (server, name) = (tool.subject.server, tool.subject.name);
-        let mut notes = Notes {
-            tool,
-            index,
-            report: &mut *report,
-        };
+        let mut notes = report.about(tool, index);
         if exact.insert((server, name), index).is_some() {
             notes.add(
                 Code::DuplicateName,

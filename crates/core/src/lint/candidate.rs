@@ -7,9 +7,10 @@ use serde_json::{Map, Value};
 
 use super::spelling;
 use crate::members::Members;
-use crate::{Annotations, Inferred, RuleSet, ServerId, Subject, ToolDefinition};
+use crate::{Annotations, Inferred, RuleSet, Subject};
 
 /// A tool to look at.
+#[must_use]
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     pub(super) subject: Subject<'a>,
@@ -18,7 +19,6 @@ pub struct Candidate<'a> {
 
 impl<'a> Candidate<'a> {
     /// Starts with what inference reads.
-    #[must_use]
     pub const fn new(subject: Subject<'a>) -> Self {
         Self {
             subject,
@@ -26,18 +26,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Takes everything from a listed tool.
-    #[must_use]
-    pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
-        Self {
-            subject: Subject::of(tool, server),
-            definition: serde_json::from_slice(tool.raw()).ok(),
-        }
-    }
-
     /// Adds the whole definition as listed, a JSON object. Its `annotations` are read as they
     /// stand, also where they cannot be used.
-    #[must_use]
     pub const fn with_definition(mut self, definition: &'a RawValue) -> Self {
         self.definition = Some(definition);
         self

@@ -5,7 +5,8 @@
 
 use super::candidate::Case;
 use super::{Code, Notes};
-use crate::{Evidence, Field, Inferred, Strength};
+use crate::Field;
+use crate::infer::words::plain;
 
 /// Arguments that are an address to go to. Several are data as often as not: `urls` to block.
 const ADDRESSES: &[&str] = &["url", "website", "webpage"];
@@ -44,14 +45,14 @@ fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     }
     let field = Field::ReadOnly.as_str();
     let whole = &case.whole;
-    if let Some(evidence) = destroys(whole) {
+    if let Some(evidence) = whole.firm(Field::Destructive, true) {
         notes.add(
             Code::ReadOnlyDestroys,
             field,
             format!("true, but {}", evidence.reason()),
             "say false, and destructiveHint true; or rename the tool",
         );
-    } else if let Some(evidence) = writes(whole) {
+    } else if let Some(evidence) = whole.firm(Field::ReadOnly, false) {
         notes.add(
             Code::ReadOnlyWrites,
             field,
@@ -73,7 +74,7 @@ fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
 
 fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     if case.hints.destructive_hint == Some(false)
-        && let Some(evidence) = destroys(&case.whole)
+        && let Some(evidence) = case.whole.firm(Field::Destructive, true)
     {
         notes.add(
             Code::DestructiveDenied,
@@ -87,7 +88,7 @@ fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
 fn idempotent(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     if case.hints.idempotent_hint == Some(true)
         && case.whole.annotations().idempotent_hint.is_none()
-        && let Some(evidence) = writes(&case.whole)
+        && let Some(evidence) = case.whole.firm(Field::ReadOnly, false)
         && !accounts_for_repeats(case)
     {
         notes.add(
@@ -102,11 +103,7 @@ fn idempotent(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
 fn accounts_for_repeats(case: &Case<'_>) -> bool {
     let text = case.subject.description.unwrap_or("").to_lowercase();
     let has_key = |argument: &str| {
-        let plain: String = argument
-            .chars()
-            .filter(|c| c.is_alphanumeric())
-            .flat_map(char::to_lowercase)
-            .collect();
+        let plain = plain(argument);
         REPEAT_KEYS.iter().any(|key| plain.contains(key))
     };
     REPEATS.iter().any(|phrase| text.contains(phrase)) || case.arguments().any(has_key)
@@ -129,22 +126,4 @@ fn closed_world(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
             "say true if it goes there",
         );
     }
-}
-
-/// Returns firm evidence that the tool destroys.
-fn destroys(inferred: &Inferred) -> Option<&Evidence> {
-    let says = inferred.annotations().destructive_hint == Some(true);
-    strong(inferred, Field::Destructive).filter(|_| says)
-}
-
-/// Returns firm evidence that the tool writes.
-fn writes(inferred: &Inferred) -> Option<&Evidence> {
-    let says = inferred.annotations().read_only_hint == Some(false);
-    strong(inferred, Field::ReadOnly).filter(|_| says)
-}
-
-fn strong(inferred: &Inferred, field: Field) -> Option<&Evidence> {
-    inferred
-        .evidence(field)
-        .filter(|evidence| evidence.strength() == Strength::Strong)
 }

@@ -41,7 +41,7 @@ mod tests;
 use std::borrow::Cow;
 
 pub use candidate::Candidate;
-pub use code::{Code, Severity, UnknownCode};
+pub use code::{Code, Severity};
 pub use finding::Finding;
 pub use stateful::looks_stateful;
 
@@ -51,16 +51,11 @@ use candidate::Case;
 /// other.
 ///
 /// Findings come in the order of the tools, and for each tool the worst first.
-#[must_use]
 pub fn check(tools: &[Candidate<'_>]) -> Vec<Finding> {
     let mut report = Report::default();
     for (index, tool) in tools.iter().enumerate() {
         let case = Case::read(tool);
-        let mut notes = Notes {
-            tool,
-            index,
-            report: &mut report,
-        };
+        let mut notes = report.about(tool, index);
         spelling::check(&case, &mut notes);
         stated::check(&case, &mut notes);
         evidence::check(&case, &mut notes);
@@ -77,6 +72,16 @@ pub fn check(tools: &[Candidate<'_>]) -> Vec<Finding> {
 #[derive(Default)]
 struct Report {
     findings: Vec<Finding>,
+}
+
+impl Report {
+    fn about<'r, 'a>(&'r mut self, tool: &'r Candidate<'a>, index: usize) -> Notes<'r, 'a> {
+        Notes {
+            tool,
+            index,
+            report: self,
+        }
+    }
 }
 
 /// Where the findings about one tool are written down.

@@ -2,7 +2,7 @@
 
 use super::candidate::Case;
 use super::{Code, Notes};
-use crate::{Field, RuleSet, Strength, Subject};
+use crate::{Field, RuleSet, Subject};
 
 /// Several model APIs take no longer name.
 const LONGEST: usize = 64;
@@ -73,22 +73,12 @@ fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
 }
 
 fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
-    let reads = |name: Option<bool>| name == Some(true);
     let by_name = case.name.annotations().read_only_hint;
-    let firm = case
-        .name
-        .evidence(Field::ReadOnly)
-        .is_some_and(|evidence| evidence.strength() == Strength::Strong);
-    let writes = case.words.annotations().read_only_hint == Some(false);
-    if reads(by_name)
-        && firm
-        && writes
+    if case.words.annotations().read_only_hint == Some(false)
         && opens_with_write(case.subject.description)
         && case.hints.read_only_hint != Some(true)
-        && let (Some(name), Some(prose)) = (
-            case.name.evidence(Field::ReadOnly),
-            case.words.evidence(Field::ReadOnly),
-        )
+        && let Some(name) = case.name.firm(Field::ReadOnly, true)
+        && let Some(prose) = case.words.evidence(Field::ReadOnly)
     {
         notes.add(
             Code::MisleadingName,

@@ -1,47 +1,12 @@
 //! Hints as they are written: names that no client reads, and values that none can read.
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value};
 
 use super::candidate::Case;
 use super::{Code, Notes};
+use crate::annotations::Shape;
+use crate::infer::words::plain;
 use crate::{Annotations, Field};
-
-/// What a hint's value must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    Flag,
-    Number,
-    Text,
-    Texts,
-    OneOf(&'static [&'static str]),
-}
-
-/// The hints: the field, its short form, and what its value must be.
-const HINTS: &[(Field, Option<&str>, Shape)] = &[
-    (Field::Title, None, Shape::Text),
-    (Field::ReadOnly, Some("readOnly"), Shape::Flag),
-    (Field::Destructive, Some("destructive"), Shape::Flag),
-    (Field::Idempotent, Some("idempotent"), Shape::Flag),
-    (Field::OpenWorld, Some("openWorld"), Shape::Flag),
-    (Field::RequiresConfirmation, None, Shape::Flag),
-    (Field::Tags, None, Shape::Texts),
-    (Field::EstimatedDuration, None, Shape::Number),
-    (Field::RateLimitHint, None, Shape::Number),
-    (Field::CostHint, None, Shape::Number),
-    (
-        Field::Complexity,
-        None,
-        Shape::OneOf(&["simple", "medium", "complex"]),
-    ),
-    (Field::AuditRequired, None, Shape::Flag),
-    (
-        Field::SecurityLevel,
-        None,
-        Shape::OneOf(&["public", "internal", "restricted"]),
-    ),
-];
 
 /// How many letters may be wrong in a name of at least [`MIN_LEN`] letters.
 const MAX_WRONG: usize = 2;
@@ -51,12 +16,10 @@ const MIN_LEN: usize = 8;
 /// Takes what can be read of the fields, each under its own name.
 pub(super) fn readable(fields: &Map<String, Value>) -> Annotations {
     let mut kept = Map::new();
-    for (field, short, shape) in HINTS {
-        let value = fields
-            .get(field.as_str())
-            .or_else(|| fields.get((*short)?))
-            .filter(|value| shape.fits(value));
-        if let Some(value) = value {
+    for field in Field::ALL {
+        let value = fields.get(field.as_str());
+        let value = value.or_else(|| fields.get(field.short()?));
+        if let Some(value) = value.filter(|value| field.shape().fits(value)) {
             kept.insert(field.as_str().to_owned(), value.clone());
         }
     }
@@ -88,9 +51,9 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
             "keep one",
         );
     }
-    for (field, short, _) in HINTS {
-        if let Some(short) = short
-            && case.fields.contains_key(*short)
+    for field in Field::ALL {
+        if let Some(short) = field.short()
+            && case.fields.contains_key(short)
             && case.fields.contains_key(field.as_str())
         {
             notes.add(
@@ -102,16 +65,14 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         }
     }
     for (name, value) in &case.fields {
-        match HINTS.iter().find(|hint| hint.0.as_str() == name) {
-            Some((_, _, shape)) => wrong_type(name, value, *shape, notes),
-            None => unknown(name, value, notes),
+        match Field::by_key(name) {
+            Some(field) if field.as_str() == name => wrong_type(name, value, field, notes),
+            field => unknown(name, value, field, notes),
         }
     }
-    for (field, _, shape) in HINTS {
+    for field in Field::ALL {
         let name = field.as_str();
-        // `title` is a member of the tool as well
-        if *field != Field::Title
-            && *shape == Shape::Flag
+        if field.shape() == Shape::Flag
             && let Some(value) = case.members.get(name)
         {
             notes.add(
@@ -127,20 +88,22 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn wrong_type(name: &str, value: &Value, shape: Shape, notes: &mut Notes<'_, '_>) {
-    if !shape.fits(value) {
+fn wrong_type(name: &str, value: &Value, field: Field, notes: &mut Notes<'_, '_>) {
+    let wanted = field.shape().wanted();
+    if !field.shape().fits(value) {
         notes.add(
             Code::WrongType,
             name.to_owned(),
-            format!("is {}, not {}", shown(value), shape.wanted()),
-            format!("give it {}", shape.wanted()),
+            format!("is {}, not {wanted}", shown(value)),
+            format!("give it {wanted}"),
         );
     }
 }
 
-/// Looks whether a field that is not ours was meant to be.
-fn unknown(name: &str, value: &Value, notes: &mut Notes<'_, '_>) {
-    if let Some((field, _, shape)) = HINTS.iter().find(|hint| hint.1 == Some(name)) {
+/// Looks whether a field whose name the specification does not know was meant to be one of ours:
+/// `short`, if the name is a short form.
+fn unknown(name: &str, value: &Value, short: Option<Field>, notes: &mut Notes<'_, '_>) {
+    if let Some(field) = short {
         notes.add(
             Code::ShortHintName,
             name.to_owned(),
@@ -150,7 +113,7 @@ fn unknown(name: &str, value: &Value, notes: &mut Notes<'_, '_>) {
             ),
             format!("write `{field}`, or other clients read silence"),
         );
-        wrong_type(name, value, *shape, notes);
+        wrong_type(name, value, field, notes);
     } else if let Some(field) = meant(name, value) {
         notes.add(
             Code::MisspelledHint,
@@ -163,25 +126,17 @@ fn unknown(name: &str, value: &Value, notes: &mut Notes<'_, '_>) {
 
 /// Finds the hint that a name is nearly, if the value could be the hint's.
 fn meant(name: &str, value: &Value) -> Option<Field> {
-    let plain = plain(name);
+    let name = plain(name);
     let near = |known: &str| {
-        let known = self::plain(known);
-        known == plain
-            || (known.len() >= MIN_LEN && strsim::levenshtein(&known, &plain) <= MAX_WRONG)
+        let known = plain(known);
+        known == name || (known.len() >= MIN_LEN && strsim::levenshtein(&known, &name) <= MAX_WRONG)
     };
-    HINTS
-        .iter()
-        .filter(|(_, _, shape)| !value.is_null() && shape.fits(value))
-        .find(|(field, short, _)| near(field.as_str()) || short.is_some_and(near))
-        .map(|(field, _, _)| *field)
-}
-
-/// Letters and digits only, in lower case.
-fn plain(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
+    let is_meant = |field: &Field| {
+        !value.is_null()
+            && field.shape().fits(value)
+            && (near(field.as_str()) || field.short().is_some_and(near))
+    };
+    Field::ALL.iter().copied().find(is_meant)
 }
 
 /// A value as it is written, cut where it gets long.
@@ -192,31 +147,6 @@ fn shown(value: &Value) -> String {
         return text;
     }
     text.chars().take(MOST).chain("...".chars()).collect()
-}
-
-impl Shape {
-    /// Returns `true` if a value can be read; `null` counts as absent.
-    fn fits(self, value: &Value) -> bool {
-        match (self, value) {
-            (_, Value::Null)
-            | (Self::Flag, Value::Bool(_))
-            | (Self::Number, Value::Number(_))
-            | (Self::Text, Value::String(_)) => true,
-            (Self::Texts, Value::Array(list)) => list.iter().all(Value::is_string),
-            (Self::OneOf(words), Value::String(word)) => words.contains(&word.as_str()),
-            _ => false,
-        }
-    }
-
-    fn wanted(self) -> Cow<'static, str> {
-        match self {
-            Self::Flag => "true or false".into(),
-            Self::Number => "a number".into(),
-            Self::Text => "a string".into(),
-            Self::Texts => "a list of strings".into(),
-            Self::OneOf(words) => words.join(" or ").into(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Candidate, Code, Notes, Report};
+use super::{Candidate, Code, Report};
 use crate::ToolDefinition;
 use crate::infer::words::{same, split};
 
@@ -20,44 +20,33 @@ const HOLDING: &str = "activate attach begin close commit connect detach disconn
 ///
 /// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take
 /// hold of one noun, such as `open_page` and `close_page`.
-#[must_use]
 pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
     evidence(tools.iter().map(|tool| tool.name().as_str()))
 }
 
 pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
     let mut servers: Vec<Option<&str>> = Vec::new();
-    for (index, tool) in tools.iter().enumerate() {
+    for tool in tools {
         let server = tool.subject.server;
         if servers.contains(&server) {
             continue;
         }
         servers.push(server);
-        let own: Vec<(usize, &Candidate<'_>)> = tools
-            .iter()
-            .enumerate()
-            .skip(index)
+        let own = tools.iter().enumerate();
+        let own: Vec<_> = own
             .filter(|(_, other)| other.subject.server == server)
             .collect();
         let names = own.iter().map(|(_, tool)| tool.subject.name);
-        let Some((place, word)) = evidence(names) else {
-            continue;
-        };
-        let Some((index, tool)) = own.get(place) else {
-            continue;
-        };
-        let mut notes = Notes {
-            tool,
-            index: *index,
-            report: &mut *report,
-        };
-        notes.add(
-            Code::StatefulServer,
-            "name",
-            format!("`{word}`: the server seems to keep state for each client"),
-            "do not set `instances = \"shared\"` for it; clients of 2026-07-28 without credentials are \
-             one principal, and share one instance",
-        );
+        let found = evidence(names).and_then(|(place, word)| Some((own.get(place)?, word)));
+        if let Some(((index, tool), word)) = found {
+            report.about(tool, *index).add(
+                Code::StatefulServer,
+                "name",
+                format!("`{word}`: the server seems to keep state for each client"),
+                "do not set `instances = \"shared\"` for it; clients of 2026-07-28 without \
+                 credentials are one principal, and share one instance",
+            );
+        }
     }
 }
 
@@ -122,19 +111,9 @@ mod tests {
 
     #[test]
     fn files_repositories_and_issues_are_not_held() {
-        let names = [
-            "read_file",
-            "write_file",
-            "git_diff",
-            "git_commit",
-            "open_issue",
-            "close_issue",
-            "get_current_time",
-            "create_entities",
-            "read_query",
-            "stop_order",
-            "list_sessions",
-        ];
+        let names = "read_file write_file git_diff git_commit open_issue close_issue \
+            get_current_time create_entities read_query stop_order list_sessions";
+        let names: Vec<_> = names.split(' ').collect();
         assert_eq!(of(&names), None);
     }
 }

@@ -1,328 +1,221 @@
 //! Each code: one listing that has it, and one that nearly has.
-#![expect(
-    clippy::needless_pass_by_value,
-    reason = "values are written where they are used"
-)]
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::*;
-use crate::{ServerId, Subject, ToolDefinition};
+use crate::Subject;
+use crate::members::Members;
 
-fn look(listing: &Value) -> Vec<Finding> {
-    let raw: Vec<Box<RawValue>> = serde_json::from_str(&listing.to_string()).unwrap();
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let parts: Vec<_> = listing
-        .as_array()
-        .unwrap()
+/// Looks at tools, one a line: the name, after its server if there is one, the description, the
+/// annotations, and other members. `READ` and `WRITE` stand for hints that leave nothing to find.
+fn look(listing: &str) -> Vec<Finding> {
+    let read = r#""readOnlyHint":true,"openWorldHint":false"#;
+    let write = r#""readOnlyHint":false,"openWorldHint":false,"destructiveHint":false"#;
+    let listing = listing
+        .replace("READ", read)
+        .replace("WRITE", write)
+        .replace("ARGUMENTS", r#""inputSchema":{"properties":{"#);
+    let lines: Vec<_> = listing
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let tools: Vec<(Subject<'_>, Box<RawValue>)> = lines
         .iter()
-        .zip(&raw)
-        .map(|(tool, raw)| {
-            let schema: Option<Box<RawValue>> =
-                serde_json::from_value(tool["inputSchema"].clone()).unwrap();
-            let server = text(&tool["server"]);
-            (
-                text(&tool["name"]).unwrap(),
-                text(&tool["description"]),
-                server,
-                schema,
-                raw,
-            )
+        .map(|line| {
+            let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+            let (name, members) = (columns[0], columns.get(3).unwrap_or(&""));
+            let (server, name) = match name.split_once(": ") {
+                Some((server, name)) => (Some(server), name),
+                None => (None, name),
+            };
+            let mut subject = Subject::new(name);
+            subject.server = server;
+            subject.description = (!columns[1].is_empty()).then_some(columns[1]);
+            let annotations = match columns[2] {
+                text if text.starts_with('"') && !text.contains(':') => text.to_owned(),
+                hints => format!("{{{hints}}}"),
+            };
+            let raw = format!(
+                r#"{{"name":{},"annotations":{annotations}{members}}}"#,
+                serde_json::Value::from(name)
+            );
+            (subject, serde_json::from_str(&raw).unwrap())
         })
         .collect();
-    let candidates: Vec<_> = parts
+    let schemas: Vec<_> = tools
         .iter()
-        .map(|(name, description, server, schema, raw)| {
-            let mut subject = Subject::new(name);
-            subject.description = description.as_deref();
-            subject.server = server.as_deref();
-            subject.input_schema = schema.as_deref();
+        .map(|(_, raw)| {
+            serde_json::from_str::<Members<'_>>(raw.get())
+                .unwrap()
+                .last("inputSchema")
+        })
+        .collect();
+    let candidates: Vec<_> = tools
+        .iter()
+        .zip(schemas)
+        .map(|((subject, raw), schema)| {
+            let mut subject = *subject;
+            subject.input_schema = schema;
             Candidate::new(subject).with_definition(raw)
         })
         .collect();
     check(&candidates)
 }
 
-fn codes(listing: &Value) -> Vec<Code> {
+fn codes(listing: &str) -> Vec<Code> {
     look(listing).iter().map(|finding| finding.code).collect()
 }
 
-/// A tool with nothing to find but what its annotations say.
-fn reads(annotations: Value) -> Value {
-    json!([{"name": "get_user", "description": "Returns a user by id.", "annotations": annotations}])
-}
-
-fn tool(name: &str, description: &str, annotations: Value) -> Value {
-    json!({"name": name, "description": description, "annotations": annotations})
-}
-
-fn writes(name: &str, description: &str, annotations: Value) -> Value {
-    json!([tool(name, description, annotations)])
-}
-
-fn with_argument(mut listing: Value, name: &str, schema: Value) -> Value {
-    listing[0]["inputSchema"] = json!({"type": "object", "properties": {name: schema}});
-    listing
-}
-
-fn two(first: &str, second: &str) -> Value {
-    let description = "Returns what there is to know.";
-    let hints = json!({"readOnlyHint": true, "openWorldHint": false});
-    json!([
-        tool(first, description, hints.clone()),
-        tool(second, description, hints)
-    ])
-}
-
-/// The code, what has it, and what does not.
-#[expect(clippy::too_many_lines, reason = "one row for each code")]
-fn rows() -> Vec<(Code, Value, Value)> {
-    let read = json!({"readOnlyHint": true, "openWorldHint": false});
-    let write = |destructive: bool, idempotent: bool| {
-        json!({
-            "readOnlyHint": false, "openWorldHint": false,
-            "destructiveHint": destructive, "idempotentHint": idempotent,
-        })
-    };
-    let named = |name: &str| json!([tool(name, "Returns a user by id.", read.clone())]);
-    let said = |description: &str| json!([tool("get_user", description, read.clone())]);
-    let also = |name: &str, value: Value| {
-        let mut hints = read.clone();
-        hints[name] = value;
-        reads(hints)
-    };
-    let mut misplaced = reads(json!({"openWorldHint": false}));
-    misplaced[0]["readOnlyHint"] = json!(true);
-    vec![
-        (
-            Code::ReadOnlyAndDestructive,
-            also("destructiveHint", json!(true)),
-            also("destructiveHint", json!(false)),
-        ),
-        (
-            Code::ReadOnlyDestroys,
-            writes("delete_user", "Deletes a user.", read.clone()),
-            // what names as much as it does is the author's to say
-            writes("clear_sky_forecast", "Returns the weather.", read.clone()),
-        ),
-        (
-            Code::WrongType,
-            reads(json!({"readOnlyHint": "true", "openWorldHint": false})),
-            reads(json!({"readOnlyHint": null, "openWorldHint": false, "x-vendor": "yes"})),
-        ),
-        (
-            Code::GivenTwice,
-            also("readOnly", json!(true)),
-            reads(json!({"readOnly": true})),
-        ),
-        (
-            Code::MisspelledHint,
-            also("readonlyHint", json!(true)),
-            also("idempotency", json!("by request id")),
-        ),
-        (Code::MisplacedHint, misplaced, reads(read.clone())),
-        (
-            Code::NumberOutOfRange,
-            also("costHint", json!(-1)),
-            also("costHint", json!(0)),
-        ),
-        (
-            Code::BlankTag,
-            also("tags", json!(["a", " "])),
-            also("tags", json!([])),
-        ),
-        (
-            Code::DuplicateName,
-            two("get_user", "get_user"),
-            two("get_user", "get_order"),
-        ),
-        (
-            Code::ReadOnlyWrites,
-            writes("send_invoice", "Sends an invoice.", read.clone()),
-            writes("log_search", "Searches the log.", read.clone()),
-        ),
-        (
-            Code::ReadOnlyByArgument,
-            with_argument(
-                reads(read.clone()),
-                "action",
-                json!({"enum": ["get", "delete"]}),
-            ),
-            with_argument(
-                reads(read.clone()),
-                "action",
-                json!({"enum": ["get", "list"]}),
-            ),
-        ),
-        (
-            Code::DestructiveDenied,
-            writes("delete_user", "Deletes a user.", write(false, true)),
-            writes("update_user", "Updates a user.", write(false, true)),
-        ),
-        (
-            Code::DestructiveUnconfirmed,
-            writes(
-                "delete_user",
-                "Deletes a user.",
-                json!({"readOnlyHint": false, "destructiveHint": true, "requiresConfirmation": false}),
-            ),
-            writes(
-                "create_user",
-                "Creates a user.",
-                json!({"readOnlyHint": false, "destructiveHint": false, "requiresConfirmation": false}),
-            ),
-        ),
-        (
-            Code::MissingReadOnlyHint,
-            reads(json!({"openWorldHint": false})),
-            reads(json!({"readOnly": true})),
-        ),
-        (
-            Code::MissingDestructiveHint,
-            writes(
-                "create_user",
-                "Creates a user.",
-                json!({"readOnlyHint": false}),
-            ),
-            reads(json!({"readOnlyHint": true})),
-        ),
-        (
-            Code::ShortHintName,
-            reads(json!({"readOnly": true})),
-            reads(json!({"readOnlyHint": true})),
-        ),
-        (
-            Code::MisleadingName,
-            writes(
-                "get_report",
-                "Creates a report and returns it.",
-                write(false, false),
-            ),
-            writes(
-                "check_file",
-                "Before you edit a file, this finds its faults.",
-                write(false, false),
-            ),
-        ),
-        (
-            Code::SimilarNames,
-            two("get_user", "getUser"),
-            two("get_v1_2", "get_v12"),
-        ),
-        (
-            Code::StatefulServer,
-            two("open_page", "close_page"),
-            two("open_page", "get_page"),
-        ),
-        (
-            Code::NameTooLong,
-            named(&format!("get_{}", "x".repeat(61))),
-            named(&format!("get_{}", "x".repeat(60))),
-        ),
-        (
-            Code::NameCharacters,
-            named("get user"),
-            named("get-user_2.v"),
-        ),
-        (Code::MissingDescription, said(" "), said("Returns a user.")),
-        (
-            Code::MissingIdempotentHint,
-            writes(
-                "create_user",
-                "Creates a user.",
-                json!({"readOnlyHint": false}),
-            ),
-            writes("create_user", "Creates a user.", write(false, false)),
-        ),
-        (
-            Code::MissingOpenWorldHint,
-            reads(json!({"readOnlyHint": true})),
-            // one question at a time
-            reads(json!({})),
-        ),
-        (
-            Code::DoubtfulIdempotence,
-            writes("send_mail", "Sends a mail.", write(true, true)),
-            writes(
-                "create_dir",
-                "Creates it, unless it exists.",
-                write(false, true),
-            ),
-        ),
-        (
-            Code::MeaninglessHint,
-            also("idempotentHint", json!(false)),
-            writes("create_user", "Creates a user.", write(false, false)),
-        ),
-        (
-            Code::ClosedWorldUrl,
-            with_argument(reads(read.clone()), "url", json!({"type": "string"})),
-            with_argument(reads(read.clone()), "url_id", json!({"type": "string"})),
-        ),
-        (
-            Code::UnclearName,
-            writes("thing", "About things and more.", json!({})),
-            writes(
-                "thing",
-                "About things and more.",
-                json!({"readOnlyHint": false}),
-            ),
-        ),
-        (
-            Code::ShortDescription,
-            said("A user"),
-            said("ユーザーを返す"),
-        ),
-        (Code::DottedName, named("user.get"), named("user_get")),
-    ]
-}
+/// A code, then a listing that has it, behind `+`, and one that has not, behind `-`.
+const ROWS: &str = r#"
+read-only-and-destructive
++ get_user | Returns a user by id. | READ,"destructiveHint":true
+- get_user | Returns a user by id. | READ,"destructiveHint":false
+read-only-destroys
++ delete_user | Deletes a user. | READ
+- clear_sky_forecast | Returns the weather. | READ
+wrong-type
++ get_user | Returns a user by id. | "readOnlyHint":"true","openWorldHint":false
+- get_user | Returns a user by id. | "readOnlyHint":null,"openWorldHint":false,"x-vendor":"yes"
+given-twice
++ get_user | Returns a user by id. | READ,"readOnly":true
+- get_user | Returns a user by id. | "readOnly":true
+misspelled-hint
++ get_user | Returns a user by id. | READ,"readonlyHint":true
+- get_user | Returns a user by id. | READ,"idempotency":"by request id"
+misplaced-hint
++ get_user | Returns a user by id. | "openWorldHint":false | ,"readOnlyHint":true
+- get_user | Returns a user by id. | READ
+number-out-of-range
++ get_user | Returns a user by id. | READ,"costHint":-1
+- get_user | Returns a user by id. | READ,"costHint":0
+blank-tag
++ get_user | Returns a user by id. | READ,"tags":["a"," "]
+- get_user | Returns a user by id. | READ,"tags":[]
+duplicate-name
++ get_user | Returns what there is to know. | READ
++ get_user | Returns what there is to know. | READ
+- get_user | Returns what there is to know. | READ
+- get_order | Returns what there is to know. | READ
+read-only-writes
++ send_invoice | Sends an invoice. | READ
+- log_search | Searches the log. | READ
+read-only-by-argument
++ get_user | Returns a user. | READ | ,ARGUMENTS"action":{"enum":["get","delete"]}}}
+- get_user | Returns a user. | READ | ,ARGUMENTS"action":{"enum":["get","list"]}}}
+destructive-denied
++ delete_user | Deletes a user. | WRITE,"idempotentHint":true
+- update_user | Updates a user. | WRITE,"idempotentHint":true
+destructive-unconfirmed
++ delete_user | Deletes a user. | "destructiveHint":true,"requiresConfirmation":false
+- create_user | Creates a user. | "destructiveHint":false,"requiresConfirmation":false
+missing-read-only-hint
++ get_user | Returns a user by id. | "openWorldHint":false
+- get_user | Returns a user by id. | "readOnly":true
+missing-destructive-hint
++ create_user | Creates a user. | "readOnlyHint":false
+- get_user | Returns a user by id. | "readOnlyHint":true
+short-hint-name
++ get_user | Returns a user by id. | "readOnly":true
+- get_user | Returns a user by id. | "readOnlyHint":true
+misleading-name
++ get_report | Creates a report and returns it. | WRITE,"idempotentHint":false
+- check_file | Before you edit a file, this finds its faults. | WRITE,"idempotentHint":false
+similar-names
++ get_user | Returns what there is to know. | READ
++ getUser | Returns what there is to know. | READ
+- get_v1_2 | Returns what there is to know. | READ
+- get_v12 | Returns what there is to know. | READ
+stateful-server
++ open_page | Returns what there is to know. | READ
++ close_page | Returns what there is to know. | READ
+- open_page | Returns what there is to know. | READ
+- get_page | Returns what there is to know. | READ
+name-too-long
++ get_XXXXXXXXXXx | Returns a user by id. | READ
+- get_XXXXXXXXXX | Returns a user by id. | READ
+name-characters
++ get user | Returns a user by id. | READ
+- get-user_2.v | Returns a user by id. | READ
+missing-description
++ get_user | | READ
+- get_user | Returns a user. | READ
+missing-idempotent-hint
++ create_user | Creates a user. | "readOnlyHint":false
+- create_user | Creates a user. | WRITE,"idempotentHint":false
+missing-open-world-hint
++ get_user | Returns a user by id. | "readOnlyHint":true
+- get_user | Returns a user by id. |
+doubtful-idempotence
++ send_mail | Sends a mail. | "readOnlyHint":false,"destructiveHint":true,"idempotentHint":true
+- create_dir | Creates it, unless it exists. | WRITE,"idempotentHint":true
+meaningless-hint
++ get_user | Returns a user by id. | READ,"idempotentHint":false
+- create_user | Creates a user. | WRITE,"idempotentHint":false
+closed-world-url
++ get_user | Returns a user by id. | READ | ,ARGUMENTS"url":{}}}
+- get_user | Returns a user by id. | READ | ,ARGUMENTS"url_id":{}}}
+unclear-name
++ thing | About things and more. |
+- thing | About things and more. | "readOnlyHint":false
+short-description
++ get_user | A user | READ
+- get_user | ユーザーを返す | READ
+dotted-name
++ user.get | Returns a user by id. | READ
+- user_get | Returns a user by id. | READ
+"#;
 
 #[test]
 fn each_code_is_found_where_it_is_and_not_where_it_is_not() {
+    let rows = ROWS.replace('X', "xxxxxx");
     let mut seen = BTreeSet::new();
-    for (code, has, lacks) in rows() {
-        seen.insert(code);
-        assert!(
-            codes(&has).contains(&code),
-            "{code} in {has}: {:?}",
-            codes(&has)
-        );
-        assert!(!codes(&lacks).contains(&code), "{code} in {lacks}");
+    let (mut code, mut has, mut lacks) = ("", String::new(), String::new());
+    for line in rows.lines().skip(1).chain([""]) {
+        match line.split_at_checked(2) {
+            Some(("+ ", tool)) => has = format!("{has}{tool}\n"),
+            Some(("- ", tool)) => lacks = format!("{lacks}{tool}\n"),
+            _ => {
+                if let Some(code) = Code::by_name(code) {
+                    assert!(
+                        codes(&has).contains(&code),
+                        "{code} in {has}: {:?}",
+                        codes(&has)
+                    );
+                    assert!(!codes(&lacks).contains(&code), "{code} in {lacks}");
+                    seen.insert(code);
+                }
+                (code, has, lacks) = (line, String::new(), String::new());
+            }
+        }
     }
     assert_eq!(seen, Code::ALL.iter().copied().collect());
 }
 
 #[test]
 fn a_careful_listing_has_nothing_to_find() {
-    let listing = json!([
-        tool(
-            "get_user",
-            "Returns a user by id.",
-            json!({"readOnlyHint": true, "openWorldHint": false})
-        ),
-        tool(
-            "delete_user",
-            "Deletes a user for good.",
-            json!({
-                "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true,
-                "openWorldHint": false, "x-team": "accounts", "title": "Delete a user",
-            })
-        ),
-    ]);
+    let hints = concat!(
+        r#""readOnlyHint":false,"destructiveHint":true,"idempotentHint":true,"#,
+        r#""openWorldHint":false,"x-team":"accounts","title":"Delete a user""#
+    );
+    let listing = format!(
+        "get_user | Returns a user by id. | READ
+         delete_user | Deletes a user for good. | {hints}"
+    );
     assert_eq!(look(&listing), []);
 }
 
 #[test]
 fn findings_come_by_tool_and_the_worst_first() {
-    let listing = json!([
-        {"name": "thing"},
-        tool("delete.user", "Deletes a user.", json!({"readOnlyHint": true})),
-    ]);
-    let found: Vec<_> = look(&listing)
-        .into_iter()
+    let listing = "thing | |
+                   delete.user | Deletes a user. | \"readOnlyHint\":true";
+    let found = look(listing);
+    let found: Vec<_> = found
+        .iter()
         .map(|finding| (finding.index, finding.code))
         .collect();
     assert_eq!(
@@ -340,9 +233,8 @@ fn findings_come_by_tool_and_the_worst_first() {
 
 #[test]
 fn a_finding_says_which_value_where_and_what_to_do() {
-    let found = look(&reads(
-        json!({"readOnlyHint": ["yes"], "openWorldHint": false}),
-    ));
+    let found =
+        look(r#"get_user | Returns a user. | "readOnlyHint":["yes"],"openWorldHint":false"#);
     let wrong = &found[0];
     assert_eq!(
         wrong.to_string(),
@@ -363,39 +255,17 @@ fn a_finding_says_which_value_where_and_what_to_do() {
 
 #[test]
 fn annotations_that_are_no_object_are_one_finding() {
-    let found = codes(&reads(json!("readOnly")));
+    let found = codes("get_user | Returns a user by id. | \"readOnly\"");
     assert_eq!(found, [Code::WrongType, Code::MissingReadOnlyHint]);
 }
 
 #[test]
 fn tools_are_compared_within_their_server_only() {
-    let on = |server: &str, name: &str| {
-        let mut tool = tool(name, "Returns a user by id.", json!({"readOnlyHint": true}));
-        tool["server"] = json!(server);
-        tool
-    };
-    let apart = json!([on("a", "get_user"), on("b", "get_user"), on("c", "getUser")]);
+    let on = |name: &str| format!("{name} | Returns a user by id. | \"readOnlyHint\":true\n");
+    let apart = [on("a: get_user"), on("b: get_user"), on("c: getUser")].concat();
     assert_eq!(codes(&apart), [Code::MissingOpenWorldHint; 3]);
-    let together = look(&json!([on("a", "get_user"), on("a", "getUser")]));
+    let together = look(&[on("a: get_user"), on("a: getUser")].concat());
     let similar = |finding: &&Finding| finding.code == Code::SimilarNames;
-    assert_eq!(together.iter().find(similar).map(|f| f.index), Some(1));
-}
-
-#[test]
-fn a_definition_as_registered_can_be_looked_at() {
-    let raw = r#"{"name":"delete_user","description":"Deletes a user.",
-        "annotations":{"readOnly":true}}"#;
-    let definition = ToolDefinition::from_json(raw.as_bytes()).unwrap();
-    let server = ServerId::new("users").unwrap();
-    let found = check(&[Candidate::of(&definition, Some(&server))]);
-    let codes: Vec<_> = found.iter().map(|finding| finding.code).collect();
-    assert_eq!(
-        codes,
-        [
-            Code::ReadOnlyDestroys,
-            Code::ShortHintName,
-            Code::MissingOpenWorldHint
-        ]
-    );
-    assert_eq!(found[0].server.as_deref(), Some("users"));
+    let found = together.iter().find(similar).unwrap();
+    assert_eq!((found.index, found.server.as_deref()), (1, Some("a")));
 }

@@ -1,23 +1,23 @@
 //! Whether two answers say the same.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
 use super::ToolOutput;
+use crate::FingerprintKey;
 use crate::members::Members;
-use crate::{Fingerprint, FingerprintKey};
 
 /// What is said beside an answer, not by it; `isError` and `resultType` are compared as they are
 /// understood, since both may be left out.
 const BESIDE: [&str; 5] = ["_meta", "cacheScope", "isError", "resultType", "ttlMs"];
 
 impl ToolOutput {
-    /// Returns whether two answers have the same content, ignoring their `_meta`. White space and
-    /// the order of members do not count; text is compared as text, and numbers exactly.
-    ///
-    /// `None` if they cannot be compared: one has a duplicate member, say.
+    /// Returns a digest that two answers share exactly if they have the same content, ignoring
+    /// their `_meta`. White space and the order of members do not count; text is compared as text,
+    /// and numbers exactly. `None` for an answer that cannot be compared with others: one with a
+    /// duplicate member, say. It is the same in every process, and meant for comparison only: it is
+    /// not a secret.
     ///
     /// ```
     /// use callward_core::ToolOutput;
@@ -25,203 +25,137 @@ impl ToolOutput {
     /// let a = ToolOutput::from_json(r#"{"structuredContent":{"a":1,"b":2},"content":[]}"#)?;
     /// let b = r#"{"content":[], "structuredContent":{"b":2,"a":1},"_meta":{}}"#;
     /// let b = ToolOutput::from_json(b)?;
-    /// assert_eq!(a.says_the_same(&b), Some(true));
+    /// assert_eq!(a.answer_digest(), b.answer_digest());
     /// # Ok::<(), callward_core::InvalidOutput>(())
     /// ```
-    #[must_use]
-    pub fn says_the_same(&self, other: &Self) -> Option<bool> {
-        let (ours, theirs) = (&*self.0, &*other.0);
-        if ours.is_error != theirs.is_error || ours.status != theirs.status {
-            return Some(false);
-        }
-        if ours.body == theirs.body {
-            return Some(true);
-        }
-        Some(members(&ours.body)? == members(&theirs.body)?)
-    }
-
-    /// Returns a digest that two answers share exactly if they [say the same](Self::says_the_same);
-    /// `None` for an answer that cannot be compared with others. It is the same in every process,
-    /// and meant for comparison only: it is not a secret.
-    #[must_use]
     pub fn answer_digest(&self) -> Option<u128> {
-        let key = FingerprintKey::fixed();
         let mut parts = vec![u128::from(self.0.is_error), self.0.status as u128];
-        for (name, said) in members(&self.0.body)? {
-            parts.push(key.bytes(name.as_bytes()).as_u128());
-            match said {
-                Said::Json(value) => parts.extend([0, value.as_u128()]),
-                Said::Blocks(blocks) => {
+        let members = serde_json::from_slice(&self.0.body).ok()?;
+        for (name, value) in sorted(members, &BESIDE)? {
+            parts.push(FingerprintKey::fixed().bytes(name.as_bytes()).as_u128());
+            // `content` block by block, if it is what the protocol says: each may have a `_meta`
+            let blocks = Some(value.get()).filter(|_| name == "content");
+            match blocks.and_then(|blocks| serde_json::from_str::<Vec<_>>(blocks).ok()) {
+                None => parts.extend([0, digest(value)?]),
+                Some(blocks) => {
                     parts.extend([1, blocks.len() as u128]);
                     for block in blocks {
+                        let block = sorted(block, &["_meta"])?;
                         parts.push(block.len() as u128);
-                        parts.extend(block.iter().flat_map(|(name, value)| {
-                            [key.bytes(name.as_bytes()).as_u128(), value.as_u128()]
-                        }));
+                        for (name, value) in block {
+                            let name = FingerprintKey::fixed().bytes(name.as_bytes());
+                            parts.extend([name.as_u128(), digest(value)?]);
+                        }
                     }
                 }
             }
         }
-        Some(key.combine(&parts).as_u128())
+        Some(FingerprintKey::fixed().combine(&parts).as_u128())
     }
 }
 
-/// A member of an answer, in a form that can be compared.
-#[derive(PartialEq, Eq)]
-enum Said<'a> {
-    /// The blocks of `content`: each may have a `_meta` of its own.
-    Blocks(Vec<BTreeMap<Cow<'a, str>, Fingerprint>>),
-    Json(Fingerprint),
+/// Returns the members by name, without some of them; `None` if one is given twice.
+fn sorted<'a>(members: Members<'a>, without: &[&str]) -> Option<Vec<(Cow<'a, str>, &'a RawValue)>> {
+    let kept = members.into_iter();
+    let mut kept: Vec<_> = kept
+        .filter(|(name, _)| !without.contains(&&**name))
+        .collect();
+    kept.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let is_unique = kept.windows(2).all(|pair| pair[0].0 != pair[1].0);
+    is_unique.then_some(kept)
 }
 
-fn members(body: &[u8]) -> Option<BTreeMap<String, Said<'_>>> {
-    let members = Members::read(std::str::from_utf8(body).ok()?).ok()?;
-    let mut said = BTreeMap::new();
-    for (name, value) in members.iter() {
-        if BESIDE.contains(&name) {
-            continue;
-        }
-        let value = match blocks(name, value) {
-            Some(blocks) => Said::Blocks(blocks),
-            None => Said::Json(digest(value)?),
-        };
-        if said.insert(name.to_owned(), value).is_some() {
-            return None;
-        }
-    }
-    Some(said)
-}
-
-/// Reads `content` block by block; `None` if it is not what the protocol says it is.
-fn blocks<'a>(name: &str, value: &'a RawValue) -> Option<Vec<BTreeMap<Cow<'a, str>, Fingerprint>>> {
-    if name != "content" {
-        return None;
-    }
-    let blocks: Vec<Members<'a>> = serde_json::from_str(value.get()).ok()?;
-    blocks
-        .into_iter()
-        .map(|block| {
-            let mut parts = BTreeMap::new();
-            for (name, value) in block.into_iter().filter(|(name, _)| name != "_meta") {
-                if parts.insert(name, digest(value)?).is_some() {
-                    return None;
-                }
-            }
-            Some(parts)
-        })
-        .collect()
-}
-
-fn digest(value: &RawValue) -> Option<Fingerprint> {
-    FingerprintKey::fixed().json(value.get().as_bytes()).ok()
+fn digest(value: &RawValue) -> Option<u128> {
+    let digest = FingerprintKey::fixed().json(value.get().as_bytes()).ok()?;
+    Some(digest.as_u128())
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::sample::select;
+    use serde_json::Value;
 
     use super::*;
+    use crate::OutputStatus;
 
-    fn same(a: &str, b: &str) -> Option<bool> {
-        let output = |body: &str| ToolOutput::from_json(body.to_owned()).unwrap();
-        let verdict = output(a).says_the_same(&output(b));
-        assert_eq!(output(b).says_the_same(&output(a)), verdict);
-        verdict
+    fn digest_of(body: &str) -> Option<u128> {
+        ToolOutput::from_json(body.to_owned())
+            .unwrap()
+            .answer_digest()
     }
 
     #[test]
-    fn spelling_order_and_what_stands_beside_do_not_count() {
-        for (a, b) in [
-            (r#"{"a":1,"content":[]}"#, r#"{ "content" : [ ] , "a": 1 }"#),
-            (
-                r#"{"content":[],"_meta":{"t":1}}"#,
-                r#"{"content":[],"ttlMs":5}"#,
-            ),
-            (
-                r#"{"content":[],"isError":false}"#,
-                r#"{"content":[],"resultType":"complete"}"#,
-            ),
-            (
-                r#"{"content":[{"type":"text","text":"a","_meta":{"n":1}}]}"#,
-                r#"{"content":[{"text":"\u0061","type":"text","_meta":{"n":2}}]}"#,
-            ),
-            (
-                r#"{"structuredContent":{"a":{"c":1,"d":2}}}"#,
-                r#"{"structuredContent":{"a":{"d":2,"c":1}}}"#,
-            ),
-        ] {
-            assert_eq!(same(a, b), Some(true), "{a} {b}");
+    fn answers_share_a_digest_if_they_say_the_same() {
+        let rows = r#"
+{"a":1,"content":[]} == { "content" : [ ] , "a": 1 }
+{"content":[],"_meta":{"t":1}} == {"content":[],"ttlMs":5}
+{"isError":false} == {"resultType":"complete"}
+{"content":[{"t":"text","text":"a","_meta":1}]} == {"content":[{"text":"\u0061","t":"text"}]}
+{"structuredContent":{"a":{"c":1,"d":2}}} == {"structuredContent":{"a":{"d":2,"c":1}}}
+{"content":[1]} != {"content":[2]}
+{"content":[1]} != {"content":[1.0]}
+{"content":[{}]} != {"content":[{"a":1}]}
+{"content":[{}]} != {"x":[{}]}
+{"content":[]} != {"content":[],"isError":true}
+{"resultType":"task"} != {"resultType":"complete"}
+{"content":[]} != {"content":[],"extra":null}
+{"content":[{"t":"a"},{"t":"b"}]} != {"content":[{"t":"b"},{"t":"a"}]}
+{"content":[{"t":1},{"text":"a"}]} != {"content":[{"t":1,"text":"a"},{}]}
+{"structuredContent":9007199254740993} != {"structuredContent":9007199254740992}
+{"structuredContent":{"_meta":{"n":1}}} != {"structuredContent":{"_meta":{"n":2}}}"#;
+        for row in rows.lines().skip(1) {
+            let same = row.split_once(" == ");
+            let (one, other) = same.or_else(|| row.split_once(" != ")).unwrap();
+            let (one, other) = (digest_of(one).unwrap(), digest_of(other).unwrap());
+            assert_eq!(one == other, same.is_some(), "{row}");
         }
     }
 
     #[test]
-    fn content_and_structure_count() {
-        for (a, b) in [
-            (r#"{"content":[1]}"#, r#"{"content":[2]}"#),
-            (r#"{"content":[]}"#, r#"{"content":[],"isError":true}"#),
-            (r#"{"content":[]}"#, r#"{"content":[],"extra":null}"#),
-            (
-                r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
-                r#"{"content":[{"type":"text","text":"b"},{"type":"text","text":"a"}]}"#,
-            ),
-            (
-                r#"{"structuredContent":{"n":9007199254740993}}"#,
-                r#"{"structuredContent":{"n":9007199254740992}}"#,
-            ),
-            (
-                r#"{"structuredContent":{"_meta":{"n":1}}}"#,
-                r#"{"structuredContent":{"_meta":{"n":2}}}"#,
-            ),
+    fn an_answer_that_can_be_read_in_two_ways_has_no_digest() {
+        for body in [
+            r#"{"x":1,"x":2}"#,
+            r#"{"content":[{"t":1,"t":2}]}"#,
+            r#"{"structuredContent":{"a":1,"a":1}}"#,
         ] {
-            assert_eq!(same(a, b), Some(false), "{a} {b}");
+            assert_eq!(digest_of(body), None, "{body}");
         }
     }
 
-    #[test]
-    fn what_can_be_read_in_two_ways_cannot_be_compared() {
-        for (a, b) in [
-            (r#"{"x":1,"x":2}"#, r#"{"x":2}"#),
-            (r#"{"content":[{"t":1,"t":2}]}"#, r#"{"content":[{"t":2}]}"#),
-        ] {
-            assert_eq!(same(a, b), None, "{a} {b}");
+    /// What an answer says, if no member is given twice.
+    fn said(body: &str) -> (bool, OutputStatus, Value) {
+        let output = ToolOutput::from_json(body.to_owned()).unwrap();
+        let mut said: Value = serde_json::from_str(body).unwrap();
+        let members = said.as_object_mut().unwrap();
+        BESIDE.iter().for_each(|name| drop(members.remove(*name)));
+        let blocks = members.get_mut("content").and_then(Value::as_array_mut);
+        if let Some(blocks) = blocks.filter(|blocks| blocks.iter().all(Value::is_object)) {
+            let metas = blocks.iter_mut().filter_map(Value::as_object_mut);
+            metas.for_each(|block| drop(block.remove("_meta")));
         }
-    }
-
-    /// A JSON value of few, in one of two spellings.
-    fn value() -> impl Strategy<Value = &'static str> {
-        prop::sample::select(vec![
-            "1",
-            "1.0",
-            r#""a""#,
-            r#""\u0061""#,
-            "[]",
-            "[ ]",
-            r#"{"a":1,"b":2}"#,
-            r#"{ "b":2, "a":1 }"#,
-            r#"{"a":1,"a":1}"#,
-            r#"[{"type":"text","text":"a"}]"#,
-            r#"[{"text":"a","type":"text","_meta":1}]"#,
-            r#"[{"type":"text"},{"text":"a"}]"#,
-            "[{}]",
-            r#"[{"_meta":0}]"#,
-        ])
+        (output.is_error(), output.status(), said)
     }
 
     /// An answer of few, so that pairs are often equal.
     fn body() -> impl Strategy<Value = String> {
+        let values = concat!(
+            r#"1;1.0;"a";"\u0061";[];[ ];{"a":1,"b":2};{ "b":2, "a":1 };{"a":1,"a":1};"#,
+            r#"[{"type":"text","text":"a"}];[{"text":"a","type":"text","_meta":1}];"#,
+            r#"[{"type":"text"},{"text":"a"}];[{}];[{"_meta":0}]"#,
+        );
+        let values: Vec<_> = values.split(';').collect();
         let names = ["content", "structuredContent", "_meta", "x", "ttlMs"];
-        let member = (prop::sample::select(names.to_vec()), value())
+        let stated = r#""isError":false;"isError":true;"resultType":"complete";"resultType":"task";"resultType":"other""#;
+        let stated: Vec<_> = stated.split(';').collect();
+        let member = (select(names.to_vec()), select(values))
             .prop_map(|(name, value)| format!("\"{name}\":{value}"));
-        let stated = prop::sample::select(vec![
-            r#""isError":false"#,
-            r#""isError":true"#,
-            r#""resultType":"complete""#,
-            r#""resultType":"task""#,
-            r#""resultType":"other""#,
-        ]);
-        let member = prop_oneof![8 => member, 1 => stated.prop_map(str::to_owned)];
+        let member = prop_oneof![8 => member, 1 => select(stated).prop_map(str::to_owned)];
         prop::collection::vec(member, 0..3)
             .prop_map(|members| format!("{{{}}}", members.join(", ")))
+            .prop_filter("one reading", |body| {
+                ToolOutput::from_json(body.clone()).is_ok()
+            })
     }
 
     proptest! {
@@ -229,18 +163,8 @@ mod tests {
 
         #[test]
         fn digests_are_equal_exactly_if_answers_say_the_same(a in body(), b in body()) {
-            let output = |body: &String| ToolOutput::from_json(body.clone()).ok();
-            let (Some(one), Some(other)) = (output(&a), output(&b)) else {
-                return Ok(());
-            };
-            match (one.answer_digest(), other.answer_digest()) {
-                (Some(x), Some(y)) => prop_assert_eq!(one.says_the_same(&other), Some(x == y)),
-                _ => {
-                    // nothing is known but by the same bytes, or by how the answers stand
-                    let stand = |output: &ToolOutput| (output.is_error(), output.status());
-                    let known = a == b || stand(&one) != stand(&other);
-                    prop_assert_eq!(one.says_the_same(&other).is_some(), known);
-                }
+            if let (Some(one), Some(other)) = (digest_of(&a), digest_of(&b)) {
+                prop_assert_eq!(one == other, said(&a) == said(&b));
             }
         }
     }

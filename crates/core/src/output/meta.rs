@@ -1,24 +1,20 @@
 //! Adding to an answer's `_meta` without touching another byte, and keeping what others wrote there
 //! apart.
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::memmem::Finder;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
-use smallvec::SmallVec;
 
 use super::{InvalidOutput, ToolOutput};
-use crate::members::{Members, Text};
+use crate::members::Members;
 
 /// The key under which members are moved that a server sent under keys of this runtime: in the
 /// `_meta` of a result, and in the `data` of an error.
 pub const UPSTREAM_META: &str = "io.callward/upstream";
 
 /// Returns `true` if a key of a `_meta` is one that only this runtime writes for clients.
-#[must_use]
 pub fn is_our_meta(key: &str) -> bool {
     key.starts_with("io.callward/")
 }
@@ -41,24 +37,17 @@ impl ToolOutput {
     ///
     /// [`InvalidOutput`] if the body has bytes that are no UTF-8 where they would have to be read.
     pub fn with_meta(&self, key: &str, value: &RawValue) -> Result<Self, InvalidOutput> {
-        let found: Found<'_> = serde_json::from_slice(&self.0.body)?;
-        let name = serde_json::Value::from(key);
-        let value = value.get();
-        let body = match found.meta.last() {
-            None => append(&self.0.body, &format!(r#""_meta":{{{name}:{value}}}"#)),
-            Some(meta) => match Members::read(meta.get()) {
-                Err(_) => replace(
-                    &self.0.body,
-                    meta.get(),
-                    format!("{{{name}:{value}}}").as_bytes(),
-                ),
-                Ok(members) => match members.iter().rfind(|(known, _)| *known == key) {
-                    Some((_, old)) => replace(&self.0.body, old.get(), value.as_bytes()),
-                    None => {
-                        let longer = append(meta.get().as_bytes(), &format!("{name}:{value}"));
-                        replace(&self.0.body, meta.get(), &longer)
-                    }
-                },
+        let body = &self.0.body;
+        let (name, value) = (serde_json::Value::from(key), value.get());
+        let body = match serde_json::from_slice::<Members<'_>>(body)?.last("_meta") {
+            None => append(body, &format!(r#""_meta":{{{name}:{value}}}"#)),
+            Some(meta) => match Members::read(meta.get()).map(|members| members.last(key)) {
+                Err(_) => replace(body, meta, format!("{{{name}:{value}}}").as_bytes()),
+                Ok(Some(old)) => replace(body, old, value.as_bytes()),
+                Ok(None) => {
+                    let longer = append(meta.get().as_bytes(), &format!("{name}:{value}"));
+                    replace(body, meta, &longer)
+                }
             },
         };
         Ok(self.with_body(body))
@@ -90,12 +79,12 @@ pub fn nest_ours(whole: &[u8]) -> serde_json::Result<Option<Bytes>> {
     if !may_have_ours(whole) {
         return Ok(None);
     }
-    let found: Found<'_> = serde_json::from_slice(whole)?;
+    let members: Members<'_> = serde_json::from_slice(whole)?;
     let mut out = BytesMut::new();
     let mut copied = 0;
-    for meta in found.meta {
+    for (_, meta) in members.iter().filter(|(name, _)| *name == "_meta") {
         if let Some(nested) = nested(meta.get()) {
-            let start = place(whole, meta.get());
+            let start = place(whole, meta);
             out.put_slice(whole.get(copied..start).unwrap_or_default());
             out.put_slice(nested.as_bytes());
             copied = start + meta.get().len();
@@ -123,57 +112,16 @@ fn nested(meta: &str) -> Option<String> {
         return meta.starts_with('{').then(|| "{}".to_owned());
     };
     let (ours, theirs): (Vec<_>, Vec<_>) = members.iter().partition(|(key, _)| is_our_meta(key));
-    let written = |members: Vec<(&str, &RawValue)>| {
-        let member = |(key, value): (&str, &RawValue)| {
-            format!("{}:{}", serde_json::Value::from(key), value.get())
-        };
-        members.into_iter().map(member).collect::<Vec<_>>()
-    };
     if ours.is_empty() {
         return None;
     }
-    let mut all = written(theirs);
-    let ours = written(ours).join(",");
-    all.push(format!(
-        "{}:{{{ours}}}",
-        serde_json::Value::from(UPSTREAM_META)
-    ));
+    let member = |(key, value): (&str, &RawValue)| {
+        format!("{}:{}", serde_json::Value::from(key), value.get())
+    };
+    let ours: Vec<_> = ours.into_iter().map(member).collect();
+    let mut all: Vec<_> = theirs.into_iter().map(member).collect();
+    all.push(format!("\"{UPSTREAM_META}\":{{{}}}", ours.join(",")));
     Some(format!("{{{}}}", all.join(",")))
-}
-
-/// Each `_meta` of an object: more than one only if a server wants two readings.
-struct Found<'a> {
-    meta: SmallVec<[&'a RawValue; 1]>,
-}
-
-impl<'de> Deserialize<'de> for Found<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> Visitor<'de> for Object {
-            type Value = Found<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut found = Found {
-                    meta: SmallVec::new(),
-                };
-                while let Some(Text(name)) = map.next_key()? {
-                    if name == "_meta" {
-                        found.meta.push(map.next_value()?);
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
-                    }
-                }
-                Ok(found)
-            }
-        }
-
-        from.deserialize_map(Object)
-    }
 }
 
 /// Adds a member at the end of an object.
@@ -193,15 +141,15 @@ fn append(object: &[u8], member: &str) -> Bytes {
 }
 
 /// Returns where a slice of `whole` begins: the distance between the two pointers.
-fn place(whole: &[u8], part: &str) -> usize {
-    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
+fn place(whole: &[u8], part: &RawValue) -> usize {
+    let start = (part.get().as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
     start.min(whole.len())
 }
 
 /// Writes something else in place of `old`, which is a slice of `whole`.
-fn replace(whole: &[u8], old: &str, new: &[u8]) -> Bytes {
+fn replace(whole: &[u8], old: &RawValue, new: &[u8]) -> Bytes {
     let (before, rest) = whole.split_at(place(whole, old));
-    let after = rest.get(old.len()..).unwrap_or_default();
+    let after = rest.get(old.get().len()..).unwrap_or_default();
     let mut out = BytesMut::with_capacity(whole.len() + new.len());
     out.put_slice(before);
     out.put_slice(new);
@@ -225,26 +173,18 @@ mod tests {
 
     #[test]
     fn every_other_byte_stays() {
-        for (body, expected) in [
-            ("{}", r#"{"_meta":{"k":[1]}}"#),
-            (" { } ", r#" { "_meta":{"k":[1]}} "#),
-            (r#"{"n": 1e2 }"#, r#"{"n": 1e2 ,"_meta":{"k":[1]}}"#),
-            (
-                r#"{"_meta":{ },"n":"}"}"#,
-                r#"{"_meta":{ "k":[1]},"n":"}"}"#,
-            ),
-            (
-                r#"{"_meta":{"k": {} ,"a":1}}"#,
-                r#"{"_meta":{"k": [1] ,"a":1}}"#,
-            ),
-            (r#"{"_meta":{"\u006b":2}}"#, r#"{"_meta":{"\u006b":[1]}}"#),
-            (r#"{"_meta":null,"n":1}"#, r#"{"_meta":{"k":[1]},"n":1}"#),
-            (r#"{"_meta":7}"#, r#"{"_meta":{"k":[1]}}"#),
-            (
-                r#"{"content":[{"_meta":{"k":0}}],"x":"{"}"#,
-                r#"{"content":[{"_meta":{"k":0}}],"x":"{","_meta":{"k":[1]}}"#,
-            ),
-        ] {
+        let rows = r#"
+{} => {"_meta":{"k":[1]}}
+ { }  =>  { "_meta":{"k":[1]}} 
+{"n": 1e2 } => {"n": 1e2 ,"_meta":{"k":[1]}}
+{"_meta":{ },"n":"}"} => {"_meta":{ "k":[1]},"n":"}"}
+{"_meta":{"k": {} ,"a":1}} => {"_meta":{"k": [1] ,"a":1}}
+{"_meta":{"\u006b":2}} => {"_meta":{"\u006b":[1]}}
+{"_meta":null,"n":1} => {"_meta":{"k":[1]},"n":1}
+{"_meta":7} => {"_meta":{"k":[1]}}
+{"_meta":1,"_meta":{}} => {"_meta":1,"_meta":{"k":[1]}}
+{"content":[{"_meta":{"k":0}}],"x":"{"} => {"content":[{"_meta":{"k":0}}],"x":"{","_meta":{"k":[1]}}"#;
+        for (body, expected) in rows.lines().filter_map(|row| row.split_once(" => ")) {
             assert_eq!(marked(body), expected, "{body}");
         }
     }
@@ -260,37 +200,24 @@ mod tests {
 
     #[test]
     fn what_a_server_wrote_under_our_keys_is_found_apart() {
-        let hit = r#""io.callward/cache":{"status":"hit","age_ms":7}"#;
-        for (meta, nested) in [
-            (
-                format!(r#"{{"a": 1,{hit} , "b":2}}"#),
-                format!(r#"{{"a":1,"b":2,"io.callward/upstream":{{{hit}}}}}"#),
-            ),
-            (
-                r#"{"io.callwar\u0064\/trail":[]}"#.to_owned(),
-                r#"{"io.callward/upstream":{"io.callward/trail":[]}}"#.to_owned(),
-            ),
-            (
-                r#"{"io.callward/x":1,"io.callward/x":2}"#.to_owned(),
-                r#"{"io.callward/upstream":{"io.callward/x":1,"io.callward/x":2}}"#.to_owned(),
-            ),
-            (
-                r#"{"io.callward/upstream":1}"#.to_owned(),
-                r#"{"io.callward/upstream":{"io.callward/upstream":1}}"#.to_owned(),
-            ),
-            (
-                r#"{"\ud800":1,"io.callward/x":2}"#.to_owned(),
-                "{\"\u{fffd}\":1,\"io.callward/upstream\":{\"io.callward/x\":2}}".to_owned(),
-            ),
-        ] {
+        let rows = r#"
+{"a": 1,"o/cache":{"status":"hit"} , "b":2} => {"a":1,"b":2,"o/upstream":{"o/cache":{"status":"hit"}}}
+{"io.callwar\u0064\/trail":[]} => {"o/upstream":{"o/trail":[]}}
+{"o/x":1,"o/x":2} => {"o/upstream":{"o/x":1,"o/x":2}}
+{"o/upstream":1} => {"o/upstream":{"o/upstream":1}}
+{"\ud800":1,"o/x":2} => {"REPLACED":1,"o/upstream":{"o/x":2}}"#;
+        let rows = rows
+            .replace("\"o/", "\"io.callward/")
+            .replace("REPLACED", "\u{fffd}");
+        for (meta, nested) in rows.lines().filter_map(|row| row.split_once(" => ")) {
             for body in [
                 r#" {"content": [ ],"_meta": META }"#,
                 r#"{"_meta":{"c": 3},"_meta":META,"x":"io.callward/x"}"#,
                 r#"{"\u005fmeta":META,"content":[{"_meta":{"io.callward/x":1}}]}"#,
             ] {
-                let output = ToolOutput::from_json(body.replace("META", &meta)).unwrap();
+                let output = ToolOutput::from_json(body.replace("META", meta)).unwrap();
                 let kept = output.with_ours_nested().unwrap();
-                assert_eq!(kept.body(), &body.replace("META", &nested));
+                assert_eq!(kept.body(), &body.replace("META", nested));
             }
         }
     }

@@ -87,14 +87,12 @@ impl AuditRule {
     }
 
     /// Returns `true` if a call leaves a record at all.
-    #[must_use]
     pub const fn is_recorded(self) -> bool {
         !matches!(self.level, AuditLevel::None)
     }
 
     /// Returns the rule that leaves out nothing that either of the two writes down, and that stands
     /// in the file of its own if either does.
-    #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             level: self.level.max(other.level),
@@ -160,35 +158,17 @@ mod tests {
                 let internal = plain.clone().with_security_level(SecurityLevel::Internal);
                 let raised = by_effect.max(AuditLevel::Partial);
                 assert_eq!(level(&internal, effect), raised, "{scope:?} {effect}");
-                let required = plain.with_audit_required(true);
-                assert_eq!(level(&required, effect), AuditLevel::Full);
+                let restricted = plain.clone().with_security_level(SecurityLevel::Restricted);
+                for full in [
+                    plain.clone().with_audit_required(true),
+                    internal.with_audit_required(true),
+                    restricted.with_audit_required(false),
+                ] {
+                    assert_eq!(level(&full, effect), AuditLevel::Full, "{scope:?} {effect}");
+                    let apart = AuditRule::derive(&full, effect, true, &profile);
+                    assert!(apart.level == AuditLevel::Full && apart.open_world);
+                }
             }
-        }
-    }
-
-    #[test]
-    fn the_record_is_by_the_security_level_unless_one_is_required() {
-        let plain = Annotations::default;
-        let of = |level| plain().with_security_level(level);
-        for (hints, level) in [
-            (plain(), AuditLevel::None),
-            (of(SecurityLevel::Public), AuditLevel::None),
-            (of(SecurityLevel::Internal), AuditLevel::Partial),
-            (of(SecurityLevel::Restricted), AuditLevel::Full),
-            (plain().with_audit_required(true), AuditLevel::Full),
-            (plain().with_audit_required(false), AuditLevel::None),
-            (
-                of(SecurityLevel::Internal).with_audit_required(true),
-                AuditLevel::Full,
-            ),
-            (
-                of(SecurityLevel::Restricted).with_audit_required(false),
-                AuditLevel::Full,
-            ),
-        ] {
-            assert_eq!(rule(&hints, false).level, level, "{hints:?}");
-            let apart = rule(&hints, true);
-            assert_eq!((apart.level, apart.open_world), (level, true));
         }
     }
 

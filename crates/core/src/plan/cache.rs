@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::json;
+use crate::millis;
 
 /// What the cache does with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -19,7 +19,7 @@ pub enum CacheRule {
     /// result is kept, unless another write overlapped.
     KeepOwn {
         /// How long at most.
-        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
+        #[serde(rename = "ttl_ms", serialize_with = "millis::serialize")]
         ttl: Duration,
         /// What decides how long.
         lifetime: Lifetime,
@@ -27,7 +27,7 @@ pub enum CacheRule {
     /// A read: looked up, and stored.
     Store {
         /// How long at most.
-        #[serde(rename = "ttl_ms", serialize_with = "json::millis")]
+        #[serde(rename = "ttl_ms", serialize_with = "millis::serialize")]
         ttl: Duration,
         /// What decides how long.
         lifetime: Lifetime,
@@ -74,7 +74,6 @@ impl Default for Learned {
 
 impl Lifetime {
     /// Returns the word used in JSON and tables.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stated => "stated",
@@ -84,7 +83,6 @@ impl Lifetime {
     }
 
     /// Returns the stricter of two: under which no result is served that the other would not.
-    #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
         match (self, other) {
             (Self::Learned(one), Self::Learned(other)) => Self::Learned(Learned {
@@ -100,51 +98,38 @@ impl Lifetime {
 
 impl Serialize for Lifetime {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
+        self.as_str().serialize(to)
     }
 }
 
 impl CacheRule {
     /// Returns the rule under which nothing is kept that either of the two would not keep, and
     /// under which everything is dropped that either would drop.
-    #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
+        if let (Some((ttl, lifetime)), Some((other_ttl, other_lifetime))) =
+            (self.kept(), other.kept())
+        {
+            let (ttl, lifetime) = (ttl.min(other_ttl), lifetime.stricter(other_lifetime));
+            return match (self, other) {
+                (Self::Store { .. }, Self::Store { .. }) => Self::Store { ttl, lifetime },
+                _ => Self::KeepOwn { ttl, lifetime },
+            };
+        }
         match (self, other) {
-            (
-                Self::Store { ttl, lifetime },
-                Self::Store {
-                    ttl: other,
-                    lifetime: by,
-                },
-            ) => Self::Store {
-                ttl: ttl.min(other),
-                lifetime: lifetime.stricter(by),
-            },
-            (
-                Self::KeepOwn { ttl, lifetime },
-                Self::KeepOwn {
-                    ttl: other,
-                    lifetime: by,
-                }
-                | Self::Store {
-                    ttl: other,
-                    lifetime: by,
-                },
-            )
-            | (
-                Self::Store { ttl, lifetime },
-                Self::KeepOwn {
-                    ttl: other,
-                    lifetime: by,
-                },
-            ) => Self::KeepOwn {
-                ttl: ttl.min(other),
-                lifetime: lifetime.stricter(by),
-            },
             (Self::Store { .. }, stricter) | (stricter, Self::Store { .. }) => stricter,
             (Self::Bypass, Self::Bypass) => Self::Bypass,
             // one must be fresh and the other drops what it changed: both together is this
             _ => Self::Invalidate,
+        }
+    }
+
+    /// Returns how long a result is kept at most, and what decides it.
+    pub(super) const fn kept(self) -> Option<(Duration, Lifetime)> {
+        match self {
+            Self::Store { ttl, lifetime } | Self::KeepOwn { ttl, lifetime } => {
+                Some((ttl, lifetime))
+            }
+            Self::Bypass | Self::Invalidate => None,
         }
     }
 }

@@ -16,13 +16,13 @@ const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_millis(20), Duration
 
 impl CallPlan {
     /// Derives the plan from the effective hints, by the profile's numbers.
-    #[must_use]
     pub fn derive(resolved: &Resolved, profile: &Profile) -> Self {
         let hints = resolved.annotations();
-        let flags = Flags::read(resolved, profile);
-        let is_true = |hint: Option<bool>| hint == Some(true);
-        let (effect, reason) = flags.effect(resolved, profile);
-        let also_idempotent = is_true(flags.idempotent);
+        // the four hints that decide the effect, as the profile reads them
+        let of_category = (profile.by_category).then(|| Category::of(resolved).hints());
+        let four = of_category.as_ref().unwrap_or(hints);
+        let (effect, reason) = effect(four, resolved, profile);
+        let also_idempotent = four.idempotent_hint == Some(true);
 
         let volatile = resolved.volatility();
         let cache = match (effect, profile.idempotent_ttl) {
@@ -48,7 +48,7 @@ impl CallPlan {
             RetryRule::Safe if moves_on => RetryRule::OnlyUnsent,
             rule => rule,
         };
-        let asks = is_true(hints.requires_confirmation)
+        let asks = hints.requires_confirmation == Some(true)
             || effect == Effect::Destructive
             || (effect == Effect::Mutating && profile.confirm_mutating);
 
@@ -63,67 +63,37 @@ impl CallPlan {
                 ConfirmRule::Skip
             },
             limits: Limits::derive(hints, profile),
-            audit: AuditRule::derive(hints, effect, flags.reaches_out(), profile),
+            audit: AuditRule::derive(hints, effect, four.open_world_hint == Some(true), profile),
             reason,
         }
     }
 }
 
-/// The four hints that decide the effect, as the profile reads them.
-struct Flags {
-    read_only: Option<bool>,
-    destructive: Option<bool>,
-    idempotent: Option<bool>,
-    open_world: Option<bool>,
-    /// The category they come from, if the profile thinks in categories.
-    category: Option<Category>,
-}
-
-impl Flags {
-    fn read(resolved: &Resolved, profile: &Profile) -> Self {
-        let of = |hints: &Annotations, category| Self {
-            read_only: hints.read_only_hint,
-            destructive: hints.destructive_hint,
-            idempotent: hints.idempotent_hint,
-            open_world: hints.open_world_hint,
-            category,
-        };
-        if profile.by_category {
-            let category = Category::of(resolved);
-            of(&category.hints(), Some(category))
-        } else {
-            of(resolved.annotations(), None)
+fn effect(
+    hints: &Annotations,
+    resolved: &Resolved,
+    profile: &Profile,
+) -> (Effect, Cow<'static, str>) {
+    let (effect, reason) = match (hints.destructive_hint, hints.read_only_hint) {
+        (Some(true), _) => return (Effect::Destructive, resolved.why(Field::Destructive)),
+        (_, Some(true)) => return (Effect::ReadOnly, resolved.why(Field::ReadOnly)),
+        _ if profile.by_category => (
+            Effect::Mutating,
+            "its category is write: it changes something, and takes nothing away",
+        ),
+        (None, _) if profile.absent_is_destructive => (
+            Effect::Destructive,
+            "nothing says it only adds, and the profile assumes the worst",
+        ),
+        _ if hints.idempotent_hint == Some(true) => {
+            return (Effect::Idempotent, resolved.why(Field::Idempotent));
         }
-    }
-
-    fn effect(&self, resolved: &Resolved, profile: &Profile) -> (Effect, Cow<'static, str>) {
-        if self.destructive == Some(true) {
-            (Effect::Destructive, resolved.why(Field::Destructive))
-        } else if self.read_only == Some(true) {
-            (Effect::ReadOnly, resolved.why(Field::ReadOnly))
-        } else if self.category.is_some() {
-            (
-                Effect::Mutating,
-                "its category is write: it changes something, and takes nothing away".into(),
-            )
-        } else if profile.absent_is_destructive && self.destructive.is_none() {
-            (
-                Effect::Destructive,
-                "nothing says it only adds, and the profile assumes the worst".into(),
-            )
-        } else if self.idempotent == Some(true) {
-            (Effect::Idempotent, resolved.why(Field::Idempotent))
-        } else {
-            (
-                Effect::Mutating,
-                "nothing says it only reads or may be repeated".into(),
-            )
-        }
-    }
-
-    fn reaches_out(&self) -> bool {
-        self.open_world == Some(true)
-    }
+        _ => (
+            Effect::Mutating,
+            "nothing says it only reads or may be repeated",
+        ),
+    };
+    (effect, reason.into())
 }
 
 impl Profile {
@@ -175,176 +145,103 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AuditLevel, SafetyLevel, Source};
+    use crate::{SafetyLevel, Source};
 
     fn plan(change: impl FnOnce(&mut Annotations)) -> CallPlan {
-        plan_under(&Profile::standard(), change)
-    }
-
-    fn plan_under(profile: &Profile, change: impl FnOnce(&mut Annotations)) -> CallPlan {
         let mut hints = Annotations::default();
         change(&mut hints);
-        CallPlan::derive(&Resolved::from_single(hints, Source::Declared), profile)
+        let resolved = Resolved::from_single(hints, Source::Declared);
+        CallPlan::derive(&resolved, &Profile::standard())
+    }
+
+    /// Effect, cache, retry, confirmation, least weight and record, in words.
+    fn summary(plan: &CallPlan) -> String {
+        let weight = plan
+            .route
+            .min_weight
+            .map_or_else(|| "any".to_owned(), |weight| weight.to_string());
+        let apart = if plan.audit.open_world { " apart" } else { "" };
+        let json = serde_json::to_value(plan).unwrap();
+        let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        let (cache, retry) = (word(&json["cache"]["rule"]), word(&json["retry"]));
+        let (confirm, level) = (word(&json["confirm"]), plan.audit.level);
+        format!(
+            "{} {cache} {retry} {confirm} {weight} {level}{apart}",
+            plan.effect
+        )
     }
 
     #[test]
-    fn each_row_of_the_table() {
+    fn each_row_of_the_table_under_each_profile() {
+        // every category reaches into an open world, and no write of one is idempotent; only calls
+        // that are recorded anyway are recorded apart
+        let rows = "
+standard | readOnly=true | read_only store safe skip any none
+standard | idempotent=true | idempotent keep_own safe skip any none
+standard | destructive=true | destructive invalidate never ask 50 none
+standard |  | mutating invalidate never skip any none
+standard | requiresConfirmation=true | mutating invalidate never ask any none
+standard | readOnly=true destructive=true | destructive invalidate never ask 50 none
+standard | destructive=true idempotent=true | destructive invalidate never ask 50 none
+standard | openWorld=true | mutating invalidate never skip any none apart
+standard | auditRequired=true | mutating invalidate never skip any full
+standard | openWorld=true auditRequired=true | mutating invalidate never skip any full apart
+standard | securityLevel=restricted | mutating invalidate never skip any full
+strict |  | destructive invalidate never ask 50 none
+strict | destructive=false | mutating invalidate never ask any none
+strict | readOnly=true | read_only store safe skip any none
+neurolink |  | mutating invalidate never skip any none
+neurolink | destructive=true idempotent=true | destructive invalidate never ask 50 none
+mcpgate | idempotent=true | mutating invalidate never skip any none apart
+mcpgate | readOnly=true | read_only store safe skip any none apart
+mcpgate | destructive=true idempotent=true | destructive invalidate never ask 50 none apart
+mcpgate | auditRequired=true openWorld=false | mutating invalidate never skip any full apart
+epd | destructive=true idempotent=true | destructive invalidate safe ask 50 none
+epd | destructive=true | destructive invalidate never ask 50 none
+epd | openWorld=true | mutating invalidate never skip any full apart
+epd |  | mutating invalidate never skip any none";
+        for row in rows.lines().skip(1) {
+            let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [profile, hints, expected] = columns[..] else {
+                panic!("{row}");
+            };
+            let stated = hints.split_whitespace().map(Annotations::from_assignment);
+            let stated = stated.fold(Annotations::default(), |all, one| all.merge(&one.unwrap()));
+            let resolved = Resolved::from_single(stated, Source::Declared);
+            let plan = CallPlan::derive(&resolved, &Profile::by_name(profile).unwrap());
+            assert_eq!(summary(&plan), expected, "{row}");
+            assert_eq!(plan.is_write(), plan.effect != Effect::ReadOnly, "{row}");
+        }
         let read = plan(|h| h.read_only_hint = Some(true));
-        assert_eq!(read.effect, Effect::ReadOnly);
-        assert_eq!(
-            read.cache,
-            CacheRule::Store {
-                ttl: Duration::from_secs(300),
-                lifetime: Lifetime::Fixed,
-            }
-        );
-        assert_eq!(read.retry, RetryRule::Safe);
-        assert_eq!(read.confirm, ConfirmRule::Skip);
         assert_eq!(read.safety_level(), SafetyLevel::Safe);
         assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
-        assert!(!read.is_write() && !read.audit.is_recorded());
-
-        let idempotent = plan(|h| h.idempotent_hint = Some(true));
-        assert_eq!(idempotent.effect, Effect::Idempotent);
-        assert_eq!(
-            idempotent.cache,
-            CacheRule::KeepOwn {
-                ttl: Duration::from_secs(5),
-                lifetime: Lifetime::Fixed,
-            }
-        );
-        assert_eq!(idempotent.route.prefer[..], ["caching"]);
-        assert_eq!(idempotent.retry, RetryRule::Safe);
-
-        let destructive = plan(|h| h.destructive_hint = Some(true));
-        assert_eq!(destructive.route.min_weight, Some(50));
-        assert_eq!(destructive.cache, CacheRule::Invalidate);
-        assert_eq!(destructive.retry, RetryRule::Never);
-        assert_eq!(destructive.confirm, ConfirmRule::Ask);
-        assert_eq!(destructive.result_ttl(), None);
-        assert!(destructive.is_write() && !destructive.is_retryable());
-
-        let unknown = plan(|_| ());
-        assert_eq!(unknown.effect, Effect::Mutating);
-        assert_eq!(unknown.cache, CacheRule::Invalidate);
-        assert_eq!(unknown.retry, RetryRule::Never);
-        assert_eq!(unknown.confirm, ConfirmRule::Skip);
+        let silent = Resolved::from_single(Annotations::default(), Source::Declared);
+        let reason = CallPlan::derive(&silent, &Profile::mcpgate()).reason;
+        assert!(reason.contains("category is write"), "{reason}");
+        let limits = CallPlan::derive(&silent, &Profile::neurolink()).limits;
+        assert_eq!(limits.first_backoff, Duration::from_secs(1));
     }
 
     #[test]
-    fn destructive_wins_wherever_it_arrives() {
-        let both = plan(|h| {
-            h.read_only_hint = Some(true);
-            h.destructive_hint = Some(true);
+    fn a_plan_is_written_with_its_limits() {
+        let plan = plan(|h| {
+            h.estimated_duration = Some(0.5);
+            h.rate_limit_hint = Some(30.0);
+            h.security_level = Some(SecurityLevel::Restricted);
+            h.tags = Some(vec!["users".to_owned()]);
         });
-        assert_eq!(both.effect, Effect::Destructive);
-        let repeatable = plan(|h| {
-            h.idempotent_hint = Some(true);
-            h.destructive_hint = Some(true);
-        });
-        assert_eq!(repeatable.retry, RetryRule::Never);
-    }
-
-    #[test]
-    fn strict_assumes_the_worst_of_what_is_not_said() {
-        let strict = Profile::strict();
-        assert_eq!(plan_under(&strict, |_| ()).effect, Effect::Destructive);
-        let adds = plan_under(&strict, |h| h.destructive_hint = Some(false));
+        let written = serde_json::to_value(plan).unwrap();
         assert_eq!(
-            (adds.effect, adds.confirm),
-            (Effect::Mutating, ConfirmRule::Ask)
+            written["limits"],
+            serde_json::json!({
+                "attempt_timeout_ms": 5000,
+                "first_backoff_ms": 20,
+                "estimated_duration_ms": 0.5,
+                "calls_per_minute": 30.0,
+                "restricted": true,
+            })
         );
-        assert_eq!(
-            plan_under(&strict, |h| h.read_only_hint = Some(true)).effect,
-            Effect::ReadOnly
-        );
-    }
-
-    #[test]
-    fn mcpgate_repeats_only_what_its_category_calls_idempotent() {
-        let mcpgate = Profile::mcpgate();
-        let write = plan_under(&mcpgate, |h| h.idempotent_hint = Some(true));
-        assert_eq!(
-            (write.effect, write.retry, write.cache),
-            (Effect::Mutating, RetryRule::Never, CacheRule::Invalidate)
-        );
-        assert_eq!(write.confirm, ConfirmRule::Skip);
-        assert!(
-            write.reason.contains("category is write"),
-            "{}",
-            write.reason
-        );
-        let read = plan_under(&mcpgate, |h| h.read_only_hint = Some(true));
-        assert_eq!(
-            (read.effect, read.retry),
-            (Effect::ReadOnly, RetryRule::Safe)
-        );
-        let delete = plan_under(&mcpgate, |h| {
-            h.destructive_hint = Some(true);
-            h.idempotent_hint = Some(true);
-        });
-        assert_eq!(
-            (delete.effect, delete.retry, delete.confirm),
-            (Effect::Destructive, RetryRule::Never, ConfirmRule::Ask)
-        );
-        let audited = plan_under(&mcpgate, |h| {
-            h.audit_required = Some(true);
-            h.open_world_hint = Some(false);
-        });
-        assert_eq!(audited.audit.level, AuditLevel::Full);
-        assert!(audited.audit.open_world, "every category is open");
-    }
-
-    #[test]
-    fn epd_retries_idempotent_calls_that_destroy_and_still_asks_first() {
-        let cancel = plan_under(&Profile::epd(), |h| {
-            h.destructive_hint = Some(true);
-            h.idempotent_hint = Some(true);
-        });
-        assert_eq!(
-            (cancel.retry, cancel.confirm, cancel.cache),
-            (RetryRule::Safe, ConfirmRule::Ask, CacheRule::Invalidate)
-        );
-        let refund = plan_under(&Profile::epd(), |h| h.destructive_hint = Some(true));
-        assert_eq!(refund.retry, RetryRule::Never);
-    }
-
-    #[test]
-    fn calls_into_an_open_world_are_recorded_apart() {
-        let open: fn(&mut Annotations) = |h| h.open_world_hint = Some(true);
-        let audit = |plan: CallPlan| (plan.audit.level, plan.audit.open_world);
-        let epd = |change: fn(&mut Annotations)| audit(plan_under(&Profile::epd(), change));
-        assert_eq!(epd(open), (AuditLevel::Full, true));
-        assert_eq!(epd(|_| ()), (AuditLevel::None, false));
-        // Elsewhere only calls that are recorded anyway differ.
-        assert_eq!(audit(plan(open)), (AuditLevel::None, true));
-        let required = |h: &mut Annotations| h.audit_required = Some(true);
-        assert_eq!(audit(plan(required)), (AuditLevel::Full, false));
-        let both = plan(|h| {
-            open(h);
-            required(h);
-        });
-        assert_eq!(both.audit.level, AuditLevel::Full);
-        assert!(both.to_string().contains("reach outside"), "{both}");
-    }
-
-    #[test]
-    fn neurolink_takes_a_silent_tool_for_harmless_and_waits_a_second() {
-        let neurolink = Profile::neurolink();
-        let silent = plan_under(&neurolink, |_| ());
-        assert_eq!(
-            (silent.effect, silent.confirm),
-            (Effect::Mutating, ConfirmRule::Skip)
-        );
-        assert_eq!(silent.limits.first_backoff, Duration::from_secs(1));
-        let destroys = plan_under(&neurolink, |h| {
-            h.destructive_hint = Some(true);
-            h.idempotent_hint = Some(true);
-        });
-        assert_eq!(
-            (destroys.retry, destroys.route.min_weight),
-            (RetryRule::Never, Some(50))
-        );
+        assert_eq!(written["route"]["tags"], serde_json::json!(["users"]));
     }
 
     #[test]

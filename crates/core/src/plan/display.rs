@@ -7,48 +7,24 @@ use crate::{CacheRule, CallPlan, ConfirmRule, Lifetime, Limits, RetryRule, Route
 
 impl fmt::Display for CallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "effect   {} ({}): {}",
-            self.effect,
-            self.safety_level(),
-            self.reason
-        )?;
-        writeln!(f, "route    {}", self.route)?;
-        writeln!(f, "cache    {}", self.cache)?;
-        writeln!(f, "retry    {}", self.retry)?;
-        writeln!(f, "confirm  {}", self.confirm)?;
-        writeln!(f, "limits   {}", self.limits)?;
-        write!(f, "recorded {}", self.audit)
+        let (safety, reason) = (self.safety_level(), &self.reason);
+        writeln!(f, "effect   {} ({safety}): {reason}", self.effect)?;
+        writeln!(f, "route    {}\ncache    {}", self.route, self.cache)?;
+        writeln!(f, "retry    {}\nconfirm  {}", self.retry, self.confirm)?;
+        write!(f, "limits   {}\nrecorded {}", self.limits, self.audit)
     }
 }
 
 impl CallPlan {
     /// Writes the plan in one line, for spans and logs, without the reason.
-    #[must_use]
     pub fn in_line(&self) -> impl fmt::Display {
-        InLine(self)
-    }
-}
-
-struct InLine<'a>(&'a CallPlan);
-
-impl fmt::Display for InLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallPlan {
-            effect,
-            route,
-            cache,
-            retry,
-            confirm,
-            limits,
-            ..
-        } = self.0;
-        write!(
-            f,
-            "effect: {effect}; route: {route}; cache: {cache}; retry: {retry}; confirm: {confirm}; \
-             limits: {limits}"
-        )
+        fmt::from_fn(move |f| {
+            write!(
+                f,
+                "effect: {}; route: {}; cache: {}; retry: {}; confirm: {}; limits: {}",
+                self.effect, self.route, self.cache, self.retry, self.confirm, self.limits
+            )
+        })
     }
 }
 
@@ -81,28 +57,18 @@ impl fmt::Display for CacheRule {
             Self::KeepOwn { ttl, lifetime } => write!(
                 f,
                 "drops what the call may have changed, then keeps its own result {}",
-                For(*ttl, *lifetime)
+                kept_for(*ttl, *lifetime)
             ),
-            Self::Store { ttl, lifetime } => write!(f, "kept {}", For(*ttl, *lifetime)),
+            Self::Store { ttl, lifetime } => write!(f, "kept {}", kept_for(*ttl, *lifetime)),
         }
     }
 }
 
-struct For(Duration, Lifetime);
-
-impl fmt::Display for For {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(ttl, lifetime) = self;
-        match lifetime {
-            Lifetime::Stated | Lifetime::Fixed => write!(f, "{} s", ttl.as_secs_f64()),
-            Lifetime::Learned(_) => {
-                write!(
-                    f,
-                    "as long as evidence allows, {} s at most",
-                    ttl.as_secs_f64()
-                )
-            }
-        }
+fn kept_for(ttl: Duration, lifetime: Lifetime) -> String {
+    let seconds = ttl.as_secs_f64();
+    match lifetime {
+        Lifetime::Stated | Lifetime::Fixed => format!("{seconds} s"),
+        Lifetime::Learned(_) => format!("as long as evidence allows, {seconds} s at most"),
     }
 }
 

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Effect, SafetyLevel};
+use crate::{Effect, SafetyLevel, millis};
 
 mod audit;
 mod cache;
 mod derive;
 mod display;
-mod json;
 mod route;
 
 pub use self::audit::{AuditLevel, AuditRule, AuditScope};
@@ -127,16 +126,13 @@ pub enum ConfirmRule {
 #[non_exhaustive]
 pub struct Limits {
     /// How long one attempt may take.
-    #[serde(rename = "attempt_timeout_ms", serialize_with = "json::millis")]
+    #[serde(rename = "attempt_timeout_ms", serialize_with = "millis::serialize")]
     pub attempt_timeout: Duration,
     /// The pause before the first repeat, before jitter.
-    #[serde(rename = "first_backoff_ms", serialize_with = "json::millis")]
+    #[serde(rename = "first_backoff_ms", serialize_with = "millis::serialize")]
     pub first_backoff: Duration,
     /// How long a call usually takes, if it is stated.
-    #[serde(
-        rename = "estimated_duration_ms",
-        serialize_with = "json::optional_millis"
-    )]
+    #[serde(rename = "estimated_duration_ms", with = "millis::optional")]
     pub estimated_duration: Option<Duration>,
     /// How many calls per minute the tool can take, if it is stated.
     pub calls_per_minute: Option<f64>,
@@ -146,29 +142,25 @@ pub struct Limits {
 
 impl CallPlan {
     /// Returns how dangerous a call is.
-    #[must_use]
     pub const fn safety_level(&self) -> SafetyLevel {
         self.effect.safety_level()
     }
 
     /// Returns `true` if a call may change anything at all.
-    #[must_use]
     pub const fn is_write(&self) -> bool {
         self.effect.is_write()
     }
 
     /// Returns `true` if a call may be sent a second time after it may have run.
-    #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self.retry, RetryRule::Safe)
     }
 
     /// Returns how long a result is kept at most; `None` if it is not kept at all.
-    #[must_use]
     pub const fn result_ttl(&self) -> Option<Duration> {
-        match self.cache {
-            CacheRule::Store { ttl, .. } | CacheRule::KeepOwn { ttl, .. } => Some(ttl),
-            CacheRule::Bypass | CacheRule::Invalidate => None,
+        match self.cache.kept() {
+            Some((ttl, _)) => Some(ttl),
+            None => None,
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::json;
 use crate::{Annotations, Complexity, Effect, Profile};
 
 /// Servers of this category come first for idempotent tools.
@@ -24,12 +23,12 @@ pub struct RouteRule {
     /// Only servers of at least this weight; none healthy is an error.
     pub min_weight: Option<u32>,
     /// Servers of these categories come first, if any is healthy.
-    #[serde(serialize_with = "json::words")]
+    #[serde(serialize_with = "sequence")]
     pub prefer: SmallVec<[&'static str; 2]>,
     /// The tool's `tags`, each once: what a strategy finds servers by that goes by categories or
     /// capabilities. The first 32, without those longer than 128 characters; the tool
     /// itself keeps all.
-    #[serde(serialize_with = "json::tags")]
+    #[serde(serialize_with = "sequence")]
     pub tags: Arc<[Box<str>]>,
     /// What a call costs, in relative units from 0 up: the tool's `costHint`.
     pub cost: Option<f64>,
@@ -84,14 +83,16 @@ impl RouteRule {
     }
 }
 
+/// Writes a list of a type that serde does not know.
+fn sequence<S: Serializer>(items: &[impl Serialize], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(items)
+}
+
 /// Takes the tags that calls are routed by.
 fn bounded<'a>(tags: impl Iterator<Item = &'a str>) -> Arc<[Box<str>]> {
     let mut kept: Vec<Box<str>> = Vec::new();
     for tag in tags.filter(|tag| tag.len() <= RouteRule::MAX_TAG_LEN) {
-        if kept.len() == RouteRule::MAX_TAGS {
-            break;
-        }
-        if !kept.iter().any(|known| **known == *tag) {
+        if kept.len() < RouteRule::MAX_TAGS && !kept.iter().any(|known| **known == *tag) {
             kept.push(tag.into());
         }
     }

@@ -1,7 +1,8 @@
 //! W3C baggage: what a caller attached to its trace for services downstream.
 
-use std::fmt;
 use std::sync::Arc;
+
+use crate::InvalidValue;
 
 /// Baggage that may be passed on: only a [`BaggageFilter`] makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +10,6 @@ pub struct Baggage(Arc<str>);
 
 impl Baggage {
     /// Returns the value of the header `baggage`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -30,7 +30,7 @@ impl Baggage {
 /// let filter = BaggageFilter::new(["tenant"])?;
 /// let passed = filter.pass("user=ada, tenant=acme;tier=gold, debug=1");
 /// assert_eq!(passed.unwrap().as_str(), "tenant=acme;tier=gold");
-/// # Ok::<(), callward_core::InvalidBaggageKey>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BaggageFilter {
@@ -42,26 +42,24 @@ impl BaggageFilter {
     ///
     /// # Errors
     ///
-    /// [`InvalidBaggageKey`] names the first one that no member can have.
-    pub fn new<K: AsRef<str>>(
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<Self, InvalidBaggageKey> {
+    /// [`InvalidValue`] names the first one that no member can have.
+    pub fn new<K: AsRef<str>>(keys: impl IntoIterator<Item = K>) -> Result<Self, InvalidValue> {
         let check = |key: K| match key.as_ref() {
             fit if is_key(fit) => Ok(fit.into()),
-            unfit => Err(InvalidBaggageKey(unfit.to_owned())),
+            unfit => Err(InvalidValue::new(format!(
+                "{unfit:?} is not a key of baggage: use ASCII letters, digits and !#$%&'*+-.^_`|~"
+            ))),
         };
         let keys: Result<_, _> = keys.into_iter().map(check).collect();
         keys.map(|keys| Self { keys })
     }
 
     /// Returns `true` if no member passes.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.keys.is_empty()
     }
 
     /// Returns of a baggage what is passed on, properties included; `None` if that is nothing.
-    #[must_use]
     pub fn pass(&self, baggage: &str) -> Option<Baggage> {
         if self.is_closed() || baggage.len() > MAX_READ {
             return None;
@@ -94,22 +92,6 @@ impl BaggageFilter {
         self.keys.iter().any(|own| **own == *key) && is_value(value) && parts.all(is_property)
     }
 }
-
-/// A key that no member of a baggage can have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidBaggageKey(String);
-
-impl fmt::Display for InvalidBaggageKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is not a key of baggage: use ASCII letters, digits and !#$%&'*+-.^_`|~",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for InvalidBaggageKey {}
 
 const BLANK: [char; 2] = [' ', '\t'];
 /// The longest baggage that is read at all: what the specification says that must be carried.

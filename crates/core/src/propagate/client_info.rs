@@ -16,10 +16,9 @@ pub struct ClientInfo {
 
 impl ClientInfo {
     /// The longest name or version, in characters.
-    pub const LONGEST: usize = 128;
+    const LONGEST: usize = 128;
 
     /// Reads a raw `clientInfo` object. Returns `None` if it is not an object with a name.
-    #[must_use]
     pub fn from_json(raw: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Implementation<'a> {
@@ -36,13 +35,11 @@ impl ClientInfo {
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the version, if the client states one.
-    #[must_use]
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }

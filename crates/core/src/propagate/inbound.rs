@@ -50,7 +50,6 @@ const LEFT: u8 = 2;
 
 impl Inbound {
     /// Starts with what every request has.
-    #[must_use]
     pub const fn new(transport: Transport) -> Self {
         Self {
             transport,
@@ -67,7 +66,6 @@ impl Inbound {
 
     /// Notes that a call that may have an effect is about to be sent. Returns `false` if its client
     /// has left: then it must not be sent.
-    #[must_use]
     pub fn may_send(&self) -> bool {
         self.state.fetch_or(SENT, Ordering::SeqCst) & LEFT == 0
     }

@@ -9,7 +9,9 @@ mod state;
 
 use std::fmt;
 
-pub use self::baggage::{Baggage, BaggageFilter, InvalidBaggageKey};
+use crate::InvalidValue;
+
+pub use self::baggage::{Baggage, BaggageFilter};
 pub use self::client_info::ClientInfo;
 pub use self::inbound::{Inbound, RequestName, Transport};
 pub use self::outbound::{Outbound, SendWatch, Watch};
@@ -30,8 +32,9 @@ pub use self::outbound::{Outbound, SendWatch, Watch};
 /// assert!(context.is_sampled());
 /// assert_eq!(context.parent_id(), 0x00f0_67aa_0ba9_02b7);
 /// assert_eq!(context.to_string(), parent);
-/// # Ok::<(), callward_core::InvalidTraceContext>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
+#[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     trace_id: u128,
@@ -42,7 +45,6 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// States a context without `tracestate`; `None` if one of the ids is 0, which names nothing.
-    #[must_use]
     pub fn new(trace_id: u128, parent_id: u64, sampled: bool) -> Option<Self> {
         (trace_id != 0 && parent_id != 0).then_some(Self {
             trace_id,
@@ -56,117 +58,77 @@ impl TraceContext {
     ///
     /// # Errors
     ///
-    /// [`InvalidTraceContext`] if `traceparent` breaks the format. It says which rule.
-    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self, InvalidTraceContext> {
-        let context = parse(traceparent.as_bytes()).map_err(|reason| InvalidTraceContext {
+    /// [`InvalidValue`] if `traceparent` breaks the format. It says which rule.
+    pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self, InvalidValue> {
+        let context = parse(traceparent.as_bytes()).map_err(|reason| {
             // the text comes from a client and may be long
-            text: traceparent.chars().take(MAX_SHOWN).collect(),
-            reason,
+            let text: String = traceparent.chars().take(MAX_SHOWN).collect();
+            InvalidValue::new(format!("traceparent {text:?} {reason}"))
         })?;
         Ok(context.with_state(tracestate))
     }
 
     /// Adds a `tracestate`, cut to its limit; none if it cannot be read.
-    #[must_use]
     pub fn with_state(mut self, tracestate: Option<&str>) -> Self {
         self.state = tracestate.and_then(state::read);
         self
     }
 
     /// Returns the id of the trace, which is never 0.
-    #[must_use]
     pub const fn trace_id(&self) -> u128 {
         self.trace_id
     }
 
     /// Returns the id of the span that the call comes from, which is never 0.
-    #[must_use]
     pub const fn parent_id(&self) -> u64 {
         self.parent_id
     }
 
     /// Returns `true` if the sender records the trace.
-    #[must_use]
     pub const fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
     /// Returns the flags that are known: whether the trace is recorded, and whether its id is
     /// random.
-    #[must_use]
     pub const fn flags(&self) -> u8 {
         self.flags
     }
 
     /// Sets the flags; those that are not known are left out.
-    #[must_use]
     pub const fn with_flags(mut self, flags: u8) -> Self {
         self.flags = flags & KNOWN_FLAGS;
         self
     }
 
     /// Returns `tracestate`, as it is passed on.
-    #[must_use]
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
     /// Returns `traceparent` as it is passed on where the call is not recorded here.
-    #[must_use]
     pub fn unsampled(&self) -> impl fmt::Display {
-        Traceparent {
-            flags: self.flags & !SAMPLED,
-            ..self.traceparent()
-        }
+        self.traceparent(self.flags & !SAMPLED)
     }
 
-    const fn traceparent(&self) -> Traceparent {
-        Traceparent {
-            trace_id: self.trace_id,
-            parent_id: self.parent_id,
-            flags: self.flags,
-        }
+    fn traceparent(&self, flags: u8) -> impl fmt::Display {
+        fmt::from_fn(move |f| {
+            let Self {
+                trace_id,
+                parent_id,
+                ..
+            } = self;
+            write!(f, "00-{trace_id:032x}-{parent_id:016x}-{flags:02x}")
+        })
     }
 }
 
 /// Writes `traceparent`, version `00`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.traceparent().fmt(f)
+        self.traceparent(self.flags).fmt(f)
     }
 }
-
-struct Traceparent {
-    trace_id: u128,
-    parent_id: u64,
-    flags: u8,
-}
-
-impl fmt::Display for Traceparent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            trace_id,
-            parent_id,
-            flags,
-        } = self;
-        write!(f, "00-{trace_id:032x}-{parent_id:016x}-{flags:02x}")
-    }
-}
-
-/// A `traceparent` that cannot be used, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidTraceContext {
-    text: String,
-    reason: &'static str,
-}
-
-impl fmt::Display for InvalidTraceContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "traceparent {:?} {}", self.text, self.reason)
-    }
-}
-
-impl std::error::Error for InvalidTraceContext {}
 
 /// The sender of the context records the trace.
 const SAMPLED: u8 = 1;
@@ -205,14 +167,12 @@ fn parse(text: &[u8]) -> Result<TraceContext, &'static str> {
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u128> {
-    digits.iter().try_fold(0_u128, |number, digit| {
-        let digit = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            _ => return None,
-        };
-        Some(number << 4 | u128::from(digit))
-    })
+    let fits = digits
+        .iter()
+        .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    u128::from_str_radix(std::str::from_utf8(digits).ok()?, 16)
+        .ok()
+        .filter(|_| fits)
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ pub struct Outbound<'a> {
 
 impl Outbound<'_> {
     /// Starts with what every request has.
-    #[must_use]
     pub const fn new(transport: Transport, request: u64) -> Self {
         Self {
             transport,
@@ -48,20 +47,17 @@ pub trait SendWatch: Send + Sync {
     fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext>;
 }
 
-/// A [`SendWatch`] on its way with an attempt. Clones share it; two are equal if they are clones of
-/// each other.
+/// A [`SendWatch`] on its way with an attempt. Clones share it.
 #[derive(Clone)]
 pub struct Watch(Arc<dyn SendWatch>);
 
 impl Watch {
     /// Wraps a watcher.
-    #[must_use]
     pub fn new(watch: Arc<dyn SendWatch>) -> Self {
         Self(watch)
     }
 
     /// Notifies the watcher of a request that is about to be sent; see [`SendWatch::sends`].
-    #[must_use]
     pub fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
         self.0.sends(request)
     }
@@ -72,11 +68,3 @@ impl fmt::Debug for Watch {
         f.debug_struct("Watch").finish_non_exhaustive()
     }
 }
-
-impl PartialEq for Watch {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Watch {}

@@ -20,7 +20,7 @@ impl Log {
         if count >= CallRecord::MOST_OF_A_STAGE
             && let Some(last) = self.decisions.iter().rposition(same)
         {
-            self.decisions.remove(last);
+            let _replaced = self.decisions.remove(last);
             self.left_out = self.left_out.saturating_add(1);
         }
         self.decisions.push(decision);

@@ -82,11 +82,10 @@ impl Redactor {
 
     /// The least limit, in bytes: less would hold nothing but marks. A smaller one is taken for
     /// this.
-    pub const LEAST_MAX_BYTES: usize = 64;
+    pub(crate) const LEAST_MAX_BYTES: usize = 64;
 
     /// Takes the names whose values are left out, in place of the default ones, and how long a text
     /// may be in bytes. A name without a letter or digit names nothing.
-    #[must_use]
     pub fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>, max_bytes: usize) -> Self {
         Self {
             names: Arc::new(Names::new(names)),
@@ -94,15 +93,8 @@ impl Redactor {
         }
     }
 
-    /// Returns how long a text may be, in bytes.
-    #[must_use]
-    pub fn max_bytes(&self) -> usize {
-        self.max_bytes
-    }
-
     /// Rewrites a JSON text. A text that is not JSON becomes `"[not JSON]"`, because its contents
     /// are unknown.
-    #[must_use]
     pub fn redact(&self, raw: &[u8]) -> String {
         self.within(raw, self.max_bytes, 0)
             .unwrap_or_else(|| NOT_JSON.to_owned())

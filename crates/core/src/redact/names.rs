@@ -2,6 +2,7 @@
 
 use serde_json::value::RawValue;
 
+use crate::infer::words;
 use crate::members::Text;
 
 /// Names as they are compared: letters and digits only, in lower case.
@@ -14,7 +15,10 @@ const WORDS: [&str; 2] = ["pass", "pwd"];
 
 impl Names {
     pub(super) fn new<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Self {
-        let mut names: Vec<_> = names.into_iter().map(|name| bare(name.as_ref())).collect();
+        let mut names: Vec<_> = names
+            .into_iter()
+            .map(|name| words::plain(name.as_ref()))
+            .collect();
         // everything contains the empty name
         names.retain(|name| !name.is_empty());
         Self(names)
@@ -22,7 +26,7 @@ impl Names {
 
     /// Returns `true` if a name contains one of these.
     pub(super) fn holds(&self, name: &str) -> bool {
-        let whole = bare(name);
+        let whole = words::plain(name);
         self.0.iter().any(|own| match WORDS.contains(&&**own) {
             true => has_word(name, own),
             false => whole.contains(own.as_str()),
@@ -60,12 +64,12 @@ pub(super) fn secret_at(text: &str, is_secret: impl Fn(&str) -> bool) -> Option<
 
 /// Returns `true` if a member names what the value of another member is.
 pub(super) fn names_another(member: &str) -> bool {
-    matches!(&*bare(member), "name" | "key" | "header" | "field")
+    matches!(&*words::plain(member), "name" | "key" | "header" | "field")
 }
 
 /// Returns `true` if a member is the value of what another member names.
 pub(super) fn is_named(member: &str) -> bool {
-    matches!(&*bare(member), "value" | "values")
+    matches!(&*words::plain(member), "value" | "values")
 }
 
 /// Returns what may be a name at the end of a text: of its last line, the last three words.
@@ -100,38 +104,7 @@ fn has_word(text: &str, word: &str) -> bool {
     let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
     let before = text.trim_end_matches(is_part).len();
     let name = text.get(before..).unwrap_or_default();
-    name.split(|c: char| !c.is_alphabetic())
-        .any(|run| is_word_of(run, word))
-}
-
-/// Returns `true` if a word is in a run of letters, where a capital letter begins one: `dbPass`,
-/// `DBPass`.
-fn is_word_of(run: &str, word: &str) -> bool {
-    let mut start = 0;
-    let mut letters = run.char_indices().peekable();
-    let mut last = None;
-    while let Some((at, letter)) = letters.next() {
-        let next_is_small = letters.peek().is_some_and(|(_, next)| next.is_lowercase());
-        let is_begin = letter.is_uppercase()
-            && last.is_some_and(|last: char| last.is_lowercase() || next_is_small);
-        if is_begin {
-            if run
-                .get(start..at)
-                .is_some_and(|part| part.eq_ignore_ascii_case(word))
-            {
-                return true;
-            }
-            start = at;
-        }
-        last = Some(letter);
-    }
-    run.get(start..)
-        .is_some_and(|part| part.eq_ignore_ascii_case(word))
-}
-
-fn bare(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
+    words::split(name)
+        .iter()
+        .any(|part| words::same(part, word))
 }

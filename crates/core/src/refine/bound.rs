@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::compare::Answer;
 use super::read::Found;
 use super::strictest::strictest;
@@ -27,8 +25,8 @@ pub enum Applied {
 /// Why it is unknown which rule matches.
 ///
 /// If the arguments can be read in two ways, no rule is trusted and none is ignored: the call gets
-/// the strictest of all the tool's plans, its own and those of its rules, in every respect
-/// ([`Refinements::strictest`]). There is doubt if
+/// the strictest of all the tool's plans, its own and those of its rules, in every respect.
+/// There is doubt if
 ///
 /// - the arguments are not JSON, or not an object;
 /// - a member that any rule looks for, or a member on the way to it, is given twice, or under a
@@ -51,7 +49,7 @@ pub enum Doubt {
     NotAnObject,
     /// Readers may disagree about the value at this place.
     Argument {
-        /// Its number in [`Refinements::paths`].
+        /// Its number among the places that rules look at.
         path: usize,
     },
     /// A condition can be neither affirmed nor denied.
@@ -77,39 +75,30 @@ pub struct Unmet<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefinedRule {
     rule: ArgumentRule,
-    /// For each condition the number of its place.
-    places: Vec<usize>,
     resolved: Resolved,
     plan: Arc<CallPlan>,
 }
 
 impl RefinedRule {
     /// Returns the rule as the operator states it.
-    #[must_use]
     pub fn rule(&self) -> &ArgumentRule {
         &self.rule
     }
 
     /// Returns the effective hints of the calls that match, each with its source and reason.
-    #[must_use]
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
 
     /// Returns the plan of the calls that match.
-    #[must_use]
     pub fn plan(&self) -> &Arc<CallPlan> {
         &self.plan
     }
 
-    fn holds(&self, found: &[Found<'_>]) -> Answer {
-        let at = |place: usize| found.get(place).copied().unwrap_or(Found::Doubtful);
-        self.rule
-            .when()
-            .conditions()
-            .iter()
-            .zip(&self.places)
-            .map(|((_, condition), place)| condition.holds(at(*place)))
+    fn holds(&self, arguments: &Members<'_>) -> Answer {
+        let conditions = self.rule.when().conditions().iter();
+        conditions
+            .map(|(path, condition)| condition.holds(arguments.find(path)))
             .fold(Answer::Yes, Answer::and)
     }
 }
@@ -139,7 +128,7 @@ impl RefinedRule {
 /// assert_eq!(effect(r#"{"action": "list"}"#), Effect::ReadOnly);
 /// assert_eq!(effect(r#"{"action": "close"}"#), Effect::Destructive);
 /// assert_eq!(effect(r#"{"action": "list", "action": "close"}"#), Effect::Destructive);
-/// # Ok::<(), callward_core::refine::InvalidRule>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Refinements {
@@ -154,14 +143,18 @@ pub struct Refinements {
 impl Refinements {
     /// Binds rules to a tool: `hints` is what is said about the tool, `own` the plan that was
     /// derived from it.
-    #[must_use]
     pub fn bind(
         rules: &[ArgumentRule],
         hints: &Hints<'_>,
         own: &CallPlan,
         profile: &Profile,
     ) -> Self {
-        let mut paths = Vec::new();
+        let mut paths: Vec<ArgumentPath> = Vec::new();
+        for (path, _) in rules.iter().flat_map(|rule| rule.when().conditions()) {
+            if !paths.contains(path) {
+                paths.push(path.clone());
+            }
+        }
         let rules: Vec<RefinedRule> = rules
             .iter()
             .enumerate()
@@ -171,7 +164,6 @@ impl Refinements {
                 let reason = format!("rule {} of this tool: {}", index + 1, rule.when());
                 resolved.attribute(rule.hints(), &reason);
                 RefinedRule {
-                    places: places(rule, &mut paths),
                     plan: Arc::new(CallPlan::derive(&resolved, profile)),
                     resolved,
                     rule: rule.clone(),
@@ -195,33 +187,17 @@ impl Refinements {
     }
 
     /// Returns `true` if there is no rule.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// Returns the rules in the order they are tried.
-    #[must_use]
     pub fn rules(&self) -> &[RefinedRule] {
         &self.rules
     }
 
-    /// Returns every place that any rule looks at.
-    #[must_use]
-    pub fn paths(&self) -> &[ArgumentPath] {
-        &self.paths
-    }
-
-    /// Returns the plan of calls that may be read in more than one way: in no respect laxer than
-    /// the tool's own or any rule's. `None` if there is no rule.
-    #[must_use]
-    pub fn strictest(&self) -> Option<&Arc<CallPlan>> {
-        self.strictest.as_ref()
-    }
-
     /// Returns which plan a call with these arguments gets. They are read once, and not at all
     /// where there is no rule.
-    #[must_use]
     #[inline]
     pub fn apply(&self, arguments: &[u8]) -> Applied {
         if self.rules.is_empty() {
@@ -231,7 +207,6 @@ impl Refinements {
     }
 
     /// Returns the plan that applies; `None` for the tool's own.
-    #[must_use]
     pub fn plan(&self, applied: Applied) -> Option<&Arc<CallPlan>> {
         match applied {
             Applied::Tool => None,
@@ -249,7 +224,6 @@ impl Refinements {
     ///
     /// The strictest plan takes its effect from one of the others, so the hints are those of that
     /// one: the first of those that do most harm.
-    #[must_use]
     pub fn resolved(&self, applied: Applied) -> Option<&Resolved> {
         let index = match applied {
             Applied::Tool => None,
@@ -262,7 +236,6 @@ impl Refinements {
     /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet:
     /// why it does not match. The first that certainly does not hold, or else the first in doubt;
     /// `None` if they meet all.
-    #[must_use]
     pub fn unmet(&self, rule: usize, arguments: &[u8]) -> Option<Unmet<'_>> {
         let members = std::str::from_utf8(arguments)
             .ok()
@@ -290,7 +263,6 @@ impl Refinements {
     }
 
     /// Says, as the rest of a sentence, why it cannot be said which rule matches.
-    #[must_use]
     pub fn describe(&self, doubt: Doubt) -> String {
         match doubt {
             Doubt::NotJson => "its arguments are not JSON".to_owned(),
@@ -322,14 +294,12 @@ impl Refinements {
                 Doubt::NotJson
             }
         })?;
-        let found: SmallVec<[Found<'_>; 4]> =
-            self.paths.iter().map(|path| members.find(path)).collect();
-        let doubtful = |found: &Found<'_>| matches!(found, Found::Doubtful);
-        if let Some(path) = found.iter().position(doubtful) {
+        let doubtful = |path: &ArgumentPath| matches!(members.find(path), Found::Doubtful);
+        if let Some(path) = self.paths.iter().position(doubtful) {
             return Err(Doubt::Argument { path });
         }
         for (index, rule) in self.rules.iter().enumerate() {
-            match rule.holds(&found) {
+            match rule.holds(&members) {
                 Answer::Yes => return Ok(Applied::Rule(index)),
                 Answer::No => {}
                 Answer::Unsure => return Err(Doubt::Condition { rule: index }),
@@ -337,21 +307,4 @@ impl Refinements {
         }
         Ok(Applied::Tool)
     }
-}
-
-/// Numbers the places of a rule's conditions; new ones are added to `paths`.
-fn places(rule: &ArgumentRule, paths: &mut Vec<ArgumentPath>) -> Vec<usize> {
-    rule.when()
-        .conditions()
-        .iter()
-        .map(|(path, _)| {
-            paths
-                .iter()
-                .position(|known| known == path)
-                .unwrap_or_else(|| {
-                    paths.push(path.clone());
-                    paths.len() - 1
-                })
-        })
-        .collect()
 }

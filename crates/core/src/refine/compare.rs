@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::number::Number;
 use super::read::{Found, as_taken, elements, may_be_packed, may_be_taken_for, string};
+use crate::Decimal;
 use crate::members::Members;
 
 /// What can be said of a condition.
@@ -44,80 +44,60 @@ impl Answer {
     }
 }
 
-/// A value to compare with, made ready for it.
-#[derive(Debug, Clone)]
-pub(super) enum Constant {
-    Null,
-    Bool(bool),
-    /// `None`: beyond what can be compared; nothing is certainly equal to it.
-    Number(Option<Number>),
-    String(String),
-    Array(Vec<Self>),
-    Object(Vec<(String, Self)>),
-}
-
-impl Constant {
-    pub(super) fn new(value: &Value) -> Self {
-        match value {
-            Value::Null => Self::Null,
-            Value::Bool(flag) => Self::Bool(*flag),
-            Value::Number(number) => Self::Number(Number::read(&number.to_string())),
-            Value::String(text) => Self::String(text.clone()),
-            Value::Array(items) => Self::Array(items.iter().map(Self::new).collect()),
-            Value::Object(members) => Self::Object(
-                members
-                    .iter()
-                    .map(|(name, value)| (name.clone(), Self::new(value)))
-                    .collect(),
-            ),
-        }
-    }
-
-    /// Compares with nothing: many take that for `null`.
-    pub(super) const fn is_absent(&self) -> Answer {
-        match self {
-            Self::Null => Answer::Unsure,
-            _ => Answer::No,
-        }
-    }
-
-    /// Compares with a value as it was written. Never through a tree of serde_json's: there, the
-    /// text of an object may stand for something else.
-    pub(super) fn is(&self, value: &RawValue) -> Answer {
-        let text = value.get();
-        match (self, text.as_bytes().first()) {
-            (Self::Null, Some(b'n')) => Answer::Yes,
-            (Self::Bool(flag), Some(b't' | b'f')) => Answer::certain(*flag == (text == "true")),
-            (Self::Number(number), Some(b'-' | b'0'..=b'9')) => number
-                .as_ref()
-                .map_or(Answer::Unsure, |number| number.is(text)),
-            (Self::String(wanted), Some(b'"')) => string(text).map_or(Answer::Unsure, |found| {
-                Answer::certain(found == wanted.as_str())
-            }),
-            (Self::Array(wanted), Some(b'[')) => match elements(text) {
-                Some(found) if found.len() == wanted.len() => wanted
-                    .iter()
-                    .zip(found)
-                    .map(|(wanted, found)| wanted.is(found))
-                    .fold(Answer::Yes, Answer::and),
-                Some(_) => Answer::No,
-                None => Answer::Unsure,
-            },
-            (Self::Object(wanted), Some(b'{')) => {
-                Members::read(text).map_or(Answer::Unsure, |found| same_members(wanted, &found))
-            }
-            (Self::Array(_) | Self::Object(_), Some(b'"')) if may_be_packed(text) => Answer::Unsure,
-            _ => Answer::No,
-        }
+/// Compares with nothing: many take that for `null`.
+pub(super) const fn is_absent(wanted: &Value) -> Answer {
+    match wanted {
+        Value::Null => Answer::Unsure,
+        _ => Answer::No,
     }
 }
 
-fn same_members(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
+/// Compares with a value as it was written. Never through a tree of serde_json's: there, the text
+/// of an object may stand for something else.
+pub(super) fn is(wanted: &Value, value: &RawValue) -> Answer {
+    let text = value.get();
+    match (wanted, text.as_bytes().first()) {
+        (Value::Null, Some(b'n')) => Answer::Yes,
+        (Value::Bool(flag), Some(b't' | b'f')) => Answer::certain(*flag == (text == "true")),
+        (Value::Number(number), Some(b'-' | b'0'..=b'9')) => same_number(&number.to_string(), text),
+        (Value::String(wanted), Some(b'"')) => string(text).map_or(Answer::Unsure, |found| {
+            Answer::certain(found == wanted.as_str())
+        }),
+        (Value::Array(wanted), Some(b'[')) => match elements(text) {
+            Some(found) if found.len() == wanted.len() => wanted
+                .iter()
+                .zip(found)
+                .map(|(wanted, found)| is(wanted, found))
+                .fold(Answer::Yes, Answer::and),
+            Some(_) => Answer::No,
+            None => Answer::Unsure,
+        },
+        (Value::Object(wanted), Some(b'{')) => {
+            Members::read(text).map_or(Answer::Unsure, |found| same_members(wanted, &found))
+        }
+        (Value::Array(_) | Value::Object(_), Some(b'"')) if may_be_packed(text) => Answer::Unsure,
+        _ => Answer::No,
+    }
+}
+
+/// Compares the texts of two numbers. Two that only differ for parsers that do not round to a
+/// double are in doubt, and so are those whose exponent is beyond all counting.
+fn same_number(one: &str, other: &str) -> Answer {
+    let exact = Decimal::read(one).zip(Decimal::read(other));
+    let rounded = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
+    match (exact, rounded) {
+        (Some((one, other)), _) if one == other => Answer::Yes,
+        (Some(_), Some((one, other))) if one != other => Answer::No,
+        _ => Answer::Unsure,
+    }
+}
+
+fn same_members(wanted: &Map<String, Value>, found: &Members<'_>) -> Answer {
     wanted
         .iter()
         .map(|(name, wanted)| match found.get(name) {
-            Found::Absent => wanted.is_absent(),
-            Found::Value(value) => wanted.is(value),
+            Found::Absent => is_absent(wanted),
+            Found::Value(value) => is(wanted, value),
             Found::Doubtful => Answer::Unsure,
         })
         .fold(no_others(wanted, found), Answer::and)
@@ -125,12 +105,8 @@ fn same_members(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
 
 /// Returns `true` if there is no member beyond the wanted ones. Many take a `null` for none; and
 /// where a name is given twice, it may be the `null` that they see.
-fn no_others(wanted: &[(String, Constant)], found: &Members<'_>) -> Answer {
-    let is_wanted = |name: &str| {
-        wanted
-            .iter()
-            .any(|(wanted, _)| may_be_taken_for(wanted, name))
-    };
+fn no_others(wanted: &Map<String, Value>, found: &Members<'_>) -> Answer {
+    let is_wanted = |name: &str| wanted.keys().any(|wanted| may_be_taken_for(wanted, name));
     let (nulls, others): (Vec<_>, Vec<_>) = found
         .iter()
         .filter(|(name, _)| !is_wanted(name))
@@ -157,7 +133,7 @@ mod tests {
     use super::*;
 
     fn compare(wanted: &Value, text: &str) -> Answer {
-        Constant::new(wanted).is(serde_json::from_str(text).unwrap())
+        is(wanted, serde_json::from_str(text).unwrap())
     }
 
     #[test]
@@ -221,5 +197,35 @@ mod tests {
     fn no_name_of_a_member_is_magic() {
         let text = r#"{"$serde_json::private::RawValue":"1"}"#;
         assert_eq!(compare(&json!(1), text), Answer::No);
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value() {
+        for spellings in [
+            &["1", "1.0", "1e0", "10e-1", "0.1E1", "1.000", "1e+0"][..],
+            &["0", "-0", "0.0", "0e9", "-0.0e-9"],
+            &["-1200", "-12e2", "-1.2E+3", "-0.0012e6"],
+            &["12345678901234567890123", "1.2345678901234567890123e22"],
+        ] {
+            for spelling in spellings {
+                assert_eq!(
+                    same_number(spellings[0], spelling),
+                    Answer::Yes,
+                    "{spelling}"
+                );
+            }
+        }
+        for (left, right, want) in [
+            ("1", "-1", Answer::No),
+            ("1", "10", Answer::No),
+            ("0", "1e-9", Answer::No),
+            ("9007199254740992", "9007199254740993", Answer::Unsure),
+            ("1", "1.00000000000000000000001", Answer::Unsure),
+            ("1", "1e99999999999999999999", Answer::Unsure),
+            // it vanishes, but for those who count exactly
+            ("0", "-1e-999", Answer::Unsure),
+        ] {
+            assert_eq!(same_number(left, right), want, "{left} {right}");
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::InvalidRule;
-use super::compare::{Answer, Constant};
+use super::compare::{Answer, is, is_absent};
 use super::read::{Found, string};
+use crate::InvalidValue;
 
 /// How large a pattern may grow when it is compiled, in bytes.
 const LARGEST_PATTERN: usize = 256 * 1024;
@@ -28,39 +28,49 @@ const LONGEST_TEXT: usize = 16 * 1024;
 /// assert_eq!(Condition::equals("list").to_string(), r#"= "list""#);
 /// assert_eq!(Condition::matches("get_.*")?.to_string(), r#"wholly matches "get_.*""#);
 /// assert!(Condition::matches("(").is_err());
-/// # Ok::<(), callward_core::refine::InvalidRule>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Condition(Test);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 enum Test {
-    OneOf(Vec<(Value, Constant)>),
-    Matches { pattern: Box<str>, regex: Regex },
+    OneOf(Vec<Value>),
+    Matches(Pattern),
     Present(bool),
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    written: Box<str>,
+    regex: Regex,
+}
+
+/// Two patterns are equal if they are written alike.
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
 }
 
 impl Condition {
     /// Holds if the argument is this very JSON value.
-    #[must_use]
     pub fn equals(value: impl Into<Value>) -> Self {
-        Self(Test::OneOf(vec![constant(value.into())]))
+        Self(Test::OneOf(vec![value.into()]))
     }
 
     /// Holds if the argument is one of these JSON values.
     ///
     /// # Errors
     ///
-    /// [`InvalidRule::NoChoice`] if there are none.
+    /// [`InvalidValue`] if there are none.
     pub fn one_of<V: Into<Value>>(
         values: impl IntoIterator<Item = V>,
-    ) -> Result<Self, InvalidRule> {
-        let values: Vec<_> = values
-            .into_iter()
-            .map(|value| constant(value.into()))
-            .collect();
+    ) -> Result<Self, InvalidValue> {
+        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
         if values.is_empty() {
-            return Err(InvalidRule::NoChoice);
+            let message = "expected at least one value, found none: it would never hold";
+            return Err(InvalidValue::new(message));
         }
         Ok(Self(Test::OneOf(values)))
     }
@@ -73,29 +83,26 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`InvalidRule::Pattern`] if it is not a pattern, or takes more than 256 KiB when compiled.
-    pub fn matches(pattern: &str) -> Result<Self, InvalidRule> {
-        let invalid = |error: &regex::Error| InvalidRule::Pattern {
-            pattern: pattern.to_owned(),
-            reason: why(error),
-        };
+    /// [`InvalidValue`] if it is not a pattern, or takes more than 256 KiB when compiled.
+    pub fn matches(pattern: &str) -> Result<Self, InvalidValue> {
         // On its own first: `a)|(?:b` is not a pattern, though it would be one between brackets.
-        compile(pattern).map_err(|error| invalid(&error))?;
-        let regex = compile(&format!(r"\A(?:{pattern})\z")).map_err(|error| invalid(&error))?;
-        Ok(Self(Test::Matches {
-            pattern: pattern.into(),
-            regex,
-        }))
+        let regex = compile(pattern).and_then(|_| compile(&format!(r"\A(?:{pattern})\z")));
+        let regex = regex.map_err(|error| {
+            let reason = why(&error);
+            InvalidValue::new(format!(
+                "{pattern:?} is not a pattern that can be used: {reason}"
+            ))
+        })?;
+        let written = pattern.into();
+        Ok(Self(Test::Matches(Pattern { written, regex })))
     }
 
     /// Holds if the argument is given. Of a `null` that cannot be said.
-    #[must_use]
     pub const fn present() -> Self {
         Self(Test::Present(true))
     }
 
     /// Holds if the argument is not given. Of a `null` that cannot be said.
-    #[must_use]
     pub const fn absent() -> Self {
         Self(Test::Present(false))
     }
@@ -106,15 +113,15 @@ impl Condition {
             (Test::Present(wanted), Found::Absent) => Answer::certain(!wanted),
             (Test::Present(_), Found::Value(value)) if value.get() == "null" => Answer::Unsure,
             (Test::Present(wanted), Found::Value(_)) => Answer::certain(*wanted),
-            (Test::Matches { .. }, Found::Absent) => Answer::No,
+            (Test::Matches(_), Found::Absent) => Answer::No,
             (Test::OneOf(values), found) => values
                 .iter()
-                .map(|(_, constant)| match found {
-                    Found::Value(value) => constant.is(value),
-                    _ => constant.is_absent(),
+                .map(|wanted| match found {
+                    Found::Value(value) => is(wanted, value),
+                    _ => is_absent(wanted),
                 })
                 .fold(Answer::No, Answer::or),
-            (Test::Matches { regex, .. }, Found::Value(value)) => {
+            (Test::Matches(Pattern { regex, .. }), Found::Value(value)) => {
                 if !value.get().starts_with('"') {
                     return Answer::No;
                 }
@@ -128,33 +135,16 @@ impl Condition {
     }
 }
 
-/// Two patterns are equal if they are written alike.
-impl PartialEq for Condition {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Test::OneOf(one), Test::OneOf(other)) => one
-                .iter()
-                .map(|(value, _)| value)
-                .eq(other.iter().map(|(value, _)| value)),
-            (Test::Matches { pattern: one, .. }, Test::Matches { pattern: other, .. }) => {
-                one == other
-            }
-            (Test::Present(one), Test::Present(other)) => one == other,
-            _ => false,
-        }
-    }
-}
-
 /// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`,
 /// `is present`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Test::OneOf(values) => match &values[..] {
-                [(value, _)] => write!(f, "= {value}"),
+                [value] => write!(f, "= {value}"),
                 values => {
                     f.write_str("is ")?;
-                    for (index, (value, _)) in values.iter().enumerate() {
+                    for (index, value) in values.iter().enumerate() {
                         let separator = match index {
                             0 => "",
                             _ if index + 1 == values.len() => " or ",
@@ -165,16 +155,11 @@ impl fmt::Display for Condition {
                     Ok(())
                 }
             },
-            Test::Matches { pattern, .. } => write!(f, "wholly matches \"{pattern}\""),
+            Test::Matches(pattern) => write!(f, "wholly matches \"{}\"", pattern.written),
             Test::Present(true) => f.write_str("is present"),
             Test::Present(false) => f.write_str("is absent"),
         }
     }
-}
-
-fn constant(value: Value) -> (Value, Constant) {
-    let constant = Constant::new(&value);
-    (value, constant)
 }
 
 fn compile(pattern: &str) -> Result<Regex, regex::Error> {
@@ -241,9 +226,7 @@ mod tests {
             ("(?=a)", "look-around"),
             (r"\w{5000}", "bytes"),
         ] {
-            let Err(InvalidRule::Pattern { reason: said, .. }) = Condition::matches(pattern) else {
-                panic!("{pattern}");
-            };
+            let said = Condition::matches(pattern).unwrap_err().to_string();
             assert!(said.contains(reason), "{pattern}: {said}");
             assert!(!said.contains('\n'), "{said}");
         }
@@ -273,9 +256,6 @@ mod tests {
             assert_eq!(holds(&condition, text), want, "{text}");
         }
         assert_eq!(condition.to_string(), "is 1 or \"x\"");
-        assert_eq!(
-            Condition::one_of(Vec::<Value>::new()),
-            Err(InvalidRule::NoChoice)
-        );
+        assert!(Condition::one_of(Vec::<Value>::new()).is_err());
     }
 }

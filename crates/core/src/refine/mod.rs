@@ -22,7 +22,6 @@
 mod bound;
 mod compare;
 mod condition;
-mod number;
 mod path;
 mod read;
 mod rule;
@@ -31,4 +30,4 @@ mod strictest;
 pub use bound::{Applied, Doubt, RefinedRule, Refinements, Unmet};
 pub use condition::Condition;
 pub use path::ArgumentPath;
-pub use rule::{ArgumentRule, InvalidRule, When};
+pub use rule::{ArgumentRule, When};

@@ -56,9 +56,8 @@ impl ArgumentPath {
     /// let id = ArgumentPath::new("/account/id")?;
     /// assert_eq!(id.find(br#"{"account": {"id": 7.0}}"#), Some("7.0"));
     /// assert_eq!(id.find(br#"{"account": {"id": 7, "ID": 8}}"#), None);
-    /// # Ok::<(), callward_core::refine::InvalidRule>(())
+    /// # Ok::<(), callward_core::InvalidValue>(())
     /// ```
-    #[must_use]
     pub fn find<'a>(&self, arguments: &'a [u8]) -> Option<&'a str> {
         let text = std::str::from_utf8(arguments).ok()?;
         match Members::read(text).ok()?.find(self) {

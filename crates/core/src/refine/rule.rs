@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::{ArgumentPath, Condition};
-use crate::{AnnotationProblem, Annotations, Severity};
+use crate::judge::refusal;
+use crate::{Annotations, InvalidValue};
 
 /// Conditions that must all hold.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +16,8 @@ impl When {
     ///
     /// # Errors
     ///
-    /// [`InvalidRule`] if the key can name no argument.
-    pub fn argument(key: &str, condition: Condition) -> Result<Self, InvalidRule> {
+    /// [`InvalidValue`] if the key can name no argument.
+    pub fn argument(key: &str, condition: Condition) -> Result<Self, InvalidValue> {
         Ok(Self(vec![(ArgumentPath::new(key)?, condition)]))
     }
 
@@ -25,13 +26,12 @@ impl When {
     /// # Errors
     ///
     /// As [`argument`](Self::argument).
-    pub fn and(mut self, key: &str, condition: Condition) -> Result<Self, InvalidRule> {
+    pub fn and(mut self, key: &str, condition: Condition) -> Result<Self, InvalidValue> {
         self.0.push((ArgumentPath::new(key)?, condition));
         Ok(self)
     }
 
     /// Returns the conditions, each with its place; there is at least one.
-    #[must_use]
     pub(crate) fn conditions(&self) -> &[(ArgumentPath, Condition)] {
         &self.0
     }
@@ -60,32 +60,24 @@ impl ArgumentRule {
     ///
     /// # Errors
     ///
-    /// [`InvalidRule::NoHint`] if no hint is given, [`InvalidRule::Hints`] if they contradict each
-    /// other.
-    pub fn new(when: When, hints: Annotations) -> Result<Self, InvalidRule> {
+    /// [`InvalidValue`] if no hint is given, or if they contradict each other.
+    pub fn new(when: When, hints: Annotations) -> Result<Self, InvalidValue> {
         if hints == Annotations::default() {
-            return Err(InvalidRule::NoHint);
+            let message = "expected at least one hint: the rule would change nothing";
+            return Err(InvalidValue::new(message));
         }
-        let faults: Vec<_> = hints
-            .validate()
-            .into_iter()
-            .filter(|problem| problem.severity() == Severity::Error)
-            .collect();
-        if faults.is_empty() {
-            Ok(Self { when, hints })
-        } else {
-            Err(InvalidRule::Hints(faults))
+        match refusal(&hints.validate()) {
+            Some(faults) => Err(InvalidValue::new(faults)),
+            None => Ok(Self { when, hints }),
         }
     }
 
     /// Returns the conditions.
-    #[must_use]
     pub fn when(&self) -> &When {
         &self.when
     }
 
     /// Returns the hints.
-    #[must_use]
     pub fn hints(&self) -> &Annotations {
         &self.hints
     }
@@ -110,126 +102,74 @@ impl ArgumentRule {
     }
 }
 
-/// A rule that cannot be used, and why.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum InvalidRule {
-    /// A condition names no argument.
-    EmptyKey,
-    /// A key begins with `/` and is not a JSON Pointer.
-    Pointer {
-        /// The key.
-        key: String,
-    },
-    /// A pattern cannot be compiled.
-    Pattern {
-        /// The pattern.
-        pattern: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A list of values is empty.
-    NoChoice,
-    /// A rule gives no hint.
-    NoHint,
-    /// A rule's hints cannot be used.
-    Hints(Vec<AnnotationProblem>),
-}
-
-impl fmt::Display for InvalidRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::EmptyKey => f.write_str(
-                "expected the name of an argument, or a JSON Pointer such as \"/target/kind\", found an empty key",
-            ),
-            Self::Pointer { key } => write!(
-                f,
-                "{key:?} is not a JSON Pointer: expected `0` (for `~`) or `1` (for `/`) after a `~`"
-            ),
-            Self::Pattern { pattern, reason } => {
-                write!(f, "{pattern:?} is not a pattern that can be used: {reason}")
-            }
-            Self::NoChoice => f.write_str("expected at least one value, found none: it would never hold"),
-            Self::NoHint => f.write_str("expected at least one hint: the rule would change nothing"),
-            Self::Hints(problems) => {
-                for (index, problem) in problems.iter().enumerate() {
-                    let separator = if index == 0 { "" } else { "; " };
-                    write!(f, "{separator}{problem}")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl std::error::Error for InvalidRule {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rule(hints: Annotations) -> Result<ArgumentRule, InvalidRule> {
-        ArgumentRule::new(When::argument("action", Condition::equals("list"))?, hints)
+    fn hints(stated: &str) -> Annotations {
+        let stated = stated.split_whitespace().map(Annotations::from_assignment);
+        stated.fold(Annotations::default(), |all, one| all.merge(&one.unwrap()))
+    }
+
+    fn rule(stated: &str) -> Result<ArgumentRule, InvalidValue> {
+        let when = When::argument("action", Condition::equals("list"))?;
+        ArgumentRule::new(when, hints(stated))
     }
 
     #[test]
     fn a_rule_reads_like_prose() {
-        let when = When::argument("action", Condition::equals("list"))
-            .and_then(|when| when.and("/target/kind", Condition::absent()))
-            .unwrap();
+        let when = When::argument("action", Condition::equals("list"));
+        let when = when.and_then(|when| when.and("/target/kind", Condition::absent()));
         assert_eq!(
-            when.to_string(),
+            when.unwrap().to_string(),
             r#"action = "list" and /target/kind is absent"#
         );
     }
 
     #[test]
     fn a_rule_that_says_nothing_or_contradicts_itself_is_refused() {
-        assert_eq!(rule(Annotations::default()), Err(InvalidRule::NoHint));
-        let both = Annotations::default()
-            .with_read_only(true)
-            .with_destructive(true);
-        assert!(matches!(rule(both), Err(InvalidRule::Hints(_))));
-        let odd = Annotations::default().with_cost(-1.0);
-        assert!(
-            rule(odd)
-                .unwrap_err()
-                .to_string()
-                .contains("costHint is -1")
-        );
+        for (stated, reason) in [
+            ("", "expected at least one hint"),
+            ("readOnly=true destructive=true", "both true"),
+            ("costHint=-1", "costHint is -1"),
+        ] {
+            let fault = rule(stated).unwrap_err().to_string();
+            assert!(fault.contains(reason), "{fault}");
+        }
     }
 
     #[test]
-    fn what_the_rule_says_replaces_what_excludes_it() {
-        let destroys = Annotations::default()
-            .with_destructive(true)
-            .with_tags(["a"]);
-        let reads = rule(Annotations::default().with_read_only(true).with_tags(["b"])).unwrap();
-        let over = reads.over(Some(&destroys));
-        assert_eq!(
-            (over.read_only_hint, over.destructive_hint),
-            (Some(true), None)
-        );
-        assert_eq!(over.tags.unwrap_or_default(), ["a", "b"]);
-
-        let only_reads = Annotations::default().with_read_only(true);
-        let over = rule(destroys).unwrap().over(Some(&only_reads));
-        assert_eq!(
-            (over.read_only_hint, over.destructive_hint),
-            (None, Some(true))
-        );
-    }
-
-    #[test]
-    fn idempotence_said_of_reads_is_not_said_of_the_writes_among_them() {
-        let tool = Annotations::default()
-            .with_read_only(true)
-            .with_idempotent(true);
-        let over = |hints: Annotations| rule(hints).unwrap().over(Some(&tool)).idempotent_hint;
-        let writes = Annotations::default().with_read_only(false);
-        assert_eq!(over(writes.clone()), None);
-        assert_eq!(over(Annotations::default().with_destructive(true)), None);
-        assert_eq!(over(writes.with_idempotent(true)), Some(true));
-        assert_eq!(over(Annotations::default().with_tags(["a"])), Some(true));
+    fn a_rule_replaces_what_excludes_it_and_the_idempotence_of_reads() {
+        for (own, stated, over) in [
+            (
+                "destructive=true tags=a",
+                "readOnly=true tags=b",
+                "readOnly=true tags=a,b",
+            ),
+            ("readOnly=true", "destructive=true", "destructive=true"),
+            (
+                "readOnly=true idempotent=true",
+                "readOnly=false",
+                "readOnly=false",
+            ),
+            (
+                "readOnly=true idempotent=true",
+                "destructive=true",
+                "destructive=true",
+            ),
+            (
+                "readOnly=true idempotent=true",
+                "readOnly=false idempotent=true",
+                "readOnly=false idempotent=true",
+            ),
+            (
+                "readOnly=true idempotent=true",
+                "tags=a",
+                "readOnly=true idempotent=true tags=a",
+            ),
+        ] {
+            let laid = rule(stated).unwrap().over(Some(&hints(own)));
+            assert_eq!(laid, hints(over), "{stated} over {own}");
+        }
     }
 }

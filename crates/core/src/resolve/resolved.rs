@@ -23,32 +23,15 @@ pub struct Provenance {
 /// The effective hints of a tool, and for each field who decided it and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    annotations: Annotations,
-    provenance: Vec<Provenance>,
-    warnings: Vec<String>,
-    takes_away: bool,
-    volatile: Option<Volatile>,
+    pub(super) annotations: Annotations,
+    pub(super) provenance: Vec<Provenance>,
+    pub(super) warnings: Vec<String>,
+    pub(super) takes_away: bool,
+    pub(super) volatile: Option<Volatile>,
 }
 
 impl Resolved {
-    pub(super) const fn new(
-        annotations: Annotations,
-        provenance: Vec<Provenance>,
-        warnings: Vec<String>,
-        takes_away: bool,
-        volatile: Option<Volatile>,
-    ) -> Self {
-        Self {
-            annotations,
-            provenance,
-            warnings,
-            takes_away,
-            volatile,
-        }
-    }
-
     /// Takes the hints of one source as they are.
-    #[must_use]
     pub fn from_single(annotations: Annotations, source: Source) -> Self {
         let provenance = set_fields(&annotations)
             .map(|field| Provenance {
@@ -70,36 +53,30 @@ impl Resolved {
     /// Gives the operator's say on these hints a reason of its own.
     pub(crate) fn attribute(&mut self, hints: &Annotations, reason: &str) {
         for field in set_fields(hints) {
-            let decided = self
-                .provenance
-                .iter_mut()
-                .find(|entry| entry.field == field);
-            if let Some(entry) = decided.filter(|entry| entry.source == Source::Operator) {
+            let is_said =
+                |entry: &&mut Provenance| entry.field == field && entry.source == Source::Operator;
+            if let Some(entry) = self.provenance.iter_mut().find(is_said) {
                 entry.reason = reason.to_owned().into();
             }
         }
     }
 
     /// Returns the effective hints.
-    #[must_use]
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
     }
 
     /// Returns which source decided a field, and why; `None` if none did.
-    #[must_use]
     pub fn provenance(&self, field: Field) -> Option<&Provenance> {
         self.provenance.iter().find(|entry| entry.field == field)
     }
 
     /// Returns who decided each effective field, and why.
-    #[must_use]
     pub fn all_provenance(&self) -> &[Provenance] {
         &self.provenance
     }
 
     /// Returns contradictions that were settled towards the stricter reading.
-    #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -108,19 +85,16 @@ impl Resolved {
     ///
     /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word
     /// it rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
-    #[must_use]
     pub(crate) const fn takes_away(&self) -> bool {
         self.takes_away
     }
 
     /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
-    #[must_use]
     pub const fn volatility(&self) -> Option<&Volatile> {
         self.volatile.as_ref()
     }
 
     /// Returns, in a few words, who decided a field and why.
-    #[must_use]
     pub fn why(&self, field: Field) -> Cow<'static, str> {
         match self.provenance(field) {
             Some(Provenance { source, reason, .. }) => format!("{source}, {reason}").into(),

@@ -14,6 +14,7 @@ use crate::infer::{Inferred, Strength};
 use crate::{Annotations, SecurityLevel};
 
 /// All hints about one tool, and how far its server is trusted.
+#[must_use]
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Hints<'a> {
@@ -33,7 +34,6 @@ pub struct Hints<'a> {
 
 impl<'a> Hints<'a> {
     /// Starts with what comes from the server alone.
-    #[must_use]
     pub const fn new(inferred: &'a Inferred, declared: &'a Annotations, trust: Trust) -> Self {
         Self {
             inferred,
@@ -45,22 +45,28 @@ impl<'a> Hints<'a> {
         }
     }
 
+    /// Returns what is stated, from the weakest source to the strongest.
+    pub(super) const fn stated(&self) -> [(Option<&'a Annotations>, Source); 3] {
+        [
+            (self.server_defaults, Source::ServerDefault),
+            (Some(self.declared), Source::Declared),
+            (self.operator, Source::Operator),
+        ]
+    }
+
     /// Adds what is configured for all tools of the server.
-    #[must_use]
     pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
         self.server_defaults = Some(hints);
         self
     }
 
     /// Adds what was seen while the tool ran.
-    #[must_use]
     pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
         self.observed = Some(hints);
         self
     }
 
     /// Adds what the operator set for the tool.
-    #[must_use]
     pub const fn with_operator(mut self, hints: &'a Annotations) -> Self {
         self.operator = Some(hints);
         self
@@ -81,7 +87,6 @@ impl<'a> Hints<'a> {
 /// assert_eq!(plan.effect, Effect::Destructive);
 /// println!("{}", resolved.warnings()[0]);
 /// ```
-#[must_use]
 pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let mut effect = EffectHints::settle(hints);
     effect.heed_contrary_evidence(hints);
@@ -97,40 +102,34 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let level = replace_or_tighten(hints, Field::SecurityLevel, |h| h.security_level, narrower);
     let rate = replace_or_tighten(hints, Field::RateLimitHint, |h| h.rate_limit_hint, slower);
     let cost = replace_or_tighten(hints, Field::CostHint, |h| h.cost_hint, dearer);
+    let title = replace(hints, Field::Title, |h| h.title.clone());
+    let duration = replace(hints, Field::EstimatedDuration, |h| h.estimated_duration);
+    let complexity = replace(hints, Field::Complexity, |h| h.complexity);
 
     let mut kept = Kept::default();
     let out = Annotations {
-        title: kept.put(
-            Field::Title,
-            replace(hints, Field::Title, |h| h.title.clone()),
-        ),
+        title: kept.put(Field::Title, title),
         read_only_hint: kept.put(Field::ReadOnly, effect.read_only),
         destructive_hint: kept.put(Field::Destructive, effect.destructive),
         idempotent_hint: kept.put(Field::Idempotent, effect.idempotent),
         open_world_hint: kept.put(Field::OpenWorld, effect.open_world),
         requires_confirmation: kept.put(Field::RequiresConfirmation, confirm),
         tags: kept.put(Field::Tags, tags(hints)),
-        estimated_duration: kept.put(
-            Field::EstimatedDuration,
-            replace(hints, Field::EstimatedDuration, |h| h.estimated_duration),
-        ),
+        estimated_duration: kept.put(Field::EstimatedDuration, duration),
         rate_limit_hint: kept.put(Field::RateLimitHint, rate),
         cost_hint: kept.put(Field::CostHint, cost),
-        complexity: kept.put(
-            Field::Complexity,
-            replace(hints, Field::Complexity, |h| h.complexity),
-        ),
+        complexity: kept.put(Field::Complexity, complexity),
         audit_required: kept.put(Field::AuditRequired, audit),
         security_level: kept.put(Field::SecurityLevel, level),
         vendor: vendor(hints),
     };
-    Resolved::new(
-        out,
-        kept.provenance,
+    Resolved {
+        annotations: out,
+        provenance: kept.0,
         warnings,
         takes_away,
-        hints.inferred.volatility().cloned(),
-    )
+        volatile: hints.inferred.volatility().cloned(),
+    }
 }
 
 /// The four hints that decide the effect, which must agree with each other.
@@ -162,8 +161,9 @@ impl EffectHints {
         if hints.trust != Trust::Standard || !declared || configured {
             return;
         }
-        if let Some((slot, Strength::Strong)) = DESTRUCTIVE.inferred(hints)
+        if let Some(slot) = Slot::inferred(hints, Field::Destructive, DESTRUCTIVE.of)
             && slot.value
+            && slot.strength == Some(Strength::Strong)
         {
             self.warnings.push(format!(
                 "the server declares {} true, but {}: read as false",
@@ -227,27 +227,21 @@ impl EffectHints {
     /// A conclusion that something is only overwritten relaxes, so it needs a server that is
     /// believed.
     fn takes_away(&self, hints: &Hints<'_>) -> bool {
+        let evidence = hints.inferred.evidence(Field::Destructive);
         let only_overwrites = |slot: &Slot<bool>| {
             slot.source == Source::Inferred
                 && hints.trust != Trust::Untrusted
-                && hints
-                    .inferred
-                    .evidence(Field::Destructive)
-                    .is_some_and(|evidence| !evidence.takes_away())
+                && evidence.is_some_and(|evidence| !evidence.takes_away())
         };
-        self.destructive
-            .as_ref()
-            .is_some_and(|slot| slot.value && !only_overwrites(slot))
+        let destroys = self.destructive.as_ref();
+        destroys.is_some_and(|slot| slot.value && !only_overwrites(slot))
     }
 
     /// Reads silence as the MCP specification does.
     fn assume_the_worst(&mut self) {
         let assumed = |flag: Flag| Slot::stated(flag.strict, Source::Assumed);
-        let reads = self
-            .read_only
-            .get_or_insert_with(|| assumed(READ_ONLY))
-            .value;
-        if !reads {
+        let reads = self.read_only.get_or_insert_with(|| assumed(READ_ONLY));
+        if !reads.value {
             self.destructive.get_or_insert_with(|| assumed(DESTRUCTIVE));
             self.idempotent.get_or_insert_with(|| assumed(IDEMPOTENT));
         }
@@ -262,12 +256,8 @@ fn is_from(slot: Option<&Slot<bool>>, value: bool, source: Source) -> bool {
 /// Unites the tags of all sources; the strongest that has any is named.
 fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
     let mut united: Option<Slot<Vec<String>>> = None;
-    for (set, source) in [
-        (Some(hints.inferred.annotations()), Source::Inferred),
-        (hints.server_defaults, Source::ServerDefault),
-        (Some(hints.declared), Source::Declared),
-        (hints.operator, Source::Operator),
-    ] {
+    let inferred = (Some(hints.inferred.annotations()), Source::Inferred);
+    for (set, source) in std::iter::once(inferred).chain(hints.stated()) {
         if let Some(tags) = set.and_then(|set| set.tags.as_deref()) {
             let before = united.as_ref().map(|slot| slot.value.as_slice());
             if let Some(value) = unite(before, Some(tags)) {
@@ -280,12 +270,8 @@ fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
 
 /// Lays the fields that are not ours over each other, key by key.
 fn vendor(hints: &Hints<'_>) -> BTreeMap<String, Value> {
-    [hints.server_defaults, Some(hints.declared), hints.operator]
-        .into_iter()
-        .flatten()
-        .flat_map(|set| &set.vendor)
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    let sets = hints.stated().into_iter().filter_map(|(set, _)| set);
+    sets.flat_map(|set| set.vendor.clone()).collect()
 }
 
 /// Where nothing is said nothing is recorded, as for what is public; each level above that asks for
@@ -306,9 +292,7 @@ fn dearer(cost: &f64, base: Option<&f64>) -> bool {
 
 /// The sources of the fields written so far.
 #[derive(Default)]
-struct Kept {
-    provenance: Vec<Provenance>,
-}
+struct Kept(Vec<Provenance>);
 
 impl Kept {
     fn put<T>(&mut self, field: Field, slot: Option<Slot<T>>) -> Option<T> {
@@ -318,7 +302,7 @@ impl Kept {
             reason,
             strength,
         } = slot?;
-        self.provenance.push(Provenance {
+        self.0.push(Provenance {
             field,
             source,
             reason,

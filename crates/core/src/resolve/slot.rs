@@ -26,6 +26,20 @@ impl<T> Slot<T> {
             strength: None,
         }
     }
+
+    pub(super) fn inferred(
+        hints: &Hints<'_>,
+        field: Field,
+        of: impl Fn(&Annotations) -> Option<T>,
+    ) -> Option<Self> {
+        let evidence = hints.inferred.evidence(field)?;
+        Some(Self {
+            value: of(hints.inferred.annotations())?,
+            source: Source::Inferred,
+            reason: evidence.reason(),
+            strength: Some(evidence.strength()),
+        })
+    }
 }
 
 /// A yes-or-no hint: where it is found, and which answer is the stricter.
@@ -36,38 +50,22 @@ pub(super) struct Flag {
     pub(super) strict: bool,
 }
 
-pub(super) const READ_ONLY: Flag = Flag {
-    field: Field::ReadOnly,
-    of: |hints| hints.read_only_hint,
-    strict: false,
-};
-pub(super) const DESTRUCTIVE: Flag = Flag {
-    field: Field::Destructive,
-    of: |hints| hints.destructive_hint,
-    strict: true,
-};
-pub(super) const IDEMPOTENT: Flag = Flag {
-    field: Field::Idempotent,
-    of: |hints| hints.idempotent_hint,
-    strict: false,
-};
-pub(super) const OPEN_WORLD: Flag = Flag {
-    field: Field::OpenWorld,
-    of: |hints| hints.open_world_hint,
-    strict: true,
-};
-pub(super) const CONFIRMATION: Flag = Flag {
-    field: Field::RequiresConfirmation,
-    of: |hints| hints.requires_confirmation,
-    strict: true,
-};
-pub(super) const AUDIT: Flag = Flag {
-    field: Field::AuditRequired,
-    of: |hints| hints.audit_required,
-    strict: true,
-};
+pub(super) const READ_ONLY: Flag = Flag::new(Field::ReadOnly, |h| h.read_only_hint, false);
+pub(super) const DESTRUCTIVE: Flag = Flag::new(Field::Destructive, |h| h.destructive_hint, true);
+pub(super) const IDEMPOTENT: Flag = Flag::new(Field::Idempotent, |h| h.idempotent_hint, false);
+pub(super) const OPEN_WORLD: Flag = Flag::new(Field::OpenWorld, |h| h.open_world_hint, true);
+pub(super) const CONFIRMATION: Flag = Flag::new(
+    Field::RequiresConfirmation,
+    |h| h.requires_confirmation,
+    true,
+);
+pub(super) const AUDIT: Flag = Flag::new(Field::AuditRequired, |h| h.audit_required, true);
 
 impl Flag {
+    const fn new(field: Field, of: fn(&Annotations) -> Option<bool>, strict: bool) -> Self {
+        Self { field, of, strict }
+    }
+
     /// Lays the sources over each other.
     pub(super) fn settle(
         self,
@@ -76,15 +74,12 @@ impl Flag {
     ) -> Option<Slot<bool>> {
         let Self { field, of, strict } = self;
         let may_relax = hints.trust != Trust::Untrusted;
-        let inferred = self.inferred(hints);
-        let contrary = inferred
-            .as_ref()
-            .is_some_and(|(slot, strength)| slot.value == strict && *strength == Strength::Strong);
-        let mut slot = inferred
-            .filter(|(slot, strength)| {
-                slot.value == strict || (may_relax && *strength == Strength::Strong)
-            })
-            .map(|(slot, _)| slot);
+        let inferred = Slot::inferred(hints, field, of);
+        let is_strong = |slot: &Slot<bool>| slot.strength == Some(Strength::Strong);
+        let contrary =
+            (inferred.as_ref()).is_some_and(|slot| slot.value == strict && is_strong(slot));
+        let mut slot =
+            inferred.filter(|slot| slot.value == strict || (may_relax && is_strong(slot)));
         if let Some(value) = hints.server_defaults.and_then(of) {
             slot = Some(Slot::stated(value, Source::ServerDefault));
         }
@@ -115,19 +110,6 @@ impl Flag {
         }
         slot
     }
-
-    /// Returns what was inferred, and how firmly.
-    pub(super) fn inferred(self, hints: &Hints<'_>) -> Option<(Slot<bool>, Strength)> {
-        let value = (self.of)(hints.inferred.annotations())?;
-        let evidence = hints.inferred.evidence(self.field)?;
-        let slot = Slot {
-            value,
-            source: Source::Inferred,
-            reason: evidence.reason(),
-            strength: Some(evidence.strength()),
-        };
-        Some((slot, evidence.strength()))
-    }
 }
 
 /// Lays the sources over each other for a field that neither tightens nor relaxes.
@@ -136,21 +118,9 @@ pub(super) fn replace<T>(
     field: Field,
     of: impl Fn(&Annotations) -> Option<T>,
 ) -> Option<Slot<T>> {
-    let stated = |hints: Option<&Annotations>, source| {
-        hints.and_then(&of).map(|value| Slot::stated(value, source))
-    };
-    stated(hints.operator, Source::Operator)
-        .or_else(|| stated(Some(hints.declared), Source::Declared))
-        .or_else(|| stated(hints.server_defaults, Source::ServerDefault))
-        .or_else(|| {
-            let evidence = hints.inferred.evidence(field)?;
-            Some(Slot {
-                value: of(hints.inferred.annotations())?,
-                source: Source::Inferred,
-                reason: evidence.reason(),
-                strength: Some(evidence.strength()),
-            })
-        })
+    let stated = hints.stated().into_iter().rev();
+    let mut stated = stated.filter_map(|(set, source)| Some(Slot::stated(of(set?)?, source)));
+    stated.next().or_else(|| Slot::inferred(hints, field, of))
 }
 
 /// As [`replace`], for a field of which more is stricter: what an untrusted server declares counts
@@ -164,23 +134,12 @@ pub(super) fn replace_or_tighten<T>(
     if hints.trust != Trust::Untrusted {
         return replace(hints, field, of);
     }
-    let nothing = Annotations::default();
-    let base = replace(
-        &Hints {
-            declared: &nothing,
-            ..*hints
-        },
-        field,
-        &of,
-    );
-    if base
-        .as_ref()
-        .is_some_and(|base| base.source == Source::Operator)
-    {
-        return base;
-    }
+    let declared = &Annotations::default();
+    let base = replace(&Hints { declared, ..*hints }, field, &of);
+    let known = base.as_ref();
+    let is_set = known.is_some_and(|base| base.source == Source::Operator);
     match of(hints.declared) {
-        Some(value) if stricter(&value, base.as_ref().map(|base| &base.value)) => {
+        Some(value) if !is_set && stricter(&value, known.map(|base| &base.value)) => {
             Some(Slot::stated(value, Source::Declared))
         }
         _ => base,

@@ -8,8 +8,8 @@ use crate::members::{Members, Text};
 
 /// Checks the members that are not read otherwise. `null` is the same as absent, but for the schema
 /// of the arguments.
-pub(super) fn check(tool: &RawValue) -> Result<(), String> {
-    for (name, value) in members(tool)?.iter() {
+pub(super) fn check(tool: &Members<'_>) -> Result<(), String> {
+    for (name, value) in tool.iter() {
         let checked = match name {
             "inputSchema" => schema(value),
             _ if is_null(value) => Ok(()),
@@ -43,6 +43,13 @@ fn execution(execution: &RawValue) -> Result<(), String> {
     }
 }
 
+/// Returns `true` if an `execution` allows calls as a task only.
+pub(super) fn requires_task(execution: &RawValue) -> bool {
+    let members = Members::read(execution.get());
+    let support = members.ok().and_then(|members| members.last("taskSupport"));
+    support.is_some_and(|support| is_one_of(support, &["required"]))
+}
+
 fn icons(icons: &RawValue) -> Result<(), String> {
     let icons: Vec<&RawValue> =
         serde_json::from_str(icons.get()).map_err(|_| "not an array".to_owned())?;
@@ -65,7 +72,7 @@ fn icons(icons: &RawValue) -> Result<(), String> {
     Ok(())
 }
 
-fn members(value: &RawValue) -> Result<Members<'_>, String> {
+pub(super) fn members(value: &RawValue) -> Result<Members<'_>, String> {
     Members::read(value.get()).map_err(|_| "not an object".to_owned())
 }
 

@@ -8,12 +8,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Stage, Verdict};
-use crate::{Attempt, CacheStatus, RouteDecision, ServerId};
+use crate::{Attempt, CacheStatus, RouteDecision, ServerId, millis};
 
 /// What one stage decided about a call, and why.
 ///
 /// As JSON, what is not known is left out, and times are milliseconds:
 /// `{"stage":"retry","verdict":"retry","reason":"…","attempt":1,"waited_ms":104.2}`.
+#[must_use]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Decision {
@@ -28,26 +29,18 @@ pub struct Decision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Whether that attempt runs beside a slow one of the same number.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub beside: bool,
     /// Which server it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerId>,
     /// How long the call was held up by it: a pause, or the time in a line.
-    #[serde(
-        default,
-        rename = "waited_ms",
-        with = "millis",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "waited_ms", with = "millis::optional")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub waited: Option<Duration>,
     /// How long it took: of an attempt or an answer, from its start.
-    #[serde(
-        default,
-        rename = "took_ms",
-        with = "millis",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "took_ms", with = "millis::optional")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub took: Option<Duration>,
     /// How the router decided, with every server it looked at. Only written.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
@@ -57,7 +50,6 @@ pub struct Decision {
 
 impl Decision {
     /// States a decision about a call.
-    #[must_use]
     pub fn new(stage: Stage, verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
         debug_assert!(
             stage.verdicts().contains(&verdict),
@@ -77,7 +69,6 @@ impl Decision {
     }
 
     /// States how the router decided.
-    #[must_use]
     pub fn of_route(route: &Arc<RouteDecision>) -> Self {
         let verdict = match route.chosen {
             Some(_) => Verdict::Chosen,
@@ -95,7 +86,6 @@ impl Decision {
     /// States what the cache did or would do: why it sent the call without a look-up, how long ago
     /// the answer was made that came from it, what the result depends on or the call may change.
     /// `None` of a call that it was not asked for.
-    #[must_use]
     pub fn of_cache(
         status: CacheStatus,
         bypass: Option<&'static str>,
@@ -124,7 +114,6 @@ impl Decision {
     }
 
     /// Adds which attempt it is about.
-    #[must_use]
     pub(crate) const fn of_attempt(mut self, attempt: &Attempt) -> Self {
         self.attempt = Some(attempt.number);
         self.beside = attempt.elsewhere_only;
@@ -132,21 +121,18 @@ impl Decision {
     }
 
     /// Adds which server it is about.
-    #[must_use]
     pub fn at(mut self, server: ServerId) -> Self {
         self.server = Some(server);
         self
     }
 
     /// Adds how long the call was held up by it.
-    #[must_use]
     pub const fn waited(mut self, waited: Duration) -> Self {
         self.waited = Some(waited);
         self
     }
 
     /// Adds how long it took.
-    #[must_use]
     pub const fn took(mut self, took: Duration) -> Self {
         self.took = Some(took);
         self
@@ -193,46 +179,10 @@ pub(super) fn coarse(time: Duration) -> Duration {
     micros.unwrap_or(time)
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape serde asks for"
-)]
-const fn is_false(said: &bool) -> bool {
-    !*said
-}
-
 #[expect(clippy::ref_option, reason = "the shape serde asks for")]
 fn route<S: serde::Serializer>(
     route: &Option<Arc<RouteDecision>>,
     to: S,
 ) -> Result<S::Ok, S::Error> {
     route.as_deref().serialize(to)
-}
-
-/// Times as milliseconds, to the microsecond.
-mod millis {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[expect(clippy::ref_option, reason = "the shape serde asks for")]
-    pub(super) fn serialize<S: Serializer>(
-        time: &Option<Duration>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "microseconds of three hundred years fit a double"
-        )]
-        let millis = |time: Duration| time.as_micros() as f64 / 1e3;
-        time.map(millis).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        let millis = Option::<f64>::deserialize(from)?;
-        // an invalid time counts as unknown
-        Ok(millis.and_then(|millis| Duration::try_from_secs_f64(millis / 1e3).ok()))
-    }
 }

@@ -104,7 +104,7 @@ pub struct Trail {
     /// What was decided, in order.
     pub decisions: Vec<Decision>,
     /// How many decisions are left out, because there were too many of their stage.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub left_out: u32,
 }
 
@@ -137,7 +137,6 @@ impl PlanSummary {
 impl Trail {
     /// Starts the trail of what would happen to a call of the tool that gets this one of its plans:
     /// what the plan itself decides is there, and code that knows the layers adds their decisions.
-    #[must_use]
     pub fn expected(tool: &Tool, applied: Applied) -> Self {
         let mut trail = Self::start(Tense::Expected, tool, applied);
         trail.decisions.extend(from_plan(tool, applied));
@@ -178,7 +177,6 @@ impl Trail {
     }
 
     /// Returns what one stage decided first, if it did.
-    #[must_use]
     pub fn first(&self, stage: Stage) -> Option<&Decision> {
         self.of(stage).next()
     }
@@ -231,10 +229,6 @@ fn summary(resolved: &Resolved) -> String {
     shown
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the shape serde asks for"
-)]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

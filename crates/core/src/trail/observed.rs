@@ -10,7 +10,6 @@ impl Trail {
     /// given up before it ended. The layers write into a record of
     /// [`CallRecord::new`](crate::CallRecord::new), and less into one
     /// [for counting](crate::CallRecord::for_counting).
-    #[must_use]
     pub fn observed(
         call: &ToolCall,
         record: &CallRecord,
@@ -21,7 +20,6 @@ impl Trail {
 
     /// Does as [`observed`](Self::observed), for who kept of the call only which tool it was and
     /// which of its plans applied.
-    #[must_use]
     pub fn observed_of(
         tool: &Tool,
         applied: Applied,
@@ -38,7 +36,6 @@ impl Trail {
 
     /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a
     /// line does not show.
-    #[must_use]
     pub fn observed_line(
         tool: &Tool,
         applied: Applied,
@@ -58,27 +55,16 @@ fn decisions(
     result: Option<&Result<ToolOutput, ToolError>>,
 ) -> (Vec<Decision>, u32) {
     let (mut log, left_out) = record.decisions();
-    let mut decided = Vec::with_capacity(log.len() + OF_ITS_OWN);
+    // and four that no layer writes down: plan, confirmation, cache, answer
+    let mut decided = Vec::with_capacity(log.len() + 4);
     decided.extend(from_plan(tool, applied));
     decided.extend(log.extract_if(.., |decision| decision.stage < Stage::Cache));
-    decided.extend(cache(record));
+    let (status, bypass) = (record.cache(), record.cache_bypass());
+    let cache = Decision::of_cache(status, bypass, record.cache_age(), record.cache_scope());
+    decided.extend(cache);
     decided.extend(log);
     decided.push(answer(result));
     (decided, left_out)
-}
-
-/// Decisions that no layer writes down: of the plan, of who is asked, of the cache, and of the
-/// answer.
-const OF_ITS_OWN: usize = 4;
-
-/// What the cache did; `None` if it was not asked and no reason is recorded.
-fn cache(record: &CallRecord) -> Option<Decision> {
-    Decision::of_cache(
-        record.cache(),
-        record.cache_bypass(),
-        record.cache_age(),
-        record.cache_scope(),
-    )
 }
 
 fn answer(result: Option<&Result<ToolOutput, ToolError>>) -> Decision {

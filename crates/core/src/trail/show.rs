@@ -12,13 +12,11 @@ impl Trail {
     ///
     /// `plan:read_only (declared, the server says so); cache:miss; route#1:chosen@a (in turn);
     /// attempt#1:answered@a 12.1ms; answer:answered`
-    #[must_use]
     pub fn to_line(&self) -> String {
         line(&self.decisions, self.left_out)
     }
 
     /// Returns the decisions as rows of a table, under [`COLUMNS`](Self::COLUMNS).
-    #[must_use]
     pub fn rows(&self) -> Vec<[String; 6]> {
         self.decisions.iter().map(row).collect()
     }

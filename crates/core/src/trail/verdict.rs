@@ -120,7 +120,6 @@ words! {
 
 impl Stage {
     /// Returns the words this stage uses: no others appear in its decisions.
-    #[must_use]
     pub const fn verdicts(self) -> &'static [Verdict] {
         use Verdict as V;
         match self {
@@ -164,15 +163,6 @@ mod tests {
                 .iter()
                 .filter(|other| other.as_str() == verdict.as_str());
             assert_eq!(same.count(), 1, "{verdict}");
-        }
-    }
-
-    #[test]
-    fn words_are_read_as_they_are_written() {
-        for stage in Stage::ALL {
-            let written = serde_json::to_string(stage).unwrap();
-            assert_eq!(written, format!("\"{stage}\""));
-            assert_eq!(serde_json::from_str::<Stage>(&written).unwrap(), *stage);
         }
     }
 }

@@ -16,7 +16,6 @@ pub struct Writer {
 
 impl Writer {
     /// Returns a writer for this attempt of the call, if the decisions are read.
-    #[must_use]
     pub fn of(call: &ToolCall) -> Option<Self> {
         let record = call.record()?;
         record.wants_decisions().then(|| Self {

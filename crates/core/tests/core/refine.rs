@@ -66,28 +66,28 @@ fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
             ),
         ],
     );
-    for (arguments, applied, want) in [
-        (r#"{"action":"list"}"#, Applied::Rule(0), Effect::ReadOnly),
-        (
-            r#"{"action":"close","target":{"kind":"draft"}}"#,
-            Applied::Rule(1),
-            Effect::Mutating,
-        ),
-        (
-            r#"{"action":"close","target":{"kind":"page"}}"#,
-            Applied::Tool,
-            Effect::Destructive,
-        ),
-        (r#"{"action":"close"}"#, Applied::Tool, Effect::Destructive),
-        (r#"{"action":"save"}"#, Applied::Rule(2), Effect::Idempotent),
-        (r#"{"action":"lock"}"#, Applied::Rule(2), Effect::Idempotent),
-        (r#"{"action":["list"]}"#, Applied::Tool, Effect::Destructive),
-        ("{}", Applied::Tool, Effect::Destructive),
-        ("", Applied::Tool, Effect::Destructive),
-    ] {
+    let rows = r#"
+{"action":"list"} => rule 0 read_only
+{"action":"close","target":{"kind":"draft"}} => rule 1 mutating
+{"action":"close","target":{"kind":"page"}} => tool destructive
+{"action":"close"} => tool destructive
+{"action":"save"} => rule 2 idempotent
+{"action":"lock"} => rule 2 idempotent
+{"action":["list"]} => tool destructive
+{} => tool destructive
+ => tool destructive"#;
+    for (arguments, want) in rows.lines().filter_map(|row| row.split_once(" => ")) {
         let call = call(&tool, arguments);
-        assert_eq!(call.applied(), applied, "{arguments}");
-        assert_eq!(call.plan().effect, want, "{arguments}");
+        let applied = match call.applied() {
+            Applied::Rule(index) => format!("rule {index}"),
+            Applied::Tool => "tool".to_owned(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(
+            format!("{applied} {}", call.plan().effect),
+            want,
+            "{arguments}"
+        );
     }
     // the tool itself returns its own plan
     assert_eq!(tool.plan().effect, Effect::Destructive);
@@ -325,7 +325,10 @@ fn the_strictest_plan_joins_what_each_plan_demands() {
             ),
         ],
     );
-    let strictest = tool.refinements().strictest().unwrap();
+    let strictest = tool
+        .refinements()
+        .plan(Applied::Strictest(Doubt::NotJson))
+        .unwrap();
     assert_eq!(strictest.effect, Effect::Destructive);
     assert_eq!(strictest.route.min_weight, Some(50));
     assert_eq!(strictest.route.tags.to_vec(), [Box::from("pages")]);

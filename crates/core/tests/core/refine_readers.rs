@@ -12,7 +12,6 @@ use callward_core::refine::{Applied, ArgumentRule, Condition, Refinements, When}
 use callward_core::resolve::{Hints, Trust, resolve};
 use callward_core::{
     Annotations, CacheRule, CallPlan, ConfirmRule, Effect, FingerprintKey, Profile, RetryRule,
-    SecurityLevel,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -27,23 +26,11 @@ enum Written {
 }
 
 const NAMES: [&str; 6] = ["action", "Action", "\u{212a}ind", "target", "kind", "KIND"];
-const PLAIN: [&str; 12] = [
-    "null",
-    "true",
-    "1",
-    "1.0",
-    "\"1\"",
-    "\"list\"",
-    "\"delete\"",
-    "\"draft\"",
-    "9007199254740993",
-    "9007199254740992",
-    "-0.0",
-    "\"\"",
-];
+const PLAIN: &str =
+    r#"null true 1 1.0 "1" "list" "delete" "draft" 9007199254740993 9007199254740992 -0.0 """#;
 
 fn written() -> impl Strategy<Value = Written> {
-    let plain = prop::sample::select(&PLAIN[..]).prop_map(Written::Plain);
+    let plain = prop::sample::select(PLAIN.split(' ').collect::<Vec<_>>()).prop_map(Written::Plain);
     let value = plain.prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             members(inner.clone()),
@@ -163,26 +150,12 @@ impl Reader {
 }
 
 fn conditions() -> impl Strategy<Value = (&'static str, Condition)> {
-    let key = prop::sample::select(
-        &[
-            "action",
-            "target",
-            "/target/kind",
-            "/target/0",
-            "/action/kind",
-        ][..],
-    );
+    let keys = "action target /target/kind /target/0 /action/kind";
+    let key = prop::sample::select(keys.split(' ').collect::<Vec<_>>());
+    let equal =
+        json!(["list", "delete", 1, 9_007_199_254_740_992_u64, 0, {"kind": "draft"}, [1], {}]);
     let condition = prop_oneof![
-        prop::sample::select(vec![
-            json!("list"),
-            json!("delete"),
-            json!(1),
-            json!(9_007_199_254_740_992_u64),
-            json!(0)
-        ])
-        .prop_map(Condition::equals),
-        prop::sample::select(vec![json!({"kind": "draft"}), json!([1]), json!({})])
-            .prop_map(Condition::equals),
+        prop::sample::select(equal.as_array().unwrap().clone()).prop_map(Condition::equals),
         Just(Condition::one_of(["draft", "list"]).unwrap()),
         Just(Condition::matches("d.*").unwrap()),
         Just(Condition::present()),
@@ -192,22 +165,20 @@ fn conditions() -> impl Strategy<Value = (&'static str, Condition)> {
 }
 
 fn hints() -> impl Strategy<Value = Annotations> {
-    prop::sample::select(vec![
-        Annotations::default().with_read_only(true),
-        Annotations::default()
-            .with_read_only(true)
-            .with_requires_confirmation(true),
-        Annotations::default()
-            .with_read_only(true)
-            .with_security_level(SecurityLevel::Restricted),
-        Annotations::default().with_destructive(true),
-        Annotations::default()
-            .with_destructive(false)
-            .with_idempotent(true),
-        Annotations::default()
-            .with_destructive(false)
-            .with_rate_limit(3.0),
-    ])
+    let sets = [
+        "readOnly=true",
+        "readOnly=true requiresConfirmation=true",
+        "readOnly=true securityLevel=restricted",
+        "destructive=true",
+        "destructive=false idempotent=true",
+        "destructive=false rateLimitHint=3",
+    ];
+    prop::sample::select(sets.to_vec()).prop_map(|set| {
+        let stated = set
+            .split(' ')
+            .map(|hint| Annotations::from_assignment(hint).unwrap());
+        stated.fold(Annotations::default(), |all, one| all.merge(&one))
+    })
 }
 
 fn rules() -> impl Strategy<Value = (CallPlan, Refinements)> {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use callward::core::infer::{Inference, Listed as Sibling};
-use callward::core::{AnnotationProblem, Hints, Inferred, Judgement, SafetyLevel, Severity, judge};
+use callward::core::{AnnotationProblem, Hints, Inferred, Judgement, SafetyLevel, judge};
 use callward::{Annotations, CallPlan, Profile, Trust};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -144,12 +144,10 @@ fn line(
     };
     let judged = settings.judge(tool, inferred, declared);
     let problem = |problem: &AnnotationProblem| {
-        let severity = match problem.severity() {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
         json!({
-            "field": problem.field(), "severity": severity, "message": problem.to_string(),
+            "field": problem.field(),
+            "severity": problem.severity(),
+            "message": problem.to_string(),
         })
     };
     let mut why = Map::new();

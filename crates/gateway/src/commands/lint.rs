@@ -95,7 +95,7 @@ fn codes(json: bool) {
             output::json(&json!({
                 "code": code.as_str(),
                 "severity": code.severity().as_str(),
-                "summary": code.summary(),
+                "summary": code.meaning(),
             }));
         }
         return;
@@ -107,7 +107,7 @@ fn codes(json: bool) {
         let severity = output::toned(severity, tone(code.severity()));
         output::line(format_args!(
             "{code:width$}  {severity}  {}",
-            code.summary()
+            code.meaning()
         ));
     }
 }

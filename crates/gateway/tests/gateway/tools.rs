@@ -98,7 +98,7 @@ async fn only_tools_with_the_wanted_hints_are_listed() {
         ),
         (
             "readOnlyHint=yes",
-            "readOnlyHint is `yes`: expected `true` or `false`",
+            "readOnlyHint is `yes`: expected true or false",
         ),
         ("readOnlyHint", "expected FIELD=VALUE"),
     ] {

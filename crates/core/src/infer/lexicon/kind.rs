@@ -36,19 +36,16 @@ words! {
 
 impl VerbKind {
     /// Returns `true` if the verb loses something.
-    #[must_use]
     pub(crate) const fn is_destructive(self) -> bool {
         matches!(self, Self::Delete | Self::Damage)
     }
 
     /// Returns `true` if the verb does more than add, so that something may be lost.
-    #[must_use]
     pub(crate) const fn may_lose(self) -> bool {
         matches!(self, Self::Set | Self::Change) || self.is_destructive()
     }
 
     /// Returns `true` if a second run changes nothing more.
-    #[must_use]
     pub(crate) const fn is_idempotent(self) -> bool {
         matches!(self, Self::Read | Self::Mark | Self::Set | Self::Delete)
     }

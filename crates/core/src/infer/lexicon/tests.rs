@@ -8,7 +8,7 @@ use super::*;
 fn find_inflected(word: &str) -> Option<&'static str> {
     Lexicon::standard()
         .find_inflected(word)
-        .map(|verb| verb.word.as_str())
+        .map(|verb| &*verb.word)
 }
 
 #[test]
@@ -69,13 +69,10 @@ fn a_word_may_be_added_or_given_another_meaning() {
     assert_eq!(kind("get"), Some(VerbKind::Read));
     for word in ["", "two words", "a_b", "2fa"] {
         let error = Lexicon::standard().clone().with(VerbKind::Read, word);
-        assert_eq!(error.err(), Some(InvalidWord { word: word.into() }));
-    }
-}
-
-#[test]
-fn a_kind_is_named_as_in_a_config() {
-    for kind in VerbKind::ALL {
-        assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("{word:?} is not a single word")),
+            "{error}"
+        );
     }
 }

@@ -60,7 +60,7 @@ impl Found {
         for run in runs(name) {
             self.note(run, strong);
         }
-        for segment in name.split(['_', '-']).flat_map(CamelSegments::new) {
+        for segment in name.split(['_', '-']).flat_map(camel_segments) {
             // A Kelvin sign is a `k` once it is lower-cased, and only segments are.
             if segment.is_ascii() {
                 self.note(segment.as_bytes(), strong);
@@ -101,35 +101,18 @@ fn runs(text: &str) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Splits a segment of a name where a capital follows a lower-case letter or a digit.
-struct CamelSegments<'a> {
-    rest: Option<&'a str>,
-}
-
-impl<'a> CamelSegments<'a> {
-    const fn new(segment: &'a str) -> Self {
-        Self {
-            rest: Some(segment),
-        }
-    }
-}
-
-impl<'a> Iterator for CamelSegments<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        let rest = self.rest.take()?;
-        let step = rest
-            .as_bytes()
-            .windows(2)
-            .position(|pair| matches!(pair, [b'a'..=b'z' | b'0'..=b'9', b'A'..=b'Z']));
-        match step.and_then(|at| rest.split_at_checked(at + 1)) {
-            Some((segment, after)) => {
-                self.rest = Some(after);
-                Some(segment)
-            }
-            None => Some(rest),
-        }
-    }
+fn camel_segments(segment: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(segment);
+    std::iter::from_fn(move || {
+        let segment = rest.take()?;
+        let is_step = |pair: &[u8]| matches!(pair, [b'a'..=b'z' | b'0'..=b'9', b'A'..=b'Z']);
+        let step = segment.as_bytes().windows(2).position(is_step);
+        let Some((first, after)) = step.and_then(|at| segment.split_at_checked(at + 1)) else {
+            return Some(segment);
+        };
+        rest = Some(after);
+        Some(first)
+    })
 }
 
 #[cfg(test)]
@@ -138,7 +121,7 @@ mod tests {
 
     #[test]
     fn capitals_part_a_segment_only_after_lower_case_or_a_digit() {
-        let split = |text| CamelSegments::new(text).collect::<Vec<_>>();
+        let split = |text| camel_segments(text).collect::<Vec<_>>();
         assert_eq!(split("getUser2Set"), ["get", "User2", "Set"]);
         assert_eq!(split("DELETEUser"), ["DELETEUser"]);
         assert_eq!(split("überGet"), ["über", "Get"]);

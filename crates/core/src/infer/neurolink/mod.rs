@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use self::keywords::{Class, Found};
 use super::evidence::Reason;
 use super::{Inferred, Strength};
-use crate::Complexity;
+use crate::{Complexity, Field};
 
 /// More UTF-16 units than this make a description long, and its tool of medium complexity.
 const LONG: usize = 100;
@@ -40,13 +40,13 @@ pub(super) fn infer(name: &str, description: &str) -> Inferred {
         } else {
             strength
         };
-        inferred.read_only(true, strength, reason);
+        inferred.set(Field::ReadOnly, true, strength, reason);
     }
     if let Some((strength, reason)) = destructive {
-        inferred.destructive(true, strength, reason.clone());
-        inferred.confirm(strength, reason);
+        inferred.set(Field::Destructive, true, strength, reason.clone());
+        inferred.set(Field::RequiresConfirmation, true, strength, reason);
     } else if let Some((strength, reason)) = found.first(Class::Idempotent) {
-        inferred.idempotent(true, strength, reason);
+        inferred.set(Field::Idempotent, true, strength, reason);
     }
     match found.first(Class::Complex) {
         Some((strength, reason)) => inferred.complexity(Complexity::Complex, strength, reason),

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Prose;
-use super::schema::Arguments;
+use super::schema::{Arguments, Meaning};
 use crate::infer::lexicon::words::{QUERY, list};
 use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind, Word};
 use crate::infer::volatility::{Volatile, Volatility};
@@ -34,9 +34,9 @@ impl Look<'_, '_> {
                 .iter()
                 .copied()
                 .find(|program| self.name.iter().any(|own| words::same(own, program)))
-                .or(self.arguments.program)
-        } else if verb.retrieves() {
-            self.arguments.statement
+                .or_else(|| self.arguments.of(Meaning::Program))
+        } else if verb.has(Role::Retrieves) {
+            self.arguments.of(Meaning::Statement)
         } else {
             None
         }
@@ -50,7 +50,10 @@ impl Look<'_, '_> {
                 .prose
                 .worst()
                 .is_some_and(|verb| verb.kind == VerbKind::Read);
-        verb.is(QUERY) && self.arguments.query && !reads && !self.prose.read_only
+        verb.is(QUERY)
+            && self.arguments.of(Meaning::Query).is_some()
+            && !reads
+            && !self.prose.read_only
     }
 
     /// Finds a choice among the arguments that writes.
@@ -64,22 +67,24 @@ impl Look<'_, '_> {
     /// the place, or a description that does. For a verb that hands over by its nature, a file is
     /// enough.
     pub(super) fn keeps(&self, verb: &Verb) -> Option<&'static str> {
-        if self.arguments.destination.is_some() {
-            return self.arguments.destination;
+        let destination = self.arguments.of(Meaning::Destination);
+        if destination.is_some() {
+            return destination;
         }
         let says = |role| description::find(self.subject.description?, role);
-        if verb.hands_over() {
-            let silent =
-                || (verb.fetches_home() && says(Role::Handed).is_none()).then_some("download");
+        if verb.has(Role::HandsOver) {
+            let silent = || {
+                (verb.has(Role::FetchesHome) && says(Role::Handed).is_none()).then_some("download")
+            };
             return self
                 .arguments
-                .file
+                .of(Meaning::File)
                 .or_else(|| says(Role::Keeps))
                 .or_else(silent);
         }
         let opens = self.prose.lead.filter(|_| self.prose.opens);
         opens
-            .is_some_and(Verb::hands_over)
+            .is_some_and(|verb| verb.has(Role::HandsOver))
             .then(|| says(Role::Keeps))?
     }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::infer::lexicon::{self, Lexicon, Use, Verb, VerbKind};
+use crate::infer::lexicon::{self, Lexicon, Role, Use, Verb, VerbKind};
 use crate::infer::words;
 
 /// The verbs of a name, weighed against each other.
@@ -43,21 +43,24 @@ impl<'l> Named<'l> {
         let mut named = Self {
             verb,
             usage,
-            leads: name.iter().take(at).all(|word| lexicon::is_light(word)),
+            leads: name
+                .iter()
+                .take(at)
+                .all(|word| lexicon::is(word, Role::Light)),
             kind: verb.kind,
             idempotent: verb.kind.is_idempotent(),
             doubted: false,
             reads: reads(&verbs, name.len()),
             last: at + 1 == name.len(),
             only: verbs.len() == 1,
-            alone: !name.iter().any(|word| lexicon::is_join(word)),
+            alone: !name.iter().any(|word| lexicon::is(word, Role::Join)),
         };
         for spot in verbs.iter().skip(head + 1) {
             let join = spot
                 .at
                 .checked_sub(1)
                 .and_then(|before| name.get(before))
-                .filter(|word| lexicon::is_join(word));
+                .filter(|word| lexicon::is(word, Role::Join));
             let last = spot.at + 1 == name.len();
             named.weigh(spot, join.copied(), last);
         }

@@ -17,31 +17,27 @@ const REACH: usize = 400;
 
 /// What the name of an argument means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+pub(super) enum Meaning {
+    /// The caller agrees to what cannot be taken back.
     Agreement,
+    /// It chooses between the things a tool does.
     Choice,
+    /// It says where the result is put.
     Destination,
+    /// It holds a file, of what is read or for the result.
     File,
+    /// It holds a program.
     Program,
+    /// It holds a query of any kind.
     Query,
+    /// It holds a statement of a language.
     Statement,
 }
 
 /// The arguments of one tool whose names mean something: the first of each kind.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arguments<'a> {
-    /// The caller agrees to what cannot be taken back.
-    pub(super) agreement: Option<&'static str>,
-    /// It says where the result is put.
-    pub(super) destination: Option<&'static str>,
-    /// It holds a file, of what is read or for the result.
-    pub(super) file: Option<&'static str>,
-    /// It holds a program.
-    pub(super) program: Option<&'static str>,
-    /// It holds a statement of a language.
-    pub(super) statement: Option<&'static str>,
-    /// It holds a query of any kind.
-    pub(super) query: bool,
+    names: [Option<&'static str>; 7],
     /// What follows the first argument that chooses between the things a tool does.
     choice: Option<&'a str>,
 }
@@ -58,27 +54,26 @@ impl<'a> Arguments<'a> {
         arguments
     }
 
+    /// Returns the name of the first argument with this meaning, as the lists spell it.
+    pub(super) fn of(&self, meaning: Meaning) -> Option<&'static str> {
+        self.names.get(meaning as usize).copied().flatten()
+    }
+
     fn note(&mut self, name: &str, after: &'a str) {
         let (known, meanings) = known(name).unwrap_or_default();
-        for meaning in meanings {
-            match meaning {
-                Meaning::Agreement => self.agreement.get_or_insert(known),
-                Meaning::Destination => self.destination.get_or_insert(known),
-                Meaning::File => self.file.get_or_insert(known),
-                Meaning::Program => self.program.get_or_insert(known),
-                Meaning::Statement => self.statement.get_or_insert(known),
-                Meaning::Query => {
-                    self.query = true;
-                    continue;
-                }
-                Meaning::Choice => {
-                    self.choice.get_or_insert(after);
-                    continue;
-                }
-            };
-        }
-        if self.file.is_none() && is_output(name) {
-            self.file = Some("output");
+        let output = (Meaning::File, "output");
+        let output = is_output(name).then_some(output);
+        for (meaning, known) in meanings
+            .iter()
+            .map(|meaning| (*meaning, known))
+            .chain(output)
+        {
+            if let Some(name) = self.names.get_mut(meaning as usize) {
+                name.get_or_insert(known);
+            }
+            if meaning == Meaning::Choice {
+                self.choice.get_or_insert(after);
+            }
         }
     }
 
@@ -100,13 +95,7 @@ impl<'a> Arguments<'a> {
 fn next_name(text: &str) -> Option<(&str, &str)> {
     let mut rest = text;
     loop {
-        let string = rest.get(
-            near(
-                rest.as_bytes(),
-                |byte| byte == b'"',
-                |far| memchr(b'"', far),
-            )? + 1..,
-        )?;
+        let string = rest.get(memchr(b'"', rest.as_bytes())? + 1..)?;
         let end = end_of(string)?;
         rest = string.get(end + 1..)?;
         if rest.trim_ascii_start().starts_with(':') {
@@ -115,27 +104,12 @@ fn next_name(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Finds a byte that is mostly near: setting up a search for it takes longer than looking.
-fn near(
-    bytes: &[u8],
-    is_it: impl Fn(u8) -> bool,
-    search: impl Fn(&[u8]) -> Option<usize>,
-) -> Option<usize> {
-    const NEAR: usize = 16;
-    let (first, far) = bytes.split_at_checked(NEAR).unwrap_or((bytes, &[]));
-    first
-        .iter()
-        .position(|byte| is_it(*byte))
-        .or_else(|| Some(NEAR + search(far)?))
-}
-
 /// Returns where a string ends that has begun.
 fn end_of(string: &str) -> Option<usize> {
     let mut from = 0;
     loop {
         let bytes = string.as_bytes().get(from..)?;
-        let ends = |byte| matches!(byte, b'"' | b'\\');
-        let at = near(bytes, ends, |far| memchr2(b'"', b'\\', far))?;
+        let at = memchr2(b'"', b'\\', bytes)?;
         if bytes.get(at) == Some(&b'"') {
             return Some(from + at);
         }
@@ -185,35 +159,36 @@ mod tests {
 
     #[test]
     fn only_names_count_and_they_count_in_every_style() {
-        let read = |text| Arguments::read(text);
-        let schema = r#"{"properties": {"File-Path" : {"description": "a \"sql\": no"}}}"#;
-        let arguments = read(schema);
-        assert_eq!(arguments.file, Some("filepath"));
-        assert_eq!(arguments.program, None);
-        assert_eq!(read(r#"{"sql":{}}"#).program, Some("sql"));
-        assert_eq!(read(r#"["sql"]"#).program, None);
-        assert_eq!(
-            read(r#"{"save_to":1,"saveTo":2}"#).destination,
-            Some("saveto")
-        );
-        assert_eq!(read(r#"{"confirm":{}}"#).agreement, Some("confirm"));
-        assert_eq!(read(r#"{"outputAudio":{}}"#).file, Some("output"));
-        assert_eq!(read(r#"{"output_format":{}}"#).file, None);
-    }
-
-    #[test]
-    fn what_is_no_schema_tells_nothing() {
-        for text in [
-            "",
-            "\"",
-            "\"sql",
-            "\"sql\\",
-            "\"\\\"sql\":",
-            "null",
-            "\"é\":\"sql\"",
+        for (schema, meaning, known) in [
+            (
+                r#"{"File-Path" : {"d": "a \"sql\": no"}}"#,
+                Meaning::File,
+                Some("filepath"),
+            ),
+            (
+                r#"{"File-Path" : {"d": "a \"sql\": no"}}"#,
+                Meaning::Program,
+                None,
+            ),
+            (r#"{"sql":{}}"#, Meaning::Program, Some("sql")),
+            (r#"["sql"]"#, Meaning::Program, None),
+            (
+                r#"{"save_to":1,"saveTo":2}"#,
+                Meaning::Destination,
+                Some("saveto"),
+            ),
+            (r#"{"confirm":{}}"#, Meaning::Agreement, Some("confirm")),
+            (r#"{"outputAudio":{}}"#, Meaning::File, Some("output")),
+            (r#"{"output_format":{}}"#, Meaning::File, None),
+            ("", Meaning::Program, None),
+            ("\"", Meaning::Program, None),
+            ("\"sql", Meaning::Program, None),
+            ("\"sql\\", Meaning::Program, None),
+            ("\"\\\"sql\":", Meaning::Program, None),
+            ("null", Meaning::Program, None),
+            ("\"é\":\"sql\"", Meaning::Program, None),
         ] {
-            let arguments = Arguments::read(text);
-            assert!(arguments.program.is_none(), "{text}");
+            assert_eq!(Arguments::read(schema).of(meaning), known, "{schema}");
         }
     }
 }

@@ -4,336 +4,217 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::Field;
-use crate::infer::{
-    Inference, Inferred, Lexicon, RuleSet, Strength, Subject, VerbKind, Volatility,
-};
+use crate::infer::{Evidence, Inference, Inferred, Lexicon, RuleSet, Strength, Subject, VerbKind};
 
 fn infer(name: &str, description: &str) -> Inferred {
     RuleSet::Standard.infer(&Subject::new(name).with_description(description))
 }
 
-fn read_only(inferred: &Inferred) -> Option<(bool, Strength)> {
-    let value = inferred.annotations().read_only_hint?;
-    Some((value, inferred.evidence(Field::ReadOnly)?.strength()))
-}
-
-const STRONG_READ: Option<(bool, Strength)> = Some((true, Strength::Strong));
-const STRONG_WRITE: Option<(bool, Strength)> = Some((false, Strength::Strong));
-const WEAK_READ: Option<(bool, Strength)> = Some((true, Strength::Weak));
-const WEAK_WRITE: Option<(bool, Strength)> = Some((false, Strength::Weak));
-
-#[test]
-fn the_leading_verb_decides() {
-    for (name, expected) in [
-        ("get_user", STRONG_READ),
-        ("searchOrders", STRONG_READ),
-        ("list-open-tickets", STRONG_READ),
-        ("delete_user", STRONG_WRITE),
-        ("createInvoice", STRONG_WRITE),
-        ("user_get", STRONG_READ),
-        ("weather", None),
-        ("check_in_guest", None),
-        ("getuser", None),
-    ] {
-        assert_eq!(read_only(&infer(name, "")), expected, "{name}");
-    }
-}
-
-#[test]
-fn a_second_verb_is_doubt() {
-    for name in [
-        "search_and_delete",
-        "get_or_create",
-        "list_add_item",
-        "log_add",
-        "computeStartNode",
-        "find_and_update",
-    ] {
-        assert_eq!(read_only(&infer(name, "")), WEAK_WRITE, "{name}");
-    }
-    let hints = infer("search_and_delete", "").into_annotations();
-    assert_eq!(hints.destructive_hint, Some(true));
-}
-
-#[test]
-fn a_noun_that_looks_like_a_verb_is_no_doubt() {
-    for name in [
-        "get_comment",
-        "list_merge_queue",
-        "read_post",
-        "search_log",
-        "get_update",
-    ] {
-        assert_eq!(read_only(&infer(name, "")), STRONG_READ, "{name}");
-    }
-}
-
-#[test]
-fn the_description_can_veto_a_read() {
-    let vetoed = infer("get_session", "Creates a session if there is none.");
-    assert_eq!(read_only(&vetoed), WEAK_WRITE);
-    let joined = infer(
-        "fetch_job",
-        "Fetches the next job and deletes it from the queue.",
+/// What is concluded, in words. `reads` and `writes` are firm, with `?` they are not, and `silent`
+/// is neither. `loses` and `adds` are the destructive hint, with `!` if it is firm; `repeats` and
+/// `once` the idempotent one; `open` and `closed` the world. Then come the words of volatility.
+fn words(inferred: &Inferred) -> Vec<String> {
+    let hints = inferred.annotations();
+    let firm = |field| inferred.evidence(field).map(Evidence::strength) == Some(Strength::Strong);
+    let mut words = vec![match (hints.read_only_hint, firm(Field::ReadOnly)) {
+        (Some(true), true) => "reads",
+        (Some(true), false) => "reads?",
+        (Some(false), true) => "writes",
+        (Some(false), false) => "writes?",
+        (None, _) => "silent",
+    }];
+    words.extend(match (hints.destructive_hint, firm(Field::Destructive)) {
+        (Some(true), true) => Some("loses!"),
+        (Some(true), false) => Some("loses"),
+        (Some(false), _) => Some("adds"),
+        (None, _) => None,
+    });
+    words.extend(
+        hints
+            .idempotent_hint
+            .map(|hint| if hint { "repeats" } else { "once" }),
     );
-    assert_eq!(joined.annotations().read_only_hint, Some(false));
-    assert_eq!(joined.annotations().destructive_hint, Some(true));
-    let later = infer("send_mail", "See the list of templates to find one.");
-    assert_ne!(read_only(&later).map(|(value, _)| value), Some(true));
-}
-
-#[test]
-fn a_negation_is_not_a_danger() {
-    let safe = infer("read_file", "Reads a file. Does not delete anything.");
-    assert_eq!(read_only(&safe), STRONG_READ);
-    assert_eq!(safe.annotations().destructive_hint, None);
-    let adds = infer("add_note", "Adds a note without overwriting others.");
-    assert_eq!(adds.annotations().destructive_hint, Some(false));
-    let loses = infer("add_note", "Adds a note, overwriting the old one.");
-    assert_eq!(loses.annotations().destructive_hint, Some(true));
-}
-
-#[test]
-fn the_description_confirms_a_verb_that_does_not_lead() {
-    assert_eq!(
-        read_only(&infer("jira_get_card", "Gets a card.")),
-        STRONG_READ
+    words.extend(
+        hints
+            .open_world_hint
+            .map(|hint| if hint { "open" } else { "closed" }),
     );
-    assert_eq!(
-        read_only(&infer("web_search", "Performs a web search.")),
-        STRONG_READ
+    words.extend(
+        inferred
+            .volatility()
+            .map(|volatile| volatile.volatility.as_str()),
     );
-    assert_eq!(
-        read_only(&infer("board_tree", "A tool to show the tree.")),
-        WEAK_READ
-    );
+    words.into_iter().map(str::to_owned).collect()
 }
 
-#[test]
-fn the_servers_own_name_is_taken_off() {
-    let subject = Subject::new("acme_crm_get_lead").with_server("acme-crm");
-    assert_eq!(read_only(&RuleSet::Standard.infer(&subject)), STRONG_READ);
-    let same = Subject::new("fetch").with_server("fetch");
-    assert_eq!(read_only(&RuleSet::Standard.infer(&same)), STRONG_READ);
-}
+/// The name, after its server if there is one; the description; the schema, or the name of an
+/// argument; words that are concluded. One with a `-` is not, and neither are its forms.
+const CASES: &str = r#"
+# the leading verb decides
+get_user | | | reads repeats -loses -adds
+searchOrders | | | reads
+list-open-tickets | | | reads
+delete_user | | | writes loses! repeats
+createInvoice | | | writes
+user_get | | | reads
+weather | | | silent
+check_in_guest | | | silent
+getuser | | | silent
+# a second verb is doubt
+search_and_delete | | | writes? loses
+get_or_create | | | writes?
+list_add_item | | | writes?
+log_add | | | writes?
+computeStartNode | | | writes?
+find_and_update | | | writes?
+# a noun that looks like a verb does not cast doubt
+get_comment | | | reads
+list_merge_queue | | | reads
+read_post | | | reads
+search_log | | | reads
+get_update | | | reads
+# the description can veto a read
+get_session | Creates a session if there is none. | | writes?
+fetch_job | Fetches the next job and deletes it from the queue. | | writes? loses
+send_mail | See the list of templates to find one. | | -reads
+# a negation is not a danger
+read_file | Reads a file. Does not delete anything. | | reads -loses -adds
+add_note | Adds a note without overwriting others. | | adds
+add_note | Adds a note, overwriting the old one. | | loses
+# the description confirms a verb that does not lead
+jira_get_card | Gets a card. | | reads
+web_search | Performs a web search. | | reads
+board_tree | A tool to show the tree. | | reads?
+# the server's own name is taken off
+acme-crm: acme_crm_get_lead | | | reads
+fetch: fetch | | | reads
+# a tool that runs what an argument says never reads by its name
+query_sql | Queries the database. | | writes?
+run_command | | | -reads
+query_warehouse | | sql | writes?
+query_warehouse | | | reads
+get_rows | | sql | writes?
+get_rows | Gets rows, read-only. | sql | reads
+explain_plan | | sql | reads
+query_table | | query | reads?
+query_table | Finds rows. | query | reads
+search_docs | | query | reads
+query_table | | {"query":{},"action":{"enum":["list","delete"]}} | writes?
+# which writes repeat without harm, and which lose something
+set_limit | | | loses repeats
+star_repository | | | repeats -loses -adds
+create_user | | | adds -repeats -once
+create_or_update_user | | | loses repeats
+create_and_update_user | | | loses -repeats
+add_or_remove_member | | | loses! -repeats
+start_job | | | -repeats -loses -adds
+send_mail | | | loses -loses! -repeats
+reboot_node | | | loses! -repeats
+update_user | | | loses
+move_page | | | loses
+run_script | | | loses
+# the description settles a name that may be read both ways
+deploy_logs_get | Shows the logs of a deployment. | | reads
+get_create_fields | Gets the fields one may set. | | reads
+repo_log | Shows the commits. | | reads
+ticket_update_log | Shows who changed a ticket. | | reads
+weather | Returns the weather. | | reads
+find | Runs a search of the collection. | | reads
+query_table | Executes a read-only SQL query. | | reads
+get_or_create | Gets a session, or makes one. | | -reads
+update_get | Fetches the update and installs it. | | -reads
+tabs | List, create or close tabs. | | -reads
+query_table | Executes a query. | | -reads
+# what changes by itself, or moves on, is read but never kept
+get_random_fact | | | reads clock
+get_current_time | | | reads clock
+get_time | | | reads clock
+list_time_entries | | | reads -clock
+get_current_user | | | reads -clock
+get_fact | Returns a random fact. | | reads clock
+get_job_status | | | reads clock
+get_app_logs | | | reads clock
+pods_log | Gets the log of a pod. | | reads clock
+get_changelog | | | reads -clock
+wait_for_build | | | reads clock
+dice | | | silent clock
+get_next_page | Gets the next page. | | reads cursor -repeats
+scroll_results | Fetches more rows. | | reads cursor
+get_next_job | Gets the next job. | | reads? cursor
+get_next_page | | | reads? cursor
+# what hands over reads, unless it says where it puts it
+download_report | Returns a report. | id | reads
+download_report | Downloads a report. | id | writes?
+render_text | | outputFormat | reads
+take_screenshot | | selector | reads
+render_text | | outputAudio | writes?
+download_report | | filePath | writes?
+download_report | Saves a report to disk. | id | writes?
+get_report | Downloads a report, saved locally. | id | writes?
+audit_page | Gets a score. | outputDir | writes?
+read_file | Reads a file. | filePath | reads
+# some verbs read because of what they are about
+resolve_library_id | | | reads
+resolveHostname | | | reads
+resolve_ticket | | | silent
+convert_units | | | reads
+convert_lead | | | silent
+capture_screenshot | | | reads
+capture_payment | | | silent
+generate_uuid | | | reads
+generate_report | | | silent
+# an inflected verb counts where it cannot be a noun
+deletes_user | | | writes
+gets_user | | | reads
+orders_get | | | reads
+getting_users | | | reads?
+listing_delete | | | writes?
+settings | | | silent
+# a first sentence that says nothing gives way to the next, which is too little by itself
+host_logs_list | Use this for logs. Lists the logs of a host. | | reads
+channel | A new channel. Returns its id. | | -reads
+mysql_query | Executes a read-only SQL query. | | reads
+# an argument that chooses a write outweighs the name
+get_tabs | | {"action":{"type":"string","enum":["list","close"]},"url":{}} | writes?
+get_tabs | | {"action":{"type":"string","enum":["list","getAll"]},"url":{}} | reads
+get_tabs | | action | reads
+# the world is open unless something speaks for home
+crm: get_lead | | | open
+files: read_file | | | -open -closed
+git: get_diff | | | -open -closed
+files: fetch_url_to_file | | | open
+"#;
 
 #[test]
-fn a_tool_that_runs_what_it_is_told_never_reads_by_its_name() {
-    assert_eq!(
-        read_only(&infer("query_sql", "Queries the database.")),
-        WEAK_WRITE
-    );
-    assert_ne!(
-        read_only(&infer("run_command", "")).map(|(value, _)| value),
-        Some(true)
-    );
-    let schema = r#"{"type":"object","properties":{"sql":{"type":"string"}}}"#;
-    let schema = serde_json::from_str::<&RawValue>(schema).unwrap();
-    let subject = Subject::new("query_warehouse").with_input_schema(schema);
-    assert_eq!(read_only(&RuleSet::Standard.infer(&subject)), WEAK_WRITE);
-    assert_eq!(read_only(&infer("query_warehouse", "")), STRONG_READ);
-    let with = |name: &str, description: &str, argument: &str| {
-        let schema = format!(r#"{{"properties":{{"{argument}":{{}}}}}}"#);
-        let schema = serde_json::from_str::<&RawValue>(&schema).unwrap();
-        let subject = Subject::new(name)
-            .with_description(description)
-            .with_input_schema(schema);
-        read_only(&RuleSet::Standard.infer(&subject))
-    };
-    assert_eq!(with("get_rows", "", "sql"), WEAK_WRITE);
-    assert_eq!(
-        with("get_rows", "Gets rows, read-only.", "sql"),
-        STRONG_READ
-    );
-    assert_eq!(with("explain_plan", "", "sql"), STRONG_READ);
-    assert_eq!(with("query_table", "", "query"), WEAK_READ);
-    assert_eq!(with("query_table", "Finds rows.", "query"), STRONG_READ);
-    assert_eq!(with("search_docs", "", "query"), STRONG_READ);
-    // a write by another argument is certain, not only a doubt
-    let schema = r#"{"query":{},"action":{"enum":["list","delete"]}}"#;
-    let schema = serde_json::from_str::<&RawValue>(schema).unwrap();
-    let subject = Subject::new("query_table").with_input_schema(schema);
-    assert_eq!(read_only(&RuleSet::Standard.infer(&subject)), WEAK_WRITE);
-}
-
-#[test]
-fn what_repeats_without_harm() {
-    for (name, idempotent, destructive) in [
-        ("get_user", Some(true), None),
-        ("set_limit", Some(true), Some(true)),
-        ("star_repository", Some(true), None),
-        ("delete_user", Some(true), Some(true)),
-        ("create_user", None, Some(false)),
-        ("create_or_update_user", Some(true), Some(true)),
-        ("create_and_update_user", None, Some(true)),
-        ("add_or_remove_member", None, Some(true)),
-        ("start_job", None, None),
-        ("send_mail", None, Some(true)),
-        ("reboot_node", None, Some(true)),
-    ] {
-        let hints = infer(name, "").into_annotations();
-        assert_eq!(hints.idempotent_hint, idempotent, "{name}");
-        assert_eq!(hints.destructive_hint, destructive, "{name}");
+fn each_tool_is_read_as_its_case_says() {
+    let cases = CASES
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for case in cases {
+        let columns: Vec<&str> = case.split('|').map(str::trim).collect();
+        let [name, description, schema, expected] = columns[..] else {
+            panic!("{case}");
+        };
+        let (server, name) = name.split_once(": ").unzip();
+        let mut subject = Subject::new(name.unwrap_or(columns[0])).with_description(description);
+        subject.server = server;
+        let schema = match schema.starts_with('{') {
+            true => format!(r#"{{"properties":{schema}}}"#),
+            false => format!(r#"{{"properties":{{"{schema}":{{"type":"string"}}}}}}"#),
+        };
+        let schema: &RawValue = serde_json::from_str(&schema).unwrap();
+        let found = words(&RuleSet::Standard.infer(&subject.with_input_schema(schema)));
+        for word in expected.split(' ') {
+            let holds = match word.strip_prefix('-') {
+                Some(word) => {
+                    let forms = [word.to_owned(), format!("{word}?")];
+                    !found.iter().any(|found| forms.contains(found))
+                }
+                None => found.iter().any(|found| found == word),
+            };
+            assert!(holds, "{case}: not {word}: {found:?}");
+        }
     }
-}
-
-#[test]
-fn what_more_than_adds_is_destructive_though_never_firmly() {
-    for name in ["update_user", "send_mail", "move_page", "run_script"] {
-        let inferred = infer(name, "");
-        assert_eq!(
-            inferred.annotations().destructive_hint,
-            Some(true),
-            "{name}"
-        );
-        let strength = inferred.evidence(Field::Destructive).map(|e| e.strength());
-        assert_eq!(strength, Some(Strength::Weak), "{name}");
-    }
-}
-
-#[test]
-fn the_description_settles_a_name_that_may_be_read_both_ways() {
-    for (name, description) in [
-        ("deploy_logs_get", "Shows the logs of a deployment."),
-        ("get_create_fields", "Gets the fields one may set."),
-        ("repo_log", "Shows the commits."),
-        ("ticket_update_log", "Shows who changed a ticket."),
-        ("weather", "Returns the weather."),
-        ("find", "Runs a search of the collection."),
-        ("query_table", "Executes a read-only SQL query."),
-    ] {
-        assert_eq!(read_only(&infer(name, description)), STRONG_READ, "{name}");
-    }
-    for (name, description) in [
-        ("get_or_create", "Gets a session, or makes one."),
-        ("update_get", "Fetches the update and installs it."),
-        ("tabs", "List, create or close tabs."),
-        ("query_table", "Executes a query."),
-    ] {
-        assert_ne!(read_only(&infer(name, description)), STRONG_READ, "{name}");
-        assert_ne!(read_only(&infer(name, description)), WEAK_READ, "{name}");
-    }
-}
-
-#[test]
-fn what_changes_by_itself_or_moves_on_is_read_but_never_kept() {
-    let volatility = |name, description| {
-        let inferred = infer(name, description);
-        let volatility = inferred.volatility().map(|volatile| volatile.volatility);
-        (read_only(&inferred), volatility)
-    };
-    let (clock, cursor) = (Some(Volatility::Clock), Some(Volatility::Cursor));
-    for (name, description, expected) in [
-        ("get_random_fact", "", (STRONG_READ, clock)),
-        ("get_current_time", "", (STRONG_READ, clock)),
-        ("get_time", "", (STRONG_READ, clock)),
-        ("list_time_entries", "", (STRONG_READ, None)),
-        ("get_current_user", "", (STRONG_READ, None)),
-        ("get_fact", "Returns a random fact.", (STRONG_READ, clock)),
-        ("get_job_status", "", (STRONG_READ, clock)),
-        ("get_app_logs", "", (STRONG_READ, clock)),
-        ("pods_log", "Gets the log of a pod.", (STRONG_READ, clock)),
-        ("get_changelog", "", (STRONG_READ, None)),
-        ("wait_for_build", "", (STRONG_READ, clock)),
-        (
-            "get_next_page",
-            "Gets the next page.",
-            (STRONG_READ, cursor),
-        ),
-        (
-            "scroll_results",
-            "Fetches more rows.",
-            (STRONG_READ, cursor),
-        ),
-        // to look may be to take
-        ("get_next_job", "Gets the next job.", (WEAK_READ, cursor)),
-        ("get_next_page", "", (WEAK_READ, cursor)),
-    ] {
-        assert_eq!(volatility(name, description), expected, "{name}");
-    }
-    let cursor = infer("get_next_page", "Gets the next page.").into_annotations();
-    assert_eq!(cursor.idempotent_hint, None);
-    // a name that says nothing may yet be declared read-only
-    assert!(infer("dice", "").volatility().is_some());
-}
-
-#[test]
-fn what_hands_over_reads_unless_it_says_where_it_puts_it() {
-    let with_schema = |name: &str, description: &str, argument: &str| {
-        let schema = format!(r#"{{"properties":{{"{argument}":{{"type":"string"}}}}}}"#);
-        let schema = serde_json::from_str::<&RawValue>(&schema).unwrap();
-        let subject = Subject::new(name)
-            .with_description(description)
-            .with_input_schema(schema);
-        read_only(&RuleSet::Standard.infer(&subject))
-    };
-    for (name, description, argument, expected) in [
-        ("download_report", "Returns a report.", "id", STRONG_READ),
-        ("download_report", "Downloads a report.", "id", WEAK_WRITE),
-        ("render_text", "", "outputFormat", STRONG_READ),
-        ("take_screenshot", "", "selector", STRONG_READ),
-        ("render_text", "", "outputAudio", WEAK_WRITE),
-        ("download_report", "", "filePath", WEAK_WRITE),
-        (
-            "download_report",
-            "Saves a report to disk.",
-            "id",
-            WEAK_WRITE,
-        ),
-        (
-            "get_report",
-            "Downloads a report, saved locally.",
-            "id",
-            WEAK_WRITE,
-        ),
-        ("audit_page", "Gets a score.", "outputDir", WEAK_WRITE),
-        ("read_file", "Reads a file.", "filePath", STRONG_READ),
-    ] {
-        let verdict = with_schema(name, description, argument);
-        assert_eq!(verdict, expected, "{name} {description} {argument}");
-    }
-}
-
-#[test]
-fn some_verbs_read_because_of_what_they_are_about() {
-    for (name, expected) in [
-        ("resolve_library_id", STRONG_READ),
-        ("resolveHostname", STRONG_READ),
-        ("resolve_ticket", None),
-        ("convert_units", STRONG_READ),
-        ("convert_lead", None),
-        ("capture_screenshot", STRONG_READ),
-        ("capture_payment", None),
-        ("generate_uuid", STRONG_READ),
-        ("generate_report", None),
-    ] {
-        assert_eq!(read_only(&infer(name, "")), expected, "{name}");
-    }
-}
-
-#[test]
-fn an_inflected_verb_is_one_where_it_is_no_noun() {
-    for (name, expected) in [
-        ("deletes_user", STRONG_WRITE),
-        ("gets_user", STRONG_READ),
-        ("orders_get", STRONG_READ),
-        ("getting_users", WEAK_READ),
-        ("listing_delete", WEAK_WRITE),
-        ("settings", None),
-    ] {
-        assert_eq!(read_only(&infer(name, "")), expected, "{name}");
-    }
-}
-
-#[test]
-fn a_first_sentence_that_says_nothing_gives_way_to_the_next() {
-    let later = "Use this for logs. Lists the logs of a host.";
-    assert_eq!(read_only(&infer("host_logs_list", later)), STRONG_READ);
-    // but it is not enough where the name says nothing
-    let created = "A new channel. Returns its id.";
-    assert_ne!(read_only(&infer("channel", created)), STRONG_READ);
-    let claimed = "Executes a read-only SQL query.";
-    assert_eq!(read_only(&infer("mysql_query", claimed)), STRONG_READ);
 }
 
 #[test]
@@ -344,44 +225,8 @@ fn words_of_an_operator_count_like_ours() {
         .unwrap();
     let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
     let inferred = inference.infer(&Subject::new("void_invoice"));
-    assert_eq!(inferred.annotations().destructive_hint, Some(true));
-    let why = inferred.evidence(Field::Destructive).map(|e| e.reason());
+    let why = inferred.evidence(Field::Destructive).map(Evidence::reason);
     assert_eq!(why, Some("the name leads with `void`".into()));
-}
-
-#[test]
-fn an_argument_that_chooses_a_write_outweighs_the_name() {
-    let infer = |schema: &str| {
-        let schema = serde_json::from_str::<&RawValue>(schema).unwrap();
-        let subject = Subject::new("get_tabs").with_input_schema(schema);
-        read_only(&RuleSet::Standard.infer(&subject))
-    };
-    let choice = |list: &str| {
-        infer(&format!(
-            r#"{{"properties":{{"action":{{"type":"string","enum":{list}}},"url":{{}}}}}}"#
-        ))
-    };
-    assert_eq!(choice(r#"["list","close"]"#), WEAK_WRITE);
-    assert_eq!(choice(r#"["list","getAll"]"#), STRONG_READ);
-    assert_eq!(
-        infer(r#"{"properties":{"action":{"type":"string"}}}"#),
-        STRONG_READ
-    );
-}
-
-#[test]
-fn the_world_is_open_unless_something_speaks_for_home() {
-    let open = |server: &str, name: &str| {
-        let subject = Subject::new(name).with_server(server);
-        RuleSet::Standard
-            .infer(&subject)
-            .into_annotations()
-            .open_world_hint
-    };
-    assert_eq!(open("crm", "get_lead"), Some(true));
-    assert_eq!(open("files", "read_file"), None);
-    assert_eq!(open("git", "get_diff"), None);
-    assert_eq!(open("files", "fetch_url_to_file"), Some(true));
 }
 
 const WORDS: &[&str] = &[
@@ -389,39 +234,7 @@ const WORDS: &[&str] = &[
     "comment", "run", "sql", "remove", "list", "view", "acme", "check", "in",
 ];
 
-fn styles(words: &[&str]) -> Vec<String> {
-    let capital = |word: &str| {
-        let (first, rest) = word.split_at(1);
-        first.to_ascii_uppercase() + rest
-    };
-    let pascal: String = words.iter().map(|word| capital(word)).collect();
-    let (first, rest) = pascal.split_at(1);
-    vec![
-        words.join("_"),
-        words.join("-"),
-        words.join("."),
-        words.join(" "),
-        words.join("_").to_ascii_uppercase(),
-        first.to_ascii_lowercase() + rest,
-        pascal,
-    ]
-}
-
 proptest! {
-    #[test]
-    fn the_style_of_a_name_makes_no_difference(
-        words in prop::collection::vec(prop::sample::select(WORDS), 1..5),
-    ) {
-        let mut verdicts = styles(&words).into_iter().map(|name| {
-            let subject = Subject::new(&name).with_server("acme");
-            (RuleSet::Standard.infer(&subject), name)
-        });
-        let (expected, _) = verdicts.next().unwrap();
-        for (verdict, name) in verdicts {
-            prop_assert_eq!(&verdict, &expected, "{}", name);
-        }
-    }
-
     #[test]
     fn any_text_at_all_is_read_without_harm(name in "\\PC{0,40}", description in "(?s).{0,120}") {
         for rules in [RuleSet::Standard, RuleSet::Neurolink] {

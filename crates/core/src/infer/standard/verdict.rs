@@ -2,9 +2,11 @@
 
 use super::Look;
 use super::named::Named;
+use super::schema::Meaning;
+use crate::Field;
 use crate::infer::evidence::Reason;
 use crate::infer::lexicon::words::QUERY;
-use crate::infer::lexicon::{Verb, VerbKind};
+use crate::infer::lexicon::{Role, Verb, VerbKind};
 use crate::infer::{Inferred, Strength, description};
 
 /// What is concluded, before it becomes hints.
@@ -139,25 +141,25 @@ impl Verdict {
                 // a look at the next one may be what takes it
                 strength = Strength::Weak;
             }
-            inferred.read_only(true, strength, reason);
+            inferred.set(Field::ReadOnly, true, strength, reason);
             if !moves_on {
-                inferred.idempotent(true, strength, Reason::ReadsOnly);
+                inferred.set(Field::Idempotent, true, strength, Reason::ReadsOnly);
             }
             return inferred;
         }
-        inferred.read_only(false, strength, reason.clone());
-        let loses = loses.or_else(|| look.arguments.agreement.map(Reason::Agrees));
+        inferred.set(Field::ReadOnly, false, strength, reason.clone());
+        let loses = loses.or_else(|| look.arguments.of(Meaning::Agreement).map(Reason::Agrees));
         if kind.is_destructive() {
-            inferred.destructive(true, strength, reason.clone());
+            inferred.set(Field::Destructive, true, strength, reason.clone());
         } else if let Some(loses) = loses {
-            inferred.destructive(true, Strength::Weak, loses);
+            inferred.set(Field::Destructive, true, Strength::Weak, loses);
         } else if kind.may_lose() {
-            inferred.destructive(true, Strength::Weak, reason.clone());
+            inferred.set(Field::Destructive, true, Strength::Weak, reason.clone());
         } else if kind == VerbKind::Add {
-            inferred.destructive(false, strength, reason.clone());
+            inferred.set(Field::Destructive, false, strength, reason.clone());
         }
         if idempotent {
-            inferred.idempotent(true, strength, reason);
+            inferred.set(Field::Idempotent, true, strength, reason);
         }
         inferred
     }
@@ -167,6 +169,6 @@ impl Verdict {
 /// reads: `find`, which runs a search. What runs a query is another matter, unless it is said to
 /// read only.
 fn runs_a_read(named: &Named<'_>, look: &Look<'_, '_>, verb: &Verb) -> bool {
-    verb.is_run()
+    verb.has(Role::Runs)
         && (look.prose.read_only || (look.prose.runs_read && named.leads && !named.verb.is(QUERY)))
 }

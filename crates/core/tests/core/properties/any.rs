@@ -9,16 +9,8 @@ use serde_json::{Value, json};
 pub(crate) fn hints() -> impl Strategy<Value = Annotations> {
     let flag = || prop::option::of(any::<bool>());
     let number = || prop::option::of(number());
-    let complexity = prop::sample::select(vec![
-        Complexity::Simple,
-        Complexity::Medium,
-        Complexity::Complex,
-    ]);
-    let level = prop::sample::select(vec![
-        SecurityLevel::Public,
-        SecurityLevel::Internal,
-        SecurityLevel::Restricted,
-    ]);
+    let complexity = prop::sample::select(Complexity::ALL);
+    let level = prop::sample::select(SecurityLevel::ALL);
     let flags = (flag(), flag(), flag(), flag(), flag(), flag());
     let words = (
         prop::option::of("\\PC{0,6}"),
@@ -82,7 +74,7 @@ const WORDS: &[&str] = &[
 /// What either rule set concludes of a tool with these words.
 pub(crate) fn inferred() -> impl Strategy<Value = Inferred> {
     let text = |most| prop::collection::vec(prop::sample::select(WORDS), 0..most);
-    let rules = prop::sample::select(vec![RuleSet::Standard, RuleSet::Neurolink]);
+    let rules = prop::sample::select(RuleSet::ALL);
     (text(4), text(8), rules).prop_map(|(name, description, rules)| {
         let (name, description) = (name.join("_"), description.join(" "));
         rules.infer(&Subject::new(&name).with_description(&description))
@@ -90,7 +82,7 @@ pub(crate) fn inferred() -> impl Strategy<Value = Inferred> {
 }
 
 pub(crate) fn trust() -> impl Strategy<Value = Trust> {
-    prop::sample::select(vec![Trust::Trusted, Trust::Standard, Trust::Untrusted])
+    prop::sample::select(Trust::ALL)
 }
 
 /// Every profile there is, and one with every switch turned the lax way.

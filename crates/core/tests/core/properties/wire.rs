@@ -1,6 +1,6 @@
 //! Hints as JSON: what is written is read again, and what is not understood is named.
 
-use callward_core::{Annotations, ToolDefinition};
+use callward_core::{Annotations, Field, ToolDefinition};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -15,21 +15,9 @@ const ALIASES: [(&str, &str); 4] = [
 ];
 
 /// All thirteen names.
-const FIELDS: [&str; 13] = [
-    "title",
-    "readOnlyHint",
-    "destructiveHint",
-    "idempotentHint",
-    "openWorldHint",
-    "requiresConfirmation",
-    "tags",
-    "estimatedDuration",
-    "rateLimitHint",
-    "costHint",
-    "complexity",
-    "auditRequired",
-    "securityLevel",
-];
+fn names() -> Vec<&'static str> {
+    Field::ALL.iter().map(|field| field.as_str()).collect()
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
@@ -45,24 +33,20 @@ proptest! {
     #[test]
     fn what_is_absent_is_not_written(hints in any::hints()) {
         let value = serde_json::to_value(&hints).unwrap();
-        let written = |name: &str| value.get(name).is_some();
-        for (name, stated) in [
-            ("title", hints.title.is_some()),
-            ("readOnlyHint", hints.read_only_hint.is_some()),
-            ("destructiveHint", hints.destructive_hint.is_some()),
-            ("idempotentHint", hints.idempotent_hint.is_some()),
-            ("openWorldHint", hints.open_world_hint.is_some()),
-            ("requiresConfirmation", hints.requires_confirmation.is_some()),
-            ("tags", hints.tags.is_some()),
-            ("estimatedDuration", hints.estimated_duration.is_some()),
-            ("rateLimitHint", hints.rate_limit_hint.is_some()),
-            ("costHint", hints.cost_hint.is_some()),
-            ("complexity", hints.complexity.is_some()),
-            ("auditRequired", hints.audit_required.is_some()),
-            ("securityLevel", hints.security_level.is_some()),
-        ] {
-            prop_assert_eq!(written(name), stated, "{}", name);
-        }
+        let flags = [
+            hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint,
+            hints.open_world_hint, hints.requires_confirmation, hints.audit_required,
+        ];
+        let numbers = [hints.estimated_duration, hints.rate_limit_hint, hints.cost_hint];
+        let others = [
+            hints.title.is_some(), hints.tags.is_some(), hints.complexity.is_some(),
+            hints.security_level.is_some(),
+        ];
+        let stated = flags.iter().flatten().count() + numbers.iter().flatten().count()
+            + others.iter().filter(|stated| **stated).count();
+        let written = names().into_iter().filter(|name| value.get(name).is_some()).count();
+        prop_assert_eq!(written, stated);
+        prop_assert_eq!(value.as_object().unwrap().len(), stated + hints.vendor.len());
     }
 
     #[test]
@@ -78,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn null_says_nothing(hints in any::hints(), silent in prop::sample::subsequence(&FIELDS, 0..13)) {
+    fn null_says_nothing(hints in any::hints(), silent in prop::sample::subsequence(names(), 0..13)) {
         let mut value = serde_json::to_value(&hints).unwrap();
         let map = value.as_object_mut().unwrap();
         for name in &silent {
@@ -94,7 +78,7 @@ proptest! {
 
 #[test]
 fn a_value_of_the_wrong_kind_is_named() {
-    for field in FIELDS {
+    for field in names() {
         for wrong in [json!({"a": 1}), json!([[]])] {
             let text = json!({ field: wrong }).to_string();
             let error = serde_json::from_str::<Annotations>(&text)
@@ -119,34 +103,6 @@ fn a_value_of_the_wrong_kind_is_named() {
     }
 }
 
-#[test]
-fn a_member_of_the_wrong_kind_is_named() {
-    for (tool, named) in [
-        (json!({"name": 5}), "name: invalid type"),
-        (json!({"name": ""}), "name: "),
-        (json!({"name": "t", "title": 5}), "title: invalid type"),
-        (
-            json!({"name": "t", "description": []}),
-            "description: invalid type",
-        ),
-        (
-            json!({"name": "t", "annotations": []}),
-            "annotations: invalid type",
-        ),
-        (
-            json!({"name": "t", "annotations": {"costHint": "1"}}),
-            "annotations: costHint: ",
-        ),
-        (json!({"title": "t"}), "missing field `name`"),
-        (json!(["t"]), "not an object"),
-    ] {
-        let error = ToolDefinition::from_json(tool.to_string())
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(named), "{tool}: {error}");
-    }
-}
-
 /// What is wrong with the third tool of a list, after its name.
 fn fault(listed: &str) -> Option<String> {
     let listed = ToolDefinition::from_list(listed.to_owned(), 3);
@@ -161,103 +117,64 @@ fn fault(listed: &str) -> Option<String> {
 fn what_strict_clients_refuse_a_list_for_is_a_fault() {
     let digits = "9".repeat(5000);
     let long = "x".repeat(1001);
-    for (members, expected) in [
-        (r#""inputSchema":null"#, "t: inputSchema: not an object"),
-        (r#""inputSchema":[]"#, "t: inputSchema: not an object"),
-        (
-            r#""inputSchema":{"type":"string"}"#,
-            "t: inputSchema: its `type` is not",
-        ),
-        (
-            r#""inputSchema":{"type":null}"#,
-            "t: inputSchema: its `type` is not",
-        ),
-        (
-            r#""inputSchema":{"type":{"object":null}}"#,
-            "t: inputSchema: its `type` is not",
-        ),
-        (
-            r#""outputSchema":"string""#,
-            "t: outputSchema: not an object",
-        ),
-        (r#""outputSchema":[]"#, "t: outputSchema: not an object"),
-        (r#""icons":{}"#, "t: icons: not an array"),
-        (r#""icons":["x.png"]"#, "t: icons: not an object"),
-        (r#""icons":[{}]"#, "t: icons: one has no `src`"),
-        (r#""icons":[{"src":1}]"#, "t: icons: the `src` of one"),
-        (
-            r#""icons":[{"src":"x"},{"src":"x","sizes":"any"}]"#,
-            "t: icons: the `sizes` of one",
-        ),
-        (r#""_meta":[]"#, "t: _meta: not an object"),
-        (r#""execution":"optional""#, "t: execution: not an object"),
-        (
-            r#""execution":{"taskSupport":true}"#,
-            "t: execution: its `taskSupport` is not",
-        ),
-        (
-            r#""execution":{"taskSupport":"maybe"}"#,
-            "t: execution: its `taskSupport` is not",
-        ),
-        (
-            r#""annotations":[]"#,
-            "t: annotations: invalid type: sequence",
-        ),
-        (
-            r#""annotations":{"readOnlyHint":"yes"}"#,
-            "t: annotations: readOnlyHint: invalid type",
-        ),
-        (
-            r#""annotations":{"complexity":"\n"}"#,
-            "t: annotations: complexity: unknown variant",
-        ),
-        (
-            r#""annotations":{"title":1}"#,
-            "t: annotations: title: invalid type",
-        ),
-        (r#""title":[]"#, "t: title: invalid type: sequence"),
-        (r#""description":{}"#, "t: description: invalid type: map"),
-        (r#""title":"a","title":"b""#, "t: duplicate field `title`"),
-        (
-            r#""x":1e400"#,
-            "t: its definition has a number beyond 1.8e308",
-        ),
-        (
-            &format!(r#""x":[-{digits}]"#),
-            "t: its definition has a number beyond 1.8e308",
-        ),
-    ] {
+    let of_members = r#"
+"inputSchema":null => t: inputSchema: not an object
+"inputSchema":[] => t: inputSchema: not an object
+"inputSchema":{"type":"string"} => t: inputSchema: its `type` is not
+"inputSchema":{"type":null} => t: inputSchema: its `type` is not
+"inputSchema":{"type":{"object":null}} => t: inputSchema: its `type` is not
+"outputSchema":"string" => t: outputSchema: not an object
+"outputSchema":[] => t: outputSchema: not an object
+"icons":{} => t: icons: not an array
+"icons":["x.png"] => t: icons: not an object
+"icons":[{}] => t: icons: one has no `src`
+"icons":[{"src":1}] => t: icons: the `src` of one
+"icons":[{"src":"x"},{"src":"x","sizes":"any"}] => t: icons: the `sizes` of one
+"_meta":[] => t: _meta: not an object
+"execution":"optional" => t: execution: not an object
+"execution":{"taskSupport":true} => t: execution: its `taskSupport` is not
+"execution":{"taskSupport":"maybe"} => t: execution: its `taskSupport` is not
+"annotations":[] => t: annotations: invalid type: sequence
+"annotations":{"readOnlyHint":"yes"} => t: annotations: readOnlyHint: invalid type
+"annotations":{"complexity":"\n"} => t: annotations: complexity: unknown variant
+"annotations":{"title":1} => t: annotations: title: invalid type
+"title":[] => t: title: invalid type: sequence
+"description":{} => t: description: invalid type: map
+"title":"a","title":"b" => t: duplicate field `title`
+"name":"u" => u: duplicate field `name`
+"x":1e400 => t: its definition has a number beyond 1.8e308
+"x":[-DIGITS] => t: its definition has a number beyond 1.8e308"#;
+    let of_members = of_members.replace("DIGITS", &digits);
+    for (members, expected) in of_members.lines().filter_map(|row| row.split_once(" => ")) {
         let rest = match members.contains("inputSchema") {
             true => "",
             false => r#","inputSchema":{"type":"object"}"#,
         };
-        let found = fault(&format!(r#"{{"name":"t",{members}{rest}}}"#)).unwrap_or_default();
+        let listed = format!(r#"{{"name":"t",{members}{rest}}}"#);
+        let found = fault(&listed).unwrap_or_default();
         assert!(found.starts_with(expected), "{members}: {found}");
+        // a definition alone names the tool and the member too
+        let alone = ToolDefinition::from_json(listed)
+            .map(|_| ())
+            .map_err(|fault| fault.to_string());
+        let expected = expected.trim_start_matches("t: ").trim_start_matches("u: ");
+        assert!(
+            members.starts_with("\"x\"") || alone.unwrap_err().contains(expected),
+            "{members}"
+        );
     }
-    for (listed, expected) in [
-        (r#"{"name":"t"}"#, "t: it has no `inputSchema`"),
-        ("3", "#3: not an object"),
-        ("null", "#3: not an object"),
-        (r#"["t"]"#, "#3: not an object"),
-        (r#"{"inputSchema":{}}"#, "#3: missing field `name`"),
-        (
-            r#"{"name":7,"inputSchema":{}}"#,
-            "#3: name: invalid type: integer `7`",
-        ),
-        (
-            r#"{"name":null,"inputSchema":{}}"#,
-            "#3: name: invalid type: null",
-        ),
-        (
-            r#"{"name":"","inputSchema":{}}"#,
-            "#3: name: tool name \"\" is empty",
-        ),
-        (
-            r#"{"name":"a\u001bb","inputSchema":{}}"#,
-            "#3: name: tool name \"a b\" holds a",
-        ),
-        (r#"{"name":7,"x":1e400}"#, "#3: its definition has a number"),
-    ] {
+    let whole = r#"
+{"name":"t"} => t: it has no `inputSchema`
+3 => #3: not an object
+null => #3: not an object
+["t"] => #3: not an object
+{"inputSchema":{}} => #3: missing field `name`
+{"name":7,"inputSchema":{}} => #3: name: invalid type: integer `7`
+{"name":null,"inputSchema":{}} => #3: name: invalid type: null
+{"name":"","inputSchema":{}} => #3: name: tool name "" is empty
+{"name":"a\u001bb","inputSchema":{}} => #3: name: tool name "a b" holds a
+{"name":7,"x":1e400} => #3: its definition has a number"#;
+    for (listed, expected) in whole.lines().filter_map(|row| row.split_once(" => ")) {
         let found = fault(listed).unwrap_or_default();
         assert!(found.starts_with(expected), "{listed}: {found}");
     }

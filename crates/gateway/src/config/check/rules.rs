@@ -1,6 +1,6 @@
 //! Rules over arguments as an operator writes them. They are counted from 1, here as everywhere.
 
-use callward::core::InvalidRule;
+use callward::core::InvalidValue;
 use callward::{ArgumentRule, Condition, When};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ impl Faults<'_, '_> {
         let (Some((key, value)), None) = (keys.next(), keys.next()) else {
             return self.ok(Err(KINDS), path);
         };
-        let unusable = |error: InvalidRule| error.to_string();
+        let unusable = |error: InvalidValue| error.to_string();
         let read = match (key.as_str(), value) {
             ("equals", value) => json(value).map(Condition::equals),
             ("matches", toml::Value::String(text)) => Condition::matches(text).map_err(unusable),
