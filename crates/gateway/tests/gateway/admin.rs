@@ -93,41 +93,6 @@ async fn a_taken_default_port_is_replaced_and_a_configured_one_is_an_error() {
     assert!(said.contains("admin.listen"), "{said}");
 }
 
-#[tokio::test]
-async fn addresses_that_others_can_reach_need_a_word() {
-    for (section, place) in [
-        ("[http]\nlisten = \"0.0.0.0:0\"", "2:10: `http.listen`"),
-        ("[admin]\nlisten = \"[::]:0\"", "2:10: `admin.listen`"),
-    ] {
-        let refused = file(format!("{section}\n[servers.a]\ncommand = \"x\"\n"));
-        let path = refused.path().to_str().unwrap();
-        for check in [&[][..], &["--check"]] {
-            let done = ends(&[&["serve", "--config", path], check].concat()).await;
-            assert_eq!(done.status.code(), Some(2));
-            let said = text(&done.stderr);
-            assert!(said.contains(&format!("{path}:{place}")), "{said}");
-            assert!(said.contains("http.insecure"), "{said}");
-        }
-        let allowed = match section.strip_prefix("[http]") {
-            Some(_) => format!("{section}\ninsecure = true\n"),
-            None => format!("{section}\n[http]\ninsecure = true\n"),
-        };
-        let allowed = file(format!("{allowed}[servers.a]\ncommand = \"sh\"\n"));
-        let path = allowed.path().to_str().unwrap();
-        let done = ends(&["serve", "--config", path, "--check"]).await;
-        assert!(done.status.success(), "{}", text(&done.stderr));
-    }
-    for command in [
-        &["serve", "--http", "0.0.0.0:0"][..],
-        &["run", "--http", "0.0.0.0:0", "--", CALLWARD, "sample"],
-    ] {
-        let done = ends(command).await;
-        assert_eq!(done.status.code(), Some(2));
-        let said = text(&done.stderr);
-        assert!(said.contains("http.insecure"), "{said}");
-    }
-}
-
 #[cfg(unix)]
 #[tokio::test]
 async fn a_unix_socket_is_its_owner_s_alone_and_ends_with_the_gateway() {

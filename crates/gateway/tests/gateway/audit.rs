@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, ends, http, signal, text, until, within};
+use crate::support::{Gateway, ends, signal, text, until, within};
 
 /// A gateway over the sample whose tools leave records; `more` stands in `[audit]`.
 async fn gateway(folder: &Path, more: &str) -> Gateway {
@@ -203,40 +203,6 @@ async fn calls_are_recorded_by_their_effect_with_the_client() {
     }
 }
 
-#[tokio::test]
-async fn a_check_and_an_explanation_say_what_is_recorded() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("t.toml");
-    let callward = env!("CARGO_BIN_EXE_callward");
-    let server = format!("[servers.orders]\ncommand = {callward:?}\nargs = [\"sample\"]\n");
-    let audit = "[audit]\npath = \"audit.jsonl\"\n";
-    let path = file.to_str().unwrap();
-    for (config, checked, explained) in [
-        (&server, "no calls: `audit.path` is not set", "recorded no"),
-        (
-            &format!("{audit}{server}"),
-            "every call that is not read-only",
-            "recorded in full",
-        ),
-        (
-            &format!("{audit}record = \"destructive\"\n{server}"),
-            "destructive calls",
-            "recorded no",
-        ),
-    ] {
-        std::fs::write(&file, config).unwrap();
-        let done = ends(&["serve", "--check", "--config", path]).await;
-        let said = text(&done.stdout);
-        assert!(said.contains(checked), "{checked} in {said}");
-        let done = ends(&["explain", "orders__add_note", "--config", path]).await;
-        let said = text(&done.stdout);
-        assert!(said.contains(explained), "{explained} in {said}");
-    }
-    let done = ends(&["tools", "--config", path]).await;
-    let head = text(&done.stdout).lines().next().unwrap().to_owned();
-    assert!(head.contains("recorded"), "{head}");
-}
-
 /// Reads a counter or a gauge of the audit log off the page for Prometheus.
 #[cfg(unix)]
 async fn counted(gateway: &Gateway, series: &str) -> u64 {
@@ -383,33 +349,11 @@ async fn the_log_of_a_killed_gateway_is_whole_and_continues() {
 }
 
 #[tokio::test]
-async fn audit_config_errors_have_a_position_and_a_locked_log_its_name() {
+async fn a_locked_log_has_its_name() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("t.toml");
-    for (more, place) in [
-        ("max_bytes = 5", ":3:13: `audit.max_bytes`"),
-        ("fsync = \"sometimes\"", "`audit.fsync`"),
-        ("on_full = \"wait\"", "`audit.on_full`"),
-        ("keep_files = 0", "`audit.keep_files`"),
-        ("redact = [\"--\"]", "`audit.redact.1`"),
-        ("no_such_key = 1", "no_such_key"),
-    ] {
-        std::fs::write(&file, config(folder.path(), more)).unwrap();
-        let output = ends(&["serve", "--check", "--config", file.to_str().unwrap()]).await;
-        assert_eq!(output.status.code(), Some(2), "{more}");
-        let said = text(&output.stderr);
-        assert!(said.contains(place), "{more}: {said}");
-    }
     let running = gateway(folder.path(), "").await;
-    let callward = env!("CARGO_BIN_EXE_callward");
-    std::fs::write(
-        &file,
-        config(folder.path(), "").replace("CALLWARD", callward),
-    )
-    .unwrap();
-    let output = ends(&["serve", "--http", "0", "--config", file.to_str().unwrap()]).await;
-    assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
+    let done = ends(&["serve", "--http", "0", "--config", running.config()]).await;
+    assert_eq!(done.status.code(), Some(2));
+    let said = text(&done.stderr);
     assert!(said.contains("another process writes this log"), "{said}");
-    drop((running, http()));
 }

@@ -10,7 +10,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::support::{Gateway, ends, http, text, within};
+use crate::support::{Gateway, http, within};
 
 /// Listens on a port of its own, with two tools: `sick` ends the connection of every call, and
 /// `well` answers. Returns the URL.
@@ -111,49 +111,6 @@ async fn breakers(gateway: &Gateway) -> Vec<Value> {
     let (status, body) = gateway.get("/api/breakers").await;
     assert_eq!(status, 200, "{body}");
     serde_json::from_str(&body).unwrap()
-}
-
-#[tokio::test]
-async fn a_server_that_is_held_open_gets_no_call_until_it_is_released() {
-    let gateway = Gateway::sample().await;
-    let run = async |args: &[&str]| {
-        let done = ends(&[&["breakers"], args, &["--url", &gateway.admin]].concat()).await;
-        (
-            done.status.success(),
-            text(&done.stdout).to_owned(),
-            text(&done.stderr).to_owned(),
-        )
-    };
-    let servers: Vec<String> = breakers(&gateway)
-        .await
-        .iter()
-        .filter(|breaker| breaker["scope"] == "server")
-        .map(|breaker| breaker["server"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(servers.len(), 2, "{servers:?}");
-    for server in &servers {
-        let (ok, out, err) = run(&["open", server]).await;
-        assert!(ok && out.contains("forced open"), "{out}{err}");
-    }
-    let refused = gateway
-        .call("orders__add_note", json!({"order_id": 1, "text": "x"}))
-        .await;
-    assert!(
-        refused.to_string().contains("holds its breaker open"),
-        "{refused}"
-    );
-    let (ok, out, _) = run(&[]).await;
-    assert!(ok && out.matches("forced open").count() == 2, "{out}");
-    for server in &servers {
-        let (ok, out, err) = run(&["release", server, "--json"]).await;
-        assert!(ok, "{err}");
-        let said: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(said["breaker"]["state"], "closed", "{said}");
-    }
-    let passed = gateway
-        .call("orders__add_note", json!({"order_id": 1, "text": "x"}))
-        .await;
-    assert!(passed["result"].is_object(), "{passed}");
 }
 
 #[tokio::test]

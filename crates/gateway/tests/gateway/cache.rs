@@ -5,7 +5,7 @@ use rmcp::model::ProtocolVersion;
 use serde_json::{Value, json};
 
 use crate::scripted;
-use crate::support::{CALLWARD, Client, Gateway, Pipe, ends, http, text, within};
+use crate::support::{CALLWARD, Client, Gateway, Pipe, http, within};
 
 const KEY: &str = "io.callward/cache";
 
@@ -191,66 +191,6 @@ async fn what_cannot_be_meant_purges_nothing() {
     let answer = within("a page", web_page.send()).await.unwrap();
     assert_eq!(answer.status(), 403);
     assert_eq!(kept(&gateway).await, [true; 4]);
-}
-
-#[tokio::test]
-async fn the_command_line_shows_and_empties_the_cache_of_a_gateway() {
-    let gateway = Gateway::sample().await;
-    let order = || gateway.call("orders__get_order", json!({"order_id": 1}));
-    order().await;
-    order().await;
-    let note = json!({"order_id": 1, "text": "x"});
-    gateway.call("orders__add_note", note).await;
-    let run = async |args: &[&str]| {
-        let done = ends(&[args, &["--url", &gateway.admin]].concat()).await;
-        let (out, err) = (text(&done.stdout), text(&done.stderr));
-        (done.status.code(), out.to_owned(), err.to_owned())
-    };
-
-    let (code, table, _) = run(&["cache"]).await;
-    assert_eq!(code, Some(0));
-    let row = |name: &str| {
-        let row = table.lines().find(|line| line.starts_with(name));
-        let row = row.unwrap_or_else(|| panic!("{name} in\n{table}"));
-        row.split_whitespace()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    // tool, hits, joined, stale, misses, hit rate
-    let get = ["orders__get_order", "1", "0", "0", "1", "50.0", "%"];
-    assert_eq!(row("orders__get_order")[..7], get);
-    assert_eq!(row("all")[..7], ["all", "1", "0", "0", "1", "50.0", "%"]);
-    assert!(table.contains("kept now: "), "{table}");
-
-    let (_, json, _) = run(&["cache", "--json"]).await;
-    let view: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(view["total"]["hits"], 1, "{view}");
-    assert_eq!(view["total"]["invalidations"], 1, "{view}");
-    assert_eq!(view["total"]["bypasses"]["writing"], 0, "{view}");
-    let tools = view["tools"].as_array().unwrap();
-    let get = tools
-        .iter()
-        .find(|tool| tool["name"] == "orders__get_order");
-    assert_eq!(get.unwrap()["hit_rate"], 0.5, "{view}");
-    let (status, served) = gateway.get("/api/cache").await;
-    assert_eq!(status, 200);
-    assert_eq!(serde_json::from_str::<Value>(&served).unwrap(), view);
-
-    let (code, _, said) = run(&["cache", "purge", "--server", "orders-primry"]).await;
-    assert_eq!(code, Some(1));
-    assert!(said.contains("did you mean `orders-primary`"), "{said}");
-    order().await;
-    let (code, said, _) = run(&["cache", "purge", "--tool", "orders__get_order"]).await;
-    assert_eq!(
-        (code, said.contains("`orders__get_order`")),
-        (Some(0), true),
-        "{said}"
-    );
-    assert_eq!(order().await["cache"], "miss");
-    let (code, _, said) = run(&["cache", "purge"]).await;
-    assert_eq!(code, Some(2), "{said}");
-    let (code, _, _) = run(&["cache", "purge", "--all", "--tag", "x"]).await;
-    assert_eq!(code, Some(2));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use callward_testkit::collector::Collector;
 use serde_json::{Value, json};
 
 use crate::scripted;
-use crate::support::{CALLWARD, Gateway, MODERN, Pipe, answer_of, ends, http, text, within};
+use crate::support::{CALLWARD, Gateway, MODERN, Pipe, answer_of, ends, http, within};
 
 const KEY: &str = "io.callward/trail";
 
@@ -101,44 +101,6 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
         "{lines:#?} {:#?}",
         collector.spans()
     );
-}
-
-#[tokio::test]
-async fn a_call_can_be_explained_after_it_was_made() {
-    let gateway = Gateway::sample().await;
-    let order = r#"{"order_id": 1}"#;
-    let args = [
-        "call",
-        "orders__get_order",
-        order,
-        "-v",
-        "--url",
-        &gateway.admin,
-    ];
-    let done = ends(&args).await;
-    let table = text(&done.stderr);
-    let rows: Vec<Vec<&str>> = table
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
-    let has = |cells: &[&str]| rows.iter().any(|row| row.starts_with(cells));
-    assert!(has(&["stage", "attempt", "verdict", "server"]), "{table}");
-    assert!(has(&["plan", "read_only"]), "{table}");
-    assert!(has(&["cache", "miss", "reads", "the", "shared"]), "{table}");
-    assert!(has(&["attempt", "1", "answered"]), "{table}");
-    let quiet = ends(&["call", "orders__get_order", order, "--url", &gateway.admin]).await;
-    assert!(!text(&quiet.stderr).contains("verdict"));
-    let shown = ends(&[
-        "explain",
-        "orders__get_order",
-        order,
-        "--url",
-        &gateway.admin,
-    ])
-    .await;
-    let shown = text(&shown.stdout);
-    assert!(shown.contains("\nstage "), "{shown}");
-    assert!(shown.contains("\ncache"), "{shown}");
 }
 
 #[tokio::test]
