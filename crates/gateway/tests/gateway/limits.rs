@@ -1,4 +1,4 @@
-//! What operators see of limits: a table, JSON, metrics, and `tests/golden` has what `explain` says of them.
+//! What operators see of limits: a table, JSON and metrics.
 
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
