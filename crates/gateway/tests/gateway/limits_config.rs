@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CALLWARD, Gateway, callward, file, text, until, within};
+use crate::support::{CALLWARD, Gateway, callward, file, text, within};
 
 const SHOP: &str = "[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
@@ -86,17 +86,7 @@ async fn who_finds_neither_a_place_nor_room_to_wait_is_refused_at_once() {
         let report = |region: &str| json!({"region": region, "delay_ms": 60_000});
         let slow = gateway.mcp_request("shop__sales_report", &report("a"));
         let slow = tokio::spawn(slow.send());
-        let mut asked = 0;
-        until("the report runs", || {
-            asked += 1;
-            let ask = asked.to_string();
-            let gateway = &gateway;
-            async move {
-                let stats = gateway.stats("shop__orders_stats", &ask).await;
-                (stats["tools"]["sales_report"]["running"] == 1).then_some(())
-            }
-        })
-        .await;
+        gateway.running("shop", 1).await;
         let refused = gateway.mcp("shop__sales_report", report("b")).await;
         let data = &refused["error"]["data"];
         assert_eq!(data["kind"], "overloaded", "{places}: {refused}");

@@ -6,6 +6,7 @@
 
 mod admin;
 mod annotate;
+mod api;
 mod audit;
 mod audit_killed;
 mod breakers;
@@ -28,6 +29,7 @@ mod legacy;
 mod lexicon;
 mod limits;
 mod limits_config;
+mod meta;
 mod metrics;
 mod outcome;
 mod pipe;

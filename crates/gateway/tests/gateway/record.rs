@@ -37,9 +37,7 @@ async fn what_a_gateway_records_replays_as_it_went() {
         call(&legacy, "orders__get_order", json!({"order_id": 1})).await;
     }
     for _ in 0..3 {
-        gateway
-            .mcp("orders__get_order", json!({"order_id": 2}))
-            .await;
+        gateway.order(2).await;
     }
     let set = json!({"order_id": 2, "status": "shipped"});
     for _ in 0..2 {
@@ -51,17 +49,11 @@ async fn what_a_gateway_records_replays_as_it_went() {
     }
     let slow = json!({"region": "north", "delay_ms": 700});
     join_all((0..6).map(|_| gateway.mcp("orders__sales_report", slow.clone()))).await;
-    let seen = gateway
-        .call("orders__get_order", json!({"order_id": 2}))
-        .await;
+    let seen = gateway.call_order(2).await;
     assert_eq!(seen["cache"], "miss");
-    let seen = gateway
-        .call("orders__get_order", json!({"order_id": 2}))
-        .await;
+    let seen = gateway.call_order(2).await;
     assert_eq!(seen["cache"], "hit");
-    gateway
-        .mcp("orders__get_order", json!({"order_id": 99}))
-        .await;
+    gateway.order(99).await;
 
     drop(legacy);
     signal("-TERM", gateway.child.id().unwrap()).await;

@@ -41,11 +41,8 @@ async fn a_call_obeys_the_rule_that_matches_it() {
     assert_eq!(call("closed").await, seen("destructive", "invalidated"));
     assert_eq!(call("open").await, seen("read_only", "miss"));
     // what the list of tools says is the tool's own plan, and that there is more to it
-    let (_, tools) = gateway.get("/api/tools").await;
-    let tools: Value = serde_json::from_str(&tools).unwrap();
+    let tools: Vec<Value> = gateway.json("/api/tools").await;
     let tool = tools
-        .as_array()
-        .unwrap()
         .iter()
         .find(|tool| tool["name"] == "shop__add_note")
         .unwrap();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, callward, ends, http, until, within};
+use crate::support::{Gateway, callward, ends, until};
 
 const PRIMARY: &str = "orders-primary";
 const REPLICA: &str = "orders-replica";
@@ -15,9 +15,7 @@ async fn order(gateway: &Gateway, args: &[&str]) {
 }
 
 async fn listed(gateway: &Gateway) -> Vec<Value> {
-    let (status, body) = gateway.get("/api/servers").await;
-    assert_eq!(status, 200, "{body}");
-    serde_json::from_str(&body).unwrap()
+    gateway.json("/api/servers").await
 }
 
 /// Adds `count` notes, which no cache answers, and returns which servers added them.
@@ -55,19 +53,13 @@ async fn the_json_and_the_metrics_tell_the_same() {
     }
     assert_eq!(replica["calls"]["answers"], 0, "{replica}");
 
-    let (_, metrics) = gateway.get("/metrics").await;
-    for line in [
+    gateway.measures(&[
         "callward_router_calls_in_flight{callward_server=\"orders-primary\",callward_server_set=\"orders\"} 0",
         "callward_router_calls_total{callward_outcome=\"answer\",callward_server=\"orders-primary\",callward_server_set=\"orders\"} 3",
         "callward_router_calls_total{callward_outcome=\"fault\",callward_server=\"orders-primary\",callward_server_set=\"orders\"} 0",
         "callward_router_weight{callward_server=\"orders-replica\",callward_server_set=\"orders\"} 20",
         "callward_router_state{callward_server=\"orders-replica\",callward_server_set=\"orders\",callward_state=\"draining\"} 1",
-    ] {
-        assert!(
-            metrics.lines().any(|found| found == line),
-            "{line} in\n{metrics}"
-        );
-    }
+    ]).await;
     // one state each, also after it changed
     order(&gateway, &["undrain", REPLICA]).await;
     let (_, metrics) = gateway.get("/metrics").await;
@@ -76,53 +68,6 @@ async fn the_json_and_the_metrics_tell_the_same() {
         .filter(|line| line.starts_with("callward_router_state{"));
     assert_eq!(states.count(), 2, "{metrics}");
     assert!(!metrics.contains("state=\"draining\""), "{metrics}");
-}
-
-#[tokio::test]
-async fn what_cannot_be_done_is_told_and_changes_nothing() {
-    let gateway = Gateway::sample().await;
-    let post = async |path: &str, kind: &str, body: &'static str| {
-        let request = http().post(gateway.at(&format!("/api/servers/{path}")));
-        let request = request.header("content-type", kind).body(body);
-        let answer = within(path, request.send()).await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
-    };
-    const JSON: &str = "application/json";
-    for (path, kind, body, status, said) in [
-        ("ghost/drain", JSON, "", 404, "no server \\\"ghost\\\""),
-        ("ghost/undrain", JSON, "{}", 404, "the servers are"),
-        ("ghost/weight", JSON, r#"{"weight": 1}"#, 404, "no server"),
-        (
-            "orders-primary/weight",
-            JSON,
-            r#"{"weight": 101}"#,
-            400,
-            "101 is not a weight",
-        ),
-        ("orders-primary/weight", JSON, "{}", 400, "`weight`"),
-        (
-            "orders-primary/drain",
-            JSON,
-            r#"{"now": true}"#,
-            400,
-            "no body",
-        ),
-        // what a web page could send without asking
-        (
-            "orders-primary/drain",
-            "text/plain",
-            "",
-            415,
-            "application/json",
-        ),
-    ] {
-        let (found, text) = post(path, kind, body).await;
-        assert_eq!(found, status, "{path}: {text}");
-        assert!(text.contains(said), "{path}: {text}");
-    }
-    let primary = &listed(&gateway).await[0];
-    assert_eq!(primary["weight"], 80, "{primary}");
-    assert_ne!(primary["state"], "draining", "{primary}");
 }
 
 #[tokio::test]
