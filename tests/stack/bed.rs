@@ -108,6 +108,10 @@ pub(crate) async fn turns() {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "texts, errors and explanations, owned or not"
+)]
 pub(crate) fn has(text: impl ToString, parts: &[&str]) {
     let text = text.to_string();
     for part in parts {

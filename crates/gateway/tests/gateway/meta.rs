@@ -40,7 +40,7 @@ fn calls() -> [(&'static str, Value, bool, Option<&'static str>); 5] {
     ]
 }
 
-fn params(tool: String, arguments: Value, asks: bool) -> Value {
+fn params(tool: &str, arguments: &Value, asks: bool) -> Value {
     let meta = if asks {
         json!({CACHE: true, TRAIL: true})
     } else {
@@ -59,7 +59,7 @@ async fn a_client_is_told_if_it_asks_in_both_eras_and_over_pipes() {
         let gateway = Gateway::sample().await;
         let client = gateway.connect(mode).await;
         for (tool, arguments, asks, status) in calls() {
-            let params = params(format!("orders__{tool}"), arguments, asks);
+            let params = params(&format!("orders__{tool}"), &arguments, asks);
             let params = serde_json::from_value(params).unwrap();
             let result = within(tool, client.call_tool(params)).await.unwrap();
             says(&serde_json::to_value(result).unwrap(), status);
@@ -67,7 +67,7 @@ async fn a_client_is_told_if_it_asks_in_both_eras_and_over_pipes() {
     }
     let mut pipe = Pipe::open(&["run", "--ttl", "5m", "--", CALLWARD, "sample"]).await;
     for (tool, arguments, asks, status) in calls() {
-        let params = params(tool.to_owned(), arguments, asks);
+        let params = params(tool, &arguments, asks);
         let answer = pipe.request("tools/call", params).await;
         says(&answer["result"], status);
     }
