@@ -26,7 +26,7 @@ pub(crate) fn run(size: &Size, scenario: Scenario, policy: Policy, seed: u64) ->
     runtime.block_on(drive(size, scenario, policy, seed, &tally));
     drop(runtime);
     let tally = Arc::into_inner(tally).expect("no other owner is left");
-    Figures::of(tally.into_inner(), size, scenario, policy, seed)
+    Figures::of(tally.into_inner(), size, scenario)
 }
 
 async fn drive(

@@ -33,13 +33,6 @@ impl Policy {
         Self::Strategy(StrategyName::Random),
         Self::Strategy(StrategyName::Affinity),
     ];
-
-    pub(crate) fn name(self) -> String {
-        match self {
-            Self::Oracle => "oracle".to_owned(),
-            Self::Strategy(name) => name.strategy().name().to_owned(),
-        }
-    }
 }
 
 /// What calls are given to.

@@ -48,7 +48,6 @@ pub(crate) enum Scenario {
     TwoTools,
     OneSlow,
     OneFails,
-    OneFlaps,
     OneJoins,
 }
 
@@ -62,26 +61,10 @@ pub(crate) enum Condition {
 }
 
 impl Scenario {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::LogNormal => "log-normal",
-            Self::Bimodal => "bimodal",
-            Self::TwoTools => "two tools",
-            Self::OneSlow => "one slow",
-            Self::OneFails => "one fails fast",
-            Self::OneFlaps => "one flaps",
-            Self::OneJoins => "one joins",
-        }
-    }
-
     /// Returns `true` if something happens to the server of this number: to one of each ten.
     pub(crate) const fn strikes(self, number: usize) -> bool {
-        self.changes() && number % 10 == 7
-    }
-
-    /// Returns `true` if anything happens to a server.
-    pub(crate) const fn changes(self) -> bool {
-        !matches!(self, Self::LogNormal | Self::Bimodal | Self::TwoTools)
+        let changes = !matches!(self, Self::LogNormal | Self::Bimodal | Self::TwoTools);
+        changes && number % 10 == 7
     }
 
     /// How a struck server does, so long after it was struck.
@@ -89,7 +72,6 @@ impl Scenario {
         match self {
             Self::OneSlow => Condition::Working(SLOWER),
             Self::OneFails => Condition::Failing,
-            Self::OneFlaps if since.as_secs() % FLAP < FLAP / 2 => Condition::Failing,
             Self::OneJoins => {
                 let cold = 1.0 - (since.as_secs_f64() / COLD_FOR.as_secs_f64()).min(1.0);
                 Condition::Working(1.0 + (COLD - 1.0) * cold)
@@ -177,22 +159,18 @@ impl Simulated {
     fn take(&self, call: &ToolCall) -> (Duration, Result<ToolOutput, ToolError>) {
         let now = self.epoch.elapsed();
         let struck = self.scenario.strikes(self.number);
+        self.tally.lock().arrived(struck, now);
         if self.condition(now) == Condition::Failing {
-            self.tally
-                .lock()
-                .arrived(self.number, struck, now, now..now);
             let (kind, delivery) = (ErrorKind::ServerFault, Delivery::Answered);
             return (now + FAILS_IN, Err(ToolError::new(kind, delivery, "500")));
         }
-        let mut queue = self.queue.lock();
-        let begin = queue.begins(now);
-        let end = queue.push(now, |begin| match self.condition(begin) {
-            Condition::Working(slower) => work_of(call).mul_f64(slower),
-            Condition::Failing => work_of(call),
-        });
-        self.tally
+        let end = self
+            .queue
             .lock()
-            .arrived(self.number, struck, now, begin..end);
+            .push(now, |begin| match self.condition(begin) {
+                Condition::Working(slower) => work_of(call).mul_f64(slower),
+                Condition::Failing => work_of(call),
+            });
         let limit = now + call.plan().limits.attempt_timeout;
         if end > limit {
             let late = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
@@ -246,8 +224,6 @@ const RARE: f64 = 20.0;
 /// How many times as long a slow server takes.
 const SLOWER: f64 = 10.0;
 const FAILS_IN: Duration = Duration::from_millis(1);
-/// Seconds from one failure of a flapping server to its next; it is well for the second half.
-const FLAP: u64 = 4;
 /// How many times as long a call takes a server that has just started, and until when it is as
 /// quick as the others.
 const COLD: f64 = 4.0;

@@ -1,132 +1,63 @@
-//! Breakers in the stack, and the pauses between listings that fail.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+//! Breakers in the stack: of servers, of their tools, and of discovery.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use callward::breaker::{BreakerConfig, BreakerState, Subject};
-use callward::core::{BoxFuture, BoxStream, ServerEvent};
+use callward::breaker::{BreakerState, Subject};
+use callward::core::ServerEvent;
 use callward::{
-    Delivery, ErrorKind, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError, ToolName,
-    ToolOutput, ToolServer,
+    Delivery, ErrorKind, Stack, ToolCall, ToolName, ToolOutput, ToolServer,
 };
-use callward_testkit::{MockServer, MockService};
-use parking_lot::Mutex;
-use serde_json::{Value, json};
+use callward_testkit::{MockService, Ping};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
-use tower::ServiceExt;
 
-/// What a listing does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Listing {
-    Fails,
-    Hangs,
-    Works,
+use crate::bed::{alone, fails, failure, has, read, refused};
+use crate::lister::{Lister, some_tools};
+
+/// A server that can be taken away: then it lists nothing, and refuses calls and pings.
+struct Site {
+    server: Arc<Lister>,
+    service: MockService,
+    is_there: Arc<AtomicBool>,
 }
 
-/// A server with six tools that write and one that reads, whose listings and calls are scripted.
-struct Scripted {
-    id: ServerId,
-    listing: Mutex<Listing>,
-    listed: Mutex<Vec<Instant>>,
-    reachable: Mutex<bool>,
-    calls: AtomicUsize,
-    events: Mutex<Option<tokio::sync::mpsc::UnboundedReceiver<ServerEvent>>>,
-}
-
-impl Scripted {
-    fn new(listing: Listing) -> Arc<Self> {
-        Arc::new(Self {
-            id: ServerId::new("s").unwrap(),
-            listing: Mutex::new(listing),
-            listed: Mutex::default(),
-            reachable: Mutex::new(true),
-            calls: AtomicUsize::new(0),
-            events: Mutex::default(),
-        })
-    }
-
-    /// Gives it events, which it has none of otherwise.
-    fn with_events(&self) -> tokio::sync::mpsc::UnboundedSender<ServerEvent> {
-        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
-        *self.events.lock() = Some(receiver);
-        sender
-    }
-
-    /// Returns when it was listed, in seconds since the first time.
-    fn listed_at(&self) -> Vec<f64> {
-        let listed = self.listed.lock();
-        let since = |at: &Instant| (*at - listed[0]).as_secs_f64();
-        listed.iter().map(since).collect()
-    }
-}
-
-fn refused() -> ToolError {
-    let text = "connection refused";
-    ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, text)
-}
-
-impl ToolServer for Scripted {
-    fn id(&self) -> &ServerId {
-        &self.id
-    }
-
-    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
-        self.listed.lock().push(Instant::now());
-        let listing = *self.listing.lock();
-        Box::pin(async move {
-            match listing {
-                Listing::Fails => Err(refused()),
-                Listing::Hangs => std::future::pending().await,
-                Listing::Works => Ok((0..6)
-                    .map(|n| {
-                        let tool = json!({
-                            "name": format!("add_{n}"),
-                            "annotations": {"destructiveHint": false},
-                        });
-                        tool.to_string()
-                    })
-                    .chain([r#"{"name":"get_it","annotations":{"readOnlyHint":true}}"#.into()])
-                    .map(|tool: String| ToolDefinition::from_json(tool).unwrap())
-                    .collect()),
-            }
-        })
-    }
-
-    fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
-        let answer = if *self.reachable.lock() {
-            Ok(())
-        } else {
-            Err(refused())
+impl Site {
+    fn new(is_there: bool) -> Self {
+        let is_there = Arc::new(AtomicBool::new(is_there));
+        let [lists, answers] = [is_there.clone(), is_there.clone()];
+        let service = MockService::new(move |_, _| {
+            let there = answers.load(Ordering::SeqCst);
+            std::future::ready(match there {
+                true => Ok(ToolOutput::text("fine")),
+                false => Err(refused()),
+            })
+        });
+        let server = Lister::new(&service, move |_, _| {
+            let there = lists.load(Ordering::SeqCst);
+            Some(if there { some_tools() } else { Err(refused()) })
+        });
+        let site = Self {
+            server,
+            service,
+            is_there,
         };
-        Box::pin(std::future::ready(answer))
+        site.set(site.is_there.load(Ordering::SeqCst));
+        site
     }
 
-    fn call(&self, _: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = if *self.reachable.lock() {
-            Ok(ToolOutput::text("fine"))
-        } else {
-            Err(refused())
-        };
-        Box::pin(std::future::ready(answer))
+    fn set(&self, is_there: bool) {
+        self.is_there.store(is_there, Ordering::SeqCst);
+        let answer = if is_there { Ok(()) } else { Err(refused()) };
+        self.server.mock.set_ping(Ping::Answered(answer));
     }
 
-    fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {
-        let mut receiver = self.events.lock().take()?;
-        Some(Box::pin(futures_util::stream::poll_fn(move |cx| {
-            receiver.poll_recv(cx)
-        })))
+    async fn start(&self) -> Stack {
+        self.server.start(Stack::builder()).await
     }
-}
-
-async fn start(server: &Arc<Scripted>) -> Stack {
-    Stack::builder()
-        .server(Server::shared(server.clone()))
-        .build()
-        .await
-        .unwrap()
 }
 
 fn state(stack: &Stack, subject: &Subject) -> BreakerState {
@@ -137,170 +68,86 @@ fn state(stack: &Stack, subject: &Subject) -> BreakerState {
         .state
 }
 
+fn of_tool(tool: &str) -> Subject {
+    Subject::Tool(ToolName::new(tool).unwrap())
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_failed_listing_is_retried_after_growing_pauses() {
-    let server = Scripted::new(Listing::Fails);
-    let stack = start(&server).await;
-    sleep(Duration::from_secs(200)).await;
-    assert_eq!(
-        server.listed_at(),
-        [0.0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 63.5, 123.5, 183.5]
-    );
-    *server.listing.lock() = Listing::Works;
-    sleep(Duration::from_secs(60)).await;
+async fn a_server_that_does_not_list_is_asked_when_its_breaker_allows() {
+    let site = Site::new(false);
+    let stack = site.start().await;
+    sleep(Duration::from_secs(400)).await;
+    // at once, after a pause, then by the breaker: 60 s, 120 s, 240 s
+    assert_eq!(site.server.listed_at(), [0.0, 0.5, 60.5, 180.5]);
+    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Open);
+    // and is found again by itself
+    site.set(true);
+    sleep(Duration::from_secs(240)).await;
+    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Closed);
     stack.call("s.add_0", json!({})).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_back_is_listed_at_once() {
-    let server = Scripted::new(Listing::Fails);
-    let events = server.with_events();
-    events.send(ServerEvent::Up).unwrap();
-    let stack = start(&server).await;
-    sleep(Duration::from_secs(10)).await;
-    *server.listing.lock() = Listing::Works;
+async fn a_new_connection_is_listed_at_once_and_changed_tools_are_not() {
+    let site = Site::new(false);
+    let stack = site.start().await;
+    for _ in 0..50 {
+        site.server.mock.emit(&ServerEvent::ToolsChanged);
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(site.server.listed_at(), [0.0, 0.5]);
+    assert_eq!(state(&stack, &Subject::Discovery), BreakerState::Open);
+    site.set(true);
     let mut changes = stack.changes();
     let before = Instant::now();
-    events.send(ServerEvent::Up).unwrap();
-    futures_util::StreamExt::next(&mut changes).await.unwrap();
+    site.server.mock.emit(&ServerEvent::Up);
+    changes.next().await.unwrap();
     assert_eq!(before.elapsed(), Duration::ZERO);
     stack.call("s.add_0", json!({})).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_changes_all_the_time_does_not_shorten_the_pauses() {
-    let server = Scripted::new(Listing::Fails);
-    let events = server.with_events();
-    events.send(ServerEvent::Up).unwrap();
-    let _stack = start(&server).await;
-    for _ in 0..50 {
-        events.send(ServerEvent::ToolsChanged).unwrap();
-        sleep(Duration::from_secs(1)).await;
-    }
-    assert_eq!(server.listed_at(), [0.0, 0.5, 1.5, 3.5, 7.5, 15.5, 31.5]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_listing_that_hangs_is_given_up_and_says_after_how_long() {
     for (timeout, secs) in [(None, 60), (Some(7), 7), (Some(1), 5)] {
-        let server = Scripted::new(Listing::Hangs);
-        let mut builder = Stack::builder()
-            .server(Server::shared(server.clone()))
-            .startup_timeout(Duration::from_secs(1));
+        let server = Lister::new(&MockService::counting(), |_, _| None);
+        let mut builder = Stack::builder();
         if let Some(secs) = timeout {
             builder = builder.listing_timeout(Duration::from_secs(secs));
         }
-        let stack = builder.build().await.unwrap();
+        let stack = server
+            .start(builder.startup_timeout(Duration::from_secs(1)))
+            .await;
         sleep(Duration::from_secs(secs)).await;
         let error = stack.servers()[0].last_error.clone().unwrap();
-        assert!(error.contains(&format!("within {secs} s")), "{error}");
-        assert!(error.contains("never below 5 s"), "{error}");
+        has(error, &[&format!("within {secs} s"), "never below 5 s"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_cannot_be_reached_is_probed_by_pings_and_by_no_write() {
-    let server = Scripted::new(Listing::Works);
-    let stack = start(&server).await;
-    *server.reachable.lock() = false;
-    *server.listing.lock() = Listing::Fails;
+    let site = Site::new(true);
+    let stack = site.start().await;
+    site.set(false);
     for n in 0..5 {
-        let error = stack
-            .call(&format!("s.add_{n}"), json!({}))
-            .await
-            .unwrap_err();
+        let error = fails(&stack, &format!("s.add_{n}")).await;
         assert_eq!(error.kind(), ErrorKind::ConnectFailed);
     }
     // the sixth tool was never called, and its server is not asked
-    let error = stack.call("s.add_5", json!({})).await.unwrap_err();
+    let error = fails(&stack, "s.add_5").await;
     assert_eq!(error.kind(), ErrorKind::BreakerOpen);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
-    assert!(error.message().contains("server `s`"), "{error}");
+    has(error, &["server `s`"]);
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
-    let explained = stack.explain("s.add_5").unwrap().to_string();
-    assert!(explained.contains("its breaker"), "{explained}");
+    has(stack.explain("s.add_5").unwrap(), &["its breaker"]);
 
     // the first probe fails, the second one finds it
     sleep(Duration::from_secs(15)).await;
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
-    *server.reachable.lock() = true;
-    *server.listing.lock() = Listing::Works;
+    site.set(true);
     sleep(Duration::from_secs(20)).await;
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
-    assert_eq!(server.calls.load(Ordering::Relaxed), 5);
+    assert_eq!(site.service.started(), 5);
     stack.call("s.add_5", json!({})).await.unwrap();
-}
-
-/// A server whose tools `sick_0` to `sick_2` fail in this way, and whose other one is well.
-async fn with_sick_tools(kind: ErrorKind, delivery: Delivery) -> (Stack, MockService) {
-    let mock = MockService::new(move |call: ToolCall, _| async move {
-        tokio::task::yield_now().await;
-        if call.tool().name().as_str().starts_with("sick") {
-            Err(ToolError::new(kind, delivery, "scripted"))
-        } else {
-            Ok(ToolOutput::text("fine"))
-        }
-    });
-    let tools = ["sick_0", "sick_1", "sick_2", "well"]
-        .map(|name| json!({"name": name, "annotations": {"destructiveHint": false}}));
-    (stack_of(tools.to_vec(), &mock).await, mock)
-}
-
-/// A stack of one server, `s`, with these tools.
-async fn stack_of(tools: Vec<Value>, mock: &MockService) -> Stack {
-    let server = MockServer::new("s", tools, mock.clone());
-    let building = tokio::spawn(
-        Stack::builder()
-            .server(Server::shared(server.clone()))
-            .build(),
-    );
-    tokio::task::yield_now().await;
-    server.emit(&ServerEvent::Up);
-    building.await.unwrap().unwrap()
-}
-
-#[tokio::test(start_paused = true)]
-async fn sick_tools_leave_the_server_alone_however_they_fail() {
-    for (kind, delivery) in [
-        (ErrorKind::ServerFault, Delivery::Answered),
-        (ErrorKind::ConnectionLost, Delivery::Unknown),
-    ] {
-        let (stack, _) = with_sick_tools(kind, delivery).await;
-        for _ in 0..20 {
-            for tool in ["s.sick_0", "s.sick_1", "s.sick_2"] {
-                stack.call(tool, json!({})).await.unwrap_err();
-            }
-            stack.call("s.well", json!({})).await.unwrap();
-        }
-        assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_crowd_at_a_tool_that_drops_its_connections_blocks_no_neighbour() {
-    let (stack, mock) = with_sick_tools(ErrorKind::ConnectionLost, Delivery::Unknown).await;
-    let sick = Subject::Tool(ToolName::new("sick_0").unwrap());
-    // all of them are under way before the first fails, and are one event
-    for (crowd, expected) in [
-        BreakerState::Closed,
-        BreakerState::Closed,
-        BreakerState::Open,
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let calls = (0..24).map(|_| stack.call("s.sick_0", json!({})));
-        let failed = futures_util::future::join_all(calls).await;
-        assert!(failed.iter().all(Result::is_err));
-        assert_eq!(mock.started(), 24 * (crowd + 1));
-        assert_eq!(state(&stack, &Subject::Server), BreakerState::Closed);
-        assert_eq!(state(&stack, &sick), expected, "crowd {crowd}");
-        // what several lose within a moment is one event, too
-        sleep(Duration::from_millis(100)).await;
-    }
-    for _ in 0..40 {
-        stack.call("s.well", json!({})).await.unwrap();
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,25 +160,19 @@ async fn the_attempts_of_one_poisonous_call_open_no_breaker() {
         let mock = MockService::new(move |call: ToolCall, _| async move {
             match call.arguments() {
                 b"{}" => Ok(ToolOutput::text("fine")),
-                _ => Err(ToolError::new(kind, delivery, "scripted")),
+                _ => Err(failure(kind, delivery)),
             }
         });
-        let tool = json!({"name": "get_it", "annotations": {"readOnlyHint": true}});
-        let stack = stack_of(vec![tool], &mock).await;
-        stack
-            .call("s.get_it", json!({"poison": 1}))
-            .await
-            .unwrap_err();
+        let (stack, _) = alone(Stack::builder(), vec![read("get_it")], &mock).await;
+        let poison = async |key: u32| stack.call("s.get_it", json!({"poison": key})).await;
+        poison(1).await.unwrap_err();
         assert_eq!(mock.started(), 3, "{kind}");
         stack.call("s.get_it", json!({})).await.unwrap();
-        let tool = Subject::Tool(ToolName::new("get_it").unwrap());
+        let tool = of_tool("get_it");
         assert_eq!(state(&stack, &tool), BreakerState::Closed, "{kind}");
         // three calls do open it
         for key in 0..3 {
-            stack
-                .call("s.get_it", json!({"poison": key}))
-                .await
-                .unwrap_err();
+            poison(key).await.unwrap_err();
         }
         assert_eq!(state(&stack, &tool), BreakerState::Open, "{kind}");
     }
@@ -339,11 +180,9 @@ async fn the_attempts_of_one_poisonous_call_open_no_breaker() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_waiting_for_a_breaker_is_answered_when_the_server_is_back() {
-    let server = Scripted::new(Listing::Works);
-    let events = server.with_events();
-    events.send(ServerEvent::Up).unwrap();
-    let stack = start(&server).await;
-    *server.reachable.lock() = false;
+    let site = Site::new(true);
+    let stack = site.start().await;
+    site.set(false);
     for number in 0..5 {
         let call = stack.prepare(&format!("s.add_{number}"), "{}").unwrap();
         let deadline = Instant::now() + Duration::from_millis(1);
@@ -353,19 +192,16 @@ async fn a_call_waiting_for_a_breaker_is_answered_when_the_server_is_back() {
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
     let began = Instant::now();
     let deadline = began + Duration::from_secs(60);
-    let read = stack.prepare("s.get_it", "{}").unwrap();
+    let read = stack.prepare("s.get_a", "{}").unwrap();
     let waiting = tokio::spawn(stack.run(read.with_deadline(deadline.into_std())));
     sleep(Duration::from_secs(1)).await;
     assert!(!waiting.is_finished());
-    *server.reachable.lock() = true;
-    events.send(ServerEvent::Up).unwrap();
+    site.set(true);
+    site.server.mock.emit(&ServerEvent::Up);
     waiting.await.unwrap().unwrap();
     // the breaker alone would have let nothing through for 10 s
-    assert!(
-        began.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        began.elapsed()
-    );
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -375,26 +211,16 @@ async fn all_who_wait_for_the_probe_of_a_tool_are_answered_soon_after_it_is() {
             sleep(Duration::from_millis(millis)).await;
             Ok(ToolOutput::text("fine"))
         });
-        let tool = json!({"name": "get_it", "annotations": {"readOnlyHint": true}});
-        let server = MockServer::new("s", vec![tool], mock.clone());
-        let building = Stack::builder()
-            .server(Server::shared(server.clone()))
-            .call_deadline(Duration::from_secs(600));
-        let building = tokio::spawn(building.build());
-        tokio::task::yield_now().await;
-        server.emit(&ServerEvent::Up);
-        let stack = building.await.unwrap().unwrap();
-        let (id, name) = (
-            ServerId::new("s").unwrap(),
-            ToolName::new("get_it").unwrap(),
-        );
-        let circuit = stack.breaker_set().circuit(&id, &name);
+        let builder = Stack::builder().call_deadline(Duration::from_secs(600));
+        let (stack, server) = alone(builder, vec![read("get_it")], &mock).await;
+        let tool = ToolName::new("get_it").unwrap();
+        let circuit = stack.breaker_set().circuit(server.id(), &tool);
         for _ in 0..3 {
             circuit.clone().admit().unwrap().fail(&"down");
         }
         let began = Instant::now();
         let waiting = (0..20).map(|key| stack.call("s.get_it", json!({"key": key})));
-        for answer in futures_util::future::join_all(waiting).await {
+        for answer in join_all(waiting).await {
             answer.unwrap();
         }
         // open for 30 s; then the probe, and all others, which ask again every second
@@ -403,28 +229,4 @@ async fn all_who_wait_for_the_probe_of_a_tool_are_answered_soon_after_it_is() {
         assert!(took < most, "{millis} ms: {took:?}");
         assert_eq!(mock.started(), 20);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_operator_takes_a_server_out_and_puts_it_back() {
-    let server = Scripted::new(Listing::Works);
-    let stack = start(&server).await;
-    stack.breaker_set().force_open(server.id(), Subject::Server);
-    sleep(Duration::from_secs(1000)).await;
-    let error = stack
-        .service()
-        .oneshot(stack.prepare("s.add_0", "{}").unwrap());
-    let error = error.await.unwrap_err();
-    assert!(error.message().contains("operator"), "{error}");
-    assert_eq!(error.retry_after(), None);
-    stack.breaker_set().release(server.id(), Subject::Server);
-    stack.call("s.add_0", json!({})).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn settings_without_sense_say_whose_they_are() {
-    let wrong = BreakerConfig::default().with_probes(0);
-    let build = Stack::builder().server_breaker(wrong).build().await;
-    let fault = build.unwrap_err().to_string();
-    assert!(fault.starts_with("breaker of servers: probes is 0"));
 }

@@ -1,62 +1,85 @@
-//! One deadline for all attempts, in the whole stack.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+//! One deadline for all attempts, and pauses of a custom schedule, in the whole stack.
 
 use std::time::Duration;
 
-use callward::core::ServerEvent;
-use callward::{ErrorKind, Server, Stack, ToolOutput};
-use callward_testkit::{MockServer, MockService};
+use callward::retry::{MakeSchedule, RetryConfig, Schedule, Step};
+use callward::{Delivery, ErrorKind, Stack, ToolOutput};
+use callward_testkit::MockService;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::bed::{alone, failing, fails, read};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// A server that says nothing to this many calls, and answers the next ones at once.
-async fn stack(silent: usize, limit: Duration) -> (Stack, MockService) {
+async fn silent(times: usize) -> (Stack, MockService) {
     let mock = MockService::new(move |_, n| async move {
-        if n <= silent {
+        if n <= times {
             std::future::pending::<()>().await;
         }
         Ok(ToolOutput::text("here"))
     });
-    let tool = json!({"name": "get_order", "annotations": {"readOnlyHint": true}});
-    let server = MockServer::new("shop", vec![tool], mock.clone());
-    let up = server.clone();
-    tokio::spawn(async move {
-        tokio::task::yield_now().await;
-        up.emit(&ServerEvent::Up);
-    });
-    let stack = Stack::builder()
-        .call_deadline(limit)
-        .server(Server::shared(server))
-        .build();
-    (stack.await.unwrap(), mock)
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_attempt_that_is_not_answered_leaves_time_for_another() {
-    let limit = Duration::from_secs(10);
-    let (stack, mock) = stack(1, limit).await;
-    let start = Instant::now();
-    let answer = stack.call("shop.get_order", json!({})).await.unwrap();
-    assert_eq!(answer.to_text(), "here");
-    assert_eq!(mock.started(), 2);
-    assert!(start.elapsed() < limit * 2 / 3, "{:?}", start.elapsed());
+    let builder = Stack::builder().call_deadline(LIMIT);
+    let (stack, _) = alone(builder, vec![read("get_order")], &mock).await;
+    (stack, mock)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_uses_all_attempts_within_the_deadline() {
-    let limit = Duration::from_secs(10);
-    let (stack, mock) = stack(usize::MAX, limit).await;
+    let (stack, mock) = silent(1).await;
     let start = Instant::now();
-    let error = stack.call("shop.get_order", json!({})).await.unwrap_err();
-    assert_eq!(start.elapsed(), limit);
+    stack.call("s.get_order", json!({})).await.unwrap();
+    assert_eq!(mock.started(), 2);
+    assert!(start.elapsed() < LIMIT * 2 / 3, "{:?}", start.elapsed());
+
+    let (stack, mock) = silent(usize::MAX).await;
+    let start = Instant::now();
+    let error = fails(&stack, "s.get_order").await;
+    assert_eq!(start.elapsed(), LIMIT);
     assert_eq!(mock.started(), 3);
     let kinds: Vec<_> = error.history().iter().map(|attempt| attempt.kind).collect();
-    assert_eq!(
-        kinds,
-        [
-            ErrorKind::Timeout,
-            ErrorKind::Timeout,
-            ErrorKind::DeadlineExceeded
-        ]
-    );
+    use ErrorKind::{DeadlineExceeded, Timeout};
+    assert_eq!(kinds, [Timeout, Timeout, DeadlineExceeded]);
+}
+
+/// Reads from a server that fails each time; says how often it was asked and how long that took.
+async fn paused_by(schedule: impl MakeSchedule) -> (usize, Duration) {
+    let mock = failing(usize::MAX, ErrorKind::RateLimited, Delivery::Answered);
+    let retry = RetryConfig::default().with_max_attempts(9);
+    let builder = Stack::builder().retry(retry).schedule(schedule);
+    let (stack, _) = alone(builder, vec![read("get_order")], &mock).await;
+    let start = Instant::now();
+    fails(&stack, "s.get_order").await;
+    (mock.started(), start.elapsed())
+}
+
+struct Two(Vec<Duration>);
+
+impl Schedule for Two {
+    fn next(&mut self, _: &Step) -> Option<Duration> {
+        self.0.pop()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_of_ones_own_sets_the_pauses() {
+    let two = || Two([5, 2].map(Duration::from_secs).to_vec());
+    assert_eq!(paused_by(two).await, (3, Duration::from_secs(7)));
+}
+
+#[cfg(feature = "backoff")]
+#[tokio::test(start_paused = true)]
+async fn so_does_one_of_the_backoff_crate() {
+    use callward::backoff::backoff::exponential::ExponentialBackoffBuilder;
+    use callward::backoff::{TokioClock, cloned};
+
+    let mine = ExponentialBackoffBuilder::<TokioClock>::new()
+        .with_initial_interval(Duration::from_secs(3))
+        .with_randomization_factor(0.0)
+        .with_multiplier(1.0)
+        .with_max_elapsed_time(Some(Duration::from_secs(8)))
+        .build();
+    let expected = (3, Duration::from_secs(6));
+    assert_eq!(paused_by(cloned(mine)).await, expected);
 }

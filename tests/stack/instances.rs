@@ -1,72 +1,42 @@
-//! State that servers keep for a session or a principal, and what a stack makes of it.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
+//! State that servers keep for a session, and which tools read and write: what a stack makes of it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callward::{
-    Annotations, CallRecord, Caller, Instances, Principal, Server, SessionId, Stack, ToolError,
-    ToolSpec, Tools,
-};
-use serde_json::Value;
+use callward::cache::{CacheConfig, ScopeRules, ToolScopes};
+use callward::{CallRecord, Caller, Instances, Principal, Server, SessionId, Stack, ToolError};
+use callward_testkit::{MockServer, MockService};
+use serde_json::json;
 
-/// A server with a tool that reads and counts how often it ran, one that writes, and one that
-/// fails.
-fn server(id: &str) -> (Server, Arc<AtomicUsize>) {
-    let reads = Arc::new(AtomicUsize::new(0));
-    let runs = reads.clone();
-    let read_only = || Annotations::default().with_read_only(true);
-    let tools = Tools::new(id)
-        .unwrap()
-        .tool(
-            ToolSpec::new("read").annotations(read_only()),
-            move |_: Value| {
-                let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
-                async move { Ok::<_, String>(run.to_string()) }
-            },
-        )
-        .unwrap()
-        .tool(ToolSpec::new("write"), |_: Value| async {
-            Ok::<_, String>("done")
-        })
-        .unwrap();
-    (Server::new(tools), reads)
-}
+use crate::bed::{in_set, read, tool, up};
 
 fn caller(session: u32) -> Arc<Caller> {
     let caller = Caller::new(Principal::new("ada"));
     Arc::new(caller.with_session(SessionId::new(session.to_string())))
 }
 
-async fn call(stack: &Stack, tool: &str, caller: &Arc<Caller>) -> Result<String, ToolError> {
+async fn call(stack: &Stack, tool: &str, session: u32) -> Result<String, ToolError> {
     let call = stack.prepare(tool, "{}").unwrap();
-    let answer = stack.run(call.with_caller(caller.clone())).await;
+    let answer = stack.run(call.with_caller(caller(session))).await;
     answer.map(|output| output.to_text())
+}
+
+fn server(id: &str) -> Arc<MockServer> {
+    let tools = vec![read("read"), tool("write", json!({}))];
+    MockServer::new(id, tools, MockService::counting())
 }
 
 #[tokio::test(start_paused = true)]
 async fn results_are_divided_by_instance_and_epochs_are_not() {
-    let (server, reads) = server("s");
-    let builder = Stack::builder().server(server.instances(Instances::Session));
-    let stack = builder.build().await.unwrap();
-    let [one, other] = [caller(1), caller(2)];
+    let server = server("s");
+    let added = Server::shared(server.clone()).instances(Instances::Session);
+    let stack = up(Stack::builder().server(added), &[&server]).await;
     for _ in 0..2 {
-        assert_eq!(call(&stack, "s.read", &one).await.unwrap(), "1");
-        assert_eq!(call(&stack, "s.read", &other).await.unwrap(), "2");
+        assert_eq!(call(&stack, "s.read", 1).await.unwrap(), "1");
+        assert_eq!(call(&stack, "s.read", 2).await.unwrap(), "2");
     }
-    call(&stack, "s.write", &one).await.unwrap();
-    assert_eq!(call(&stack, "s.read", &other).await.unwrap(), "3");
-    assert_eq!(reads.load(Ordering::SeqCst), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn in_process_tools_are_shared_by_default() {
-    let (server, _) = server("s");
-    let stack = Stack::builder().server(server).build().await.unwrap();
-    for session in 1..=3 {
-        assert_eq!(call(&stack, "s.read", &caller(session)).await.unwrap(), "1");
-    }
+    call(&stack, "s.write", 1).await.unwrap();
+    assert_eq!(call(&stack, "s.read", 2).await.unwrap(), "4");
 }
 
 /// Where a session's calls go.
@@ -84,20 +54,11 @@ async fn servers_of(stack: &Stack, session: u32) -> HashSet<String> {
     asked
 }
 
-fn pair(mode: Option<Instances>) -> [Server; 2] {
-    ["a", "b"].map(|id| {
-        let server = server(id).0.in_set("set".parse().unwrap());
-        match mode {
-            Some(mode) => server.instances(mode),
-            None => server,
-        }
-    })
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_session_stays_on_one_server_of_its_set() {
-    let [a, b] = pair(Some(Instances::Session));
-    let stack = Stack::builder().server(a).server(b).build().await.unwrap();
+    let servers = ["a", "b"].map(server);
+    let apart = |_: &str, server: Server| server.instances(Instances::Session);
+    let stack = in_set(Stack::builder(), &servers, apart).await;
     let mut all = HashSet::new();
     for session in 0..32 {
         let asked = servers_of(&stack, session).await;
@@ -107,33 +68,40 @@ async fn a_session_stays_on_one_server_of_its_set() {
     assert_eq!(all.len(), 2, "sessions are spread");
     // a server that is drained gives its sessions up, and takes no others along
     let before = servers_of(&stack, 0).await;
-    let other = if before.contains("a") { "b" } else { "a" };
+    let (own, other) = match before.contains("a") {
+        true => ("a", "b"),
+        false => ("b", "a"),
+    };
     stack.drain(&other.parse().unwrap()).unwrap();
     assert_eq!(servers_of(&stack, 0).await, before);
     stack.undrain(&other.parse().unwrap()).unwrap();
-    let [own] = &before.iter().collect::<Vec<_>>()[..] else {
-        unreachable!("it was one");
-    };
     stack.drain(&own.parse().unwrap()).unwrap();
-    assert_eq!(
-        servers_of(&stack, 0).await,
-        HashSet::from([other.to_owned()])
-    );
+    let moved = HashSet::from([other.to_owned()]);
+    assert_eq!(servers_of(&stack, 0).await, moved);
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_of_a_set_are_shared_unless_all_say_otherwise() {
-    let [a, b] = pair(None);
-    let stack = Stack::builder().server(a).server(b).build().await.unwrap();
-    assert_eq!(call(&stack, "set.read", &caller(1)).await.unwrap(), "1");
-    assert_eq!(call(&stack, "set.read", &caller(2)).await.unwrap(), "1");
-    let [a, _] = pair(Some(Instances::Principal));
-    let [_, b] = pair(None);
-    let fault = Stack::builder()
-        .server(a)
-        .server(b)
-        .build()
-        .await
-        .unwrap_err();
-    assert!(fault.to_string().contains("instance"), "{fault}");
+async fn servers_of_a_set_are_shared_by_default() {
+    let servers = ["a", "b"].map(server);
+    let stack = in_set(Stack::builder(), &servers, |_, server| server).await;
+    for session in 1..=3 {
+        assert_eq!(call(&stack, "set.read", session).await.unwrap(), "1");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_is_said_to_touch_joins_what_the_cache_was_told() {
+    let mut cache = CacheConfig::default();
+    let writes = ToolScopes::writing(["order:{id}"]).unwrap();
+    let (set, tool) = ("set".parse().unwrap(), "write".parse().unwrap());
+    cache.scopes = ScopeRules::default().with(set, tool, writes);
+    let reads = |_: &str, server: Server| {
+        let reads = ToolScopes::reading(["order:{id}"]).unwrap();
+        server.tool_scopes("read".parse().unwrap(), reads)
+    };
+    let stack = in_set(Stack::builder().cache(cache), &[server("a")], reads).await;
+    for (tool, id) in [("set.read", 1), ("set.write", 2), ("set.read", 1)] {
+        stack.call(tool, json!({"id": id})).await.unwrap();
+    }
+    assert_eq!(stack.cache_stats().hits, 1);
 }

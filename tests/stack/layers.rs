@@ -1,47 +1,12 @@
-//! The layers without the stack: what one needs to know of another travels with the call.
+//! Layers of Tower around ours: their errors become errors of calls.
 
 use std::time::Duration;
 
-use callward::cache::{CacheConfig, CacheLayer};
-use callward::retry::RetryLayer;
-use callward::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward::{Delivery, ErrorKind, ToolError};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::load_shed::error::Overloaded;
 use tower::{ServiceBuilder, ServiceExt};
-
-#[tokio::test(start_paused = true)]
-async fn a_cache_above_a_retry_knows_that_a_write_may_land_twice() {
-    // the first attempt is given up on: it may land after the second was answered
-    let server = MockService::new(|_, n| async move {
-        match n {
-            1 => Err(ToolError::new(
-                ErrorKind::Timeout,
-                Delivery::Unknown,
-                "no answer",
-            )),
-            _ => Ok(ToolOutput::text(n.to_string())),
-        }
-    });
-    let service = ServiceBuilder::new()
-        .layer(CacheLayer::new(CacheConfig::default()))
-        .layer(RetryLayer::default())
-        .service(server.clone());
-    let ask = async |tool| {
-        let answer = service.clone().oneshot(call(&tool, json!({}))).await;
-        answer.unwrap().to_text()
-    };
-    let set = || tool("set").idempotent().build();
-    let get = || tool("get").read_only().build();
-    assert_eq!(ask(set()).await, "2");
-    assert_eq!(ask(get()).await, "3");
-    assert_eq!(
-        ask(get()).await,
-        "4",
-        "nothing is kept until it has settled"
-    );
-    assert_eq!(ask(set()).await, "5", "nor is the write's own answer");
-}
 
 #[tokio::test(start_paused = true)]
 async fn errors_of_tower_s_layers_are_errors_of_calls() {

@@ -1,5 +1,4 @@
 //! Calls of one server that loses replies, one in this many, through the whole stack.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};

@@ -1,20 +1,20 @@
 //! One tool that reads or destroys, as its arguments say, behind the whole stack.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
 
 use callward::cache::CacheConfig;
 use callward::core::Category;
 use callward::core::refine::Applied;
-use callward::core::trail::{Stage, Verdict};
 use callward::retry::RetryConfig;
 use callward::router::StrategyName;
 use callward::{
-    Annotations, ArgumentRule, BuildError, CacheStatus, CallRecord, Condition, Delivery, Effect,
-    ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput, ToolSpec, Tools, When,
+    Annotations, ArgumentRule, CacheStatus, Condition, Delivery, ErrorKind, Server, Stack,
+    ToolCall, ToolError, ToolName, ToolOutput, ToolSpec, Tools, When,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+
+use crate::bed::{has, recorded};
 
 /// A browser: its tabs, what was asked of it, and the failures it still has in store.
 #[derive(Debug, Default)]
@@ -52,37 +52,33 @@ fn server(id: &str, browser: &Shared) -> Server {
         .unwrap();
     Server::new(tools)
         .in_set("web".parse().unwrap())
-        .override_tool(
-            "browser_tabs".parse().unwrap(),
-            Annotations::default().with_destructive(true),
-        )
+        .override_tool(name(), Annotations::default().with_destructive(true))
 }
 
-fn reads(action: &str) -> ArgumentRule {
-    ArgumentRule::new(
-        When::argument("action", Condition::equals(action)).unwrap(),
-        Annotations::default().with_read_only(true),
-    )
-    .unwrap()
+fn rule(argument: &str, condition: Condition, hints: Annotations) -> ArgumentRule {
+    ArgumentRule::new(When::argument(argument, condition).unwrap(), hints).unwrap()
+}
+
+fn lists() -> ArgumentRule {
+    let reads = Annotations::default().with_read_only(true);
+    rule("action", Condition::equals("list"), reads)
+}
+
+fn name() -> ToolName {
+    "browser_tabs".parse().unwrap()
 }
 
 async fn stack() -> (Stack, Shared) {
     let browser = Shared::default();
     browser.lock().tabs = ["a", "b", "c"].map(str::to_owned).into();
-    let server =
-        server("chrome", &browser).refine_tool("browser_tabs".parse().unwrap(), reads("list"));
+    let server = server("chrome", &browser).refine_tool(name(), lists());
     let stack = Stack::builder().server(server).build().await.unwrap();
     (stack, browser)
 }
 
 /// Makes a call; returns its answer and what the cache made of it.
 async fn call(stack: &Stack, arguments: &str) -> (Result<String, ErrorKind>, CacheStatus) {
-    let record = Arc::new(CallRecord::new());
-    let call = stack
-        .prepare("web.browser_tabs", arguments.to_owned())
-        .unwrap()
-        .with_record(record.clone());
-    let answer = stack.run(call).await;
+    let (answer, record) = recorded(stack, "web.browser_tabs", arguments).await;
     let answer = answer
         .map(|output| output.to_text())
         .map_err(|error| error.kind());
@@ -95,29 +91,21 @@ const CLOSE: &str = r#"{"action":"close"}"#;
 #[tokio::test(start_paused = true)]
 async fn a_list_is_kept_until_a_close_of_the_same_tool() {
     let (stack, browser) = stack().await;
-    assert_eq!(
-        call(&stack, LIST).await,
-        (Ok("a b c".into()), CacheStatus::Miss)
-    );
-    assert_eq!(
-        call(&stack, r#"{ "\u0061ction" : "list" }"#).await,
-        (Ok("a b c".into()), CacheStatus::Hit)
-    );
-    assert_eq!(
-        call(&stack, CLOSE).await,
-        (Ok("a b".into()), CacheStatus::Invalidated)
-    );
-    assert_eq!(
-        call(&stack, LIST).await,
-        (Ok("a b".into()), CacheStatus::Miss)
-    );
+    use CacheStatus::{Hit, Invalidated, Miss};
     // an equal close is another close
-    assert_eq!(call(&stack, CLOSE).await.0, Ok("a".into()));
-    assert_eq!(call(&stack, LIST).await.0, Ok("a".into()));
-    assert_eq!(
-        browser.lock().asked,
-        ["list", "close", "list", "close", "list"]
-    );
+    for (arguments, tabs, cache) in [
+        (LIST, "a b c", Miss),
+        (r#"{ "\u0061ction" : "list" }"#, "a b c", Hit),
+        (CLOSE, "a b", Invalidated),
+        (LIST, "a b", Miss),
+        (CLOSE, "a", Invalidated),
+        (LIST, "a", Miss),
+    ] {
+        let found = call(&stack, arguments).await;
+        assert_eq!(found, (Ok(tabs.to_owned()), cache), "{arguments}");
+    }
+    let expected = ["list", "close", "list", "close", "list"];
+    assert_eq!(browser.lock().asked, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,17 +144,16 @@ async fn what_may_be_a_close_is_treated_as_one() {
 #[tokio::test(start_paused = true)]
 async fn a_light_server_lists_but_never_closes() {
     let (light, heavy) = (Shared::default(), Shared::default());
-    let name = || "browser_tabs".parse().unwrap();
     let stack = Stack::builder()
         .server(
             server("light", &light)
                 .weight(10)
-                .refine_tool(name(), reads("list")),
+                .refine_tool(name(), lists()),
         )
         .server(
             server("heavy", &heavy)
                 .weight(50)
-                .refine_tool(name(), reads("list")),
+                .refine_tool(name(), lists()),
         )
         .strategy(StrategyName::RoundRobin)
         .build()
@@ -184,78 +171,15 @@ async fn a_light_server_lists_but_never_closes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_explained_as_what_it_is() {
-    let (stack, _) = stack().await;
-    let list = stack.explain_call("web.browser_tabs", LIST).unwrap();
-    assert_eq!(list.plan().effect, Effect::ReadOnly);
-    assert_eq!(list.applied(), Applied::Rule(0));
-    let text = list.to_string();
-    for part in [
-        r#"rule 1 of this tool: action = "list", by rule 1 over its arguments"#,
-        "chrome (weight 50)  <- chosen now",
-        "kept 300 s",
-        "at most 3 attempts",
-        "confirm  no",
-        r#"1. where action = "list": the call only reads  <- this call"#,
-        r#"readOnlyHint = true: operator, rule 1 of this tool: action = "list""#,
-    ] {
-        assert!(text.contains(part), "{part} in\n{text}");
-    }
-
-    let close = stack.explain_call("web.browser_tabs", CLOSE).unwrap();
-    assert_eq!(close.plan().effect, Effect::Destructive);
-    let text = close.to_string();
-    for part in [
-        "effect   destructive (dangerous): operator, set for this tool",
-        r#"the call only reads  (action = "list": does not hold here)"#,
-        "route    only healthy servers of weight 50 or more",
-        "drops what depends on the",
-        "however it fails",
-        "a person is to agree",
-        "destroy or overwrite something  <- this call",
-    ] {
-        assert!(text.contains(part), "{part} in\n{text}");
-    }
-
-    let odd = r#"{"action":"list","x":1,"x":2}"#;
-    let odd = stack.explain_call("web.browser_tabs", odd).unwrap();
-    assert_eq!(odd.plan().effect, Effect::ReadOnly);
-    assert!(
-        odd.trail().first(Stage::Cache).unwrap().verdict == Verdict::Bypass,
-        "{odd}"
-    );
-
-    let both = r#"{"action":"list","action":"close"}"#;
-    let text = stack
-        .explain_call("web.browser_tabs", both)
-        .unwrap()
-        .to_string();
-    assert!(text.contains("the strictest of its plans"), "{text}");
-    assert!(text.contains("`action`"), "{text}");
-
-    let tool = stack.explain("web.browser_tabs").unwrap();
-    assert_eq!(tool.plan().effect, Effect::Destructive);
-    let text = tool.to_string();
-    assert!(
-        text.contains("else: the call may destroy or overwrite something\n"),
-        "{text}"
-    );
-    assert!(!text.contains("<- this call"), "{text}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
-    let closes = ArgumentRule::new(
-        When::argument("action", Condition::equals("close")).unwrap(),
-        Annotations::default().with_destructive(true),
-    )
-    .unwrap();
-    let forced = ArgumentRule::new(
-        When::argument("force", Condition::present()).unwrap(),
-        Annotations::default().with_requires_confirmation(true),
-    )
-    .unwrap();
-    let name = || "browser_tabs".parse().unwrap();
+    let hints = Annotations::default;
+    let closes = rule(
+        "action",
+        Condition::equals("close"),
+        hints().with_destructive(true),
+    );
+    let asks = hints().with_requires_confirmation(true);
+    let forced = rule("force", Condition::present(), asks);
     let reader = server("chrome", &Shared::default())
         .override_tool(name(), Annotations::default().with_read_only(true))
         .refine_tool(name(), closes)
@@ -272,50 +196,28 @@ async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
         Category::Delete
     );
     let perhaps = r#"{"action":"list","force":null}"#;
-    let text = stack
-        .explain_call("web.browser_tabs", perhaps)
-        .unwrap()
-        .to_string();
-    for part in [
-        r#"(action = "close": does not hold here)"#,
-        "(force is present: is not certain here)",
-    ] {
-        assert!(text.contains(part), "{part} in\n{text}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn servers_of_one_set_must_agree_on_rules() {
-    let browser = Shared::default();
-    let name = || "browser_tabs".parse().unwrap();
-    let built = Stack::builder()
-        .server(server("one", &browser).refine_tool(name(), reads("list")))
-        .server(server("two", &browser).refine_tool(name(), reads("show")))
-        .build()
-        .await;
-    assert!(
-        matches!(&built, Err(BuildError::Conflict { what, .. }) if what.contains("arguments")),
-        "{built:?}"
+    has(
+        stack.explain_call("web.browser_tabs", perhaps).unwrap(),
+        &[
+            r#"(action = "close": does not hold here)"#,
+            "(force is present: is not certain here)",
+        ],
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_explanation_heeds_servers_settings_and_every_hint_of_a_rule() {
     let browser = Shared::default();
-    let asks = ArgumentRule::new(
-        When::argument("force", Condition::present()).unwrap(),
-        Annotations::default()
-            .with_requires_confirmation(true)
-            .with_estimated_duration(2000.0),
-    )
-    .unwrap();
+    let hints = Annotations::default().with_requires_confirmation(true);
+    let hints = hints.with_estimated_duration(2000.0);
+    let asks = rule("force", Condition::present(), hints);
     let mut cache = CacheConfig::default();
     cache.enabled = false;
     let stack = Stack::builder()
         .server(
             server("light", &browser)
                 .weight(10)
-                .refine_tool("browser_tabs".parse().unwrap(), asks),
+                .refine_tool(name(), asks),
         )
         .cache(cache)
         .retry(RetryConfig::default().with_max_attempts(1))
@@ -327,14 +229,14 @@ async fn an_explanation_heeds_servers_settings_and_every_hint_of_a_rule() {
         .unwrap();
     assert_eq!(forced.applied(), Applied::Rule(0));
     assert!(!forced.candidates()[0].may_take(forced.plan()));
-    let text = forced.to_string();
-    for part in [
-        "1. where force is present: the call may destroy or overwrite something  <- this call",
-        "light (weight 10), never: it is too light",
-        "the cache is off",
-        "20 s, and 200 s with progress, usually 2 s",
-        "requiresConfirmation = true: operator, rule 1 of this tool: force is present",
-    ] {
-        assert!(text.contains(part), "{part} in\n{text}");
-    }
+    has(
+        forced,
+        &[
+            "1. where force is present: the call may destroy or overwrite something  <- this call",
+            "light (weight 10), never: it is too light",
+            "the cache is off",
+            "20 s, and 200 s with progress, usually 2 s",
+            "requiresConfirmation = true: operator, rule 1 of this tool: force is present",
+        ],
+    );
 }

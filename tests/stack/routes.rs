@@ -1,13 +1,13 @@
 //! What a stack reports about routing: before calls go, as they go, and in numbers.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use callward::router::RouteEvent;
-use callward::{Annotations, CallRecord, Server, ServerId, Stack, ToolSpec, Tools};
+use callward::{Annotations, Server, ServerId, Stack, ToolSpec, Tools};
 use futures_util::{FutureExt, StreamExt};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::bed::{has, recorded};
 
 fn replica(id: &str, weight: u32) -> Server {
     let read = ToolSpec::new("get_order").annotations(Annotations::default().with_read_only(true));
@@ -50,13 +50,10 @@ async fn it_is_explained_who_would_get_a_call_now() {
     let other = if chosen == one { two } else { one.clone() };
     assert_eq!(decision.alternates, std::slice::from_ref(&other));
     let text = delete.to_string();
-    for part in [
-        format!("{chosen} (weight {})  <- chosen now", weight(&chosen)),
-        format!("{other} (weight {})  <- asked if", weight(&other)),
-        "light (weight 10), never: it is too light".to_owned(),
-    ] {
-        assert!(text.contains(&part), "{part} in\n{text}");
-    }
+    let first = format!("{chosen} (weight {})  <- chosen now", weight(&chosen));
+    let next = format!("{other} (weight {})  <- asked if", weight(&other));
+    let light = "light (weight 10), never: it is too light";
+    has(text, &[&first, &next, light]);
     let light = decision.candidates.iter().find(|one| one.weight == 10);
     assert_eq!(light.unwrap().unfit, Some("too_light"));
 }
@@ -92,37 +89,9 @@ async fn explaining_leaves_no_trace() {
 async fn decisions_are_heard_and_recorded_alike() {
     let stack = stack().await;
     let mut events = stack.route_events();
-    let record = Arc::new(CallRecord::new());
-    let call = stack.prepare("shop.delete_order", "").unwrap();
-    stack.run(call.with_record(record.clone())).await.unwrap();
+    let (_, record) = recorded(&stack, "shop.delete_order", "").await;
     let Some(RouteEvent::RouteDecision(heard)) = events.next().await else {
         panic!("a decision");
     };
     assert_eq!(record.routes(), [heard]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn servers_are_told_in_numbers() {
-    let stack = stack().await;
-    for id in 0..40 {
-        stack
-            .call("shop.get_order", json!({"id": id}))
-            .await
-            .unwrap();
-    }
-    let routes = stack.routes();
-    assert_eq!(routes.len(), 1);
-    let servers = &routes[0].servers;
-    let weights: Vec<_> = servers
-        .iter()
-        .map(|s| (s.server.as_str(), s.weight))
-        .collect();
-    assert_eq!(weights, [("one", 80), ("two", 60), ("light", 10)]);
-    let answers: u64 = servers.iter().map(|server| server.totals.answers).sum();
-    assert_eq!(answers, 40);
-    for server in servers.iter().filter(|server| server.totals.answers > 0) {
-        assert_eq!((server.in_flight, server.error_rate), (0, Some(0.0)));
-        let p50 = server.latency.p50.unwrap().as_secs_f64() * 1e3;
-        assert!((75.0..=85.0).contains(&p50), "{p50} ms");
-    }
 }

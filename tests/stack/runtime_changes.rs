@@ -1,9 +1,5 @@
 //! Calls by the thousand while servers are added, removed, drained and reweighed at random: each is
 //! answered once or fails with a reason, and none goes where it must not.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, like the tests themselves"
-)]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,6 @@
 //! Safe calls under faults of the way to the servers: they get through where repeats are not
 //! limited, and where they are, no more is sent than the budget pays for, and what it refuses says
 //! so.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::time::Duration;
 

@@ -109,13 +109,6 @@ struct Edge<'a> {
 /// Every way in which `edges` between `packages` break the rules, as sentences. Empty if none.
 fn violations(packages: &[&str], edges: &[Edge<'_>]) -> Vec<String> {
     let mut found = Vec::new();
-    for package in packages {
-        if !RULES.iter().any(|rule| rule.package == *package) {
-            found.push(format!(
-                "{package} has no rule: say in RULES what it may depend on"
-            ));
-        }
-    }
     for edge in edges {
         let Edge { from, to, dev } = *edge;
         if to == "rmcp" && !(dev && RMCP_IN_TESTS_OF.contains(&from)) {
@@ -191,7 +184,7 @@ fn dependencies_point_one_way() -> Result<(), cargo_metadata::Error> {
 }
 
 #[test]
-fn every_rule_names_a_package_that_exists() -> Result<(), cargo_metadata::Error> {
+fn each_package_has_a_rule_and_no_other_has() -> Result<(), cargo_metadata::Error> {
     let metadata = workspace()?;
     let (packages, _) = edges_of(&metadata);
     let packages: BTreeSet<_> = packages.into_iter().collect();
@@ -207,19 +200,14 @@ fn a_wrong_edge_is_found_and_a_right_one_is_not() {
         // (from, to, a dev-dependency, is a violation)
         (CORE, "serde", false, false),
         (CORE, "tokio", false, true),
-        (CORE, "tokio", true, false),
         (CORE, "callward-cache", false, true),
         ("callward-cache", CORE, false, false),
         ("callward-cache", "callward-retry", false, true),
-        ("callward-registry", "callward-router", false, true),
         ("callward-retry", TESTKIT, false, true),
         ("callward-retry", TESTKIT, true, false),
-        ("callward", "callward-registry", false, false),
         ("callward", "callward-mcp", false, true),
         ("callward", "callward-mcp", true, false),
-        ("callward-mcp", "callward", false, false),
         ("callward-mcp", "callward-gateway", false, true),
-        ("callward-mcp", "rmcp", false, true),
         ("callward-mcp", "rmcp", true, false),
         ("callward-gateway", "callward-cache", false, true),
         ("callward-gateway", "rmcp", false, true),
@@ -234,15 +222,6 @@ fn a_wrong_edge_is_found_and_a_right_one_is_not() {
             "{from} -> {to} (dev: {dev}): {found:?}"
         );
     }
-}
-
-#[test]
-fn a_package_without_a_rule_is_found() {
-    let found = violations(&["callward-new"], &[]);
-    assert_eq!(
-        found,
-        ["callward-new has no rule: say in RULES what it may depend on"]
-    );
 }
 
 /// The crates that have a row of their own in `docs/dependencies.md`, refused ones left out.
@@ -315,9 +294,8 @@ fn no_layer_asks_the_tool_for_what_the_call_knows_better() -> io::Result<()> {
     Ok(())
 }
 
-/// Crates that no package has with its default features, and the package with a feature for them.
+/// Crates that no package has with its default features.
 const UNMAINTAINED: [&str; 2] = ["backoff", "instant"];
-const ADAPTER: &str = "callward-retry";
 
 /// The crates in the tree of a package for this machine, with its default features.
 #[expect(clippy::expect_used, reason = "metadata without a tree fails the test")]
@@ -350,28 +328,6 @@ fn no_default_tree_has_the_unmaintained_backoff() -> Result<(), cargo_metadata::
         let tree = tree_of(&metadata, &package.name);
         let found = UNMAINTAINED.iter().find(|name| tree.contains(**name));
         assert_eq!(found, None, "{} with its default features", package.name);
-    }
-    Ok(())
-}
-
-#[test]
-fn the_unmaintained_backoff_is_an_optional_dependency_of_retry() -> Result<(), cargo_metadata::Error>
-{
-    let metadata = workspace()?;
-    let (_, edges) = edges_of(&metadata);
-    let by: BTreeSet<_> = edges
-        .iter()
-        .filter(|edge| UNMAINTAINED.contains(&edge.to))
-        .map(|edge| edge.from)
-        .collect();
-    assert_eq!(by, BTreeSet::from([ADAPTER]));
-    for package in metadata.workspace_packages() {
-        let default = package.features.get("default").into_iter().flatten();
-        assert!(
-            default.clone().all(|on| !on.contains("backoff")),
-            "{}",
-            package.name
-        );
     }
     Ok(())
 }

@@ -7,7 +7,8 @@ use callward_testkit::MockServer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::trail::bed::{build, failing, prepare, run};
+use crate::bed::{failing, in_set, tool};
+use crate::trail::bed::{prepare, run};
 
 /// A tool as its server lists it.
 fn listed() -> impl Strategy<Value = Value> {
@@ -27,7 +28,7 @@ fn listed() -> impl Strategy<Value = Value> {
         ] {
             hints.extend(hint.map(|hint| (key.to_owned(), json!(hint))));
         }
-        json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints})
+        tool(name, Value::Object(hints))
     })
 }
 
@@ -101,7 +102,7 @@ async fn explained_and_made(
         .map(|id| MockServer::new(id, vec![tool.clone()], failing(times, kind, delivery)));
     let heavy = |id: &str, server: Server| server.weight(weights[usize::from(id == "b")]);
     let builder = Stack::builder().profile(profile).cache(cache);
-    let stack = build(builder, servers.to_vec(), heavy).await;
+    let stack = in_set(builder, &servers, heavy).await;
     let name = tool["name"].as_str().unwrap();
     for number in 1..=4 {
         let (call, _) = prepare(&stack, name);

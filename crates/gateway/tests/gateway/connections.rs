@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::scripted::Script;
-use crate::support::{Gateway, http, until, within};
+use crate::support::{Gateway, http, message, until, within};
 
 const ORDERS: &str = "[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
@@ -31,9 +31,7 @@ async fn half_sent_headers_keep_no_client_out() {
     let mut held = Vec::new();
     for _ in 0..100 {
         held.push(connected(&gateway, b"POST /mcp HTTP/1.1\r\nhost: 127").await);
-        let answer = gateway
-            .mcp("orders__get_order", json!({"order_id": 1}))
-            .await;
+        let answer = gateway.order(1).await;
         assert!(answer["result"].is_object(), "{answer}");
     }
     let mut first = held.remove(0);
@@ -60,9 +58,7 @@ async fn half_sent_bodies_keep_no_client_out() {
     let mut held = Vec::new();
     for _ in 0..30 {
         held.push(connected(&gateway, &large_body(100, 50)).await);
-        let answer = gateway
-            .mcp("orders__get_order", json!({"order_id": 1}))
-            .await;
+        let answer = gateway.order(1).await;
         assert!(answer["result"].is_object(), "{answer}");
     }
     gateway.stopped().await;
@@ -79,24 +75,10 @@ async fn a_connection_with_a_request_in_work_is_not_ended_for_another() {
             "arguments": {"region": region.to_string(), "delay_ms": 3_000},
         }});
         let body = body.to_string();
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
-            body.len(),
-        );
-        busy.push(connected(&gateway, (head + &body).as_bytes()).await);
+        let call = head("", body.len()) + &body;
+        busy.push(connected(&gateway, call.as_bytes()).await);
     }
-    let mut asked = 0;
-    until("the calls in work", || {
-        asked += 1;
-        let ask = asked.to_string();
-        let gateway = &gateway;
-        async move {
-            let stats = gateway.stats("orders__orders_stats", &ask).await;
-            (stats["tools"]["sales_report"]["running"] == 6).then_some(())
-        }
-    })
-    .await;
+    gateway.running("orders", 6).await;
     let mut refused = connected(&gateway, b"").await;
     let read = within("the refusal", refused.read(&mut [0; 16])).await;
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
@@ -110,11 +92,14 @@ async fn a_connection_with_a_request_in_work_is_not_ended_for_another() {
 
 /// A call whose body has this many bytes, of which this many are sent.
 fn large_body(bytes: usize, sent: usize) -> Vec<u8> {
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\ncontent-length: {bytes}\r\n\r\n"
-    );
-    [head.into_bytes(), vec![b' '; sent]].concat()
+    [head("", bytes).into_bytes(), vec![b' '; sent]].concat()
+}
+
+fn head(more: &str, length: usize) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\n{more}content-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {length}\r\n\r\n"
+    )
 }
 
 #[tokio::test]
@@ -127,20 +112,18 @@ async fn large_bodies_that_come_slowly_keep_no_small_one_out() {
         connected(&gateway, &large_body(LARGE, LARGE - 1)).await,
     ];
     let [one, other] = &mut slow;
-    let (mut head, mut other_head) = ([0; 512], [0; 512]);
+    let (mut first, mut second) = ([0; 512], [0; 512]);
     let refused = within("a refusal", async {
         tokio::select! {
-            read = one.read(&mut head) => head[..read.unwrap()].to_vec(),
-            read = other.read(&mut other_head) => other_head[..read.unwrap()].to_vec(),
+            read = one.read(&mut first) => first[..read.unwrap()].to_vec(),
+            read = other.read(&mut second) => second[..read.unwrap()].to_vec(),
         }
     })
     .await;
     let refused = String::from_utf8_lossy(&refused).to_lowercase();
     assert!(refused.starts_with("http/1.1 503 "), "{refused}");
     assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
-    let answer = gateway
-        .mcp("orders__get_order", json!({"order_id": 1}))
-        .await;
+    let answer = gateway.order(1).await;
     assert!(answer["result"].is_object(), "{answer}");
     gateway.stopped().await;
 }
@@ -157,11 +140,7 @@ async fn clients_that_read_no_answers_are_closed_where_too_much_waits() {
     let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "shop__dump", "arguments": {}}});
     let ask = ask.to_string();
-    let ask = format!(
-        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{ask}",
-        ask.len()
-    );
+    let ask = head("connection: close\r\n", ask.len()) + &ask;
     let mut silent = Vec::new();
     for _ in 0..4 {
         let client = connected(&gateway, ask.as_bytes()).await;
@@ -188,17 +167,11 @@ async fn clients_that_open_sessions_only_keep_none_out_that_calls() {
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}});
     let post = async |body: &serde_json::Value, session: Option<&str>| {
-        let request = http()
-            .post(&gateway.url)
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream");
-        let request = match session {
-            Some(session) => request.header("mcp-session-id", session),
-            None => request,
-        };
-        within("an answer", request.body(body.to_string()).send())
-            .await
-            .unwrap()
+        let mut request = message(http().post(&gateway.url), body);
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        within("an answer", request.send()).await.unwrap()
     };
     let open = async || {
         let opened = post(&initialize, None).await;

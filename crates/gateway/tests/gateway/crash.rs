@@ -21,20 +21,6 @@ async fn pid(gateway: &Gateway) -> u32 {
     u32::try_from(stats["pid"].as_u64().unwrap()).unwrap()
 }
 
-/// Waits until this many reports run at once on the doomed server.
-async fn running(gateway: &Gateway, reports: u64) {
-    let mut asked = 0;
-    until("the calls in flight", || {
-        asked += 1;
-        let ask = format!("running {asked}");
-        async move {
-            let stats = gateway.stats("doomed__orders_stats", &ask).await;
-            (stats["tools"]["sales_report"]["running"] == reports).then_some(())
-        }
-    })
-    .await;
-}
-
 /// Waits until the doomed server answers again, and returns its counters.
 async fn back(gateway: &Gateway) -> Value {
     let mut asked = 0;
@@ -66,7 +52,7 @@ async fn a_killed_child_fails_only_its_own_calls_and_comes_back() {
     let gateway = Gateway::configured(&format!("[retry]\nmax_attempts = 1\n{TWO}")).await;
     let old = pid(&gateway).await;
     let kill = async {
-        running(&gateway, 8).await;
+        gateway.running("doomed", 8).await;
         signal("-KILL", old).await;
     };
     let all = async {
@@ -113,7 +99,7 @@ async fn a_write_cut_off_by_a_crash_says_that_nobody_knows_and_runs_once() {
         json!({"region": "x", "delay_ms": 60_000}),
     );
     let kill = async {
-        running(&gateway, 1).await;
+        gateway.running("doomed", 1).await;
         signal("-KILL", old).await;
     };
     let (answer, ()) = within("the failure", async { tokio::join!(write, kill) }).await;

@@ -3,8 +3,6 @@
 //! The server behind the gateway answers no client before the test lets it, and the test lets it
 //! only when the gateway says that all calls are in flight.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -26,8 +24,6 @@ use crate::scripted::Script;
 use crate::support::{Client, Gateway, Pipe, call, until, within};
 
 const CROWD: usize = 64;
-
-type Asking<'a> = Pin<Box<dyn Future<Output = Value> + 'a>>;
 
 /// A server with one tool that reads, and that answers only when it is let.
 #[derive(Debug)]
@@ -94,71 +90,10 @@ fn message(content: &Value) -> Response {
     (json, content.to_string()).into_response()
 }
 
-/// A gateway in front of such a server.
-struct Scene {
-    desk: Arc<Desk>,
-    gateway: Gateway,
-}
-
-impl Scene {
-    async fn new() -> Self {
-        let (desk, url) = Desk::listen().await;
-        let gateway = Gateway::fixed(&format!("[servers.desk]\nurl = \"{url}\"\n")).await;
-        Self { desk, gateway }
-    }
-
-    /// Asks as a modern client does, on a connection of its own.
-    fn modern(&self) -> Asking<'_> {
-        Box::pin(async {
-            let answer = self.gateway.mcp("desk__report", arguments()).await;
-            answer["result"]["content"].clone()
-        })
-    }
-
-    /// Lets this crowd ask, opens the desk when all are in, and checks that one of them ran.
-    async fn meets(&self, crowd: Vec<Asking<'_>>) {
-        assert_eq!(crowd.len(), CROWD);
-        let opened = async {
-            let line = format!("callward_calls_in_flight {CROWD}");
-            until("all calls in flight", || async {
-                let (_, metrics) = self.gateway.get("/metrics").await;
-                metrics.lines().any(|found| found == line).then_some(())
-            })
-            .await;
-            until("the execution", || async {
-                // a round trip between two looks
-                self.gateway.get_url(&self.gateway.public("/healthz")).await;
-                (self.desk.executions() > 0).then_some(())
-            })
-            .await;
-            self.desk.open.add_permits(1);
-        };
-        let (answers, ()) = tokio::join!(join_all(crowd), opened);
-        let expected = json!([{ "type": "text", "text": "run 1" }]);
-        assert!(
-            answers.iter().all(|answer| *answer == expected),
-            "{answers:?}"
-        );
-        assert_eq!(self.desk.executions(), 1);
-        let (_, metrics) = self.gateway.get("/metrics").await;
-        for line in [
-            "callward_cache_lookups_total{callward_result=\"miss\",callward_server_set=\"desk\",gen_ai_tool_name=\"report\"} 1",
-            "callward_calls_in_flight 0",
-        ] {
-            assert!(
-                metrics.lines().any(|found| found == line),
-                "{line} in\n{metrics}"
-            );
-        }
-    }
-}
-
 /// Asks as the client of a session does.
-fn within_session(client: &Client) -> Asking<'_> {
-    Box::pin(async {
-        let result = call(client, "desk__report", arguments()).await;
-        serde_json::to_value(&result.content).unwrap()
-    })
+async fn asks(client: &Client) -> Value {
+    let result = call(client, "desk__report", arguments()).await;
+    serde_json::to_value(&result.content).unwrap()
 }
 
 fn arguments() -> Value {
@@ -166,34 +101,38 @@ fn arguments() -> Value {
 }
 
 #[tokio::test]
-async fn a_crowd_of_modern_requests_runs_once() {
-    let scene = Scene::new().await;
-    scene
-        .meets((0..CROWD).map(|_| scene.modern()).collect())
-        .await;
-}
-
-#[tokio::test]
-async fn a_crowd_of_legacy_sessions_runs_once() {
-    let scene = Scene::new().await;
-    let open = || scene.gateway.connect(ClientLifecycleMode::Initialize);
-    let clients = join_all((0..CROWD).map(|_| open())).await;
-    scene
-        .meets(clients.iter().map(within_session).collect())
-        .await;
-}
-
-#[tokio::test]
 async fn a_crowd_of_both_eras_runs_once() {
-    let scene = Scene::new().await;
-    let legacy = scene.gateway.connect(ClientLifecycleMode::Initialize).await;
+    let (desk, url) = Desk::listen().await;
+    let gateway = Gateway::fixed(&format!("[servers.desk]\nurl = \"{url}\"\n")).await;
+    let legacy = gateway.connect(ClientLifecycleMode::Initialize).await;
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     let modern = ClientLifecycleMode::Discover { preferred_versions };
-    let modern = scene.gateway.connect(modern).await;
-    let crowd = (0..CROWD)
-        .map(|n| within_session(if n % 2 == 0 { &legacy } else { &modern }))
-        .collect();
-    scene.meets(crowd).await;
+    let modern = gateway.connect(modern).await;
+    let crowd = (0..CROWD).map(|n| asks(if n % 2 == 0 { &legacy } else { &modern }));
+    // the desk opens when all are in
+    let opened = async {
+        let line = format!("callward_calls_in_flight {CROWD}");
+        until("all calls in flight", || async {
+            let (_, metrics) = gateway.get("/metrics").await;
+            metrics.lines().any(|found| found == line).then_some(())
+        })
+        .await;
+        until("the execution", || async {
+            // a round trip between two looks
+            gateway.get_url(&gateway.public("/healthz")).await;
+            (desk.executions() > 0).then_some(())
+        })
+        .await;
+        desk.open.add_permits(1);
+    };
+    let (answers, ()) = tokio::join!(join_all(crowd), opened);
+    let expected = json!([{ "type": "text", "text": "run 1" }]);
+    assert!(answers.iter().all(|one| *one == expected), "{answers:?}");
+    assert_eq!(desk.executions(), 1);
+    let misses = r#"callward_cache_lookups_total{callward_result="miss",callward_server_set="desk",gen_ai_tool_name="report"} 1"#;
+    gateway
+        .measures(&[misses, "callward_calls_in_flight 0"])
+        .await;
 }
 
 /// Answers its first call when something is written into the pipe it is given. A second one is to

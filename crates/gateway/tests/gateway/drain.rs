@@ -14,19 +14,6 @@ use crate::audit::records;
 use crate::scripted::Script;
 use crate::support::{CALLWARD, Gateway, Pipe, ends, http, signal, until, within};
 
-async fn running(gateway: &Gateway) {
-    let mut asked = 0;
-    until("the call in flight", || {
-        asked += 1;
-        let ask = asked.to_string();
-        async move {
-            let stats = gateway.stats("orders__orders_stats", &ask).await;
-            (stats["tools"]["sales_report"]["running"] == 1).then_some(())
-        }
-    })
-    .await;
-}
-
 /// A gateway with this `drain`, in the middle of a call of a minute.
 async fn with_a_slow_call(drain: &str) -> (Gateway, JoinHandle<reqwest::Result<Response>>) {
     let sample = "[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
@@ -36,7 +23,7 @@ async fn with_a_slow_call(drain: &str) -> (Gateway, JoinHandle<reqwest::Result<R
         .mcp_request("orders__sales_report", &arguments)
         .send();
     let slow = tokio::spawn(slow);
-    running(&gateway).await;
+    gateway.running("orders", 1).await;
     (gateway, slow)
 }
 
@@ -48,7 +35,7 @@ async fn ctrl_c_lets_a_call_in_flight_end() {
         json!({"region": "x", "delay_ms": 3_000}),
     );
     let stop = async {
-        running(&gateway).await;
+        gateway.running("orders", 1).await;
         signal("-INT", gateway.child.id().unwrap()).await;
     };
     let (answer, ()) = tokio::join!(slow, stop);
@@ -69,15 +56,6 @@ async fn ctrl_c_lets_a_call_in_flight_end() {
         said.contains("try:  callward call orders__get_order"),
         "{said}"
     );
-}
-
-#[tokio::test]
-async fn a_gateway_with_nothing_to_do_stops_at_once_and_says_so() {
-    let gateway = Gateway::sample().await;
-    signal("-TERM", gateway.child.id().unwrap()).await;
-    let (well, said) = gateway.ended().await;
-    assert!(well, "{said}");
-    assert!(said.contains("stopped: no call was cut off"), "{said}");
 }
 
 #[tokio::test]

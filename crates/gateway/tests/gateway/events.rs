@@ -168,7 +168,7 @@ async fn a_reader_that_goes_away_ends_the_listening_well() {
 }
 
 #[tokio::test]
-async fn the_stream_is_plain_server_sent_events_and_not_for_web_pages() {
+async fn the_stream_is_plain_server_sent_events() {
     let gateway = Gateway::sample().await;
     let client = http();
     let url = gateway.at("/api/routes/events");
@@ -187,10 +187,6 @@ async fn the_stream_is_plain_server_sent_events_and_not_for_web_pages() {
         .find_map(|event| event.strip_prefix("data: "));
     let event: Value = serde_json::from_str(event.unwrap()).unwrap();
     assert_eq!(event["type"], "routeDecision", "{all}");
-
-    let page = client.get(&url).header("origin", "https://evil.example");
-    let answer = within("a refusal", page.send()).await.unwrap();
-    assert_eq!(answer.status(), 403);
 }
 
 #[tokio::test]
@@ -236,8 +232,7 @@ async fn a_definition_that_is_left_out_is_told_and_hides_no_other() {
         expected.push(json!({"server": "shop", "tool": tool, "reason": reason}));
     }
 
-    let (_, missing) = gateway.get("/api/missing").await;
-    let missing: Value = serde_json::from_str(&missing).unwrap();
+    let missing: Value = gateway.json("/api/missing").await;
     assert_eq!(missing, Value::from(expected));
     let answer = gateway.mcp("shop__ask", json!({})).await;
     assert!(answer["result"].is_object(), "{answer}");

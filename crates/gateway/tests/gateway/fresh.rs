@@ -60,8 +60,7 @@ async fn the_last_answer_stands_in_for_a_server_that_died_and_says_so() {
     // what was never answered fails as it would without a cache
     let other = gateway.call("world__get_city", json!({"name": "y"})).await;
     assert!(other["error"].is_object(), "{other}");
-    let (_, view) = gateway.get("/api/cache").await;
-    let view: Value = serde_json::from_str(&view).unwrap();
+    let view: Value = gateway.json("/api/cache").await;
     assert!(view["total"]["rescued"].as_u64() >= Some(1), "{view}");
     let done = ends(&["cache", "--url", &gateway.admin]).await;
     let table = text(&done.stdout);

@@ -1,9 +1,10 @@
-//! Requests whose host is foreign, malformed or given twice, on every route of both listeners.
+//! Requests whose host is foreign, malformed or given twice, and those of web pages.
 
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Gateway, within};
+use crate::support::{Gateway, http, within};
 
 const CONFIG: &str =
     "[http]\nmetrics = true\n[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
@@ -75,5 +76,57 @@ async fn a_foreign_malformed_or_second_host_is_refused_on_every_route() {
             let answer = with(target, hosts).await;
             assert!(answer.starts_with("403"), "{answer}");
         }
+    }
+}
+
+#[tokio::test]
+async fn web_pages_and_foreign_hosts_are_refused_but_for_probes() {
+    let gateway = Gateway::configured(CONFIG).await;
+    let asked = async |request: reqwest::RequestBuilder, (name, value): (&str, &str)| {
+        let answer = within(value, request.header(name, value).send()).await;
+        answer.unwrap()
+    };
+    let (evil, page) = (
+        ("host", "evil.example"),
+        ("origin", "http://localhost:3000"),
+    );
+    let get = |url: String| http().get(url);
+    for (header, status) in [
+        (("origin", "http://evil.example"), 403),
+        (evil, 403),
+        (page, 200),
+    ] {
+        let read = gateway.mcp_request("shop__get_order", &json!({"order_id": 1}));
+        assert_eq!(asked(read, header).await.status(), status, "{header:?}");
+    }
+    for header in [evil, page] {
+        let metrics = get(gateway.public("/metrics"));
+        assert_eq!(asked(metrics, header).await.status(), 403, "{header:?}");
+    }
+    // a probe may come by any address; what the servers said is not for it
+    let ready = asked(get(gateway.public("/readyz")), evil).await;
+    assert_eq!(ready.status(), 200);
+    let body: Value = serde_json::from_str(&ready.text().await.unwrap()).unwrap();
+    assert!(
+        body["ready"] == true && body.get("servers").is_none(),
+        "{body}"
+    );
+
+    for (header, status) in [
+        (page, 403),
+        (("origin", "null"), 403),
+        (("sec-fetch-site", "cross-site"), 403),
+        (evil, 403),
+        (("host", "0.0.0.0:7421"), 403),
+        (("host", "localhost:1"), 200),
+        (("host", "[::1]"), 200),
+    ] {
+        for path in ["/api/tools", "/metrics", "/readyz", "/api/routes/events"] {
+            let answer = asked(get(gateway.at(path)), header).await;
+            assert_eq!(answer.status(), status, "{path}, {header:?}");
+        }
+        let purge = http().post(gateway.at("/api/cache/purge"));
+        let answer = asked(purge.json(&json!({"all": true})), header).await;
+        assert_eq!(answer.status(), status, "{header:?}");
     }
 }

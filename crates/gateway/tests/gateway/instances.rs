@@ -44,9 +44,7 @@ async fn each_counts_for_itself(url: &str, sessions: usize) {
 
 /// Returns the instances of the only server.
 async fn instances(gateway: &Gateway) -> Vec<Value> {
-    let (status, body) = gateway.get("/api/servers").await;
-    assert_eq!(status, 200, "{body}");
-    let servers: Value = serde_json::from_str(&body).unwrap();
+    let servers: Value = gateway.json("/api/servers").await;
     servers[0]["instances"].as_array().unwrap().clone()
 }
 
@@ -112,31 +110,28 @@ async fn a_hundred_reading_sessions_in_a_row_start_two_processes() {
 }
 
 #[tokio::test]
-async fn a_session_after_one_that_wrote_begins_anew() {
-    let gateway = Gateway::configured(&counter("")).await;
-    for _ in 0..3 {
-        let client = Legacy::open(&gateway.url).await;
-        assert_eq!(client.call("counter__add", json!({})).await, "run 1");
-        assert_eq!(client.call("counter__read", json!({})).await, "run 2");
-        client.end().await;
-    }
-    gateway.stopped().await;
-}
-
-#[tokio::test]
-async fn a_session_after_one_with_reads_nobody_declares_begins_anew() {
-    let server = Script::counting(&json!([
+async fn a_session_after_one_that_may_have_changed_state_begins_anew() {
+    let undeclared = json!([
         {"name": "search_docs", "inputSchema": {"type": "object"}},
         {"name": "list_docs", "inputSchema": {"type": "object"}},
-    ]));
-    let gateway = Gateway::configured(&server.server("docs")).await;
-    for number in 0..3 {
-        let client = Legacy::open(&gateway.url).await;
-        let words = json!({"query": number});
-        assert_eq!(client.call("docs__search_docs", words).await, "run 1");
-        client.end().await;
+    ]);
+    let undeclared = Script::counting(&undeclared).server("counter");
+    for (config, calls) in [
+        (counter(""), &["add", "read"][..]),
+        (undeclared, &["search_docs"]),
+    ] {
+        let gateway = Gateway::configured(&config).await;
+        for number in 0..3 {
+            let client = Legacy::open(&gateway.url).await;
+            for (run, tool) in (1..).zip(calls) {
+                let tool = format!("counter__{tool}");
+                let answer = client.call(&tool, json!({"query": number})).await;
+                assert_eq!(answer, format!("run {run}"), "{tool}");
+            }
+            client.end().await;
+        }
+        gateway.stopped().await;
     }
-    gateway.stopped().await;
 }
 
 #[tokio::test]

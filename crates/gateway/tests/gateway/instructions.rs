@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, answer_of, http, until, within};
+use crate::support::{Gateway, answer_of, http, message, until, within};
 
 const KIND: &str = r#"more=',"instructions":"Be kind."'"#;
 
@@ -16,11 +16,7 @@ async fn initialized(gateway: &Gateway) -> Value {
             "clientInfo": {"name": "test", "version": "1"},
         },
     });
-    let request = http()
-        .post(&gateway.url)
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .body(body.to_string());
+    let request = message(http().post(&gateway.url), &body);
     let answer = within("initialize", request.send()).await.unwrap();
     answer_of(&answer.text().await.unwrap())["result"]["instructions"].take()
 }

@@ -3,7 +3,7 @@
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use crate::support::{answer_of, http, within};
+use crate::support::{answer_of, http, message, within};
 
 /// One session at an endpoint.
 pub(crate) struct Legacy {
@@ -60,11 +60,4 @@ impl Legacy {
             .header("mcp-session-id", &self.session)
             .header("mcp-protocol-version", "2025-11-25")
     }
-}
-
-fn message(request: RequestBuilder, message: &Value) -> RequestBuilder {
-    request
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .body(message.to_string())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CALLWARD, Gateway, callward, ends, file, text, until, within};
+use crate::support::{CALLWARD, Gateway, callward, file, text, within};
 
 const SHOP: &str = "[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
@@ -86,17 +86,7 @@ async fn who_finds_neither_a_place_nor_room_to_wait_is_refused_at_once() {
         let report = |region: &str| json!({"region": region, "delay_ms": 60_000});
         let slow = gateway.mcp_request("shop__sales_report", &report("a"));
         let slow = tokio::spawn(slow.send());
-        let mut asked = 0;
-        until("the report runs", || {
-            asked += 1;
-            let ask = asked.to_string();
-            let gateway = &gateway;
-            async move {
-                let stats = gateway.stats("shop__orders_stats", &ask).await;
-                (stats["tools"]["sales_report"]["running"] == 1).then_some(())
-            }
-        })
-        .await;
+        gateway.running("shop", 1).await;
         let refused = gateway.mcp("shop__sales_report", report("b")).await;
         let data = &refused["error"]["data"];
         assert_eq!(data["kind"], "overloaded", "{places}: {refused}");
@@ -121,58 +111,6 @@ async fn what_to_verify_with_is_told_when_an_outcome_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_check_tells_what_is_not_the_default() {
-    let shops = "\
-[hedge]
-enabled = true
-percentile = 90
-
-[loop_guard]
-failures = 3
-
-[limits]
-per_principal = 120
-progress_cap = \"30m\"
-
-[servers.a]
-command = \"x\"
-idempotency_keys = true
-max_waiting = 10
-shed = \"oldest\"
-";
-    let config = file(shops);
-    let path = config.path().to_str().unwrap();
-    let done = ends(&["serve", "--check", "--config", path]).await;
-    let said = text(&done.stdout);
-    for line in [
-        "loop_guard.failures = 3",
-        "hedge.enabled = true",
-        "limits.per_principal = 120.0",
-        "limits.progress_cap = \"30m\"",
-        "attempts within 1m unless a tool states its time",
-        "listing    within 1m",
-        "servers.a.max_waiting = 10",
-        "servers.a.shed = \"oldest\"",
-    ] {
-        assert!(said.contains(line), "{line} in\n{said}");
-    }
-    let done = ends(&["serve", "--check", "--json", "--config", path]).await;
-    let checked: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(checked["hedge"], json!({"enabled": true, "percentile": 90}));
-    assert_eq!(checked["loop_guard"], json!({"failures": 3}));
-    assert_eq!(
-        checked["limits"],
-        json!({"per_principal": 120.0, "progress_cap": "30m"})
-    );
-    assert_eq!(
-        checked["servers"][0]["changed"],
-        json!({
-            "idempotency_keys": true, "max_waiting": 10, "shed": "oldest",
-        })
-    );
-}
-
-#[tokio::test]
 async fn a_gateway_with_every_layer_on_answers() {
     let servers = ["one", "two"].map(|name| {
         let server = SHOP.replace("servers.shop", &format!("servers.{name}"));
@@ -184,64 +122,14 @@ async fn a_gateway_with_every_layer_on_answers() {
     assert_eq!(answer["result"]["structuredContent"]["id"], 1, "{answer}");
 }
 
-/// Runs a command to its end with a tool's time in its environment.
-async fn timed(time: &str, args: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = callward(args);
-    let done = within("the end", command.env("MCP_TOOL_TIMEOUT", time).output());
-    let done = done.await.unwrap();
-    (
-        done.status.code(),
-        text(&done.stdout).to_owned(),
-        text(&done.stderr).to_owned(),
-    )
-}
-
-#[tokio::test]
-async fn the_environments_tool_timeout_beats_the_file() {
-    let config = file(
-        "[limits]\nattempt_timeout = \"2m\"\n[discovery]\ntimeout = \"30s\"\n[servers.a]\ncommand = \"sh\"\n",
-    );
-    let path = config.path().to_str().unwrap();
-    // a listing has 5 s at least; an empty value states nothing
-    for (time, attempt, listing) in [
-        ("90000", "1m 30s", "1m 30s"),
-        ("1000", "1s", "5s"),
-        ("", "2m", "30s"),
-    ] {
-        let args = ["serve", "--check", "--json", "--config", path];
-        let (code, out, err) = timed(time, &args).await;
-        assert_eq!(code, Some(0), "{err}");
-        let checked: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(checked["attempt_timeout"], attempt, "{time:?}");
-        assert_eq!(checked["listing_timeout"], listing, "{time:?}");
-    }
-}
-
 #[tokio::test]
 async fn the_environments_tool_timeout_ends_an_attempt() {
     let arguments = json!({"region": "x", "delay_ms": 60_000}).to_string();
     let config = file(format!("[retry]\nmax_attempts = 1\n{SHOP}").replace("CALLWARD", CALLWARD));
     let path = config.path().to_str().unwrap();
-    let args = ["call", "shop__sales_report", &arguments, "--config", path];
-    let (code, _, err) = timed("200", &args).await;
-    assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("200ms"), "{err}");
-}
-
-#[tokio::test]
-async fn a_tool_timeout_that_is_none_stops_the_start() {
-    let config = file("[servers.a]\ncommand = \"x\"\n");
-    let path = config.path().to_str().unwrap();
-    for args in [
-        &["serve", "--http", "127.0.0.1:0"][..],
-        &["serve", "--check", "--config", path],
-        &["run", "--", CALLWARD, "sample"],
-    ] {
-        let (code, out, err) = timed("90s", args).await;
-        assert_eq!(code, Some(2), "{args:?}: {out}{err}");
-        assert!(
-            err.contains("MCP_TOOL_TIMEOUT is \"90s\": give whole milliseconds"),
-            "{args:?}: {err}"
-        );
-    }
+    let mut command = callward(&["call", "shop__sales_report", &arguments, "--config", path]);
+    let done = command.env("MCP_TOOL_TIMEOUT", "200").output();
+    let done = within("the end", done).await.unwrap();
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert!(text(&done.stderr).contains("200ms"), "{done:?}");
 }

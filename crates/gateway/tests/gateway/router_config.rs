@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::events::Follower;
-use crate::support::{CALLWARD, Gateway, ends, file, http, signal, text, within};
+use crate::support::{Gateway, ends, http, signal, within};
 
 /// Two servers of one set, with these settings for all, for the first and for the second.
 fn two(all: &str, first: &str, second: &str) -> String {
@@ -103,38 +103,4 @@ async fn an_unanswered_ping_opens_the_breaker_until_one_is_answered() {
     let back = raw.event("healthUpdate", "to", "healthy").await;
     assert_eq!(back["server"], "a", "{back}");
     assert_eq!(back["reason"], "a probe succeeded", "{back}");
-}
-
-#[tokio::test]
-async fn the_check_tells_what_is_not_the_default_and_where_a_fault_is() {
-    let good = two(
-        "[router]\nstrategy = \"priority\"\n[router.ping]\nenabled = false",
-        "zone = \"eu\"",
-        "cost_factor = 2",
-    );
-    let good = file(good.replace("CALLWARD", CALLWARD));
-    let path = good.path().to_str().unwrap();
-    let done = ends(&["serve", "--config", path, "--check", "--json"]).await;
-    let said: Value = serde_json::from_str(text(&done.stdout)).unwrap();
-    let changed = json!({"strategy": "priority", "ping.enabled": false});
-    assert_eq!(said["router"], changed, "{said}");
-    assert_eq!(said["servers"][0]["changed"], json!({"zone": "eu"}));
-    assert_eq!(said["servers"][1]["changed"], json!({"cost_factor": 2.0}));
-    let done = ends(&["serve", "--config", path, "--check"]).await;
-    let plain = text(&done.stdout);
-    for line in [
-        "router.ping.enabled = false",
-        "router.strategy = \"priority\"",
-        "servers.b.cost_factor = 2.0",
-    ] {
-        assert!(plain.lines().any(|found| found == line), "{line}: {plain}");
-    }
-
-    let bad = file(two("[router]\nmin_available = 101", "", ""));
-    let path = bad.path().to_str().unwrap();
-    let done = ends(&["serve", "--config", path]).await;
-    assert_eq!(done.status.code(), Some(2), "{done:?}");
-    let said = text(&done.stderr);
-    let fault = format!("{path}:2:17: `router.min_available`: expected 0 to 100 percent");
-    assert!(said.contains(&fault), "{said}");
 }

@@ -7,9 +7,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use crate::scripted::Script;
-use crate::support::{
-    CALLWARD, Pipe, call, callward, file, signal, structured, text, until, within,
-};
+use crate::support::{CALLWARD, Pipe, call, callward, file, signal, structured, text, within};
 
 #[tokio::test]
 async fn the_tools_are_those_of_the_wrapped_server_byte_for_byte() {
@@ -184,19 +182,4 @@ async fn the_end_of_the_input_logs_no_warning() {
         assert!(said.contains(" INFO "), "{said}");
         assert!(!said.contains(" WARN "), "{said}");
     }
-}
-
-#[tokio::test]
-async fn the_end_of_the_input_ends_the_wrapped_server_too() {
-    let mut wrapped = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
-    let stats = wrapped.call("orders_stats", json!({})).await;
-    let child = stats["result"]["structuredContent"]["pid"]
-        .as_u64()
-        .unwrap();
-    assert!(wrapped.close().await);
-    let gone = format!("/proc/{child}");
-    until("the child's end", || async {
-        (!std::path::Path::new(&gone).exists()).then_some(())
-    })
-    .await;
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scripted;
-use crate::support::{CALLWARD, Gateway, ends, file, text};
+use crate::support::Gateway;
 
 /// The page whose examples are run here.
 const PAGE: &str = include_str!("../../../../docs/cache.md");
@@ -98,78 +98,4 @@ async fn a_rule_that_leaves_something_out_leaves_old_answers() {
         .await;
     // nothing checks a rule: the balance is the old one
     assert_eq!(reads(&gateway).await, ["miss", "hit", "miss", "hit", "hit"]);
-}
-
-#[tokio::test]
-async fn what_a_call_reads_and_writes_is_explained() {
-    let config = file(example(0));
-    let path = config.path().to_str().unwrap();
-    let explained = async |args: &[&str]| {
-        let done = ends(&[&["explain"], args, &["--config", path]].concat()).await;
-        assert!(done.status.success(), "{}", text(&done.stderr));
-        text(&done.stdout).to_owned()
-    };
-    let said = explained(&["shop__get_order", r#"{"order_id": 7}"#]).await;
-    assert!(said.contains("reads `@shop/order:7`, kept"), "{said}");
-    let said = explained(&["shop__cancel_order", r#"{"order_id": 7}"#]).await;
-    assert!(
-        said.contains("drops what depends on `@shop/order:7`, `@billing/balance`"),
-        "{said}"
-    );
-    let said = explained(&["shop__cancel_order"]).await;
-    assert!(
-        said.contains("drops what depends on `order:{order_id}`, `@billing/balance`"),
-        "{said}"
-    );
-
-    let data = async |args: &[&str]| -> Value {
-        let said = explained(&[args, &["--json"]].concat()).await;
-        serde_json::from_str::<Value>(&said).unwrap()["keep"].clone()
-    };
-    let keep = data(&["shop__cancel_order", r#"{"order_id": 7}"#]).await;
-    assert_eq!(
-        keep["writes"],
-        json!(["@shop/order:7", "@billing/balance"]),
-        "{keep}"
-    );
-    assert!(keep.get("invalidates").is_none(), "{keep}");
-    let keep = data(&["shop__get_order"]).await;
-    assert_eq!(keep["reads"], json!(["order:{order_id}"]), "{keep}");
-    assert!(keep.get("writes").is_none(), "{keep}");
-    let keep = data(&["shop__import"]).await;
-    assert_eq!(keep["invalidates"], "shop", "{keep}");
-}
-
-#[tokio::test]
-async fn what_has_no_effect_is_said_at_the_start() {
-    let tools = json!([read("get_order"), write("cancel_order")]);
-    let config = format!(
-        "{}[servers.shop.tools.get_order]\nwrites = [\"a\"]\n\
-         [servers.shop.tools.cancel_order]\nreads = [\"a\"]\n",
-        scripted::server("shop", &tools)
-    );
-    let mut gateway = Gateway::configured(&config).await;
-    gateway.says("`writes` has no effect").await;
-    gateway.says("`reads` has no effect").await;
-}
-
-#[tokio::test]
-async fn a_bad_scope_is_refused_with_file_line_and_key() {
-    let config = file(format!(
-        "[servers.shop]\ncommand = {CALLWARD:?}\n[servers.shop.tools.t]\nreads = [\"a{{\"]\n\
-         writes = [\"@shopp\"]\n"
-    ));
-    let path = config.path().to_str().unwrap();
-    let done = ends(&["serve", "--check", "--config", path]).await;
-    assert_eq!(done.status.code(), Some(2));
-    let said = text(&done.stderr);
-    for part in [
-        format!("{path}:4:"),
-        "`servers.shop.tools.t.reads.1`: \"a{\" is not a scope: a `{` is not closed".into(),
-        format!("{path}:5:"),
-        "`servers.shop.tools.t.writes.1`: no server is in set \"shopp\": did you mean `shop`?"
-            .into(),
-    ] {
-        assert!(said.contains(&part), "{part} in\n{said}");
-    }
 }

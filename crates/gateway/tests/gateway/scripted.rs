@@ -81,11 +81,6 @@ impl Script<'_> {
     }
 }
 
-/// Returns the command line of a server with these tools, which counts its calls.
-pub(crate) fn command(tools: &Value) -> [String; 8] {
-    Script::counting(tools).command()
-}
-
 /// Returns the lines of a config that name such a server.
 pub(crate) fn server(name: &str, tools: &Value) -> String {
     Script::counting(tools).server(name)

@@ -53,80 +53,17 @@ async fn different_slow_reads_run_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn operators_see_health_readiness_and_counters() {
+async fn operators_see_health_readiness_and_metrics() {
     let gateway = Gateway::sample().await;
-    for _ in 0..2 {
-        gateway
-            .mcp("orders__get_order", json!({"order_id": 1}))
-            .await;
-    }
     assert_eq!(gateway.get_url(&gateway.public("/healthz")).await.0, 200);
     let (status, body) = gateway.get("/readyz").await;
     let body: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((status, &body["ready"]), (200, &json!(true)));
     assert_eq!(body["servers"][0]["id"], "orders-primary");
     assert_eq!(body["servers"][1]["tools"], 9);
-    let (status, metrics) = gateway.get("/metrics").await;
-    assert_eq!(status, 200);
-    for line in [
-        "callward_cache_lookups_total{callward_result=\"hit\",callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 1",
-        "callward_cache_lookups_total{callward_result=\"miss\",callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 1",
-        "callward_cache_lookups_total{callward_result=\"joined\",callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 0",
-        "callward_cache_stored_total{callward_server_set=\"orders\",gen_ai_tool_name=\"get_order\"} 1",
-        "callward_server_up{callward_server=\"orders-primary\",callward_server_set=\"orders\"} 1",
-    ] {
-        assert!(
-            metrics.lines().any(|found| found == line),
-            "{line} in\n{metrics}"
-        );
-    }
-    assert!(metrics.contains("callward_cache_size_bytes "), "{metrics}");
-}
-
-#[tokio::test]
-async fn foreign_hosts_and_origins_are_refused() {
-    let gateway = Gateway::sample().await;
-    let read = || gateway.mcp_request("orders__get_order", &json!({"order_id": 1}));
-    for (name, value, status) in [
-        ("origin", "http://evil.example", 403),
-        ("host", "evil.example", 403),
-        ("origin", "http://localhost:3000", 200),
-    ] {
-        let answer = within(value, read().header(name, value).send())
-            .await
-            .unwrap();
-        assert_eq!(answer.status(), status, "{name}: {value}");
-    }
-    // a probe may come by any address; what the servers said is not for it
-    let ready = gateway.public("/readyz");
-    let ready = crate::support::http()
-        .get(ready)
-        .header("host", "evil.example");
-    let ready = within("the probe", ready.send()).await.unwrap();
-    assert_eq!(ready.status(), 200);
-    let body: Value = serde_json::from_str(&ready.text().await.unwrap()).unwrap();
-    assert_eq!(body["ready"], true);
-    assert!(body.get("servers").is_none(), "{body}");
-}
-
-#[tokio::test]
-async fn what_is_no_object_never_reaches_a_server() {
-    let gateway = Gateway::sample().await;
-    let url = gateway.at("/api/tools/orders__get_order/call");
-    for body in ["", "[]", "{", "{}\n{\"jsonrpc\":\"2.0\"}"] {
-        let answer = crate::support::http()
-            .post(&url)
-            .header("content-type", "application/json")
-            .body(body)
-            .send();
-        assert_eq!(
-            within(body, answer).await.unwrap().status(),
-            400,
-            "{body:?}"
-        );
-    }
-    let stats = gateway.stats("orders__orders_stats", "after").await;
-    assert_eq!(stats["executions"], 0, "{stats}");
+    let up =
+        r#"callward_server_up{callward_server="orders-primary",callward_server_set="orders"} 1"#;
+    gateway.measures(&[up]).await;
 }
 
 #[tokio::test]
@@ -148,25 +85,5 @@ async fn a_missing_server_makes_the_gateway_unready_and_hides_no_other() {
     assert_eq!(
         answer["result"]["structuredContent"]["status"], "paid",
         "{answer}"
-    );
-}
-
-#[tokio::test]
-async fn what_an_operator_says_about_a_tool_wins() {
-    let gateway = Gateway::configured(
-        "[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n\
-         [servers.shop.tools.add_note]\nrequiresConfirmation = true\n",
-    )
-    .await;
-    let (_, tools) = gateway.get("/api/tools").await;
-    let tools: Vec<Value> = serde_json::from_str(&tools).unwrap();
-    let note = tools
-        .iter()
-        .find(|tool| tool["name"] == "shop__add_note")
-        .unwrap();
-    assert_eq!(note["confirm"], true, "{note}");
-    assert_eq!(
-        note["sources"]["requiresConfirmation"], "operator",
-        "{note}"
     );
 }

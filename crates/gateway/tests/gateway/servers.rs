@@ -3,32 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, callward, ends, http, text, until, within};
+use crate::support::{Gateway, callward, ends, until};
 
 const PRIMARY: &str = "orders-primary";
 const REPLICA: &str = "orders-replica";
 
-/// Runs `callward servers` with these arguments; returns whether it went well, and what it said.
-async fn servers(gateway: &Gateway, args: &[&str]) -> (bool, String, String) {
+/// Carries out an order of `callward servers`.
+async fn order(gateway: &Gateway, args: &[&str]) {
     let done = ends(&[&["servers"], args, &["--url", &gateway.admin]].concat()).await;
-    (
-        done.status.success(),
-        text(&done.stdout).to_owned(),
-        text(&done.stderr).to_owned(),
-    )
-}
-
-/// Carries out an order, and returns how the server is then.
-async fn order(gateway: &Gateway, args: &[&str]) -> Value {
-    let (well, out, err) = servers(gateway, &[args, &["--json"]].concat()).await;
-    assert!(well, "{args:?}: {err}");
-    serde_json::from_str::<Value>(&out).unwrap()["server"].clone()
+    assert!(done.status.success(), "{done:?}");
 }
 
 async fn listed(gateway: &Gateway) -> Vec<Value> {
-    let (status, body) = gateway.get("/api/servers").await;
-    assert_eq!(status, 200, "{body}");
-    serde_json::from_str(&body).unwrap()
+    gateway.json("/api/servers").await
 }
 
 /// Adds `count` notes, which no cache answers, and returns which servers added them.
@@ -43,60 +30,7 @@ async fn notes(gateway: &Gateway, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_go_elsewhere_from_when_a_server_is_drained_until_it_is_not() {
-    let gateway = Gateway::sample().await;
-    let drained = order(&gateway, &["drain", REPLICA]).await;
-    assert_eq!(drained["state"], "draining", "{drained}");
-    assert_eq!(notes(&gateway, 8).await, [PRIMARY; 8]);
-
-    order(&gateway, &["undrain", REPLICA]).await;
-    order(&gateway, &["drain", PRIMARY]).await;
-    assert_eq!(notes(&gateway, 8).await, [REPLICA; 8]);
-    // no eligible server is left, and each states why
-    let refused = gateway
-        .call("orders__delete_order", json!({"order_id": 1}))
-        .await;
-    let error = &refused["error"];
-    assert_eq!(error["kind"], "no_eligible_server", "{refused}");
-    let said = error["message"].as_str().unwrap();
-    for why in ["orders-primary is drained", "orders-replica has weight 20"] {
-        assert!(said.contains(why), "{why} in {said}");
-    }
-
-    let back = order(&gateway, &["undrain", PRIMARY]).await;
-    assert_ne!(back["state"], "draining", "{back}");
-    let deleted = gateway
-        .call("orders__delete_order", json!({"order_id": 1}))
-        .await;
-    assert_eq!(deleted["server"], PRIMARY, "{deleted}");
-}
-
-#[tokio::test]
-async fn a_server_that_is_made_light_gets_no_destructive_call() {
-    let gateway = Gateway::sample().await;
-    let delete = async |id: u32| {
-        gateway
-            .call("orders__delete_order", json!({ "order_id": id }))
-            .await
-    };
-    assert_eq!(delete(1).await["server"], PRIMARY);
-    let light = order(&gateway, &["weigh", PRIMARY, "10"]).await;
-    assert_eq!(light["weight"], 10, "{light}");
-    let refused = delete(2).await;
-    assert_eq!(refused["error"]["kind"], "no_eligible_server", "{refused}");
-    let said = refused["error"]["message"].as_str().unwrap();
-    for why in [
-        "orders-primary has weight 10",
-        "orders-replica has weight 20",
-    ] {
-        assert!(said.contains(why), "{why} in {said}");
-    }
-    order(&gateway, &["weigh", REPLICA, "50"]).await;
-    assert_eq!(delete(2).await["server"], REPLICA);
-}
-
-#[tokio::test]
-async fn the_table_the_json_and_the_metrics_tell_the_same() {
+async fn the_json_and_the_metrics_tell_the_same() {
     let gateway = Gateway::sample().await;
     order(&gateway, &["drain", REPLICA]).await;
     assert_eq!(notes(&gateway, 3).await, [PRIMARY; 3]);
@@ -119,35 +53,13 @@ async fn the_table_the_json_and_the_metrics_tell_the_same() {
     }
     assert_eq!(replica["calls"]["answers"], 0, "{replica}");
 
-    let (well, table, err) = servers(&gateway, &[]).await;
-    assert!(well, "{err}");
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let lines: Vec<String> = table.lines().map(words).collect();
-    let [head, first, second] = &lines[..] else {
-        panic!("{table}");
-    };
-    assert_eq!(
-        head,
-        "server set weight state in flight calls errors p50 p99 tools"
-    );
-    assert!(first.starts_with("orders-primary orders 80 "), "{first}");
-    assert!(first.contains(" 0 3 0.0 % "), "{first}");
-    let drained = "orders-replica orders 20 draining 0 0 - - - ";
-    assert!(second.starts_with(drained), "{second}");
-
-    let (_, metrics) = gateway.get("/metrics").await;
-    for line in [
+    gateway.measures(&[
         "callward_router_calls_in_flight{callward_server=\"orders-primary\",callward_server_set=\"orders\"} 0",
         "callward_router_calls_total{callward_outcome=\"answer\",callward_server=\"orders-primary\",callward_server_set=\"orders\"} 3",
         "callward_router_calls_total{callward_outcome=\"fault\",callward_server=\"orders-primary\",callward_server_set=\"orders\"} 0",
         "callward_router_weight{callward_server=\"orders-replica\",callward_server_set=\"orders\"} 20",
         "callward_router_state{callward_server=\"orders-replica\",callward_server_set=\"orders\",callward_state=\"draining\"} 1",
-    ] {
-        assert!(
-            metrics.lines().any(|found| found == line),
-            "{line} in\n{metrics}"
-        );
-    }
+    ]).await;
     // one state each, also after it changed
     order(&gateway, &["undrain", REPLICA]).await;
     let (_, metrics) = gateway.get("/metrics").await;
@@ -156,64 +68,6 @@ async fn the_table_the_json_and_the_metrics_tell_the_same() {
         .filter(|line| line.starts_with("callward_router_state{"));
     assert_eq!(states.count(), 2, "{metrics}");
     assert!(!metrics.contains("state=\"draining\""), "{metrics}");
-}
-
-#[tokio::test]
-async fn what_cannot_be_done_is_told_and_changes_nothing() {
-    let gateway = Gateway::sample().await;
-    let (well, _, err) = servers(&gateway, &["drain", "orders-primry"]).await;
-    assert!(!well);
-    assert!(err.contains("did you mean `orders-primary`?"), "{err}");
-    let (well, _, err) = servers(&gateway, &["weigh", PRIMARY, "101"]).await;
-    assert!(!well);
-    assert!(err.contains("a whole number from 0 to 100"), "{err}");
-
-    let post = async |path: &str, kind: &str, body: &'static str| {
-        let request = http().post(gateway.at(&format!("/api/servers/{path}")));
-        let request = request.header("content-type", kind).body(body);
-        let answer = within(path, request.send()).await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
-    };
-    const JSON: &str = "application/json";
-    for (path, kind, body, status, said) in [
-        ("ghost/drain", JSON, "", 404, "no server \\\"ghost\\\""),
-        ("ghost/undrain", JSON, "{}", 404, "the servers are"),
-        ("ghost/weight", JSON, r#"{"weight": 1}"#, 404, "no server"),
-        (
-            "orders-primary/weight",
-            JSON,
-            r#"{"weight": 101}"#,
-            400,
-            "101 is not a weight",
-        ),
-        ("orders-primary/weight", JSON, "{}", 400, "`weight`"),
-        (
-            "orders-primary/drain",
-            JSON,
-            r#"{"now": true}"#,
-            400,
-            "no body",
-        ),
-        // what a web page could send without asking
-        (
-            "orders-primary/drain",
-            "text/plain",
-            "",
-            415,
-            "application/json",
-        ),
-    ] {
-        let (found, text) = post(path, kind, body).await;
-        assert_eq!(found, status, "{path}: {text}");
-        assert!(text.contains(said), "{path}: {text}");
-    }
-    let primary = &listed(&gateway).await[0];
-    assert_eq!(primary["weight"], 80, "{primary}");
-    assert_ne!(primary["state"], "draining", "{primary}");
-
-    let done = ends(&["servers", "--url", "http://127.0.0.1:1/mcp"]).await;
-    assert!(!done.status.success());
-    assert!(text(&done.stderr).contains("nothing answers"), "{done:?}");
 }
 
 #[tokio::test]

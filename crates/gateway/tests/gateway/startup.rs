@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::scripted::Script;
 use crate::support::{
-    CALLWARD, Gateway, MODERN, Pipe, callward, ends, file, http, signal, text, until, within,
+    CALLWARD, Gateway, Pipe, callward, ends, file, serve, signal, text, until, within,
 };
 
 /// A server that does not start before there is a file at its argument.
@@ -34,9 +34,10 @@ impl Sign {
     }
 }
 
-fn serve(config: &tempfile::NamedTempFile) -> tokio::process::Command {
-    let path = config.path().to_str().unwrap();
-    callward(&["serve", "--json", "--http", "127.0.0.1:0", "--config", path])
+/// Serves a config, and waits for the address only.
+async fn starting(config: &str) -> Gateway {
+    let (command, file) = serve(config);
+    Gateway::starting(command, Some(file), None).await
 }
 
 async fn readiness(gateway: &Gateway) -> (u16, Value) {
@@ -48,11 +49,8 @@ async fn readiness(gateway: &Gateway) -> (u16, Value) {
 async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
     let sign = Sign::new();
     let slow = waits_for(&sign.path()).server("slow");
-    let config = file(
-        format!("{slow}[servers.fast]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n")
-            .replace("CALLWARD", CALLWARD),
-    );
-    let gateway = Gateway::starting(serve(&config), Some(config), None).await;
+    let fast = "[servers.fast]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
+    let gateway = starting(&format!("{slow}{fast}")).await;
     let healthz = gateway.get_url(&gateway.public("/healthz")).await;
     assert_eq!(healthz.0, 200);
     until("the fast server", || async {
@@ -88,8 +86,8 @@ async fn a_call_waits_for_the_server_of_its_tool_only() {
     let (silent, slow) = (Sign::new(), Sign::new());
     let servers = [(&silent, "silent"), (&slow, "slow")];
     let config = servers.map(|(sign, name)| waits_for(&sign.path()).server(name));
-    let config = file(format!("startup_timeout = \"10m\"\n{}", config.concat()));
-    let gateway = Gateway::starting(serve(&config), Some(config), None).await;
+    let config = format!("startup_timeout = \"10m\"\n{}", config.concat());
+    let gateway = starting(&config).await;
     let call = gateway.mcp("slow__late_read", json!({}));
     let go = async {
         assert_eq!(readiness(&gateway).await.0, 503);
@@ -137,22 +135,8 @@ async fn tools_that_come_after_the_startup_timeout_are_announced() {
     assert_eq!(body["reason"], "no server is up", "{body}");
     assert_eq!(body["missing"], json!(["slow"]), "{body}");
 
-    let listen = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
-        "params": { "notifications": { "toolsListChanged": true }, "_meta": {
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities": {},
-        } },
-    });
-    let listen = http()
-        .post(&gateway.url)
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header("mcp-protocol-version", MODERN)
-        .header("mcp-method", "subscriptions/listen")
-        .body(listen.to_string())
-        .send();
+    let asked = json!({ "notifications": { "toolsListChanged": true } });
+    let listen = gateway.modern("subscriptions/listen", asked).send();
     let mut events = within("listening", listen).await.unwrap();
     let mut heard = String::new();
     within("the announcement", async {
@@ -174,8 +158,7 @@ async fn servers_that_are_starting_keep_nobody_from_stopping() {
     let sign = Sign::new();
     let path = sign.path();
     let slow = waits_for(&path);
-    let config = file(slow.server("slow"));
-    let gateway = Gateway::starting(serve(&config), Some(config), None).await;
+    let gateway = starting(&slow.server("slow")).await;
     assert_eq!(
         readiness(&gateway).await.1["reason"],
         "servers are starting"
@@ -197,20 +180,24 @@ async fn a_taken_port_is_said_before_any_server_starts() {
     let address = taken.local_addr().unwrap().to_string();
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("started");
-    let config = file(format!(
-        "[http]\nlisten = {address:?}\n[servers.a]\ncommand = \"touch\"\nargs = [{mark:?}]\n"
-    ));
-    let done = ends(&["serve", "--config", config.path().to_str().unwrap()]).await;
-    assert_eq!(done.status.code(), Some(1));
-    let said = text(&done.stderr);
-    let expected = format!("{address} is taken by another process");
-    assert!(said.contains(&expected), "{said}");
-    assert!(said.contains("http.listen"), "{said}");
-    let command = ["run", "--http", &address, "--", "touch"];
-    let done = ends(&[&command[..], &[mark.to_str().unwrap()]].concat()).await;
-    assert_eq!(done.status.code(), Some(1));
-    assert!(text(&done.stderr).contains(&expected), "{done:?}");
-    assert!(!mark.exists());
+    let server = format!("[servers.a]\ncommand = \"touch\"\nargs = [{mark:?}]\n");
+    let http = file(format!("[http]\nlisten = {address:?}\n{server}"));
+    let free = "[http]\nlisten = \"127.0.0.1:0\"\n";
+    let admin = file(format!("{free}[admin]\nlisten = {address:?}\n{server}"));
+    let [http, admin] = [&http, &admin].map(|file| file.path().to_str().unwrap());
+    let mark = mark.to_str().unwrap();
+    for (args, key) in [
+        (&["serve", "--config", http][..], "http.listen"),
+        (&["serve", "--config", admin], "admin.listen"),
+        (&["run", "--http", &address, "--", "touch", mark], "--http"),
+    ] {
+        let done = ends(args).await;
+        assert_eq!(done.status.code(), Some(1), "{args:?}");
+        let said = text(&done.stderr);
+        let expected = format!("{address} is taken by another process");
+        assert!(said.contains(&expected) && said.contains(key), "{said}");
+    }
+    assert!(!std::path::Path::new(mark).exists());
 }
 
 #[tokio::test]
@@ -218,9 +205,7 @@ async fn sighup_changes_nothing() {
     let mut gateway = Gateway::sample().await;
     signal("-HUP", gateway.child.id().unwrap()).await;
     gateway.says("SIGHUP is ignored").await;
-    let order = gateway
-        .mcp("orders__get_order", json!({"order_id": 1}))
-        .await;
+    let order = gateway.order(1).await;
     assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
     gateway.stopped().await;
 
@@ -257,24 +242,11 @@ async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn the_config_in_the_current_folder_is_used_and_the_sample_is_said_first() {
+async fn without_a_config_the_sample_is_said_first() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = callward(&["serve", "--json", "--http", "127.0.0.1:0"]);
     command.current_dir(folder.path());
     let said = Gateway::starting(command, None, None).await.stopped().await;
     let first = said.lines().next().unwrap();
     assert!(first.contains("serving the embedded sample"), "{said}");
-
-    let file = folder.path().join("callward.toml");
-    std::fs::write(&file, "[servers.here]\nurl = \"http://127.0.0.1:1/mcp\"\n").unwrap();
-    let mut check = callward(&["serve", "--check"]);
-    let check = check.current_dir(folder.path()).output();
-    let checked = within("the check", check).await.unwrap();
-    assert!(checked.status.success(), "{}", text(&checked.stderr));
-    assert!(text(&checked.stdout).contains("here"), "{checked:?}");
-    let said = text(&checked.stderr);
-    assert!(
-        said.contains("using callward.toml in this folder"),
-        "{said}"
-    );
 }

@@ -10,6 +10,7 @@ use rmcp::service::RunningService;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
@@ -128,6 +129,16 @@ pub(crate) fn http() -> reqwest::Client {
         .unwrap()
 }
 
+const SERVE: [&str; 4] = ["serve", "--json", "--http", "127.0.0.1:0"];
+
+/// The command that serves a config, and its file; `CALLWARD` in it stands for the binary.
+pub(crate) fn serve(config: &str) -> (Command, tempfile::NamedTempFile) {
+    let file = file(config.replace("CALLWARD", CALLWARD));
+    let path = file.path().to_str().unwrap();
+    let command = callward(&[&SERVE[..], &["--config", path]].concat());
+    (command, file)
+}
+
 /// A gateway that listens on a port of its own.
 pub(crate) struct Gateway {
     pub(crate) child: Child,
@@ -144,14 +155,19 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Serves the embedded sample.
     pub(crate) async fn sample() -> Self {
-        Self::start(&[], None).await
+        Self::start(&[]).await
     }
 
     /// Serves a config; `CALLWARD` in it stands for the binary.
     pub(crate) async fn configured(config: &str) -> Self {
-        let file = file(config.replace("CALLWARD", CALLWARD));
-        let path = file.path().to_str().unwrap().to_owned();
-        Self::start(&["--config", &path], Some(file)).await
+        Self::with_variables(config, &[]).await
+    }
+
+    /// Serves a config with variables in its environment.
+    pub(crate) async fn with_variables(config: &str, variables: &[(&str, &str)]) -> Self {
+        let (mut command, file) = serve(config);
+        command.envs(variables.iter().copied());
+        Self::started(command, Some(file)).await
     }
 
     /// Serves a config in which results are served for their whole TTL, as if the operator knew all
@@ -167,43 +183,23 @@ impl Gateway {
 
     /// Serves the embedded sample, and records its calls.
     pub(crate) async fn recording(file: &str) -> Self {
-        Self::start(&["--record", file], None).await
+        Self::start(&["--record", file]).await
     }
 
     /// Serves a config where no file can grow beyond `blocks` blocks of 512 bytes: further writes
     /// fail, as they do on a full disk.
     #[cfg(unix)]
     pub(crate) async fn with_small_files(config: &str, blocks: u32) -> Self {
-        let file = file(config.replace("CALLWARD", CALLWARD));
-        let path = file.path().to_str().unwrap().to_owned();
+        let (served, file) = serve(config);
         // without the trap, the signal ends the process that writes too much
         let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
-        let before = ["-c", &limit, "sh", CALLWARD];
-        let served = [
-            "serve",
-            "--json",
-            "--http",
-            "127.0.0.1:0",
-            "--config",
-            &path,
-        ];
-        let command = program("sh", &[&before[..], &served].concat());
+        let mut command = program("sh", &["-c", &limit, "sh", CALLWARD]);
+        command.args(served.as_std().get_args());
         Self::started(command, Some(file)).await
     }
 
-    async fn start(args: &[&str], config: Option<tempfile::NamedTempFile>) -> Self {
-        let all = [&["serve", "--json", "--http", "127.0.0.1:0"], args].concat();
-        Self::started(callward(&all), config).await
-    }
-
-    /// Serves a config with variables in its environment.
-    pub(crate) async fn with_variables(config: &str, variables: &[(&str, &str)]) -> Self {
-        let file = file(config.replace("CALLWARD", CALLWARD));
-        let path = file.path().to_str().unwrap();
-        let all = ["serve", "--json", "--http", "127.0.0.1:0", "--config", path];
-        let mut command = callward(&all);
-        command.envs(variables.iter().copied());
-        Self::started(command, Some(file)).await
+    async fn start(args: &[&str]) -> Self {
+        Self::started(callward(&[&SERVE[..], args].concat()), None).await
     }
 
     async fn started(command: Command, config: Option<tempfile::NamedTempFile>) -> Self {
@@ -214,16 +210,7 @@ impl Gateway {
 
     /// Serves a config, with the state directory of another gateway.
     pub(crate) async fn beside(other: &Self, config: &str) -> Self {
-        let file = file(config.replace("CALLWARD", CALLWARD));
-        let path = file.path().to_str().unwrap().to_owned();
-        let command = callward(&[
-            "serve",
-            "--json",
-            "--http",
-            "127.0.0.1:0",
-            "--config",
-            &path,
-        ]);
+        let (command, file) = serve(config);
         let gateway = Self::starting(command, Some(file), Some(other.state.clone())).await;
         gateway.ready().await;
         gateway
@@ -282,6 +269,36 @@ impl Gateway {
         self.get_url(&self.at(path)).await
     }
 
+    /// Reads JSON of the admin listener.
+    pub(crate) async fn json<T: DeserializeOwned>(&self, path: &str) -> T {
+        let (status, body) = self.get(path).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Posts to the admin listener, with this content type if there is one.
+    pub(crate) async fn post(&self, path: &str, kind: &str, body: &str) -> (u16, String) {
+        let mut request = self.http.post(self.at(path)).body(body.to_owned());
+        if !kind.is_empty() {
+            request = request.header("content-type", kind);
+        }
+        let sent = request.send();
+        let answer = within(path, sent).await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Checks that `/metrics` has these lines.
+    pub(crate) async fn measures(&self, lines: &[&str]) {
+        let (status, page) = self.get("/metrics").await;
+        assert_eq!(status, 200);
+        for line in lines {
+            assert!(
+                page.lines().any(|found| found == *line),
+                "{line} in\n{page}"
+            );
+        }
+    }
+
     pub(crate) async fn get_url(&self, url: &str) -> (u16, String) {
         let answer = within(url, self.http.get(url).send()).await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
@@ -303,23 +320,60 @@ impl Gateway {
         answer_of(&answer.text().await.unwrap())
     }
 
+    /// Reads an order of the sample as a modern client does.
+    pub(crate) async fn order(&self, id: u32) -> Value {
+        self.mcp("orders__get_order", json!({ "order_id": id }))
+            .await
+    }
+
+    /// Reads an order of the sample by the operator's route.
+    pub(crate) async fn call_order(&self, id: u32) -> Value {
+        self.call("orders__get_order", json!({ "order_id": id }))
+            .await
+    }
+
+    /// Waits until this many reports run at a server with the sample.
+    pub(crate) async fn running(&self, server: &str, reports: u64) {
+        let (stats, mut asked) = (format!("{server}__orders_stats"), 0);
+        until("the calls in flight", || {
+            asked += 1;
+            let ask = format!("running {asked}");
+            let stats = &stats;
+            async move {
+                let stats = self.stats(stats, &ask).await;
+                (stats["tools"]["sales_report"]["running"] == reports).then_some(())
+            }
+        })
+        .await;
+    }
+
     pub(crate) fn mcp_request(&self, tool: &str, arguments: &Value) -> reqwest::RequestBuilder {
-        let body = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": { "name": tool, "arguments": arguments, "_meta": {
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-                "io.modelcontextprotocol/clientCapabilities": {},
-            } },
-        });
-        self.http
-            .post(&self.url)
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream")
+        self.mcp_request_with(tool, arguments, &json!({}))
+    }
+
+    /// A call with more in its `_meta`.
+    pub(crate) fn mcp_request_with(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        meta: &Value,
+    ) -> reqwest::RequestBuilder {
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+        let request = self.modern("tools/call", params);
+        request.header("mcp-name", tool)
+    }
+
+    /// A request of a modern client.
+    pub(crate) fn modern(&self, method: &str, mut params: Value) -> reqwest::RequestBuilder {
+        let prefix = "io.modelcontextprotocol";
+        let meta = &mut params["_meta"];
+        meta[format!("{prefix}/protocolVersion")] = MODERN.into();
+        meta[format!("{prefix}/clientInfo")] = json!({ "name": "test", "version": "1" });
+        meta[format!("{prefix}/clientCapabilities")] = json!({});
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        message(self.http.post(&self.url), &body)
             .header("mcp-protocol-version", MODERN)
-            .header("mcp-method", "tools/call")
-            .header("mcp-name", tool)
-            .body(body.to_string())
+            .header("mcp-method", method)
     }
 
     /// Reads the counters of a sample server behind the gateway, past every cache.
@@ -375,6 +429,17 @@ impl Gateway {
         let status = within("the end", self.child.wait()).await.unwrap();
         (status.success(), said)
     }
+}
+
+/// A message over HTTP.
+pub(crate) fn message(
+    request: reqwest::RequestBuilder,
+    message: &Value,
+) -> reqwest::RequestBuilder {
+    request
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .body(message.to_string())
 }
 
 /// Reads a JSON-RPC answer out of plain JSON or an event stream.

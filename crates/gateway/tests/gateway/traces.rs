@@ -55,15 +55,8 @@ async fn outer(collector: &Collector, inner: &Gateway, era: &str) -> Gateway {
 /// Calls as a client that records its trace, and returns what the server got.
 async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String {
     let Some(mode) = mode else {
-        let mut request = gateway
-            .mcp_request("get_trace", &json!({}))
-            .build()
-            .unwrap();
-        let body = request.body().and_then(reqwest::Body::as_bytes).unwrap();
-        let mut body: Value = serde_json::from_slice(body).unwrap();
-        body["params"]["_meta"]["traceparent"] = meta()["traceparent"].clone();
-        *request.body_mut() = Some(body.to_string().into());
-        let answer = within("the call", http().execute(request)).await;
+        let request = gateway.mcp_request_with("get_trace", &json!({}), &meta());
+        let answer = within("the call", request.send()).await;
         let answer = answer_of(&answer.unwrap().text().await.unwrap());
         return answer["result"]["content"][0]["text"]
             .as_str()
@@ -82,18 +75,15 @@ async fn traced_by_its_header(gateway: &Gateway) -> String {
     let version = "2025-11-25";
     let http = http();
     let post = |session: &str, message: Value| {
-        let request = http
-            .post(&gateway.url)
-            .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream")
-            .header("traceparent", format!("00-{TRACE}-{CLIENT}-01"));
+        let request = crate::support::message(http.post(&gateway.url), &message);
+        let request = request.header("traceparent", format!("00-{TRACE}-{CLIENT}-01"));
         let request = match session {
             "" => request,
             session => request
                 .header("mcp-session-id", session)
                 .header("mcp-protocol-version", version),
         };
-        within("an answer", request.body(message.to_string()).send())
+        within("an answer", request.send())
     };
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": version, "capabilities": {},

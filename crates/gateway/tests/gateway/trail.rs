@@ -7,29 +7,13 @@ use callward_testkit::collector::Collector;
 use serde_json::{Value, json};
 
 use crate::scripted;
-use crate::support::{CALLWARD, Gateway, MODERN, Pipe, answer_of, ends, http, text, within};
+use crate::support::{Gateway, answer_of, ends, within};
 
 const KEY: &str = "io.callward/trail";
 
 /// Calls over HTTP as a client that asks.
 async fn asking(gateway: &Gateway, tool: &str, arguments: Value) -> Value {
-    let body = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": tool, "arguments": arguments, "_meta": {
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities": {},
-            (KEY): true,
-        } },
-    });
-    let request = http()
-        .post(&gateway.url)
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header("mcp-protocol-version", MODERN)
-        .header("mcp-method", "tools/call")
-        .header("mcp-name", tool)
-        .body(body.to_string());
+    let request = gateway.mcp_request_with(tool, &arguments, &json!({ KEY: true }));
     let answer = within(tool, request.send()).await.unwrap();
     answer_of(&answer.text().await.unwrap())
 }
@@ -104,44 +88,6 @@ async fn what_is_explained_is_what_the_result_tells_and_what_the_span_tells() {
 }
 
 #[tokio::test]
-async fn a_call_can_be_explained_after_it_was_made() {
-    let gateway = Gateway::sample().await;
-    let order = r#"{"order_id": 1}"#;
-    let args = [
-        "call",
-        "orders__get_order",
-        order,
-        "-v",
-        "--url",
-        &gateway.admin,
-    ];
-    let done = ends(&args).await;
-    let table = text(&done.stderr);
-    let rows: Vec<Vec<&str>> = table
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
-    let has = |cells: &[&str]| rows.iter().any(|row| row.starts_with(cells));
-    assert!(has(&["stage", "attempt", "verdict", "server"]), "{table}");
-    assert!(has(&["plan", "read_only"]), "{table}");
-    assert!(has(&["cache", "miss", "reads", "the", "shared"]), "{table}");
-    assert!(has(&["attempt", "1", "answered"]), "{table}");
-    let quiet = ends(&["call", "orders__get_order", order, "--url", &gateway.admin]).await;
-    assert!(!text(&quiet.stderr).contains("verdict"));
-    let shown = ends(&[
-        "explain",
-        "orders__get_order",
-        order,
-        "--url",
-        &gateway.admin,
-    ])
-    .await;
-    let shown = text(&shown.stdout);
-    assert!(shown.contains("\nstage "), "{shown}");
-    assert!(shown.contains("\ncache"), "{shown}");
-}
-
-#[tokio::test]
 async fn errors_tell_it_too_and_nobody_is_told_who_did_not_ask() {
     let drop = json!({"name": "drop_table", "inputSchema": {"type": "object"},
         "annotations": {"destructiveHint": true}});
@@ -155,25 +101,4 @@ async fn errors_tell_it_too_and_nobody_is_told_who_did_not_ask() {
     assert_eq!(first(trail, "confirm").0, "ask", "{answer}");
     let silent = gateway.mcp("db__drop_table", json!({})).await;
     assert!(silent["error"]["data"].get(KEY).is_none(), "{silent}");
-}
-
-#[tokio::test]
-async fn the_operator_may_have_all_be_told() {
-    let read = json!({"name": "read", "inputSchema": {"type": "object"},
-        "annotations": {"readOnlyHint": true}});
-    let server = scripted::server("world", &json!([read]));
-    let gateway = Gateway::configured(&format!("trail = true\n{server}")).await;
-    let answer = gateway.mcp("world__read", json!({})).await;
-    let trail = &answer["result"]["_meta"][KEY];
-    assert_eq!(first(trail, "attempt").0, "answered", "{answer}");
-}
-
-#[tokio::test]
-async fn who_asks_over_pipes_is_told_too() {
-    let mut pipe = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
-    let params = json!({"name": "get_order", "arguments": {"order_id": 1}, "_meta": {KEY: true}});
-    let answer = pipe.request("tools/call", params).await;
-    let trail = &answer["result"]["_meta"][KEY];
-    assert_eq!(first(trail, "cache").0, "miss", "{answer}");
-    assert!(pipe.close().await);
 }

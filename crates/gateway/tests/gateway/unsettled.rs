@@ -26,8 +26,7 @@ async fn look(gateway: &Gateway) -> Value {
 }
 
 async fn cache(gateway: &Gateway) -> Value {
-    let (_, cache) = gateway.get("/api/cache").await;
-    serde_json::from_str(&cache).unwrap()
+    gateway.json("/api/cache").await
 }
 
 #[tokio::test]

@@ -8,33 +8,41 @@ use super::{Scene, tools};
 use crate::scripted::Script;
 use crate::support::{MODERN, within};
 
-/// What one client sends, and what becomes of it.
+/// What one client sends, and how often a tool runs.
 struct Row {
     row: &'static str,
     sends: Vec<u8>,
-    /// The status of each answer before the connection ends.
-    expected: &'static [u16],
-    /// How often a tool runs.
+    /// The status of the only answer.
+    status: u16,
     runs: u64,
 }
 
-fn row(row: &'static str, sends: impl Into<Vec<u8>>, expected: &'static [u16]) -> Row {
+fn row(row: &'static str, status: u16, sends: impl Into<Vec<u8>>) -> Row {
     Row {
         row,
         sends: sends.into(),
-        expected,
+        status,
         runs: 0,
     }
 }
 
+/// A row that runs the tool.
+fn ran(name: &'static str, sends: impl Into<Vec<u8>>) -> Row {
+    Row {
+        runs: 1,
+        ..row(name, 200, sends)
+    }
+}
+
 /// A call of the tool that is not safe to retry.
-fn call() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+fn call() -> String {
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
     "name": "bad__pay", "arguments": {}, "_meta": {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
-    }}})
+    }}});
+    call.to_string()
 }
 
 const HOST: &str = "host: 127.0.0.1\r\n";
@@ -46,114 +54,80 @@ const CALL: &str =
 const LAST: &str = "connection: close\r\n";
 
 /// A head with these lines after the host and the types, and a body with its length.
-fn post(headers: &str, body: &[u8]) -> Vec<u8> {
-    let length = format!("content-length: {}\r\n", body.len());
+fn post(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let length = format!("content-length: {}\r\n", body.as_ref().len());
     raw(&format!("{HOST}{TYPES}{LAST}{length}{headers}"), body)
 }
 
-fn raw(headers: &str, body: &[u8]) -> Vec<u8> {
+fn raw(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let head = format!("POST /mcp HTTP/1.1\r\n{headers}\r\n");
-    [head.as_bytes(), body].concat()
+    [head.as_bytes(), body.as_ref()].concat()
 }
 
 fn no_http() -> Vec<Row> {
-    let body = call().to_string();
-    let body = body.as_bytes();
+    let body = call();
     let length = body.len();
     let head = format!("{HOST}{TYPES}{CALL}{LAST}");
-    let chunked = format!("{head}transfer-encoding: chunked\r\n");
-    let chunk = [format!("{length:x}\r\n").as_bytes(), body, b"\r\n"].concat();
+    let with = |line: &str, body: &str| raw(&format!("{head}{line}\r\n"), body);
+    let of = |name, line: &str| row(name, 400, with(line, &body));
+    let chunked = "transfer-encoding: chunked";
+    let chunks = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
+    let two = format!("content-length: {length}\r\ncontent-length: 1");
+    let both = format!("{chunked}\r\ncontent-length: 4");
+    let large = "x".repeat(1 << 20);
     vec![
         row(
             "a TLS greeting",
+            400,
             b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-            &[400],
         ),
-        row("zeroes", vec![0; 4096], &[400]),
-        row("a JSON line", b"{\"jsonrpc\":\"2.0\"}\r\n\r\n", &[400]),
-        row("no version", b"POST /mcp\r\n\r\n", &[400]),
-        row("another version", b"POST /mcp HTTP/9.9\r\n\r\n", &[400]),
-        row("no path", b"POST  HTTP/1.1\r\n\r\n", &[400]),
-        row("a method of 1 MB", vec![b'x'; 1 << 20], &[431]),
-        row(
-            "a path of 1 MB",
-            [b"POST /", &vec![b'x'; 1 << 20][..]].concat(),
-            &[431],
-        ),
+        row("zeroes", 400, vec![0; 4096]),
+        row("a JSON line", 400, "{\"jsonrpc\":\"2.0\"}\r\n\r\n"),
+        row("no version", 400, "POST /mcp\r\n\r\n"),
+        row("another version", 400, "POST /mcp HTTP/9.9\r\n\r\n"),
+        row("no path", 400, "POST  HTTP/1.1\r\n\r\n"),
+        row("a method of 1 MB", 431, large.clone()),
+        row("a path of 1 MB", 431, format!("POST /{large}")),
         row(
             "a header of 1 MB",
-            [b"POST /mcp HTTP/1.1\r\nx: ", &vec![b'x'; 1 << 20][..]].concat(),
-            &[431],
+            431,
+            format!("POST /mcp HTTP/1.1\r\nx: {large}"),
         ),
-        row("1,000 headers", raw(&"x: y\r\n".repeat(1000), b""), &[431]),
-        row("a header without a name", raw(": x\r\n", b""), &[400]),
-        row("a header without a colon", raw("x\r\n", b""), &[400]),
-        row("a zero in a header", raw("x: a\0b\r\n", b""), &[400]),
-        row(
-            "a negative length",
-            raw(&format!("{head}content-length: -1\r\n"), body),
-            &[400],
-        ),
-        row(
-            "an invalid length",
-            raw(&format!("{head}content-length: 1e3\r\n"), body),
-            &[400],
-        ),
-        row(
-            "two lengths",
-            raw(
-                &format!("{head}content-length: {length}\r\ncontent-length: 1\r\n"),
-                body,
-            ),
-            &[400],
-        ),
-        row(
-            "a length of 2^64",
-            raw(
-                &format!("{head}content-length: 18446744073709551616\r\n"),
-                body,
-            ),
-            &[400],
-        ),
+        row("1,000 headers", 431, raw(&"x: y\r\n".repeat(1000), "")),
+        row("a header without a name", 400, raw(": x\r\n", "")),
+        row("a header without a colon", 400, raw("x\r\n", "")),
+        row("a zero in a header", 400, raw("x: a\0b\r\n", "")),
+        of("a negative length", "content-length: -1"),
+        of("an invalid length", "content-length: 1e3"),
+        of("two lengths", &two),
+        of("a length of 2^64", "content-length: 18446744073709551616"),
         row(
             "a length of 2^63",
-            raw(
-                &format!("{head}content-length: 9223372036854775807\r\n"),
-                b"",
-            ),
-            &[413],
+            413,
+            with("content-length: 9223372036854775807", ""),
         ),
-        row(
-            "a coding that is unknown",
-            raw(&format!("{head}transfer-encoding: x\r\n"), body),
-            &[400],
-        ),
-        row("an invalid chunk size", raw(&chunked, b"zz\r\n"), &[400]),
+        of("a coding that is unknown", "transfer-encoding: x"),
+        row("an invalid chunk size", 400, with(chunked, "zz\r\n")),
         row(
             "a chunk size of 2^64",
-            raw(&chunked, b"fffffffffffffffff\r\n"),
-            &[400],
+            400,
+            with(chunked, "fffffffffffffffff\r\n"),
         ),
         // the length would make a second call of what follows the chunks
-        Row {
-            runs: 1,
-            ..row(
-                "a length and chunks",
-                raw(
-                    &format!("{chunked}content-length: 4\r\n"),
-                    &[&chunk[..], b"0\r\n\r\n"].concat(),
-                ),
-                &[200],
-            )
-        },
+        ran("a length and chunks", with(&both, &chunks)),
     ]
 }
 
 fn no_json() -> Vec<Row> {
-    let text = call().to_string();
-    let of = |name, body: &[u8]| row(name, post(CALL, body), &[400]);
+    let text = call();
+    let (start, end) = text.split_at(20);
+    let of = |name, body: &[u8]| row(name, 400, post(CALL, body));
+    let with = |name, from: &str, to: &str| of(name, text.replace(from, to).as_bytes());
+    let arguments =
+        |x: &str| text.replace(r#""arguments":{}"#, &format!(r#""arguments":{{"x":{x}}}"#));
     let deep = "[".repeat(100_000);
     let nested = format!("{}{}", "[".repeat(1_200), "]".repeat(1_200));
+    let half = text.replace("bad__pay", r"\ud800");
     vec![
         of("no body", b""),
         of("white space", b"  \r\n "),
@@ -165,129 +139,72 @@ fn no_json() -> Vec<Row> {
         of("a byte order mark", format!("\u{feff}{text}").as_bytes()),
         of(
             "invalid UTF-8",
-            &[&text.as_bytes()[..20], b"\xff", &text.as_bytes()[20..]].concat(),
+            &[start.as_bytes(), b"\xff", end.as_bytes()].concat(),
         ),
         of("two messages", text.repeat(2).as_bytes()),
         of("a batch", format!("[{text},{text}]").as_bytes()),
         of("100,000 open lists", deep.as_bytes()),
-        of(
-            "an id that is an object",
-            text.replace("\"id\":1", "\"id\":{}").as_bytes(),
-        ),
-        of(
-            "two methods",
-            text.replace("\"id\":1", "\"id\":1,\"method\":\"x\"")
-                .as_bytes(),
-        ),
-        of(
-            "two tools",
-            text.replace("\"name\":\"bad", "\"name\":\"x\",\"name\":\"bad")
-                .as_bytes(),
-        ),
+        with("an id that is an object", r#""id":1"#, r#""id":{}"#),
+        with("two methods", r#""id":1"#, r#""id":1,"method":"x""#),
+        with("two tools", r#""name":"bad"#, r#""name":"x","name":"bad"#),
         // it is reported as a message: there is no such tool
-        row(
-            "half a character in the name",
-            post(CALL, text.replace("bad__pay", r"\ud800").as_bytes()),
-            &[200],
-        ),
-        row(
-            "a body of 100 MB",
-            post(CALL, &vec![b' '; 100 << 20]),
-            &[413],
-        ),
+        row("half a character in the name", 200, post(CALL, half)),
+        row("a body of 100 MB", 413, post(CALL, vec![b' '; 100 << 20])),
         row(
             "arguments that nest 1,200 levels",
-            post(
-                CALL,
-                text.replace(
-                    "\"arguments\":{}",
-                    &format!("\"arguments\":{{\"x\":{nested}}}"),
-                )
-                .as_bytes(),
-            ),
-            &[200],
+            200,
+            post(CALL, arguments(&nested)),
         ),
         // it is passed on as it was written
-        Row {
-            runs: 1,
-            ..row(
-                "a number of any size",
-                post(
-                    CALL,
-                    text.replace("\"arguments\":{}", "\"arguments\":{\"x\":1e999999}")
-                        .as_bytes(),
-                ),
-                &[200],
-            )
-        },
+        ran("a number of any size", post(CALL, arguments("1e999999"))),
     ]
 }
 
 fn forged() -> Vec<Row> {
-    let text = call().to_string();
-    let body = text.as_bytes();
-    let of = |name, headers: &str, expected| {
-        row(name, post(&format!("{CALL}{headers}"), body), expected)
-    };
+    let text = call();
+    let of = |headers: &str| post(&format!("{CALL}{headers}\r\n"), &text);
     let legacy = text.replace("io.modelcontextprotocol/protocolVersion", "x");
-    let session =
-        |name, headers: &str, expected| row(name, post(headers, legacy.as_bytes()), expected);
+    let session = |headers: &str| post(headers, &legacy);
+    let long = format!("mcp-session-id: {}\r\n", "x".repeat(10_000));
+    let other = |first: &str, more: &str| format!("{first} HTTP/1.1\r\n{HOST}{LAST}{more}\r\n");
     vec![
-        of("an invalid origin", "origin: null\r\n", &[403]),
-        of("another method", "mcp-method: tools/list\r\n", &[400]),
-        of("another tool", "mcp-name: good__ask\r\n", &[400]),
-        of(
+        row("an invalid origin", 403, of("origin: null")),
+        row("another method", 400, of("mcp-method: tools/list")),
+        row("another tool", 400, of("mcp-name: good__ask")),
+        row(
             "another version",
-            "mcp-protocol-version: 2025-11-25\r\n",
-            &[400],
+            400,
+            of("mcp-protocol-version: 2025-11-25"),
         ),
-        session("an unknown session", "mcp-session-id: unknown\r\n", &[404]),
-        session(
-            "a session of 10 KB",
-            &format!("mcp-session-id: {}\r\n", "x".repeat(10_000)),
-            &[404],
+        row(
+            "an unknown session",
+            404,
+            session("mcp-session-id: unknown\r\n"),
         ),
-        session(
+        row("a session of 10 KB", 404, session(&long)),
+        row(
             "two sessions",
-            "mcp-session-id: a\r\nmcp-session-id: b\r\n",
-            &[400],
+            400,
+            session("mcp-session-id: a\r\nmcp-session-id: b\r\n"),
         ),
-        Row {
-            runs: 1,
-            ..session("no session", "", &[200])
-        },
+        ran("no session", session("")),
         row(
             "the end of an unknown session",
-            format!("DELETE /mcp HTTP/1.1\r\n{HOST}{LAST}mcp-session-id: x\r\n\r\n"),
-            &[404],
+            404,
+            other("DELETE /mcp", "mcp-session-id: x\r\n"),
         ),
         row(
             "another path",
-            format!("POST /mcp/../api/calls HTTP/1.1\r\n{HOST}{LAST}content-length: 0\r\n\r\n"),
-            &[404],
+            404,
+            other("POST /mcp/../api/calls", "content-length: 0\r\n"),
         ),
-        row(
-            "a tunnel",
-            format!("CONNECT evil.example:443 HTTP/1.1\r\n{HOST}{LAST}\r\n"),
-            &[404],
-        ),
+        row("a tunnel", 404, other("CONNECT evil.example:443", "")),
         // what travels with a call and cannot be read is left out
-        Row {
-            runs: 1,
-            ..of(
-                "an invalid trace",
-                "traceparent: 00-x\r\nbaggage: ,,=;\r\n",
-                &[200],
-            )
-        },
-        Row {
-            runs: 1,
-            ..of(
-                "others' addresses",
-                "x-forwarded-for: 10.0.0.1\r\nforwarded: for=x\r\n",
-                &[200],
-            )
-        },
+        ran("an invalid trace", of("traceparent: 00-x\r\nbaggage: ,,=;")),
+        ran(
+            "others' addresses",
+            of("x-forwarded-for: 10.0.0.1\r\nforwarded: for=x"),
+        ),
     ]
 }
 
@@ -316,27 +233,23 @@ async fn sends(scene: &Scene, bytes: &[u8]) -> Vec<u16> {
 async fn a_client_that_sends_anything_runs_nothing_and_holds_nothing() {
     let server = Script::counting(&Value::from(tools().to_vec()));
     let scene = Scene::new(&server.server("bad"), "30s").await;
-    let ran = async || {
+    let runs = async || {
         let answer = scene.gateway.mcp("bad__read", json!({})).await;
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
         text.trim_start_matches("run ").parse::<u64>().unwrap()
     };
-    let whole = Row {
-        runs: 1,
-        ..row("whole", post(CALL, call().to_string().as_bytes()), &[200])
-    };
-    let rows = [vec![whole], no_http(), no_json(), forged()];
-    for Row {
-        row,
-        sends: bytes,
-        expected,
-        runs,
-    } in rows.into_iter().flatten()
-    {
-        let before = ran().await;
-        let answered = sends(&scene, &bytes).await;
-        let found = (&answered[..], ran().await - before - 1);
-        scene.holds(row, found == (expected, runs), &found);
+    let rows = [
+        vec![ran("whole", post(CALL, call()))],
+        no_http(),
+        no_json(),
+        forged(),
+    ];
+    for one in rows.into_iter().flatten() {
+        let before = runs().await;
+        let answered = sends(&scene, &one.sends).await;
+        let found = (&answered[..], runs().await - before - 1);
+        let row = one.row;
+        scene.holds(row, found == (&[one.status], one.runs), &found);
         scene.bounded(row);
         scene.neighbour(row).await;
     }
