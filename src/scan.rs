@@ -3,10 +3,11 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use callward_audit::AuditLayer;
-use callward_breaker::{BreakerSet, Subject};
+use callward_breaker::{BreakerSet, Permit, Subject};
 use callward_cache::CacheHandle;
 use callward_core::{
     BoxFuture, BoxStream, Delivery, ErrorKind, ReplicaSetId, ServerEvent, ToolDefinition,
@@ -36,19 +37,20 @@ pub(crate) const MIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// least time from the start of one listing to the next: a server that says with each listing that
 /// its tools changed is not listed without end.
 const SCAN_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause between two listings that fail.
-const SCAN_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// The longest pause between two listings that fail; the breaker may demand a longer one.
+const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The longest time that a server's own wish to be asked later is followed.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// The pause after a listing, before another one that the server asks for, as a multiple of the
-/// time it took to process, up to [`BUSY_PAUSE_MAX`]: a long list that changes all the time leaves
+/// time it took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves
 /// time for calls.
 const PAUSES: u32 = 20;
-const BUSY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A listing in flight.
+/// A listing in flight, and the permit of the breaker that admitted it. Dropped, it counts as
+/// nothing.
 struct Listing {
+    permit: Permit,
     listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
     /// How long a thread was busy with it.
     busy: Duration,
@@ -142,13 +144,14 @@ pub(crate) struct Scan {
 impl Scan {
     pub(crate) async fn run(mut self) {
         let breakers = &self.shared.breakers;
+        let discovery = breakers.circuit(self.server.id(), Subject::Discovery);
         let server = breakers.circuit(self.server.id(), Subject::Server);
         // a server without events is simply there
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
         self.connected.send_replace(events.is_none());
         let mut is_down = false;
-        // from when on a listing may begin that a new connection asks for, or the server itself
+        // the earliest start of a listing after a reconnect, and of one that the server asks for
         let mut earliest = Instant::now();
         let mut quiet = earliest;
         let mut pause = SCAN_PAUSE;
@@ -197,11 +200,12 @@ impl Scan {
                     }
                     _ => {}
                 },
-                (listed, busy) = end_of(&mut running) => {
+                (listed, permit, busy) = end_of(&mut running) => {
                     self.count(listed.is_ok());
                     let processing = Instant::now();
                     match listed {
                         Ok(definitions) => {
+                            permit.succeed();
                             // the server was reached
                             if let Ok(permit) = server.admit() {
                                 permit.succeed();
@@ -219,6 +223,12 @@ impl Scan {
                             if !is_down {
                                 note(&self.liveness, false, Some(error.to_string()));
                             }
+                            // a server that asks for time has not failed
+                            if error.kind() == ErrorKind::RateLimited {
+                                drop(permit);
+                            } else {
+                                permit.fail(&error);
+                            }
                             let asked = error.retry_after().unwrap_or_default();
                             quiet = processing + asked.min(LONGEST_ASKED).max(pause);
                             due = Some(quiet);
@@ -228,16 +238,25 @@ impl Scan {
                     self.settle();
                 }
                 () = until(due), if due.is_some() && running.is_none() => {
-                    due = None;
-                    earliest = Instant::now() + SCAN_PAUSE;
-                    running = Some(self.list());
+                    due = match discovery.admit() {
+                        Ok(permit) => {
+                            earliest = Instant::now() + SCAN_PAUSE;
+                            running = Some(self.list(permit));
+                            None
+                        }
+                        // held open by an operator, it is checked again from time to time
+                        Err(_) => {
+                            let wait = discovery.time_to_probe().unwrap_or(SCAN_PAUSE_MAX);
+                            Some(Instant::now() + wait)
+                        }
+                    };
                 }
             }
         }
     }
 
     /// Lists the server's tools. A server that panics has failed, and is followed on.
-    fn list(&self) -> Listing {
+    fn list(&self, permit: Permit) -> Listing {
         let (server, timeout) = (self.server.clone(), self.timeout);
         let span = DiscoverySpan::begin(server.id(), DiscoveryPurpose::Discovery);
         let watch = span.watch();
@@ -265,6 +284,7 @@ impl Scan {
         });
         Listing {
             listed: Box::pin(listed),
+            permit,
             busy: Duration::ZERO,
         }
     }
@@ -326,28 +346,32 @@ fn note(liveness: &Mutex<Liveness>, up: bool, last_error: Option<String>) {
     (liveness.up, liveness.last_error) = (up, last_error);
 }
 
-/// Waits for the end of a listing, and takes it away; for ever, where none runs. Returns its
-/// result, and how long a thread was busy with it.
+/// Waits for the end of a listing, and takes it away; for ever if none runs. Returns its result, its
+/// permit, and how long a thread was busy with it.
 async fn end_of(
     running: &mut Option<Listing>,
-) -> (Result<Vec<ToolDefinition>, ToolError>, Duration) {
-    let Some(Listing { listed, busy }) = running else {
-        return std::future::pending().await;
-    };
-    let result = poll_fn(|cx| {
+) -> (Result<Vec<ToolDefinition>, ToolError>, Permit, Duration) {
+    poll_fn(|cx| {
+        let Some(Listing { listed, busy, .. }) = running else {
+            return Poll::Pending;
+        };
         let begun = Instant::now();
         let polled = listed.as_mut().poll(cx);
         *busy += begun.elapsed();
-        polled
-    });
-    let ended = (result.await, *busy);
-    *running = None;
-    ended
+        let Poll::Ready(listed) = polled else {
+            return Poll::Pending;
+        };
+        match running.take() {
+            Some(ended) => Poll::Ready((listed, ended.permit, ended.busy)),
+            None => Poll::Pending,
+        }
+    })
+    .await
 }
 
 /// Returns how long a server's wish for another listing waits after one that took this to process.
 fn pause_after(busy: Duration) -> Duration {
-    busy.saturating_mul(PAUSES).min(BUSY_PAUSE_MAX)
+    busy.saturating_mul(PAUSES).min(SCAN_PAUSE_MAX)
 }
 
 async fn until(due: Option<Instant>) {

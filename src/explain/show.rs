@@ -24,7 +24,7 @@ impl fmt::Display for Explanation {
 /// Lists the rules of the tool, if it has any, and what each makes of a call.
 fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let refinements = of.tool().refinements();
-    if refinements.is_empty() {
+    if refinements.rules().is_empty() {
         return Ok(());
     }
     writeln!(

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use callward::breaker::{BreakerState, Subject};
 use callward::core::ServerEvent;
-use callward::{
-    Delivery, ErrorKind, Stack, ToolCall, ToolName, ToolOutput, ToolServer,
-};
+use callward::{Delivery, ErrorKind, Stack, ToolCall, ToolName, ToolOutput, ToolServer};
 use callward_testkit::{MockService, Ping};
 use futures_util::StreamExt;
 use futures_util::future::join_all;

@@ -8,8 +8,8 @@ use callward::core::Weight;
 use callward::loopguard::LoopGuardConfig;
 use callward::router::RouterConfig;
 use callward::{
-    Annotations, ArgumentRule, BuildError, Condition, DiscoveryConfig, Instances, LimitsConfig,
-    PingConfig, Server, Stack, StackBuilder, ToolSpec, Tools, Trust, When,
+    Annotations, ArgumentRule, BuildError, Condition, Instances, LimitsConfig, PingConfig, Server,
+    Stack, StackBuilder, ToolSpec, Tools, Trust, When,
 };
 use serde_json::Value;
 
@@ -50,7 +50,6 @@ fn limits(set: impl FnOnce(&mut LimitsConfig)) -> StackBuilder {
 #[tokio::test(start_paused = true)]
 async fn a_setting_without_sense_fails_the_build_and_is_named() {
     let breaker = BreakerConfig::default().with_probes(0);
-    let discovery = DiscoveryConfig::default().with_breaker(breaker);
     let ping = PingConfig::default().with_interval(Duration::ZERO);
     let guard = LoopGuardConfig::default().with_failures(0);
     let router = RouterConfig::default().with_cost_budget(-1.0);
@@ -62,10 +61,6 @@ async fn a_setting_without_sense_fails_the_build_and_is_named() {
         (
             Stack::builder().server_breaker(breaker),
             "breaker of servers: probes is 0",
-        ),
-        (
-            Stack::builder().discovery(discovery),
-            "breaker of discovery: probes is 0",
         ),
         (Stack::builder().ping(ping), "interval"),
         (Stack::builder().loop_guard(guard), "failures"),

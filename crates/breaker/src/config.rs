@@ -92,6 +92,13 @@ impl BreakerConfig {
             .with_max_open_time(Duration::from_secs(60))
     }
 
+    /// Returns what suits the discovery of a server: 2 failures in a row, then 60 s, 5 min at most.
+    pub const fn discovery() -> Self {
+        Self::standard()
+            .with_failures(2)
+            .with_open_time(Duration::from_secs(60))
+    }
+
     /// Sets how many failures in a row open it; 0 if no number does, where a share of calls may.
     pub const fn with_failures(mut self, failures: u32) -> Self {
         self.failures = failures;

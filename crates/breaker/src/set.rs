@@ -193,6 +193,7 @@ impl BreakerSet {
         }
         let config = match key.subject {
             Subject::Server => self.0.server,
+            Subject::Discovery => BreakerConfig::discovery(),
             Subject::Tool(_) => self.0.tool,
         };
         let made = Circuit::new(key.clone(), config, self.0.observer.clone());

@@ -13,6 +13,8 @@ const SHOWN_SESSION_CHARS: usize = 8;
 pub enum Subject {
     /// The whole server: all its tools.
     Server,
+    /// The listing of its tools.
+    Discovery,
     /// One tool.
     Tool(ToolName),
 }
@@ -38,7 +40,7 @@ impl Subject {
     pub const fn tool(&self) -> Option<&ToolName> {
         match self {
             Self::Tool(name) => Some(name),
-            Self::Server => None,
+            Self::Server | Self::Discovery => None,
         }
     }
 
@@ -47,6 +49,7 @@ impl Subject {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Server => "server",
+            Self::Discovery => "discovery",
             Self::Tool(_) => "tool",
         }
     }
