@@ -1,6 +1,7 @@
 //! The state of the servers, and taking one out of service.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use callward::core::InstanceStatus;
 use callward::router::ServerStats;
@@ -27,7 +28,8 @@ pub(super) fn all(stack: &Stack) -> Value {
 }
 
 fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
-    let numbers = json!(stats);
+    let millis = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+    let totals = &stats.totals;
     let instances = stack.instances(&status.id);
     json!({
         "id": status.id,
@@ -36,13 +38,18 @@ fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
         "state": status.state(),
         "up": status.up,
         "in_flight": stats.in_flight,
-        // refusals: by a layer here, or by the server, which stated when to retry
-        "calls": stats.totals,
+        "calls": {
+            "answers": totals.answers,
+            "faults": totals.faults,
+            // by a layer here, or by the server, which stated when to retry
+            "refusals": totals.refusals,
+            "cancelled": totals.cancelled,
+        },
         "error_rate": stats.error_rate,
         "error_rate_ever": stats.error_rate_ever,
-        "ewma_ms": numbers["ewma_ms"],
-        "p50_ms": numbers["latency"]["p50_ms"],
-        "p99_ms": numbers["latency"]["p99_ms"],
+        "ewma_ms": millis(stats.ewma),
+        "p50_ms": millis(stats.latency.p50),
+        "p99_ms": millis(stats.latency.p99),
         "tools": status.tools,
         "last_error": status.last_error,
         "instances": instances.iter().map(instance).collect::<Vec<_>>(),
