@@ -156,11 +156,15 @@ fn documented(text: &str, name: impl Fn(&str) -> Option<String>) -> Vec<[String;
 
 fn rpc_codes() -> String {
     let mut rows = documented(&source("crates/mcp/src/wire/error.rs"), |line| {
-        let (_, value) = line.strip_prefix("pub const ")?.split_once(": i64 = ")?;
+        let (_, value) = line
+            .strip_prefix("pub(crate) const ")?
+            .split_once(": i64 = ")?;
         Some(value.trim_end_matches(';').to_owned())
     });
     let ours = "Any other failure: see `data.kind`.".to_owned();
     rows.push([ToolError::RUNTIME_CODE.to_string(), ours]);
+    // No code of this crate makes this one: it is passed on from a server.
+    rows.push(["-32603".to_owned(), "A fault of the server.".to_owned()]);
     rows.sort_by_key(|[code, _]| code.parse::<i64>().unwrap());
     table(&["code", "means"], rows)
 }
