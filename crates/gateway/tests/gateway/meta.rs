@@ -22,7 +22,7 @@ fn says(result: &Value, status: Option<&str>) {
     );
 }
 
-/// The calls of a client: tool, arguments, whether it asks, and what it is told.
+/// The calls of a client: tool, arguments, whether it asks, and what the result says.
 fn calls() -> [(&'static str, Value, bool, Option<&'static str>); 5] {
     let order = json!({"order_id": 1});
     [
@@ -50,7 +50,7 @@ fn params(tool: &str, arguments: &Value, asks: bool) -> Value {
 }
 
 #[tokio::test]
-async fn a_client_is_told_if_it_asks_in_both_eras_and_over_pipes() {
+async fn a_result_reports_if_its_client_asks_in_both_eras_and_over_pipes() {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
     for mode in [
         ClientLifecycleMode::Initialize,
@@ -75,7 +75,7 @@ async fn a_client_is_told_if_it_asks_in_both_eras_and_over_pipes() {
 }
 
 #[tokio::test]
-async fn the_operator_may_tell_all_clients() {
+async fn the_operator_may_have_all_results_report() {
     let gateway = Gateway::configured(
         "trail = true\n[cache]\nreport = true\n\
          [servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n",
