@@ -216,10 +216,7 @@ impl Setup {
     }
 
     /// Keeps this many calls in flight at each server as the case says.
-    fn make_load(
-        &self,
-        router: &Router<MockService>,
-    ) -> Result<Vec<InFlight>, String> {
+    fn make_load(&self, router: &Router<MockService>) -> Result<Vec<InFlight>, String> {
         let mut held = Vec::new();
         for listed in &self.servers {
             let call = call(&any_tool(), json!({})).pinned_to(self.named(&listed.id)?);
