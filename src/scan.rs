@@ -346,8 +346,8 @@ fn note(liveness: &Mutex<Liveness>, up: bool, last_error: Option<String>) {
     (liveness.up, liveness.last_error) = (up, last_error);
 }
 
-/// Waits for the end of a listing, and takes it away; for ever if none runs. Returns its result, its
-/// permit, and how long a thread was busy with it.
+/// Waits for the end of a listing, and takes it away; for ever if none runs. Returns its result,
+/// its permit, and how long a thread was busy with it.
 async fn end_of(
     running: &mut Option<Listing>,
 ) -> (Result<Vec<ToolDefinition>, ToolError>, Permit, Duration) {

@@ -292,7 +292,7 @@ mod tests {
         let server = server_of(&config, upstream);
         let shown = format!("{server:?}");
         for part in [
-            "max_concurrent: 11",
+            "max_in_flight: 11",
             "max_waiting: 12",
             "Oldest",
             "Some(13)",

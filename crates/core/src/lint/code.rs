@@ -23,7 +23,7 @@ words! {
     /// Ordered by severity, the worst first.
     #[non_exhaustive]
     Code {
-        /// `readOnlyHint` and destructiveHint are both true.
+        /// `readOnlyHint` and `destructiveHint` are both true.
         ReadOnlyAndDestructive = "read-only-and-destructive",
         /// `readOnlyHint` is true, but the tool destroys by its name.
         ReadOnlyDestroys = "read-only-destroys",
@@ -31,11 +31,11 @@ words! {
         WrongType = "wrong-type",
         /// A hint or another member of the tool is given twice.
         GivenTwice = "given-twice",
-        /// A field of annotations is nearly a known hint, so no client reads it.
+        /// A field of `annotations` is nearly a known hint, so no client reads it.
         MisspelledHint = "misspelled-hint",
-        /// A hint stands beside annotations instead of in it.
+        /// A hint stands beside `annotations` instead of in it.
         MisplacedHint = "misplaced-hint",
-        /// A number is negative, or too large to be one.
+        /// A number is negative, infinite or not a number.
         NumberOutOfRange = "number-out-of-range",
         /// A tag is empty or white space.
         BlankTag = "blank-tag",
@@ -47,15 +47,15 @@ words! {
         ReadOnlyByArgument = "read-only-by-argument",
         /// `destructiveHint` is false, but the tool destroys by its name.
         DestructiveDenied = "destructive-denied",
-        /// `destructiveHint` is true and requiresConfirmation false.
+        /// `destructiveHint` is true and `requiresConfirmation` is false.
         DestructiveUnconfirmed = "destructive-unconfirmed",
-        /// There is no readOnlyHint.
+        /// There is no `readOnlyHint`.
         MissingReadOnlyHint = "missing-read-only-hint",
-        /// The tool writes, and there is no destructiveHint.
+        /// The tool writes, and there is no `destructiveHint`.
         MissingDestructiveHint = "missing-destructive-hint",
         /// A hint has a short name that the specification does not know.
         ShortHintName = "short-hint-name",
-        /// The name reads, the description writes.
+        /// The name says that the tool reads, the description that it writes.
         MisleadingName = "misleading-name",
         /// Two names differ only in case or separators.
         SimilarNames = "similar-names",
@@ -67,9 +67,9 @@ words! {
         NameCharacters = "name-characters",
         /// There is no description.
         MissingDescription = "missing-description",
-        /// The tool writes, and there is no idempotentHint.
+        /// The tool writes, and there is no `idempotentHint`.
         MissingIdempotentHint = "missing-idempotent-hint",
-        /// There is no openWorldHint.
+        /// There is no `openWorldHint`.
         MissingOpenWorldHint = "missing-open-world-hint",
         /// `idempotentHint` is true, but the verb does more each time.
         DoubtfulIdempotence = "doubtful-idempotence",
@@ -77,7 +77,7 @@ words! {
         MeaninglessHint = "meaningless-hint",
         /// `openWorldHint` is false, but the tool takes a URL.
         ClosedWorldUrl = "closed-world-url",
-        /// Neither readOnlyHint nor the name shows whether the tool writes.
+        /// Neither `readOnlyHint` nor the name shows whether the tool writes.
         UnclearName = "unclear-name",
         /// The description has fewer than three words.
         ShortDescription = "short-description",
