@@ -1,4 +1,4 @@
-//! From what is said of a server to a member of its replica set.
+//! Turns the settings of a server into a member of its replica set.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,26 +20,26 @@ use crate::roster::Known;
 use crate::scan::{Liveness, Scan, Shared};
 use crate::server::Server;
 
-/// What holds for each server of a stack, whenever it comes.
+/// The settings of every server of a stack.
 #[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) profile: Profile,
-    /// What decides how long results are kept, where a server's own config says nothing.
+    /// The lifetime mode of servers without one of their own.
     pub(crate) freshness: Option<FreshnessMode>,
     pub(crate) rules: RuleSet,
     pub(crate) lexicon: Option<Arc<Lexicon>>,
-    /// What the cache's config says of which state tools touch.
+    /// The scopes of tools in the cache's config.
     pub(crate) scopes: ScopeRules,
     pub(crate) limits: LimitsConfig,
     /// How long one listing may take.
     pub(crate) listing_timeout: Duration,
-    /// How servers are pinged.
+    /// The settings of pings.
     pub(crate) ping: Option<PingConfig>,
-    /// How long the lists of new servers are waited for.
+    /// How long to wait for the lists of new servers.
     pub(crate) startup_timeout: Option<Duration>,
 }
 
-/// One server, ready to be put into its set and to be followed.
+/// One server, ready to join its set.
 pub(crate) struct Admitted {
     pub(crate) member: Member<Guarded>,
     pub(crate) known: Known,
@@ -105,8 +105,8 @@ impl Terms {
     }
 }
 
-/// Waits until each server has listed its tools or failed to, 30 s if nothing else is said. Returns
-/// `false` if the time was not enough.
+/// Waits until each server has listed its tools or failed to, by default 30 s at most. Returns
+/// `false` if the time was too short.
 pub(crate) async fn wait_for_lists(
     listed: Vec<oneshot::Receiver<()>>,
     limit: Option<Duration>,
@@ -114,7 +114,7 @@ pub(crate) async fn wait_for_lists(
     let wait = limit.unwrap_or(Duration::from_secs(30));
     let all = async {
         for outcome in listed {
-            // a scan that ended has nothing more to tell
+            // a scan that ended sends nothing more
             let _ = outcome.await;
         }
     };

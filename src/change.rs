@@ -1,4 +1,4 @@
-//! Changing the servers of a stack while it runs.
+//! Changes the servers of a running stack.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -119,8 +119,7 @@ impl Stack {
         Ok(leaving)
     }
 
-    /// Sets a server's weight, for every choice from now on: also for the next server of a call
-    /// that runs, should its first one refuse it.
+    /// Sets a server's weight for all later choices, including those of running calls.
     ///
     /// # Errors
     ///
@@ -262,10 +261,9 @@ impl Inner {
         }
     }
 
-    /// Returns what is said of which state tools touch once these servers are there, if that is
-    /// something else than now. A rule that is new or changed holds only for tools that are not
-    /// called yet: a write on its way touches what was said when it began, and a read by the new
-    /// rule would miss it.
+    /// Returns the scopes of tools with these servers added, if they differ from the current ones.
+    /// A rule that is new or changed holds only for tools that are not called yet: a write on its
+    /// way touches what was said when it began, and a read by the new rule would miss it.
     fn rules_with(
         &self,
         roster: &Roster,
@@ -305,8 +303,8 @@ impl Inner {
         Ok((next != now).then_some(next))
     }
 
-    /// Forgets what a server offered, what only it said of its set's tools, and what was read from
-    /// the set: the servers that stay may not have seen what was written there.
+    /// Removes a server's tools, the settings that only it stated, and the cached results of its
+    /// set: the other servers may not have its writes.
     fn forget(&self, gone: &Known, rest: &Roster) {
         let shared = &self.shared;
         let set = &gone.spec.set;
@@ -315,7 +313,7 @@ impl Inner {
             shared.follow(set, &changes);
             let specs = || rest.of_set(set).map(|known| &known.spec);
             let before = self.terms.set_options(specs().chain([&gone.spec]));
-            // what agreed with one more agrees without it
+            // a set that agreed with one more server agrees without it
             if let (Ok(options), Ok(before)) = (self.terms.set_options(specs()), before) {
                 for (set, options) in options {
                     self.set_options(set, options, &before);
@@ -350,8 +348,8 @@ impl Inner {
         cache.set_scope_rules(rules);
     }
 
-    /// Forgets whatever belongs to no server. Calls that are still on their way may make some of it
-    /// anew, until the next sweep.
+    /// Removes state that belongs to no server. Running calls may create some of it again, until
+    /// the next sweep.
     fn sweep(&self, roster: &Roster) {
         let servers: HashSet<&ServerId> = roster.all().map(Known::id).collect();
         let sets: HashSet<&ReplicaSetId> = roster.specs().map(|spec| &spec.set).collect();

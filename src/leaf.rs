@@ -1,4 +1,4 @@
-//! The innermost service: one server, called.
+//! The innermost service: calls one server.
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -12,7 +12,7 @@ use callward_core::{
 use tokio::time::Instant;
 use tower_service::Service;
 
-/// Calls one server. Servers differ in type, so this is where the call's one boxed future stands.
+/// Calls one server. Servers differ in type, so the call's only boxed future is here.
 #[derive(Clone)]
 pub(crate) struct Leaf(Arc<dyn ToolServer>);
 
@@ -66,7 +66,7 @@ fn client_left() -> ToolError {
 
 /// A server's answer. How long the server had the call is written into its record, if it has one.
 pub(crate) struct LeafFuture {
-    // dropped first: what it does at its end is the server's time too
+    // dropped first: its end counts as the server's time
     answer: BoxFuture<'static, Result<ToolOutput, ToolError>>,
     timed: Option<Timed>,
 }

@@ -1,4 +1,4 @@
-//! How long the results of tools are served whose lifetimes are learned, and the evidence for that.
+//! The learned lifetimes of tools, with their evidence.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,9 +10,9 @@ use callward_core::{CacheRule, CallPlan, Learned, Lifetime, ReplicaSetId, ToolNa
 use crate::explain::seconds;
 use crate::stack::Stack;
 
-/// How long the results of a tool are served, by the evidence about them.
+/// The learned lifetime of a tool's results, with its evidence.
 ///
-/// Its `Display` is a clause for people.
+/// Its `Display` is a clause of prose.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LearnedLifetime {
@@ -29,8 +29,8 @@ pub struct LearnedLifetime {
 }
 
 impl LearnedLifetime {
-    /// Reads it off a plan and the evidence; `None` if the plan's lifetime is not learned. `burst`
-    /// is the cache's [burst window](callward_cache::CacheConfig::burst).
+    /// Derives it from a plan and the evidence; `None` if the plan's lifetime is not learned.
+    /// `burst` is the cache's [burst window](callward_cache::CacheConfig::burst).
     pub(crate) fn new(
         plan: &CallPlan,
         seen: Option<&EvidenceStatus>,

@@ -1,4 +1,4 @@
-//! The limits of a stack: what is set, and what is known of them.
+//! The limits of a stack: settings and state.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use callward_limit::{
 
 use crate::server::Server;
 
-/// The limits that hold for all servers of a stack. What holds for one is said of the
+/// The limits that hold for all servers of a stack. Those of one server are set at the
 /// [`Server`](crate::Server).
 ///
 /// ```
@@ -25,14 +25,14 @@ use crate::server::Server;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct LimitsConfig {
-    /// How often tools and principals may call, and how long a call waits for its turn. Of this,
+    /// The rates of tools and principals, and how long a call waits for a token. Of this,
     /// [`burst`](RateLimitConfig::burst) and [`max_wait`](RateLimitConfig::max_wait) hold for the
     /// rates of servers too. Default: tools as their plans say, principals any number.
     pub rate: RateLimitConfig,
     /// How far progress may stretch an attempt. Default: to ten times its timeout.
     pub progress_cap: Cap,
-    /// The attempt timeout of a tool that does not say how long it takes, in place of the
-    /// profile's. Default: the profile's, 60 s.
+    /// The attempt timeout of a tool without `estimatedDuration`, in place of the profile's.
+    /// Default: the profile's, 60 s.
     pub attempt_timeout: Option<Duration>,
 }
 
@@ -72,7 +72,7 @@ impl ServerLayers {
     }
 }
 
-/// Where the limits of one server can be looked at.
+/// The handles that read the limits of one server.
 #[derive(Debug)]
 pub(crate) struct ServerHandles {
     pub(crate) rate: RateLimitLayer,
@@ -89,17 +89,17 @@ impl ServerHandles {
     }
 }
 
-/// What is known of a stack's limits: in force, waited for, refused.
+/// The state of a stack's limits.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LimitStatus {
-    /// The rates of tools and principals that were called upon.
+    /// The rates of tools and principals that were called or made calls.
     pub rates: Vec<RateStatus>,
     /// The limits of each server, in the order they were added.
     pub servers: Vec<ServerLimitStatus>,
 }
 
-/// What is known of one server's limits.
+/// The state of one server's limits.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ServerLimitStatus {
@@ -107,6 +107,6 @@ pub struct ServerLimitStatus {
     pub server: ServerId,
     /// Its rate, if it has one.
     pub rate: Option<RateStatus>,
-    /// Its places, and those of its tools.
+    /// Its permits, and those of its tools.
     pub concurrency: ConcurrencyStatus,
 }

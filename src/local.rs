@@ -17,7 +17,7 @@ use tower::ServiceExt;
 /// JSON-RPC's code for arguments that do not fit.
 const INVALID_PARAMS: i64 = -32602;
 
-/// What a tool says about itself.
+/// The definition of a tool.
 ///
 /// ```
 /// use serde_json::json;
@@ -47,14 +47,14 @@ impl ToolSpec {
         self
     }
 
-    /// Sets the JSON Schema of the arguments. It is listed; the closure's argument type is what is
+    /// Sets the JSON Schema of the arguments. It is listed only: the closure's argument type is
     /// checked.
     pub fn schema(mut self, schema: Value) -> Self {
         self.0.insert("inputSchema".into(), schema);
         self
     }
 
-    /// Declares hints. What is left open is inferred.
+    /// Declares hints. Absent ones are inferred.
     pub fn annotations(mut self, hints: Annotations) -> Self {
         // a struct of plain fields always has a JSON form
         self.0.insert(
@@ -65,7 +65,7 @@ impl ToolSpec {
     }
 }
 
-/// What a tool's closure may answer with.
+/// An answer of a tool's closure.
 pub trait IntoToolOutput {
     /// Makes the tool result.
     ///
@@ -173,8 +173,8 @@ impl Tools {
         )
     }
 
-    /// Adds a tool that is answered by a Tower service, which gets the whole call: who makes it,
-    /// its deadline, and the key that tells a repeat of it from another call.
+    /// Adds a tool that is answered by a Tower service, which gets the whole call: its caller, its
+    /// deadline, and its idempotency key.
     ///
     /// ```
     /// use axum::http::Request;

@@ -17,36 +17,37 @@ use tower::{Service, ServiceBuilder};
 use crate::leaf::Leaf;
 use crate::limits::ServerLayers;
 
-/// What stands around one server, outside to inside:
+/// The layers around one server, from outside to inside:
 ///
-/// 1. **breaker of the server**: one that cannot be reached is asked for none of its tools;
-/// 2. **breaker of the tool**: a failing tool is not asked at all, and takes no place in the queue;
-///    what it refuses tells the server's breaker nothing;
+/// 1. **breaker of the server**: one that cannot be reached gets no calls;
+/// 2. **breaker of the tool**: a failing tool gets no calls, and takes no place in the queue; its
+///    refusals do not count at the server's breaker;
 /// 3. **rate limit** of the server: a call that waits for its turn holds no permit;
-/// 4. **concurrency limit**: waiting for a place counts against no timeout;
+/// 4. **concurrency limit**: waiting for a permit counts against no timeout;
 /// 5. **attempt timeout**: covers the server's own time and nothing else;
 /// 6. **leaf**: the server.
 pub(crate) type Guarded = Breaker<Breaker<RateLimit<ConcurrencyLimit<AttemptTimeout<Leaf>>>>>;
 
-/// What a call passes, outside to inside:
+/// The layers that a call passes, from outside to inside:
 ///
 /// 1. **call span**: sees the caller's latency and the final verdict;
-/// 2. **audit**: what a cache answers or a limit refuses leaves a record too; its waiting for the
-///    log is part of the caller's latency;
+/// 2. **audit**: cached and refused calls leave a record too; waiting for the log is part of the
+///    caller's latency;
 /// 3. **cache**: a hit costs neither budget nor server; sees writes pass, so it can invalidate;
-/// 4. **loop guard**: what is cached has not failed; counts what failed after all attempts;
-/// 5. **retry**: above routing, so that a repeat may go to another server; one deadline for all
+/// 4. **loop guard**: a cached answer is not a failure; it counts calls that failed after all
 ///    attempts;
-/// 6. **hedge**: at most one second attempt beside each, from the same budget as repeats;
+/// 5. **retry**: outside routing, so that a retry may go to another server; one deadline for all
+///    attempts;
+/// 6. **hedge**: at most one second attempt beside each, from the retry budget;
 /// 7. **rate limit** of tools and principals: each attempt counts;
 /// 8. **attempt span**: one per try;
 /// 9. **router**: always ready; picks among candidates; awaits their readiness inside the call.
 pub(crate) type Layers = CallSpan<Audit<Cache<Inside>>>;
 
-/// What a call passes that the cache does not answer.
+/// The layers inside the cache.
 type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
 
-/// What all layers together answer.
+/// The future of all layers.
 pub(crate) type Answer = SpanFuture<AuditFuture<Cache<Inside>>>;
 
 /// Calls a clone of the layers, which are shared. The outermost three are always ready.
@@ -81,7 +82,7 @@ pub(crate) fn assemble(
         .service(router)
 }
 
-/// Puts the guards around one server; tells where its places can be looked at.
+/// Puts the guards around one server; returns the handles that read its limits.
 pub(crate) fn guard(
     of_server: BreakerLayer,
     of_tool: BreakerLayer,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-/// How servers are pinged. An answer counts as a success for the breaker of the server, and no
+/// The settings of pings. An answer counts as a success for the breaker of the server, and no
 /// answer as a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

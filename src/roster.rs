@@ -1,4 +1,4 @@
-//! Which servers a stack has: a snapshot, replaced whole when one comes or goes.
+//! The servers of a stack: a snapshot that each change replaces.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,7 +22,7 @@ pub(crate) struct Roster(Vec<Arc<Known>>);
 pub(crate) struct Known {
     /// As it was added; its weight may have changed since.
     pub(crate) spec: Server,
-    /// What the router counts for it.
+    /// Its counters in the router.
     pub(crate) endpoint: Endpoint,
     pub(crate) limits: ServerHandles,
     pub(crate) liveness: Arc<Mutex<Liveness>>,
@@ -41,11 +41,11 @@ pub struct ServerStatus {
     pub set: ReplicaSetId,
     /// Its weight.
     pub weight: Weight,
-    /// Whether it was there when last heard of.
+    /// Whether its connection was up at the last event.
     pub up: bool,
     /// The state of its breaker.
     pub breaker: BreakerState,
-    /// Whether it gets no new calls: see [`Stack::drain`](crate::Stack::drain).
+    /// Whether it is drained: see [`Stack::drain`](crate::Stack::drain).
     pub is_draining: bool,
     /// How many calls it was given that have not ended.
     pub in_flight: usize,
@@ -57,8 +57,8 @@ pub struct ServerStatus {
     pub listings: Listings,
 }
 
-/// How often a server was asked for its tools, by what came of it. A listing that was given up,
-/// because the connection was lost meanwhile, is counted as neither.
+/// The listings of a server's tools, by outcome. A listing that was abandoned, because the
+/// connection was lost, counts as neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Listings {
@@ -130,7 +130,7 @@ impl Roster {
 }
 
 impl Known {
-    /// Names what follows the server.
+    /// Sets the task that follows the server.
     pub(crate) fn followed_by(self, scan: AbortHandle) -> Self {
         // no other was set before: it was just made
         let _ = self.scan.set(scan);
@@ -170,14 +170,14 @@ impl Known {
         }
     }
 
-    /// Ends what follows the server: what it lists from now on is of no concern.
+    /// Stops following the server: later lists are ignored.
     pub(crate) fn leave(&self) {
         let is_gone = self.liveness.lock().is_gone.clone();
         *is_gone.lock() = true;
         self.stop();
     }
 
-    /// Ends what follows the server.
+    /// Stops following the server.
     pub(crate) fn stop(&self) {
         if let Some(scan) = self.scan.get() {
             scan.abort();

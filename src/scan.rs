@@ -1,4 +1,4 @@
-//! Following one server: its tools, and its connection.
+//! Follows the tools and the connection of one server.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -30,7 +30,7 @@ use crate::roster::Listings;
 
 /// How long a listing may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
-/// The shortest timeout of a listing: servers that start slowly are listed first of all.
+/// The shortest timeout of a listing: slow starts delay the first listing.
 pub(crate) const MIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause before a failed listing is tried again, doubled up to [`SCAN_PAUSE_MAX`]; and the
@@ -56,7 +56,7 @@ struct Listing {
     busy: Duration,
 }
 
-/// What every scan writes into.
+/// The state that every scan updates.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) audit: AuditLayer,
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) hedge: HedgeLayer,
     pub(crate) changed: watch::Sender<u64>,
     pub(crate) events: Arc<RouteEvents>,
-    /// What runs in the background.
+    /// The background tasks.
     pub(crate) tasks: Mutex<JoinSet<()>>,
 }
 
@@ -84,10 +84,9 @@ impl Shared {
         tasks.spawn_on(task, runtime)
     }
 
-    /// Follows what changed about the tools of a set: forgets results, and tells clients and
-    /// listeners.
+    /// Applies the changes of a set's tools: purges results, and notifies clients and listeners.
     pub(crate) fn follow(&self, set: &ReplicaSetId, changes: &Changes) {
-        // what is gone may come back under its name and definition, and be another one
+        // a removed tool may return with the same definition and be another one
         for other in changes.changed.iter().chain(&changes.removed) {
             self.cache.purge_tool(set, other);
         }
@@ -115,7 +114,7 @@ impl Shared {
     }
 }
 
-/// What is known of one server.
+/// The state of one server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Liveness {
     pub(crate) up: bool,
@@ -146,7 +145,7 @@ impl Scan {
         let breakers = &self.shared.breakers;
         let discovery = breakers.circuit(self.server.id(), Subject::Discovery);
         let server = breakers.circuit(self.server.id(), Subject::Server);
-        // a server without events is simply there
+        // a server without events counts as up
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
         self.connected.send_replace(events.is_none());
@@ -369,7 +368,7 @@ async fn end_of(
     .await
 }
 
-/// Returns how long a server's wish for another listing waits after one that took this to process.
+/// Returns the pause before another requested listing, after one that took this long to process.
 fn pause_after(busy: Duration) -> Duration {
     busy.saturating_mul(PAUSES).min(SCAN_PAUSE_MAX)
 }

@@ -1,4 +1,4 @@
-//! Whether what is said of a tool's state has any effect.
+//! Warns of scopes without an effect.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use callward_registry::Entry;
 
 use crate::stack::Stack;
 
-/// Warns of each tool of these sets of which something is said that no call of it can ever need.
+/// Warns of each tool of these sets with scopes that no call of it can use.
 pub(crate) fn warn_of_idle(stack: &Stack, sets: &HashSet<ReplicaSetId>) {
     let catalogue = stack.catalogue();
     let rules = stack.scope_rules();
@@ -23,7 +23,7 @@ pub(crate) fn warn_of_idle(stack: &Stack, sets: &HashSet<ReplicaSetId>) {
     }
 }
 
-/// Returns what of that has no effect, and why.
+/// Returns the scopes without an effect, and why.
 pub(crate) fn idle(tool: &Tool, said: &ToolScopes) -> Vec<&'static str> {
     let plans = || std::iter::once(&**tool.plan()).chain(refined(tool));
     let mut idle = Vec::new();

@@ -1,4 +1,4 @@
-//! One server in a stack, and what the operator says about it.
+//! One server in a stack, with the operator's settings.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,9 +12,9 @@ use callward_core::{
 use callward_limit::{ConcurrencyLimitLayer, Shed};
 use callward_registry::SetOptions;
 
-/// One server in a stack, and what the operator says about it.
+/// One server in a stack, with the operator's settings.
 ///
-/// Anything that is a [`ToolServer`] becomes one by itself, with the defaults given at each method.
+/// Any [`ToolServer`] converts into one, with the defaults stated at each method.
 ///
 /// ```
 /// use callward::{Server, Tools, Trust};
@@ -81,7 +81,7 @@ impl Server {
         self
     }
 
-    /// Sets the weight, 0 to 100: the server's share of calls, and from 50 on its licence to take
+    /// Sets the weight, 0 to 100: the server's share of calls, and from 50 on permission to take
     /// destructive ones. Default: 50. Above 100 the stack does not build.
     pub fn weight(mut self, weight: u32) -> Self {
         self.weight = weight;
@@ -95,14 +95,14 @@ impl Server {
         self
     }
 
-    /// Adds a capability, for strategies that look at them: what the server can do that others of
-    /// its set cannot. Default: none.
+    /// Adds a capability, for strategies that use them: something that the server can do and others
+    /// of its set cannot. Default: none.
     pub fn capability(mut self, capability: impl Into<String>) -> Self {
         self.capabilities.push(capability.into());
         self
     }
 
-    /// Says where the server stands, for strategies that look at it. Default: nowhere.
+    /// Sets the zone of the server, for strategies that use it. Default: none.
     pub fn zone(mut self, zone: impl Into<String>) -> Self {
         self.zone = Some(zone.into());
         self
@@ -120,20 +120,20 @@ impl Server {
         self
     }
 
-    /// Sets what stands before `__` in the names clients see; `None` leaves names as they are.
+    /// Sets the prefix before `__` in the names that clients see; `None` leaves names as they are.
     /// Default: the replica set's name.
     pub fn prefix(mut self, prefix: Option<&str>) -> Self {
         self.options.prefix = prefix.map(str::to_owned);
         self
     }
 
-    /// Sets how many calls the server gets at once; more wait their turn. Default: 64.
+    /// Sets how many calls the server gets at once; more wait in a queue. Default: 64.
     pub fn max_concurrent(mut self, calls: usize) -> Self {
         self.concurrency = self.concurrency.with_max_in_flight(calls);
         self
     }
 
-    /// Sets how many calls may wait for a place; 0 refuses calls that cannot run at once. Default:
+    /// Sets how many calls may wait for a permit; 0 refuses calls that cannot run at once. Default:
     /// 1000.
     pub fn max_waiting(mut self, calls: usize) -> Self {
         self.concurrency = self.concurrency.with_max_waiting(calls);
@@ -158,7 +158,7 @@ impl Server {
         self
     }
 
-    /// Sets how many calls a minute the server gets; more wait their turn. Default: any number.
+    /// Sets how many calls a minute the server gets; more wait in a queue. Default: no limit.
     pub fn calls_per_minute(mut self, calls: f64) -> Self {
         self.calls_per_minute = Some(calls);
         self
@@ -273,8 +273,8 @@ impl Server {
 
     /// Sets the check for the effect of a call of one tool whose answer never came: another tool of
     /// the same replica set, which must only read. The error of such a call names it. Default: the
-    /// names decide, `get_order` for `update_order`. One that is not there, or does not only read,
-    /// is warned of, and names decide then too.
+    /// names decide, `get_order` for `update_order`. If that tool is missing or not read-only, a
+    /// warning is logged and the names decide.
     ///
     /// ```
     /// use callward::{Server, Tools};

@@ -1,4 +1,4 @@
-//! The stack as a Tower service, and a call on its way through it.
+//! The stack as a Tower service, and its future.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use tower_service::Service;
 use crate::order::Answer;
 use crate::stack::Stack;
 
-/// The stack as a Tower service. Always ready: what has to be waited for is waited for in the call.
+/// The stack as a Tower service. Always ready: waiting happens in the call.
 #[derive(Debug, Clone)]
 pub struct StackService(pub(crate) Stack);
 

@@ -1,4 +1,4 @@
-//! Ending what a stack runs in the background.
+//! Ends the background tasks of a stack.
 
 use std::mem;
 

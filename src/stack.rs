@@ -1,4 +1,4 @@
-//! The running stack: what users hold.
+//! The running stack.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ pub struct Stack(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) layers: Layers,
     pub(crate) shared: Arc<Shared>,
-    /// The one in the layers, to be asked.
+    /// The handle of the one in the layers.
     pub(crate) router: Router<Guarded>,
     pub(crate) pool: Arc<Pool<Guarded>>,
     /// Read as a snapshot; written while `changing` is held.
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) changing: Mutex<()>,
-    /// What holds for every server.
+    /// The settings of every server.
     pub(crate) terms: Terms,
     pub(crate) rates: RateLimitLayer,
     pub(crate) settings: Settings,
@@ -190,14 +190,13 @@ impl Stack {
         self.0.shared.cache.stats()
     }
 
-    /// Returns the cache's own handle: what it did for each tool, what it does now, and to purge
-    /// it.
+    /// Returns the handle of the cache, to inspect and purge it.
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
         &self.0.shared.cache
     }
 
-    /// Returns what was said of which state tools read and write.
+    /// Returns the scopes of tools.
     pub(crate) fn scope_rules(&self) -> ScopeRules {
         self.0.shared.cache.scope_rules()
     }
@@ -208,8 +207,7 @@ impl Stack {
         self.0.shared.breakers.snapshot()
     }
 
-    /// Returns what is known of the limits of rate and of calls at once: in force, waited for,
-    /// refused.
+    /// Returns the state of the limits of rate and concurrency.
     #[must_use]
     pub fn limits(&self) -> LimitStatus {
         let roster = self.0.roster.load();
@@ -236,9 +234,9 @@ impl Stack {
     }
 
     /// Lists the servers that the annotation rule gives calls of a tool to, as they are now, in the
-    /// order they were added: for a destructive tool the fit ones that are heavy enough, for an
-    /// idempotent one the fit ones of category `caching` if there are any, for any other all fit
-    /// ones. See [`Router::route_by_annotation`].
+    /// order they were added: for a destructive tool the available ones of sufficient weight, for
+    /// an idempotent one the available ones of category `caching` if there are any, for any other
+    /// all available ones. See [`Router::route_by_annotation`].
     ///
     /// ```
     /// use callward::{Server, ServerId, Stack, ToolSpec, Tools};
@@ -282,18 +280,17 @@ impl Stack {
         Ok(self.0.router.route_by_annotation(entry.tool()))
     }
 
-    /// Returns what is known of each server, in numbers: calls in flight, the outcomes and
-    /// durations of those that ended, its weight and its health. In the order of the replica sets'
-    /// names, heaviest servers first.
+    /// Returns the figures of each server: calls in flight, the outcomes and durations of those
+    /// that ended, its weight and its health. In the order of the replica sets' names, heaviest
+    /// servers first.
     #[must_use]
     pub fn routes(&self) -> Vec<SetStats> {
         self.0.router.pool().stats()
     }
 
-    /// Returns a stream of what the router does from now on: which server gets which attempt and
-    /// why, and what is found out about servers. A listener that falls 1,024 events behind loses
-    /// the oldest and receives their number; no call waits for a listener, and without listeners no
-    /// event is made.
+    /// Returns a stream of the router's events from now on: which server gets which attempt and
+    /// why, and changes of servers. A listener that falls 1,024 events behind loses the oldest and
+    /// receives their number; no call waits for a listener, and without listeners no event is made.
     ///
     /// ```
     /// use futures_util::StreamExt;
@@ -319,7 +316,7 @@ impl Stack {
         ))
     }
 
-    /// Returns the log that calls are written down in, if there is one.
+    /// Returns the audit log, if there is one.
     #[must_use]
     pub fn audit(&self) -> Option<&AuditLog> {
         self.0.shared.audit.log()
@@ -331,8 +328,8 @@ impl Stack {
         self.0.shared.loop_guard.stats()
     }
 
-    /// Returns what is left of the budgets that repeats and hedges are paid from, in the order of
-    /// the replica sets' names. A set has one from its first call on.
+    /// Returns the remaining budgets of retries and hedges, in the order of the replica sets'
+    /// names. A set has one from its first call on.
     #[must_use]
     pub fn retry_budgets(&self) -> Vec<BudgetStatus> {
         self.0.shared.retry.budgets()
@@ -374,7 +371,7 @@ impl Stack {
         known.map_or_else(Vec::new, |known| known.spec.server.instance_statuses())
     }
 
-    /// Returns how each server is, in the order they were added.
+    /// Returns the state of each server, in the order they were added.
     #[must_use]
     pub fn servers(&self) -> Vec<ServerStatus> {
         let catalogue = self.catalogue();

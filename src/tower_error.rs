@@ -39,7 +39,7 @@ pub fn tool_error(error: BoxError) -> ToolError {
         Ok(error) => return *error,
         Err(error) => error,
     };
-    // a buffer wraps what its worker failed with
+    // a buffer wraps the error of its worker
     let mut source = error.source();
     while let Some(cause) = source {
         if let Some(error) = cause.downcast_ref::<ToolError>() {

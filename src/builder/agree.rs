@@ -1,4 +1,4 @@
-//! What the servers of one replica set must agree on.
+//! The settings that all servers of a replica set share.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::admit::Terms;
 use crate::server::Server;
 
 impl Terms {
-    /// Makes one set of options per replica set of what its servers say.
+    /// Merges the settings of servers into the options of their replica set.
     pub(crate) fn set_options<'a>(
         &self,
         servers: impl Iterator<Item = &'a Server>,
@@ -71,7 +71,7 @@ impl Terms {
         Ok(all)
     }
 
-    /// Puts together what the cache's config and the servers say of which state tools touch.
+    /// Merges the scopes of the cache's config and those of the servers.
     pub(crate) fn scope_rules<'a>(
         &self,
         servers: impl Iterator<Item = &'a Server>,

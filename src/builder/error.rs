@@ -8,11 +8,11 @@ use callward_core::{InvalidConfig, ReplicaSetId, ServerId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Two servers of one replica set disagree about something the whole set shares.
+    /// Two servers of one replica set differ in a setting that the whole set shares.
     Conflict {
         /// The replica set.
         set: ReplicaSetId,
-        /// What they disagree about.
+        /// The setting.
         what: &'static str,
     },
     /// A server cannot join a replica set that runs already, because it states something new about
@@ -25,7 +25,7 @@ pub enum BuildError {
     },
     /// Two servers have the same id.
     DuplicateServer(ServerId),
-    /// A layer's settings make no sense.
+    /// The settings of a layer are invalid.
     Settings(String),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for BuildError {
 impl std::error::Error for BuildError {}
 
 impl From<InvalidConfig> for BuildError {
-    /// Takes a layer's own word on its settings.
+    /// Wraps an invalid setting of a layer.
     fn from(fault: InvalidConfig) -> Self {
         Self::Settings(fault.to_string())
     }
@@ -66,7 +66,7 @@ impl BuildError {
         Self::Conflict { set, what }
     }
 
-    /// Takes a fault in what was said of one server.
+    /// Wraps an invalid setting of a server.
     pub(crate) fn of_server(id: &ServerId, fault: impl fmt::Display) -> Self {
         Self::Settings(format!("server `{id}`: {fault}"))
     }

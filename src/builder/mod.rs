@@ -1,4 +1,4 @@
-//! What a stack is made of: servers and settings.
+//! The builder of a stack: its servers and settings.
 
 mod agree;
 mod error;
@@ -98,14 +98,14 @@ impl StackBuilder {
         self
     }
 
-    /// Sets how failures are repeated.
+    /// Sets how failed calls are retried.
     pub fn retry(mut self, config: RetryConfig) -> Self {
         self.retry = config;
         self
     }
 
-    /// Takes the pauses between attempts from someone else's schedule, in place of what
-    /// [`retry`](Self::retry) says of them. Default: none.
+    /// Takes the pauses between attempts from a custom schedule, in place of those of
+    /// [`retry`](Self::retry). Default: none.
     ///
     /// With the feature `backoff`, any schedule of that crate:
     ///
@@ -128,44 +128,43 @@ impl StackBuilder {
         self
     }
 
-    /// Sets when a session that repeats the same failing call is answered in the server's place, or
-    /// with `None` that it never is. Default: after 5 failures in a row.
+    /// Sets when the loop guard answers a session that repeats the same failing call; `None` turns
+    /// it off. Default: after 5 failures in a row.
     pub fn loop_guard(mut self, config: impl Into<Option<LoopGuardConfig>>) -> Self {
         self.loop_guard = OnByDefault(config.into());
         self
     }
 
-    /// Sets when a slow read gets a second attempt at another server, paid from the same budget as
-    /// repeats, or with `None` that none does. Default: `None`.
+    /// Sets when a slow read gets a second attempt at another server, paid from the retry budget;
+    /// `None` turns it off. Default: `None`.
     pub fn hedge(mut self, config: impl Into<Option<HedgeConfig>>) -> Self {
         self.hedge = config.into();
         self
     }
 
-    /// Sets when a failing tool of a server is left alone. Default: [`BreakerConfig::default`], 30
-    /// s after 3 failures in a row.
+    /// Sets the breakers of tools. Default: [`BreakerConfig::default`], 30 s after 3 failures in a
+    /// row.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
         self.breaker = config;
         self
     }
 
-    /// Sets when a whole server is left alone that cannot be reached. Only connections that cannot
-    /// be made or are lost count. Default: [`BreakerConfig::server`], 10 s after 5 failures in a
-    /// row.
+    /// Sets the breakers of whole servers. Only failed and lost connections count. Default:
+    /// [`BreakerConfig::server`], 10 s after 5 failures in a row.
     pub fn server_breaker(mut self, config: BreakerConfig) -> Self {
         self.server_breaker = Some(config);
         self
     }
 
     /// Sets how long the listing of a server's tools may take, all its pages together; 5 s where
-    /// less is given. What `MCP_TOOL_TIMEOUT` states fits here, read by
+    /// less is given. The value of `MCP_TOOL_TIMEOUT` can be used here, read by
     /// [`parse_tool_timeout`](crate::limit::parse_tool_timeout). Default: 60 s.
     pub fn listing_timeout(mut self, limit: Duration) -> Self {
         self.listing_timeout = Some(limit);
         self
     }
 
-    /// Sets how often, and for how long, tools are called.
+    /// Sets the limits of rate and time.
     pub fn limits(mut self, config: LimitsConfig) -> Self {
         self.limits = config;
         self
@@ -177,8 +176,7 @@ impl StackBuilder {
         self
     }
 
-    /// Sets how servers of a replica set share calls, and nothing else of the
-    /// [`router`](Self::router).
+    /// Sets the routing strategy alone; see [`router`](Self::router).
     pub fn strategy(mut self, strategy: StrategyName) -> Self {
         self.router.strategy = strategy;
         self

@@ -1,4 +1,4 @@
-//! From settings to a running stack.
+//! Starts a stack from its settings.
 
 use std::sync::Arc;
 
@@ -169,7 +169,7 @@ impl StackBuilder {
     }
 }
 
-/// Sends changes of breakers to those who listen to the pool's events.
+/// Sends changes of breakers to the listeners of the pool's events.
 fn send_changes(breakers: &BreakerSet, pool: &Arc<Pool<Guarded>>) {
     let pool = Arc::downgrade(pool);
     breakers.on_change(move |change| {

@@ -1,4 +1,4 @@
-//! Asking a stack why.
+//! Explains calls of a stack.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ impl Stack {
         candidates.sort_by_key(|candidate| candidate.rank(plan));
         let mut settings = self.0.settings.clone();
         settings.cache.scopes = self.scope_rules();
-        // the plan of the tool depends on the arguments: a call without any says nothing of others
+        // the plan depends on the arguments, so a call without any is not representative
         let is_known = call.is_some() || probe.applied() == Applied::Tool;
         Explanation {
             candidates,

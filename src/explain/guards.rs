@@ -11,7 +11,7 @@ use super::Explanation;
 
 impl Explanation {
     /// Returns the tool that shows what an unanswered call did. `None` if the call is not a write,
-    /// or no such tool is known.
+    /// or the tool is unknown.
     #[must_use]
     pub fn verifier(&self) -> Option<&Verifier> {
         self.tool().verifier().filter(|_| self.plan().is_write())

@@ -1,4 +1,4 @@
-//! What would happen to a call, and why.
+//! Explains what would happen to a call, and why.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub struct Candidate {
     pub lets_calls_through: bool,
     /// Why it is not there, if it is not.
     pub last_error: Option<String>,
-    /// What the router has against it for such a call.
+    /// The router's reason against it for such a call.
     pub why_not: Option<ExclusionReason>,
 }
 
@@ -87,7 +87,7 @@ impl Candidate {
             .any(|category| self.categories.iter().any(|own| own == category))
     }
 
-    /// Returns the reason against it now, as the rest of a sentence.
+    /// Returns the current reason against it, as the rest of a sentence.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         match &self.last_error {
@@ -103,7 +103,7 @@ impl Candidate {
         }
     }
 
-    /// What puts it behind others, the worst first.
+    /// What ranks it behind others, the worst first.
     fn rank(&self, plan: &CallPlan) -> (bool, bool, bool, bool) {
         (
             !self.may_take(plan),
@@ -115,8 +115,8 @@ impl Candidate {
 }
 
 impl Explanation {
-    /// Returns what repeated calls of the tool showed of how long its answers stay equal; `None` if
-    /// its lifetime is not learned, or nothing is known.
+    /// Returns the evidence of how long the tool's answers stay equal; `None` if its lifetime is
+    /// not learned, or nothing is known.
     #[must_use]
     pub fn evidence(&self) -> Option<&EvidenceStatus> {
         let learns = matches!(
@@ -193,7 +193,7 @@ impl Explanation {
         self.settings.max_attempts
     }
 
-    /// Returns what the operator says of which state the tool reads and writes.
+    /// Returns the operator's scopes of the tool.
     #[must_use]
     pub fn scopes(&self) -> Option<&ToolScopes> {
         let (set, tool) = (self.tool().set(), self.tool().name());

@@ -37,7 +37,7 @@ fn cache(of: &Explanation) -> Option<Decision> {
             let scope = named.as_deref().or(seen.scope.as_deref());
             Decision::of_cache(seen.status, bypass, seen.age, scope)?
         }
-        // of a tool as a whole, the rule is all there is
+        // a tool as a whole has a rule, and no choice of a server
         None => {
             let status = match rule {
                 _ if !of.caches() => CacheStatus::Bypass,

@@ -5,7 +5,7 @@ use opentelemetry::KeyValue;
 
 use super::Watched;
 
-/// Without a log there is nothing to tell.
+/// Without a log there are no figures.
 pub(super) fn observe(watched: &Watched<'_>) {
     watched.counter(metric::AUDIT_RECORDS, |stack, series| {
         let Some(stats) = stack.audit().map(|log| log.stats()) else {

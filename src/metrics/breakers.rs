@@ -1,4 +1,4 @@
-//! What breakers are in, how often they came into it, and whom they refused.
+//! The states of breakers, how often they changed, and the calls they refused.
 
 use callward_breaker::BreakerStatus;
 use callward_telemetry::names::metric::{self, label};

@@ -1,4 +1,4 @@
-//! What the cache counts.
+//! The counts of the cache.
 
 use callward_cache::Counts;
 use callward_telemetry::metrics::{Series, overflow};
@@ -80,7 +80,7 @@ fn learned(watched: &Watched<'_>) {
     });
 }
 
-/// Takes a count, with the attribute that tells it from its like.
+/// Receives a count, with its attribute.
 type Tell<'a> = dyn FnMut(u64, Option<(&'static str, &'static str)>) + 'a;
 
 fn by_tool(
@@ -115,7 +115,7 @@ fn each(stack: &Stack, mut tell: impl FnMut(&[KeyValue], &Counts)) {
     }
 }
 
-/// What the store does is not a tool's own.
+/// The store's counts belong to no tool.
 fn store(watched: &Watched<'_>) {
     watched.counter(metric::CACHE_EVICTIONS, |stack, series| {
         for (cause, count) in stack.cache_stats().evictions.iter() {

@@ -1,4 +1,4 @@
-//! What limits of rate and of calls at once count.
+//! The counts of the limits of rate and concurrency.
 
 use callward_limit::{PermitStatus, RateStatus, RateSubject};
 use callward_telemetry::metrics::Series;

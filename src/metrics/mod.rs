@@ -1,8 +1,9 @@
-//! What the layers count, as metrics: read from the stack on each collection.
+//! The counters of the layers as metrics, read on each collection.
 //!
 //! `callward.server_set` and `callward.server` are named by the code that adds servers, and
 //! `gen_ai.tool.name` is a tool that is offered: the series of one that is gone end. All other
-//! attributes are words of bounded sets. Callers may be any number: they are attributes of nothing.
+//! attributes are words of bounded sets. The number of callers is unbounded: no metric has them as
+//! attributes.
 
 mod audit;
 mod breakers;
@@ -30,9 +31,9 @@ impl Stack {
     /// breakers, router, discovery, audit log. What is measured of each call comes from the
     /// [`Metrics`](crate::telemetry::Metrics) that the builder was given; the two are disjoint.
     ///
-    /// Nothing is counted for it: the layers count anyway, and are asked when the meter's reader
-    /// collects. To be said once for each stack and meter. The meter does not keep the stack alive;
-    /// of one that is gone, nothing more is reported.
+    /// It adds no work to calls: the layers count anyway, and the meter's reader reads the
+    /// counters. Call it once for each stack and meter. The meter does not keep the stack alive,
+    /// and reports nothing once the stack is dropped.
     ///
     /// All names are in [`names::metric`](crate::telemetry::names::metric).
     ///

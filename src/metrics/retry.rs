@@ -1,4 +1,4 @@
-//! The outcome of failures: repeats and their budgets, hedges, the loop guard.
+//! The outcome of failures: retries and their budgets, hedges, the loop guard.
 
 use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;

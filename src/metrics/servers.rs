@@ -1,4 +1,4 @@
-//! What is known of servers, by the router and by discovery.
+//! The counts of servers, of the router and of discovery.
 
 use callward_router::ServerStats;
 use callward_telemetry::names::metric::{self, label};

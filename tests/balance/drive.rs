@@ -12,8 +12,8 @@ use crate::figures::{Figures, Tally};
 use crate::policies::{Front, Policy, SET};
 use crate::world::{Scenario, Simulated, Size, arguments};
 
-/// Runs all of it on a paused clock. The seed decides everything: when calls come, from whom, and
-/// what they take is the same for all policies.
+/// Runs all of it on a paused clock. The seed decides everything: when calls come, from which
+/// client, and what they take is the same for all policies.
 pub(crate) fn run(size: &Size, scenario: Scenario, policy: Policy, seed: u64) -> Figures {
     // what strategies draw
     fastrand::seed(seed);

@@ -8,25 +8,25 @@ use super::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 16] = [
-    ("audit", 1950),
-    ("breaker", 1680),
-    ("cache", 4460),
-    ("chaos", 760),
-    ("core", 11220),
-    ("facade", 3810),
-    ("gateway", 10980),
-    ("limit", 1480),
-    ("loopguard", 530),
-    ("mcp", 11270),
+    ("audit", 1720),
+    ("breaker", 1600),
+    ("cache", 4390),
+    ("chaos", 750),
+    ("core", 9980),
+    ("facade", 3580),
+    ("gateway", 10960),
+    ("limit", 1360),
+    ("loopguard", 420),
+    ("mcp", 10360),
     ("registry", 1000),
-    ("replay", 2680),
-    ("retry", 1790),
-    ("router", 3170),
-    ("telemetry", 2340),
-    ("testkit", 2820),
+    ("replay", 2540),
+    ("retry", 1640),
+    ("router", 2790),
+    ("telemetry", 2290),
+    ("testkit", 2760),
 ];
 /// The most lines of tests.
-const TESTS: usize = 72_000;
+const TESTS: usize = 62_500;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -1,4 +1,4 @@
-//! The settings of a breaker, and what makes no sense among them.
+//! The settings of a breaker, and their validation.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ pub struct BreakerConfig {
     /// Which share of the window's calls, in percent, must have failed to open it. Default: none
     /// does.
     pub failure_rate: Option<u32>,
-    /// From when on a call counts as slow, and which share of the window's calls must be slow to
-    /// open it. Default: time is not taken.
+    /// The duration from which a call counts as slow, and which share of the window's calls must be
+    /// slow to open it. Default: calls are not timed.
     pub slow_calls: Option<SlowCalls>,
     /// The time, up to now, whose calls are counted for the two shares. It moves on in tenths.
     /// Default: 60 s.
@@ -80,10 +80,11 @@ impl BreakerConfig {
         }
     }
 
-    /// Returns what suits a whole server: 5 transport faults in a row, then 10 s, 1 min at most.
+    /// Returns the settings for a whole server: 5 transport faults in a row, then 10 s, 1 min at
+    /// most.
     ///
     /// More failures than a tool's, since one lost connection fails all calls that were on it, and
-    /// may be the doing of any tool among them; and less time, since everything waits for it, and a
+    /// any tool among them may be the cause; and less time, since everything waits for it, and a
     /// refused connection costs the server little.
     pub const fn server() -> Self {
         Self::standard()
@@ -92,7 +93,8 @@ impl BreakerConfig {
             .with_max_open_time(Duration::from_secs(60))
     }
 
-    /// Returns what suits the discovery of a server: 2 failures in a row, then 60 s, 5 min at most.
+    /// Returns the settings for the discovery of a server: 2 failures in a row, then 60 s, 5 min at
+    /// most.
     pub const fn discovery() -> Self {
         Self::standard()
             .with_failures(2)
@@ -111,8 +113,8 @@ impl BreakerConfig {
         self
     }
 
-    /// Sets from when on a call is slow, and which share of the window's calls, in percent, must be
-    /// slow to open it.
+    /// Sets the duration from which a call is slow, and which share of the window's calls, in
+    /// percent, must be slow to open it.
     pub const fn with_slow_calls(mut self, after: Duration, percent: u32) -> Self {
         self.slow_calls = Some(SlowCalls {
             after,
@@ -161,7 +163,7 @@ impl BreakerConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let opens = self.failures > 0 || self.takes_shares();
         let (failed, slow) = (self.failure_rate, self.slow_calls.map(|slow| slow.rate));
@@ -199,8 +201,8 @@ impl BreakerConfig {
         }
     }
 
-    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be written
-    /// down.
+    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be
+    /// recorded.
     pub(crate) const fn takes_shares(&self) -> bool {
         self.failure_rate.is_some() || self.slow_calls.is_some()
     }
@@ -211,7 +213,7 @@ impl BreakerConfig {
         slow.is_some_and(|(slow, took)| took >= slow.after)
     }
 
-    /// How long the breaker stays open after this many trips in a row, counted from 1.
+    /// Returns how long the breaker stays open after this many trips in a row, counted from 1.
     pub(crate) fn open_time_after(&self, trips: u32) -> Duration {
         let factor = 1_u32
             .checked_shl(trips.saturating_sub(1))

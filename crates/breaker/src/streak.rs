@@ -16,7 +16,7 @@ pub(crate) struct Fault {
 /// server that dies with eight calls in flight has failed once, and one poisonous call opens
 /// nothing.
 ///
-/// Before a whole server, a lost connection may be the doing of the tool that was called. Each tool
+/// Before a whole server, a lost connection may be caused by the tool that was called. Each tool
 /// then counts once, and one tool alone never opens the breaker.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Streak {

@@ -19,7 +19,7 @@ pub enum Subject {
     Tool(ToolName),
 }
 
-/// What a breaker is kept by.
+/// The key of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) server: ServerId,

@@ -56,8 +56,8 @@ pub(crate) fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict
 pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
     match (error.kind(), error.delivery()) {
         (ErrorKind::ConnectFailed | ErrorKind::ConnectionLost, _) => Verdict::Failure,
-        // our own refusals were sent nowhere; what came of what was cancelled is not known. A fault
-        // that was reported is an answer, though a gateway that reports it may not know what came
+        // our own refusals were sent nowhere; the outcome of a cancelled call is unknown. A fault
+        // that was reported is an answer, though a gateway that reports it may not know the outcome
         // of the call
         (ErrorKind::ServerFault, _) | (_, Delivery::Answered) => Verdict::Success,
         (_, Delivery::NotSent | Delivery::Unknown) => Verdict::Nothing,

@@ -1,4 +1,4 @@
-//! The calls of the last while, counted: what the failure share and the slow-call share are of.
+//! Counts the calls of a window, for the failure share and the slow-call share.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Window {
         }
     }
 
-    /// WindowStatus a call that ends now.
+    /// Counts a call that ends now.
     pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Instant) {
         let number = self.number(now);
         // the remainder is below the length of the ring

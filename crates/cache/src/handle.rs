@@ -120,7 +120,7 @@ impl CacheHandle {
         self.shared.rules.read().clone()
     }
 
-    /// Removes what it knows of replica sets that are not kept, and of tools that no caller holds;
+    /// Removes its state of replica sets that are not kept, and of tools that no caller holds;
     /// their counts go into the sums. State that is still being written stays.
     pub fn retain_sets(&self, keep: impl Fn(&ReplicaSetId) -> bool) {
         self.shared.tools.remove_unheld();

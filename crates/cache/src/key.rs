@@ -1,4 +1,4 @@
-//! What makes two calls the same call.
+//! The key of a call: what makes two calls equal.
 
 use callward_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
 use smallvec::{SmallVec, smallvec};

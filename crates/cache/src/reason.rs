@@ -129,7 +129,7 @@ reasons! {
     Evictions {
         /// For another entry, as the store was full.
         Size = "size",
-        /// It had ended, and the store was full or its call was answered anew.
+        /// It had ended, and the store was full or its call got a new answer.
         Expired = "expired",
         /// Another entry of the same key came.
         Replaced = "replaced",

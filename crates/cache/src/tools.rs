@@ -1,4 +1,4 @@
-//! What the cache knows of each tool.
+//! The state of the cache for each tool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::scope::{Scope, ScopeRules, StateAccess};
 use crate::shared::Shared;
 use crate::stats::{Counts, ToolStats};
 
-/// What the cache knows of each tool: of each definition, its digest and scopes; of each name,
+/// The state of the cache for each tool: of each definition, its digest and scopes; of each name,
 /// counters.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
@@ -59,7 +59,7 @@ pub(crate) struct Record {
 }
 
 impl Tools {
-    /// Returns what the cache knows of a tool.
+    /// Returns the cache's state for a tool.
     pub(crate) fn version(&self, tool: &Arc<Tool>, shared: &Shared) -> Arc<Version> {
         let address = Arc::as_ptr(tool).addr();
         if let Some(version) = self.versions.get(&address) {

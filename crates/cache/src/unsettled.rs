@@ -22,13 +22,13 @@ pub struct UnsettledState {
     pub set: ReplicaSetId,
     /// Its tool, as its server calls it.
     pub tool: ToolName,
-    /// Its outcome: the name of the error, `tool_error`, `repeated` for one that has a result but
-    /// was sent more than once, or `dropped` for one whose caller left.
+    /// Its outcome: the name of the error, `tool_error`, `repeated` if it has a result but was sent
+    /// more than once, or `dropped` if its caller left.
     pub reason: &'static str,
     /// How long the state has been unsettled, in milliseconds.
     #[serde(rename = "age_ms", serialize_with = "millis")]
     pub age: Duration,
-    /// How long it will be, unless another write ends so, in milliseconds.
+    /// For how much longer, in milliseconds, unless another write extends it.
     #[serde(rename = "left_ms", serialize_with = "millis")]
     pub left: Duration,
 }

@@ -1,4 +1,4 @@
-//! What a tool says about itself: thirteen hints, each of them optional.
+//! The thirteen hints of a tool, each of them optional.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub struct Annotations {
     /// A human must agree before each call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requires_confirmation: Option<bool>,
-    /// Free words to group tools by. An empty list is not the same as none.
+    /// Words to group tools by. An empty list is not the same as none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// How long a call usually takes, in milliseconds.

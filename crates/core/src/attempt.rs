@@ -2,7 +2,7 @@
 
 use crate::{ChosenServer, ServerId, Share, Watch};
 
-/// Which attempt of a call this is, and which servers to try last.
+/// The number of an attempt, and the servers that it tries last.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Attempt {

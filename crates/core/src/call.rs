@@ -23,8 +23,8 @@ use crate::{
 #[derive(Clone)]
 pub struct ToolCall {
     parts: Arc<Parts>,
-    /// Apart from the rest: nearly every call that is sent gets it, and who holds the call besides
-    /// need not have the rest copied for that.
+    /// Apart from the rest: nearly every call that is sent gets it, and another clone of the call
+    /// needs no copy of the rest for that.
     own: Option<Box<Own>>,
 }
 
@@ -141,28 +141,28 @@ impl ToolCall {
         self
     }
 
-    /// Adds what the caller attached to its trace, for servers.
+    /// Adds the caller's baggage, for servers.
     pub fn with_baggage(mut self, baggage: Baggage) -> Self {
         self.parts_mut().baggage = Some(baggage);
         self
     }
 
-    /// Adds what is known of the MCP request that the call came as. Default: it came as none.
+    /// Adds the MCP request that the call came as. Default: none.
     pub fn with_inbound(mut self, inbound: Arc<Inbound>) -> Self {
         self.parts_mut().inbound = Some(inbound);
         self
     }
 
-    /// Names the call as the model does that asked for it, for spans. Default: it has no name.
+    /// Sets the model's name of the call, for spans. Default: none.
     pub fn with_id(mut self, id: impl Into<Box<str>>) -> Self {
         self.parts_mut().id = Some(id.into());
         self
     }
 
-    /// Sends the call to this server of the tool's replica set and to no other: not where it fails,
-    /// not where it is slow, and not where the server may not get it, which is an error then. A pin
-    /// moves nothing that the plan forbids: what destroys never goes to a server that is too light.
-    /// Default: the router chooses.
+    /// Sends the call to this server of the tool's replica set and to no other, even if it fails or
+    /// is slow. A pin does not override the plan: if the server may not get the call, for example a
+    /// destructive call at a server of too little weight, the call fails. Default: the router
+    /// chooses.
     ///
     /// A cached answer belongs to no particular server, so a pinned read is sent, and its answer is
     /// not cached either.
@@ -204,8 +204,8 @@ impl ToolCall {
     /// Names the call to servers that run a repeated call only once. Default: the layer that makes
     /// the attempts gives the call a key of its own.
     ///
-    /// Give one to make a call again that an earlier process may have made: with the same key, it
-    /// is the same call. Two calls that are both meant need two keys.
+    /// Set it to repeat a call that an earlier process may have made: with the same key, it is the
+    /// same call. Two intended calls need two keys.
     pub fn with_idempotency_key(mut self, key: IdempotencyKey) -> Self {
         self.parts_mut().given_key = Some(key);
         self
@@ -230,14 +230,13 @@ impl ToolCall {
         self.parts.tool.plan_applied(self.parts.applied)
     }
 
-    /// Returns the hints that plan was derived from, to be shown in one line. Nothing is decided by
-    /// them.
+    /// Returns the hints that the plan was derived from, for display. No layer decides by them.
     pub fn annotations_shown(&self) -> impl fmt::Display {
         let resolved = self.parts.tool.resolved_applied(self.parts.applied);
         resolved.annotations()
     }
 
-    /// Returns which of the tool's plans that is.
+    /// Returns which of the tool's plans applies.
     pub fn applied(&self) -> Applied {
         self.parts.applied
     }
@@ -280,17 +279,17 @@ impl ToolCall {
         self.parts.is_left_out
     }
 
-    /// Returns what the caller attached to its trace, for servers.
+    /// Returns the caller's baggage, for servers.
     pub fn baggage(&self) -> Option<&Baggage> {
         self.parts.baggage.as_ref()
     }
 
-    /// Returns what is known of the MCP request that the call came as, if it came as one.
+    /// Returns the MCP request that the call came as, if there was one.
     pub fn inbound(&self) -> Option<&Arc<Inbound>> {
         self.parts.inbound.as_ref()
     }
 
-    /// Returns what the model that asked for the call names it.
+    /// Returns the model's name of the call.
     pub fn id(&self) -> Option<&str> {
         self.parts.id.as_deref()
     }
@@ -315,8 +314,8 @@ impl ToolCall {
         self.parts.record.as_ref()
     }
 
-    /// Writes a decision about this attempt into the call's record, if there is one that wants it;
-    /// else the decision is not made.
+    /// Writes a decision about this attempt into the call's record, if that wants decisions;
+    /// otherwise `decision` is not called.
     #[inline]
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
         if let Some(record) = &self.parts.record {
@@ -324,7 +323,7 @@ impl ToolCall {
         }
     }
 
-    /// Returns what names the call to servers, the same over all its attempts. `None` until the
+    /// Returns the idempotency key of the call, the same for all its attempts. `None` until the
     /// caller, or the layer that makes its attempts, sets a key.
     pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
         let given = self.parts.given_key.clone();

@@ -12,7 +12,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Takes the name as it is.
+    /// Creates it from a name, as it is.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into() }
     }
@@ -34,7 +34,7 @@ impl fmt::Display for Principal {
 pub struct SessionId(Arc<str>);
 
 impl SessionId {
-    /// Takes the name as it is.
+    /// Creates it from a name, as it is.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
@@ -60,7 +60,7 @@ impl fmt::Display for SessionId {
 pub struct Caller {
     /// On whose behalf.
     pub principal: Principal,
-    /// In which session, if the transport has sessions.
+    /// The session, if the transport has sessions.
     pub session: Option<SessionId>,
 }
 
@@ -84,7 +84,7 @@ impl Caller {
         Self::local_ref().clone()
     }
 
-    /// The same, without counting one more.
+    /// The same, without another reference count.
     pub(crate) fn local_ref() -> &'static Arc<Self> {
         static LOCAL: OnceLock<Arc<Caller>> = OnceLock::new();
         LOCAL.get_or_init(|| Arc::new(Self::new(Principal::new("local"))))

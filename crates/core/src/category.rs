@@ -3,11 +3,11 @@
 use crate::{Annotations, Resolved};
 
 words! {
-    /// What a tool is for, in one of MCPGate's three words.
+    /// The purpose of a tool, in one of MCPGate's three words.
     ///
-    /// Coarser than an [`Effect`](crate::Effect): a tool that overwrites writes, one that takes
-    /// away deletes, and no write counts as idempotent. Every category reaches into an open world.
-    /// What a tool is for does not depend on the profile: how its calls are treated does.
+    /// Coarser than an [`Effect`](crate::Effect): overwriting is writing, removing is deleting, and
+    /// no write counts as idempotent. Every category reaches into an open world. A category does
+    /// not depend on the profile; how calls are treated does.
     ///
     /// | | `readOnlyHint` | `destructiveHint` | `idempotentHint` | `openWorldHint` |
     /// | --- | --- | --- | --- | --- |
@@ -29,7 +29,7 @@ words! {
         Read = "read",
         /// Adds, sends or changes something.
         Write = "write",
-        /// Takes something away.
+        /// Removes something.
         Delete = "delete",
     }
 }
@@ -37,8 +37,8 @@ words! {
 impl Category {
     /// Finds the category of a tool by its effective hints.
     ///
-    /// What is destructive deletes. Only where that was concluded from a word such as `update` or
-    /// `send`, which may overwrite but takes nothing away, the tool writes.
+    /// A destructive tool deletes, unless that was inferred from a word such as `update` or `send`,
+    /// which may overwrite but removes nothing: then it writes.
     pub fn of(resolved: &Resolved) -> Self {
         let hints = resolved.annotations();
         if resolved.takes_away() {

@@ -1,12 +1,11 @@
-//! Which server has an attempt, readable while the attempt runs.
+//! The server of an attempt, readable while the attempt runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ServerId;
 
-/// Where a router writes which server it gave an attempt to, while the attempt still runs. Clones
-/// share it.
+/// The server that a router chose for an attempt, readable while the attempt runs. Clones share it.
 ///
 /// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. A layer
 /// that makes two attempts of a call at a time needs to know both servers.

@@ -1,8 +1,8 @@
-//! Settings that make no sense.
+//! Invalid settings.
 
 use std::fmt;
 
-/// A layer's setting that makes no sense, and why.
+/// An invalid setting of a layer, and why it is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidConfig {
     field: &'static str,
@@ -10,7 +10,8 @@ pub struct InvalidConfig {
 }
 
 impl InvalidConfig {
-    /// Names the setting, and says what is wrong with it in words that go on from its name.
+    /// Creates it from the name of the setting and the rest of a sentence that begins with that
+    /// name.
     pub const fn new(field: &'static str, reason: &'static str) -> Self {
         Self { field, reason }
     }
@@ -20,7 +21,7 @@ impl InvalidConfig {
         self.field
     }
 
-    /// Returns what is wrong with it, in words that go on from its name.
+    /// Returns the rest of the sentence that begins with its name.
     pub const fn reason(&self) -> &'static str {
         self.reason
     }

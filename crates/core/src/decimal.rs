@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 /// a zero at either end. `7`, `7.0` and `70e-1` are equal, and no digit is lost, however many there
 /// are.
 ///
-/// Nothing is allocated for up to 32 digits.
+/// Up to 32 digits are kept without an allocation.
 ///
 /// ```
 /// use callward_core::Decimal;

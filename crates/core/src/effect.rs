@@ -1,4 +1,4 @@
-//! What a call may do to the world, in one word.
+//! The effect of a call, in one word.
 
 words! {
     /// What a call may do to the world, resolved from a tool's effective hints.

@@ -82,7 +82,7 @@ struct Inner {
 }
 
 impl ToolError {
-    /// States a failure. The message starts in lower case, ends without a full stop, and says what
+    /// Creates an error. The message starts in lower case, ends without a full stop, and says what
     /// was wrong, with which value, and what to do.
     pub fn new(kind: ErrorKind, delivery: Delivery, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
@@ -132,7 +132,7 @@ impl ToolError {
         self
     }
 
-    /// Adds the time the server asked to be left alone.
+    /// Adds the time after which the server permits a retry.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
@@ -182,7 +182,7 @@ impl ToolError {
         self
     }
 
-    /// Adds what is known of a call that may have had an effect.
+    /// Adds the details of a call that may have had an effect.
     #[must_use]
     pub fn with_outcome(mut self, known: OutcomeUnknown) -> Self {
         self.0.outcome = Some(Arc::new(known));
@@ -268,15 +268,15 @@ impl ToolError {
         }
     }
 
-    /// The code that a client of ours sees where a failure has no JSON-RPC code of its own.
+    /// The code that a client sees for a failure without a JSON-RPC code of its own.
     pub const RUNTIME_CODE: i64 = -32010;
 
     /// Returns the JSON-RPC code that a client sees: that of a server that answered with
     /// one, -32602 if no server offers the tool, and otherwise
     /// [`RUNTIME_CODE`](Self::RUNTIME_CODE).
     pub fn rpc_code(&self) -> i64 {
-        // HTTP statuses are positive: they mean nothing to a JSON-RPC client. And an unknown
-        // outcome is our own verdict, independent of the answer
+        // HTTP statuses are positive, so they are not codes of JSON-RPC. And an unknown outcome is
+        // our own verdict, independent of the answer
         let reported = self.code().filter(|code| *code <= -32000);
         match reported.filter(|_| self.outcome().is_none()) {
             Some(code) => code,
@@ -290,7 +290,7 @@ impl ToolError {
         self.0.data.as_ref()
     }
 
-    /// Returns the time the server asked to be left alone.
+    /// Returns the time after which the server permits a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }

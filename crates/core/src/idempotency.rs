@@ -1,4 +1,4 @@
-//! What tells a server that two requests are one intended call.
+//! The key by which a server recognizes two requests as one intended call.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +11,10 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 use crate::InvalidValue;
 
-/// Names one intended call, so that a server which gets it twice can run it once.
+/// The key of one intended call: a server that receives it twice can run it once.
 ///
 /// There is one key for each intended call, the same for all its attempts. It is never derived from
-/// the arguments: a client that sends the same call twice may mean it twice.
+/// the arguments: a client that sends an equal call twice may intend both.
 ///
 /// A generated key is a number until its text is read, so that calls to servers without support for
 /// keys pay only for a counter. The text has the form of a random UUID. It is a hash of the number
@@ -39,7 +39,7 @@ pub struct IdempotencyKey(Repr);
 
 #[derive(Clone)]
 enum Repr {
-    /// Twice behind a pointer, so that the key is small where there is none or a made one.
+    /// Two pointers deep, so that a key is small if it is absent or generated.
     Given(Arc<Box<str>>),
     Made(MadeKey),
 }
@@ -67,7 +67,7 @@ impl IdempotencyKey {
     /// The longest text a key may have, in bytes. Servers that take keys take at least this.
     pub(crate) const MAX_LEN: usize = 64;
 
-    /// Makes a key that no other call has, here or in another process.
+    /// Generates a key that no other call has, in any process.
     pub fn unique() -> Self {
         MadeKey::unique().into()
     }
@@ -115,7 +115,8 @@ fn hash(number: u64) -> u128 {
     hasher.finish128().into()
 }
 
-/// Writes 128 bits in the form of a random UUID, which takes six of them for saying so.
+/// Writes 128 bits in the form of a random UUID, which uses six of them for its version and
+/// variant.
 fn spell(bits: u128) -> String {
     let version = bits & !(0xF << 76) | 0x4 << 76;
     let mut text = format!("{:032x}", version & !(0x3 << 62) | 0x2 << 62);

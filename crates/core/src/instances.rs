@@ -1,11 +1,11 @@
-//! Whose instance of a server a call goes to.
+//! The owner of the instance that serves a call.
 
 use std::time::Duration;
 
 use crate::{Caller, Principal, SessionId};
 
 words! {
-    /// How the state that a server keeps is divided among those who call it.
+    /// How the state that a server keeps is divided among its callers.
     ///
     /// Many servers keep state per client: a browser's tabs, a cursor, a list of thoughts. The
     /// protocol gives each client a process, or a session, of its own. Where clients share one
@@ -37,14 +37,14 @@ impl Instances {
     }
 }
 
-/// Whose instance it is: a principal's, or that of one of its sessions. A session alone is not an
-/// owner: a session id that another principal learned must not lead to the instance.
+/// The owner of an instance: a principal, or one of its sessions. A session alone is not an owner:
+/// a session id that another principal learned must not lead to the instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Owner<'a> {
     /// On whose behalf.
     pub principal: &'a Principal,
-    /// In which session, if the instance belongs to a session.
+    /// The session, if the instance belongs to one.
     pub session: Option<&'a SessionId>,
 }
 
@@ -64,10 +64,10 @@ pub struct InstanceStatus {
     pub startup: Option<Duration>,
     /// How many calls it was given.
     pub calls: u64,
-    /// How many of them have not ended.
+    /// How many of them are in flight.
     pub in_flight: usize,
-    /// How many bytes of memory its processes hold; `None` for servers elsewhere and where the
-    /// system does not tell.
+    /// How many bytes of memory its processes hold; `None` for remote servers, and where the system
+    /// does not report it.
     pub memory: Option<u64>,
 }
 

@@ -1,8 +1,8 @@
-//! One tool's way from hints to a plan.
+//! From the hints of a tool to its plan.
 
 use crate::{AnnotationProblem, CallPlan, Hints, Profile, Resolved, Severity, resolve};
 
-/// What is made of one tool.
+/// The result of judging one tool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Judgement {
@@ -35,8 +35,8 @@ pub(crate) fn refusal(problems: &[AnnotationProblem]) -> Option<String> {
 ///
 /// This is the only way from hints to a tool's own plan: registration uses it, and so does code
 /// that predicts the result of a registration. Rules over arguments come on top:
-/// [`Refinements::bind`](crate::Refinements::bind). Hints with problems are judged all the same;
-/// see [`Judgement::refusal`].
+/// [`Refinements::bind`](crate::Refinements::bind). Hints with problems are judged as well; see
+/// [`Judgement::refusal`].
 ///
 /// ```
 /// use callward_core::infer::{RuleSet, Subject};

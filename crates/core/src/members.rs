@@ -1,4 +1,4 @@
-//! The members of a JSON object as they are written.
+//! The members of a JSON object, as written.
 
 use std::borrow::Cow;
 use std::fmt;

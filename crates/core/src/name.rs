@@ -109,8 +109,8 @@ name!(
 name!(
     /// Names one server: 1 to 32 of `A-Za-z0-9_-`, starting with a letter or digit, without `__`.
     ///
-    /// `__` separates server from tool in the names clients see, so it may not occur in either end
-    /// that has to be found again.
+    /// `__` separates server from tool in the names that clients see, so it may not occur in the id
+    /// of a server.
     ServerId,
     "server id",
     server_id_fault

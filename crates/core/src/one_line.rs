@@ -1,4 +1,4 @@
-//! Foreign text in one line.
+//! Untrusted text in one line.
 
 /// Puts text into one line of at most `most` characters. Each run of white space and control
 /// characters becomes one space, invisible characters that change how others are shown are dropped,
@@ -31,7 +31,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     out
 }
 
-/// Directions, joiners and tags: they would let a text show as another than it is.
+/// Directions, joiners and tags: they could disguise a text as another.
 const fn is_hidden(c: char) -> bool {
     matches!(
         c,

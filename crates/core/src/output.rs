@@ -1,4 +1,4 @@
-//! What a tool answered.
+//! The answer of a tool.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ pub enum OutputStatus {
     Other,
 }
 
-/// What a tool answered: the MCP `CallToolResult` object, byte for byte as it came if all can read
+/// The answer of a tool: the MCP `CallToolResult` object, byte for byte as it came if all can read
 /// it.
 ///
-/// Cloning copies a pointer. Nothing in the body is parsed but the two members that policy needs.
+/// Cloning copies a pointer. Only the two members that policy needs are parsed.
 ///
 /// ```
 /// use callward_core::ToolOutput;
@@ -63,7 +63,7 @@ enum Cause {
 }
 
 impl InvalidOutput {
-    /// Returns why clients may be unable to read the answer, if that is what is wrong with it.
+    /// Returns why clients may be unable to read the answer, if that is its problem.
     pub const fn unreadable(&self) -> Option<Unreadable> {
         match self.0 {
             Cause::Json(_) => None,
@@ -174,8 +174,9 @@ impl ToolOutput {
         Freshness::from_result(&self.0.body)
     }
 
-    /// Moves the body into memory of exactly its size. What is kept for long should be: a body may
-    /// be a small part of a large buffer, or have spare capacity, and keeps all of it allocated.
+    /// Moves the body into memory of exactly its size. Do this before keeping it for long: a body
+    /// may be a small part of a large buffer, or have spare capacity, and keeps all of it
+    /// allocated.
     #[must_use]
     pub fn compact(self) -> Self {
         let body = Bytes::copy_from_slice(&self.0.body);
@@ -185,7 +186,7 @@ impl ToolOutput {
         self.with_body(body)
     }
 
-    /// The same answer, with another body that says the same of it.
+    /// The same answer, with an equivalent body.
     fn with_body(&self, body: Bytes) -> Self {
         Self(Arc::new(Answer {
             body,

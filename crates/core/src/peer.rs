@@ -8,7 +8,7 @@ use crate::{ServerId, Tool, ToolError, ToolOutput};
 
 /// Receives each MCP request and session when it ends, on the client's and on the server's side.
 ///
-/// Called on the way of requests: it must neither block nor panic.
+/// It is called on the path of requests, so it must neither block nor panic.
 pub trait PeerObserver: fmt::Debug + Send + Sync + 'static {
     /// Takes a request that ended.
     fn request_ended(&self, request: &PeerRequest<'_>, took: Duration);
@@ -21,7 +21,7 @@ pub trait PeerObserver: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct PeerRequest<'a> {
-    /// Which side of it this process was on.
+    /// The side of this process.
     pub side: PeerSide,
     /// The method, one that the protocol knows.
     pub method: &'static str,
@@ -34,7 +34,7 @@ pub struct PeerRequest<'a> {
 }
 
 impl PeerOutcome<'_> {
-    /// Returns what came of a request that was answered with an output, or failed.
+    /// Returns the outcome of a request that was answered with an output, or failed.
     pub fn of(result: &Result<ToolOutput, ToolError>) -> PeerOutcome<'_> {
         match result {
             Ok(output) if output.is_error() => PeerOutcome::ToolError,
@@ -73,13 +73,13 @@ impl<'a> PeerRequest<'a> {
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum PeerOutcome<'a> {
     /// It was answered.
     Answered,
-    /// It was given up before its end.
+    /// It was abandoned before its end.
     Cancelled,
     /// It failed.
     Failed(&'a ToolError),
@@ -89,7 +89,7 @@ pub enum PeerOutcome<'a> {
     ToolError,
 }
 
-/// Which side of a conversation this process is on.
+/// The side of this process in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a conversation has two sides")]
 pub enum PeerSide {
@@ -103,7 +103,7 @@ pub enum PeerSide {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerSession {
-    /// Which side of it this process was on.
+    /// The side of this process.
     pub side: PeerSide,
     /// `network.transport` of OpenTelemetry's conventions: `pipe` or `tcp`.
     pub transport: &'static str,

@@ -20,12 +20,12 @@ use crate::{AuditScope, Lifetime};
 /// | weight a destructive call needs | 50 | 50 | 50 | 50 | 50 |
 ///
 /// `strict` takes the pessimistic defaults of the MCP specification (schema 2025-03-26 and later,
-/// `ToolAnnotations`). The last three do what the systems they are named after say they do, for
-/// those who come from one of them; what such a system leaves open is as in `standard`. Every
+/// `ToolAnnotations`). The last three follow the documentation of the systems they are named after,
+/// for users who migrate from one; what such a system leaves open is as in `standard`. Every
 /// profile asks before a destructive call, and refuses it where no server of that weight is
 /// healthy.
 ///
-/// A profile is data: change a field of a preset to get one of your own.
+/// A profile is data: change a field of a preset to make your own.
 ///
 /// ```
 /// use std::time::Duration;
@@ -65,11 +65,11 @@ pub struct Profile {
     pub audit: AuditScope,
     /// Each call that may reach into an open world leaves an audit record.
     pub audit_open_world: bool,
-    /// The attempt timeout of a tool that does not say how long it takes.
+    /// The attempt timeout of a tool without `estimatedDuration`.
     pub attempt_timeout: Duration,
-    /// `estimatedDuration` times this is the attempt timeout of a tool that does.
+    /// `estimatedDuration` times this is the attempt timeout of a tool that has it.
     pub timeout_factor: u32,
-    /// The first backoff of a tool that does not say how long it takes.
+    /// The first backoff of a tool without `estimatedDuration`.
     pub first_backoff: Duration,
 }
 
@@ -109,11 +109,11 @@ impl Profile {
         }
     }
 
-    /// Returns the rules of NeuroLink: an absent hint is harmless, what only reads or is idempotent
-    /// is repeated after a second, what destroys is never repeated and asks first.
+    /// Returns the rules of NeuroLink: an absent hint is harmless, read-only and idempotent tools
+    /// are retried after a second; destructive ones are never retried and ask first.
     ///
-    /// The one deviation is meant: where no server of the weight is healthy, a destructive call is
-    /// refused, and does not go to any other server.
+    /// There is one intended deviation: where no server of the weight is healthy, a destructive
+    /// call is refused, and does not go to any other server.
     pub const fn neurolink() -> Self {
         Self {
             name: "neurolink",
@@ -133,8 +133,8 @@ impl Profile {
         }
     }
 
-    /// Returns the rules of EPD: what is idempotent is repeated even if it destroys, and each call
-    /// into an open world is recorded.
+    /// Returns the rules of EPD: an idempotent tool is retried even if it is destructive, and each
+    /// call into an open world is recorded.
     pub const fn epd() -> Self {
         Self {
             name: "epd",

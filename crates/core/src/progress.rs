@@ -1,6 +1,6 @@
-//! Where progress reports go.
+//! The recipient of progress reports.
 
-/// Where progress reports of a running call go.
+/// The recipient of the progress reports of a running call.
 ///
 /// Called from the connection's reading task: it must neither block nor panic.
 pub trait ProgressSink: Send + Sync {

@@ -6,7 +6,7 @@ words! {
     Purpose {
         /// A caller waits for the answer.
         Caller = "caller",
-        /// The cache replaces an answer that its callers already have.
+        /// The cache refreshes an answer that its callers already have.
         Refresh = "refresh",
     } default Caller
 }

@@ -1,18 +1,18 @@
-//! JSON that is valid and that parsers refuse all the same: values that nest too deep, numbers that
-//! are too large, and escapes of half a character. What a server wrote goes to clients as it came,
-//! and with it the rest of the message would be lost to them.
+//! Valid JSON that many parsers refuse: values that nest too deep, numbers that are too large, and
+//! escapes of half a character. Clients receive what a server wrote byte for byte, and would lose
+//! the rest of the message with it.
 
 use std::fmt;
 
 use bytes::Bytes;
 use memchr::{memchr, memchr2};
 
-/// How deep what a server answers may nest: parsers of clients often refuse a message of 128
-/// levels, and some of those are around the answer.
+/// The maximum depth of an answer: parsers of clients often refuse a message of 128 levels, and the
+/// envelope has some of them.
 pub const MAX_DEPTH: usize = 120;
 
-/// How deep the definition of a tool may nest: clients get it inside a list of tools, and one that
-/// they cannot read costs them the others.
+/// The maximum depth of the definition of a tool: clients get it inside a list, and one that they
+/// cannot read makes the whole list unreadable.
 pub const MAX_DEFINITION_DEPTH: usize = 64;
 
 /// Why clients may be unable to read a JSON text.

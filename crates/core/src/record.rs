@@ -1,4 +1,4 @@
-//! What happened to one call on its way through the stack.
+//! The record of one call on its way through the stack.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -51,7 +51,7 @@ impl AttemptRecord {
     }
 }
 
-/// What happened to one call: written by the layers, read by spans, tables and `explain`.
+/// The record of one call: written by the layers, read by spans, tables and `explain`.
 ///
 /// A call carries one only if it will be read, so the fast paths write nothing.
 #[derive(Debug, Default)]
@@ -90,12 +90,12 @@ impl CallRecord {
         }
     }
 
-    /// Returns `true` if layers are to write how they decided.
+    /// Returns `true` if layers write their decisions.
     pub fn wants_decisions(&self) -> bool {
         !self.counts_only.load(Ordering::Relaxed)
     }
 
-    /// Asks layers to write how they decide, from now on.
+    /// Makes layers write their decisions from now on.
     pub fn ask_for_decisions(&self) {
         self.counts_only.store(false, Ordering::Relaxed);
     }
@@ -124,7 +124,7 @@ impl CallRecord {
     /// Writes that the cache sent the call without a look-up, and why.
     pub fn set_cache_bypass(&self, reason: &'static str) {
         self.set_cache(CacheStatus::Bypass);
-        // a call is decided once; what comes second has nothing to add
+        // a call is decided once; a second decision adds nothing
         let _first = self.bypass.set(reason);
     }
 
@@ -182,8 +182,8 @@ impl CallRecord {
         self.repeated.load(Ordering::Relaxed) || self.started_attempts() > 1
     }
 
-    /// Writes what becomes of a second attempt beside the first. What is better known is kept: a
-    /// call whose first pair of attempts failed may be repeated, and hedged again.
+    /// Writes the outcome of a second attempt beside the first. A final outcome is kept: a call
+    /// whose first pair of attempts failed may be repeated, and hedged again.
     pub fn note_hedge(&self, status: HedgeStatus) {
         self.hedge.fetch_max(status as u8, Ordering::Relaxed);
     }
@@ -246,7 +246,7 @@ impl CallRecord {
         &self.spent
     }
 
-    /// Reads the attempts that ended, in the order they did, where they are.
+    /// Calls a function with the attempts that ended, in that order.
     pub fn each_attempt(&self, read: impl FnMut(&AttemptRecord)) {
         lock(&self.attempts).iter().for_each(read);
     }

@@ -1,4 +1,4 @@
-//! Why one attempt of a call went to one server: a router's decision, reported afterwards.
+//! A router's decision about one attempt of a call.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::{ReplicaSetId, RouteRule, ServerId, ToolCall, ToolName};
 /// Why one attempt of a call went to one server, or to none.
 ///
 /// A router writes one for each server it asks: into the call's [`CallRecord`](crate::CallRecord),
-/// and to listeners. It decides nothing, and is only built if it is read.
+/// and to listeners. It is only built if it is read.
 ///
 /// Its `Display` is one line for people. As JSON, keys are in snake case, and the rule comes with
 /// its words:
@@ -71,15 +71,15 @@ pub struct RouteDecision {
     pub servers: usize,
     /// How many of them the rule admits, regardless of their health.
     pub eligible: usize,
-    /// Servers looked at and what speaks against each, the chosen one among them: at most
+    /// The servers considered, each with the reason against it, the chosen one included: at most
     /// [`MOST_CANDIDATES`](Self::MOST_CANDIDATES).
     pub candidates: Vec<RouteCandidate>,
     /// The server that got the attempt; `None` if no server may have it.
     pub chosen: Option<ServerId>,
-    /// Who would be asked next if the chosen one refuses: at most
+    /// The servers that come next if the chosen one refuses: at most
     /// [`MOST_ALTERNATES`](Self::MOST_ALTERNATES).
     pub alternates: Vec<ServerId>,
-    /// Why this server, or why none, in words of a bounded set.
+    /// The reason for the choice, one of a bounded set of words.
     pub reason: &'static str,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for RouteDecision {
     }
 }
 
-/// One server a router looked at.
+/// One server that a router considered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RouteCandidate {
@@ -141,12 +141,12 @@ pub struct RouteCandidate {
     pub server: ServerId,
     /// Its weight.
     pub weight: u32,
-    /// What speaks against it, as one word of a bounded set; `None` if it could have had the call.
+    /// The reason against it, one of a bounded set of words; `None` if it was eligible.
     pub unfit: Option<&'static str>,
 }
 
 impl RouteCandidate {
-    /// States what was found of a server.
+    /// Creates it for a server.
     pub const fn new(server: ServerId, weight: u32, unfit: Option<&'static str>) -> Self {
         Self {
             server,
@@ -166,7 +166,7 @@ impl fmt::Display for RouteCandidate {
     }
 }
 
-/// Writes a rule as data, and as people read it.
+/// Writes a rule as data, and as text.
 fn with_words<S: Serializer>(rule: &RouteRule, to: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct WithWords<'a> {

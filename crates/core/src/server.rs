@@ -1,4 +1,4 @@
-//! What executes tools: the seam between the stack and anything that can answer a call.
+//! What executes tools: the interface between the stack and anything that answers calls.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,9 +18,9 @@ pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
 
 /// Something that executes tools: an upstream MCP server, or an in-process set of closures.
 ///
-/// Dropping the future of [`call`](Self::call) cancels the call, as far as the server allows it.
-/// A server that is down answers at once with [`Delivery::NotSent`](crate::Delivery::NotSent) and
-/// gets back up by itself.
+/// Dropping the future of [`call`](Self::call) cancels the call, as far as the server allows it. A
+/// server that is down answers at once with [`Delivery::NotSent`](crate::Delivery::NotSent) and
+/// reconnects by itself.
 pub trait ToolServer: Send + Sync + 'static {
     /// Returns the server's id.
     fn id(&self) -> &ServerId;
@@ -45,8 +45,8 @@ pub trait ToolServer: Send + Sync + 'static {
     /// Checks that the server is alive, as cheaply as possible. Any answer counts, a refusal too.
     /// The caller sets the timeout.
     ///
-    /// Default: it is there. That is right for what runs in this process; whatever is reached over
-    /// a connection should ask.
+    /// Default: it is alive. That is right for a server in this process; one behind a connection
+    /// should send a request.
     fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -62,16 +62,16 @@ pub trait ToolServer: Send + Sync + 'static {
         None
     }
 
-    /// Returns how the state that the server keeps is divided among callers. Asked after each
-    /// listing: a server reached over HTTP shows only then whether it has sessions.
+    /// Returns how the state that the server keeps is divided among callers. It is called after
+    /// each listing, which shows whether a server behind HTTP has sessions.
     ///
     /// Default: [`Instances::Shared`].
     fn instances(&self) -> Instances {
         Instances::Shared
     }
 
-    /// Takes note that a session has ended: its instance, if it has one, is needed no more. Must
-    /// not block. Default: nothing happens.
+    /// Notifies the server that a session has ended, so its instance may end. Must not block.
+    /// Default: does nothing.
     fn session_ended(&self, caller: &Caller) {
         let _ = caller;
     }

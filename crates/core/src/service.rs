@@ -1,13 +1,13 @@
-//! The one bound every layer has on what is inside it.
+//! The bound of every layer on its inner service.
 
 use tower_service::Service;
 
 use crate::{ToolCall, ToolError, ToolOutput};
 
-/// A service that answers tool calls: what layers wrap and what they are.
+/// A service that answers tool calls. Layers wrap one and are one.
 ///
-/// Implemented by itself for every fitting [`Service`], so that layers write `S: ToolService`
-/// instead of five bounds.
+/// Implemented for every matching [`Service`], so that layers write `S: ToolService` instead of
+/// five bounds.
 pub trait ToolService:
     Service<ToolCall, Response = ToolOutput, Error = ToolError, Future: Send> + Clone + Send + 'static
 {

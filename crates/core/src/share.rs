@@ -1,4 +1,4 @@
-//! What an attempt gets of the time to its call's deadline, readable while it runs.
+//! The share of an attempt in the time to its call's deadline, readable while it runs.
 
 use std::any::Any;
 use std::fmt;
@@ -13,7 +13,7 @@ pub type Share = Arc<dyn TimeShare>;
 ///
 /// It counts from the moment the attempt is sent: waiting in a queue uses none of it. When it has
 /// passed, the layer that times the attempt asks if another one would follow. Only then the attempt
-/// ends; otherwise it would fail for nothing, and it may go on until the deadline.
+/// ends; otherwise it would fail without need, and it may go on until the deadline.
 pub trait TimeShare: Any + fmt::Debug + Send + Sync {
     /// Returns how long the attempt may take at least, from the moment it is sent.
     fn time(&self) -> Duration;

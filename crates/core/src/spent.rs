@@ -1,10 +1,10 @@
-//! What the time of a call goes into, but for the runtime's own work.
+//! The time that a call spends outside the runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What the time of a call went into that is not the runtime's own work, summed up over its
-/// attempts: what is left is what the runtime added.
+/// The time that a call spends outside the runtime, as a sum over its attempts. The rest of the
+/// call's time is the runtime's overhead.
 ///
 /// Written by the layer that waits, when the wait is over. Waits that a dropped call did not finish
 /// are not included. Attempts beside each other count twice.
@@ -21,7 +21,7 @@ impl Spent {
         add(&self.server, took);
     }
 
-    /// Adds time that the call waited for its turn, or for a place.
+    /// Adds time that the call waited for a token or a permit.
     pub fn add_limits(&self, took: Duration) {
         add(&self.limits, took);
     }
@@ -36,7 +36,7 @@ impl Spent {
         read(&self.server)
     }
 
-    /// Returns how long the call waited for its turn and for places.
+    /// Returns how long the call waited for tokens and permits.
     pub fn limits(&self) -> Duration {
         read(&self.limits)
     }

@@ -30,7 +30,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Binds a definition to what was made of it.
+    /// Creates it from a definition and its judgement.
     pub fn new(
         set: ReplicaSetId,
         definition: ToolDefinition,
@@ -112,7 +112,7 @@ impl Tool {
         self
     }
 
-    /// Sets which tool checks the effect of a call of this one. Default: none is known.
+    /// Sets the tool that shows the effect of a call. Default: none.
     pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
         self.verifier = verifier;
         self
@@ -177,7 +177,7 @@ impl Tool {
         self.refinements.resolved(applied).unwrap_or(&self.resolved)
     }
 
-    /// Returns the tool to check with what a call of this one did whose answer never came.
+    /// Returns the tool that shows the effect of a call whose answer was lost.
     pub fn verifier(&self) -> Option<&Verifier> {
         self.verifier.as_ref()
     }

@@ -1,4 +1,4 @@
-//! A tool to check with what another one did.
+//! The tool that shows the effect of another one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use serde::{Serialize, Serializer};
 
 use crate::ToolName;
 
-/// A tool that only reads, to check with what a call of another one did whose answer never came.
+/// A read-only tool that shows the effect of a call of another tool whose answer was lost.
 ///
 /// It is a tool of the same replica set. Registration pairs the two, by their names or by what the
-/// operator says, and pairs them anew whenever the tools of the set change.
+/// operator says, and pairs them again whenever the tools of the set change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verifier {
     tool: ToolName,
@@ -18,7 +18,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Names the tool, as its server spells it and as clients see it.
+    /// Creates it from the tool's name at its server and the name that clients see.
     pub fn new(tool: ToolName, client_name: impl Into<Arc<str>>) -> Self {
         Self {
             tool,

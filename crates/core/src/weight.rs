@@ -1,4 +1,4 @@
-//! How much a server weighs: its share of calls, and its licence to take destructive ones.
+//! The weight of a server: its share of calls, and whether it may take destructive ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::InvalidValue;
 
 /// A server's weight, 0 to 100: its share of its replica set's calls, and from
-/// [`PRIMARY`](Self::PRIMARY) on its licence to take destructive ones.
+/// [`PRIMARY`](Self::PRIMARY) on permission to take destructive ones.
 ///
-/// A server that nothing is said of weighs 50, so it is a primary: a set of servers without weights
-/// shares calls evenly and can do everything. Weight 0 is a standby: it gets a call only where no
-/// other server can.
+/// The default weight is 50, so such a server is a primary: a set of servers without weights shares
+/// calls evenly and can do everything. Weight 0 is a standby: it gets a call only where no other
+/// server can.
 ///
 /// ```
 /// use callward_core::Weight;
@@ -37,7 +37,7 @@ impl Weight {
     /// destructive calls.
     pub const PRIMARY: Self = Self(50);
 
-    /// The weight of a server that nothing is said of: that of a primary.
+    /// The default weight: that of a primary.
     pub const DEFAULT: Self = Self::PRIMARY;
 
     /// The greatest.

@@ -1,4 +1,4 @@
-//! The admin listener: what operators and the command line ask, apart from clients.
+//! The admin listener, for operators and the command line, separate from clients.
 //!
 //! | path | what |
 //! | --- | --- |
@@ -88,7 +88,7 @@ impl Listener {
         }
     }
 
-    /// Serves connections until `stop` fires and each has answered what it was asked.
+    /// Serves connections until `stop` fires and each has answered its requests.
     pub(crate) async fn serve(
         self,
         routes: Router,
@@ -124,7 +124,7 @@ async fn for_operators(request: Request, next: Next) -> Response {
     }
 }
 
-/// Browsers say whether a page asks for something, even where they send no `Origin`.
+/// Browsers mark the requests of pages, even without an `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns why a request is refused; `None` if it is not.

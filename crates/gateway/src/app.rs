@@ -50,7 +50,7 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
     ) {
         Stderr::detach();
     }
-    // the two that export what they do begin to log once they know where to
+    // the two commands with exporters start logging after the exporters
     if !matches!(command, Command::Serve(_) | Command::Run(_)) {
         log.start(None);
     }

@@ -31,7 +31,7 @@ pub(crate) enum Environment {
 pub(crate) struct Running {
     pub(crate) stack: Stack,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Ends when the servers have listed their tools.
+    /// Completes when the servers have listed their tools.
     pub(crate) startup: Startup,
 }
 
@@ -124,7 +124,7 @@ fn with<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     }
 }
 
-/// The settings that the environment can change.
+/// The settings that the environment can override.
 pub(crate) struct Timed {
     pub(crate) limits: LimitsConfig,
     pub(crate) listing_timeout: Duration,
@@ -153,11 +153,11 @@ pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
     Ok(timed)
 }
 
-/// The command that makes this program a server's supervisor. It is not for people, and help does
-/// not list it.
+/// The command that makes this program a server's supervisor. It is internal, and help does not
+/// list it.
 pub(crate) const SUPERVISE: &str = "__supervise";
 
-/// The file that runs, also after another one has taken its path.
+/// The running file, even if another one has replaced it at its path.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// Starts to connect to one server.

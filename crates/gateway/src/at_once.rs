@@ -1,4 +1,4 @@
-//! A future that wakes itself while it is polled goes on at once.
+//! Polls a future again at once if it wakes itself while it is polled.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,14 +12,12 @@ use pin_project_lite::pin_project;
 pin_project! {
     /// Polls a future once more, right away, if it was woken while it was polled.
     ///
-    /// tokio takes such a wake-up for a task that wants to let others go first: it puts the task at
-    /// the end of the queue, and wakes another thread to share the work there seems to be. hyper
-    /// wakes a connection like that for each body that is read in the connection's own task, though
-    /// nothing is left to do; and the thread that is woken costs more than the rest of a cached
-    /// call.
+    /// tokio takes such a wake-up for a task that yields: it puts the task at the end of the queue,
+    /// and wakes another thread to share the work. hyper wakes a connection like that for each body
+    /// that is read in the connection's own task, though nothing is left to do; and the thread that
+    /// is woken costs more than the rest of a cached call.
     ///
-    /// A future that wakes itself once more is left to the scheduler, so that others have their
-    /// turn.
+    /// A future that wakes itself once more is left to the scheduler, so that other tasks run.
     #[derive(Debug)]
     pub(crate) struct AtOnce<F> {
         #[pin]
@@ -63,7 +61,7 @@ impl<F: Future> Future for AtOnce<F> {
     }
 }
 
-/// How often a future is polled in one go.
+/// How often a future is polled in a row.
 const ROUNDS: usize = 2;
 
 /// A ring wakes the task, unless the future is being polled: then the poll is notified.

@@ -1,4 +1,4 @@
-//! The stack, as what stands behind the MCP endpoint.
+//! The stack as the backend of the MCP endpoint.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -39,8 +39,8 @@ pub(crate) use open::ConnectionLimits;
 /// How much of a client's data is read at a time; the head of a request is not longer.
 const BUFFER: usize = 64 * 1024;
 
-/// How often within `header_timeout` the listener looks for connections that are past it. A timer
-/// of each connection, reset for each request, would cost 2 % of a cached call.
+/// How often within `header_timeout` the listener ends connections that are past it. A timer of
+/// each connection, reset for each request, would cost 2 % of a cached call.
 const SWEEPS: u32 = 4;
 
 /// What answers requests: a router, or a function.
@@ -69,12 +69,12 @@ pub(crate) async fn serve<L, R>(
     let open = TaskTracker::new();
     let mut sweep = interval((limits.header / SWEEPS).max(Duration::from_millis(1)));
     let places = Open::new(limits);
-    // one that fails to accept waits and tries again: it ends with `stop` only
+    // a failed accept is tried again after a pause: the loop ends with `stop` only
     loop {
         let (stream, caller) = tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            // before new connections, of which there may always be another
+            // before new connections, which may never stop
             _ = sweep.tick() => {
                 places.end_idle();
                 continue;
@@ -82,7 +82,7 @@ pub(crate) async fn serve<L, R>(
             accepted = Listener::accept(&mut listener) => accepted,
         };
         let caller = caller_of(caller);
-        // without a place it is closed
+        // without a permit it is closed
         if let Some(place) = places.admit(caller.map(|caller| caller.ip()), stop.child_token()) {
             let place = Arc::new(place);
             let stream = Written::new(stream, place.limits().write, place.clone());
@@ -95,7 +95,7 @@ pub(crate) async fn serve<L, R>(
     open.wait().await;
 }
 
-/// Serves one connection. Once `stop` fires it answers what it was asked, and ends.
+/// Serves one connection. Once `stop` fires it answers its requests, and ends.
 async fn connection<S, R>(
     stream: S,
     caller: Option<SocketAddr>,
@@ -108,7 +108,7 @@ async fn connection<S, R>(
 {
     let end = place.end().clone();
     let answer = service_fn(move |mut request: http::Request<Incoming>| {
-        // spans tell where calls come from
+        // spans record the client's address
         if let Some(caller) = caller {
             request.extensions_mut().insert(ConnectInfo(caller));
         }
@@ -145,7 +145,7 @@ async fn connection<S, R>(
     }
 }
 
-/// The body of a request. The request is in work once all of it has come.
+/// The body of a request. The request is running once all of it has arrived.
 struct Arriving {
     body: Incoming,
     place: Arc<Place>,

@@ -1,4 +1,4 @@
-//! Why a command could not do its work, and what it ends with.
+//! The errors of commands, and their exit codes.
 
 use std::process::ExitCode;
 
@@ -42,7 +42,7 @@ impl AppError {
         move |source| Self::Io { what, source }
     }
 
-    /// 2 for what the caller has to write otherwise, 1 for what failed.
+    /// 2 for a wrong command line or config, 1 for a failure.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Build(_)
@@ -58,5 +58,5 @@ impl AppError {
     }
 }
 
-/// What a command ends with: whether what was asked for succeeded.
+/// The outcome of a command.
 pub(crate) type Outcome = Result<ExitCode, AppError>;

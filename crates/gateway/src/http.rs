@@ -40,8 +40,8 @@ use crate::readiness;
 use crate::runtime::Runtime;
 use crate::shutdown::{Stop, drain};
 
-/// How long connections may take to write their last answers, once no call is in flight. Streams
-/// that clients only listen on would otherwise keep the process.
+/// How long connections may take to write their last answers, once no call is in flight. Without
+/// it, streams that clients only listen on would keep the process alive.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// Listens. `key` says where the address can be changed.
@@ -126,8 +126,8 @@ pub(crate) fn routes<B: server::Backend>(
     })
 }
 
-/// Lets probes pass, which may come by any address. A probe never sends a target in absolute form,
-/// so the host of such a target has to be allowed.
+/// Admits probes by any address. A probe never sends a target in absolute form, so the host of such
+/// a target has to be allowed.
 async fn for_probes(hosts: Arc<[server::HostPattern]>, request: Request, next: Next) -> Response {
     let any = [server::HostPattern::any()];
     let allowed = match request.uri().authority() {

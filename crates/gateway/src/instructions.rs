@@ -6,10 +6,10 @@ const MOST_EACH: usize = 4 << 10;
 /// The most of all servers together, in bytes.
 const MOST: usize = 16 << 10;
 
-/// What stands where a text was cut.
+/// The mark of a cut text.
 const MARK: &str = "\n[cut]";
 
-/// Puts together what servers say, each with its name. The text of a server that stands alone is
+/// Joins the texts of servers, each under its name. The text of a server that stands alone is
 /// passed on as it is; those of several stand under their names as headings. What is too long is
 /// cut.
 pub(crate) fn combined<'a>(

@@ -26,7 +26,7 @@ pub(crate) struct NameFile {
 
 impl NameFile {
     /// Returns the file of a config. `None` where there is no state directory, or it cannot be
-    /// created: names are handed out anew with each start then.
+    /// created: then each start assigns the names again.
     pub(crate) fn of_config(state: Option<&StateDir>, config: &Path) -> Option<Self> {
         let path = state?.file_of_config("names", config, "json")?;
         Some(Self { path, saved: 0 })
@@ -44,7 +44,7 @@ impl NameFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 let file = self.path.display();
-                tracing::warn!(%file, %error, "the names of the last run cannot be read; they are handed out anew");
+                tracing::warn!(%file, %error, "the names of the last run cannot be read; they are assigned again");
                 Vec::new()
             }
         }

@@ -1,4 +1,4 @@
-//! What is said of the program's own doings, on standard error; and the spans that are exported.
+//! The program's log on standard error, and the exported spans.
 
 use callward::telemetry::export::Exporter;
 use callward::telemetry::names;
@@ -42,7 +42,7 @@ impl Log {
     /// exported does not depend on what is logged. A second start changes nothing.
     pub(crate) fn start(&self, exporter: Option<&Exporter>) {
         let registry = tracing_subscriber::registry().with(lines(&self.levels, self.format));
-        // fails only if there is a subscriber already: this one
+        // fails only if this subscriber is set already
         let _ = match exporter {
             None => registry.try_init(),
             Some(exporter) => registry.with(exporter.layer()).try_init(),
@@ -70,8 +70,8 @@ where
     layer.with_filter(levels.clone().and(shown))
 }
 
-/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a slip
-/// of the keyboard would turn the log off.
+/// Reads `LEVEL` or `TARGET=LEVEL` pairs. A lone word must be a level: taken for a target, a typing
+/// error would turn the log off.
 fn parse_levels(text: &str) -> Result<Targets, AppError> {
     let lone_words_are_levels = text
         .split(',')

@@ -18,7 +18,7 @@ use crate::output;
 /// How long the end waits for metrics, and then for spans, that were not sent yet.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Where metrics come together.
+/// The registry of metrics.
 pub(crate) struct Telemetry {
     registry: Registry,
     /// Instruments end with it.

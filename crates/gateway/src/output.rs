@@ -1,4 +1,4 @@
-//! What people and machines read: tables, colour where a terminal shows it, JSON lines.
+//! Output: tables, colour on terminals, JSON lines.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
@@ -35,7 +35,7 @@ pub(crate) struct Table {
 /// A column of a table: its heading, and the cell of an item.
 pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
 
-/// How bad the news is.
+/// The severity of a cell or line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Bad,
@@ -67,7 +67,7 @@ pub(crate) fn input(what: &str) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Shows how far a long run has come on a terminal. The last call, with all done, wipes it.
+/// Shows the progress of a long run on a terminal. The last call, with all done, removes it.
 pub(crate) fn bar(done: u64, all: u64) {
     if !stderr().is_terminal() {
         return;
@@ -79,12 +79,12 @@ pub(crate) fn bar(done: u64, all: u64) {
     };
 }
 
-/// Colours a text by how bad the news is, if standard output shows colour.
+/// Colours a text by its severity, if standard output shows colour.
 pub(crate) fn toned(text: impl Display, tone: Tone) -> String {
     paint(&text.to_string(), tone.style(), *STDOUT_COLOURED)
 }
 
-/// Returns why some of what belongs on standard output is not there; nothing if all is.
+/// Returns the error of standard output, if a write failed.
 pub(crate) fn lost() -> Option<&'static std::io::Error> {
     LOST.get()
 }
@@ -111,7 +111,7 @@ pub(crate) fn error(error: &impl Display) {
     headed("error:", colour(AnsiColor::Red).bold(), error);
 }
 
-/// Writes what does not make a command fail, and yet should be known.
+/// Writes a warning.
 pub(crate) fn warning(warning: &impl Display) {
     headed("warning:", colour(AnsiColor::Yellow), warning);
 }
@@ -214,12 +214,12 @@ impl Cell {
         }
     }
 
-    /// A cell that says how bad its news is, if it is news.
+    /// A cell with a severity, if it has one.
     pub(crate) fn toned(text: impl Display, tone: Option<Tone>) -> Self {
         Self::styled(text, tone.map_or_else(Style::new, Tone::style))
     }
 
-    /// An effect: the more it may do, the warmer.
+    /// A cell of an effect: the more harmful, the warmer its colour.
     pub(crate) fn effect(effect: &str) -> Self {
         let style = match effect {
             "read_only" => colour(AnsiColor::Green),
@@ -231,7 +231,7 @@ impl Cell {
         Self::styled(effect, style)
     }
 
-    /// A share from 0 to 1, in percent: the better, the greener.
+    /// A cell of a share from 0 to 1, in percent: the larger, the greener.
     pub(crate) fn share(share: Option<f64>) -> Self {
         match share {
             None => Self::plain("-"),

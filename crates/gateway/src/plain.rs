@@ -1,4 +1,4 @@
-//! What servers write, without what a terminal would obey or show as something else.
+//! Removes from the texts of servers what a terminal would execute or show as something else.
 
 use std::fmt::Write;
 

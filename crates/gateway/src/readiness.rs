@@ -1,4 +1,4 @@
-//! `/readyz`: whether calls should be sent here, and what is missing.
+//! `/readyz`: whether the gateway is ready, and what is missing.
 
 use axum::http::StatusCode;
 use axum::response::Response;

@@ -1,4 +1,4 @@
-//! Which gateways of this user are running, so that the command line finds them.
+//! The running gateways of this user, for the command line to find.
 //!
 //! Each writes one file into the state directory, and keeps it locked: a lock ends with its
 //! process, whatever ends that, and no process id is mistaken for that of another program.

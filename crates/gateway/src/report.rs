@@ -96,7 +96,7 @@ struct Report {
 
 /// Returns `true` if a request's `_meta` has `true` under this key.
 pub(crate) fn is_asked(meta: &Bytes, key: &str) -> bool {
-    // metadata never fails a call: what cannot be read asks for nothing
+    // metadata never fails a call: metadata that cannot be read is ignored
     object::get_member(meta, key).ok().flatten() == Some(b"true")
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Runtime {
     pub(crate) calls: TaskTracker,
     /// What each result reports, asked or not.
     pub(crate) reports: Reports,
-    /// What of a caller's baggage is passed on to servers.
+    /// The part of a caller's baggage that is passed on to servers.
     pub(crate) baggage: BaggageFilter,
     /// Whether the servers have started.
     pub(crate) started: Started,

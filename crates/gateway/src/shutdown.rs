@@ -1,5 +1,4 @@
-//! Ending: the signals that ask for it, the bounded wait for calls in flight, and the end of the
-//! servers behind.
+//! Shutdown: the signals, the bounded wait for calls in flight, and the end of the servers.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::config::show_duration;
 use crate::error::AppError;
 use crate::output;
 
-/// What signals ask for. Clones share it.
+/// The requests of signals. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
     asked: CancellationToken,
@@ -26,12 +25,12 @@ impl Stop {
         &self.asked
     }
 
-    /// Fires when nothing more is accepted: at once, or after the lame-duck time.
+    /// Fires when the gateway stops accepting: at once, or after the lame-duck time.
     pub(crate) const fn closing(&self) -> &CancellationToken {
         &self.closing
     }
 
-    /// Waits until the process is asked a second time: it then waits for nothing.
+    /// Waits until the process is asked a second time: it then ends at once.
     pub(crate) async fn at_once(&self) {
         self.at_once.cancelled().await;
     }
@@ -55,8 +54,8 @@ pub(crate) fn on_signal() -> Result<Stop, AppError> {
     Ok(stop)
 }
 
-/// Ignores SIGHUP from here on: there is nothing to reload, and the end of a terminal session is
-/// not that of a gateway. Children get the signal as usual.
+/// Ignores SIGHUP from here on: nothing can be reloaded, and the end of a terminal session is not
+/// that of a gateway. Children get the signal as usual.
 ///
 /// # Errors
 ///
@@ -75,7 +74,7 @@ pub(crate) fn ignore_hangup() -> Result<(), AppError> {
     Ok(())
 }
 
-/// There is no such signal here.
+/// This platform does not have the signal.
 #[cfg(not(unix))]
 pub(crate) fn ignore_hangup() -> Result<(), AppError> {
     Ok(())

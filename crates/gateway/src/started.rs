@@ -1,4 +1,4 @@
-//! Whether the servers behind the gateway have started.
+//! Waits for the start of the servers.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Started {
         self.0.clone()
     }
 
-    /// Waits until the start is over, for a moment only.
+    /// Waits briefly until the start is over.
     pub(crate) fn soon(&self) -> impl Future<Output = ()> + Send + use<> {
         let finished = self.finished();
         async move {

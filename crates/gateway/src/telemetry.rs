@@ -1,6 +1,6 @@
-//! From `[telemetry]` and the environment to what the stack and the exporter are given.
+//! Derives the settings of the stack and the exporter from `[telemetry]` and the environment.
 //!
-//! The file beats the environment, as the specification of OpenTelemetry has it.
+//! The file overrides the environment, as the specification of OpenTelemetry says.
 
 use callward::core::redact::Redactor;
 use callward::core::{BaggageFilter, InvalidConfig};
@@ -10,11 +10,11 @@ use callward::telemetry::{Contents, Sampling};
 use crate::config::Telemetry;
 use crate::error::AppError;
 
-/// Starts what sends spans and metrics; nothing if neither file nor environment names a collector.
+/// Starts the exporter of spans and metrics, if the file or the environment names a collector.
 ///
 /// # Errors
 ///
-/// [`AppError`] if the environment holds what makes no sense.
+/// [`AppError`] if a variable of the environment is invalid.
 pub(crate) fn exporter(config: &Telemetry) -> Result<Option<Exporter>, AppError> {
     Ok(otlp(config)?.map(OtlpConfig::start).transpose()?)
 }
@@ -23,7 +23,7 @@ pub(crate) fn exporter(config: &Telemetry) -> Result<Option<Exporter>, AppError>
 ///
 /// # Errors
 ///
-/// [`InvalidOtlp`] if the environment holds what makes no sense.
+/// [`InvalidOtlp`] if a variable of the environment is invalid.
 pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp> {
     let from_env = match &config.otlp_endpoint {
         Some(endpoint) => Some(OtlpConfig::from_env_with(endpoint)?),
@@ -49,7 +49,7 @@ pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp
 ///
 /// # Errors
 ///
-/// [`AppError`] if the environment holds what makes no sense.
+/// [`AppError`] if a variable of the environment is invalid.
 pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
     let share = match config.sampling {
         Some(share) => Some(share),
@@ -60,7 +60,7 @@ pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
     })
 }
 
-/// Returns which contents of calls spans tell of.
+/// Returns which contents of calls spans record.
 pub(crate) fn contents(config: &Telemetry) -> Contents {
     let redactor = Redactor::new(&config.redact, Redactor::DEFAULT_MAX_BYTES);
     let mut contents = Contents::none().with_redactor(redactor);

@@ -4,7 +4,7 @@
 //! it. [`schedule`] and [`cloned`] make the pauses of a retry layer from any [`Backoff`]. What is
 //! retried, how often, `Retry-After`, deadline and budget stay the layer's. [`from_backoff`] and
 //! [`to_backoff`] convert errors. A transient error says that a retry may help, not that it is
-//! safe: hence the [`Delivery`] beside it.
+//! safe, so the [`Delivery`] is beside it.
 //!
 //! ```
 //! use std::time::Duration;

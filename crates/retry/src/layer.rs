@@ -32,7 +32,7 @@ impl RetryLayer {
     }
 
     /// Takes the pauses from a custom schedule in place of [`RetryConfig::backoff`]. Call it before
-    /// the layer is used: its budgets start anew.
+    /// the layer is used: its budgets start full.
     #[must_use]
     pub fn with_schedule(self, schedule: impl MakeSchedule) -> Self {
         Self::of_valid(self.shared.config, Some(Arc::new(schedule)))

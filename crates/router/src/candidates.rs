@@ -1,4 +1,4 @@
-//! What a strategy sees of a replica set.
+//! The view of a replica set that a strategy gets.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -57,8 +57,8 @@ impl<'a> Candidates<'a> {
         servers.filter_map(|(index, place)| Some((index, self.endpoints.get(*place)?)))
     }
 
-    /// Takes the next ticket of a counter that all calls share which choose among the same servers.
-    /// A preview takes none, and sees the next one.
+    /// Takes the next number of a counter that all calls with the same candidates share. A preview
+    /// takes none, and sees the next one.
     #[must_use]
     pub fn turn(&self) -> u64 {
         let hash = |hash: usize, place: &usize| hash.wrapping_mul(31).wrapping_add(place + 1);

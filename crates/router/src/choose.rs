@@ -1,4 +1,4 @@
-//! Which server gets a call: rule, then strategy, one candidate at a time.
+//! Selects the server of a call: rule, then strategy, one candidate at a time.
 
 use std::sync::Arc;
 
@@ -137,8 +137,8 @@ impl<S> Selection<S> {
     /// Returns the best server that was not tried.
     ///
     /// Unavailable ones are only chosen if no available one was tried before, and never for a call
-    /// that needs a weight: what cannot be undone is not tried on a server that is known to be
-    /// sick.
+    /// that needs a weight: a destructive call is not tried at a server that is known to be
+    /// unhealthy.
     pub(crate) fn next(&mut self, call: &ToolCall) -> Option<Choice> {
         if !self.has_more(call) {
             return None;
@@ -162,7 +162,7 @@ impl<S> Selection<S> {
             turns: self.set.turns(),
             is_preview: self.is_preview,
         };
-        // a number that is not there stands for the heaviest: a custom strategy may be wrong
+        // an invalid number counts as the heaviest: a custom strategy may be wrong
         let index = self.routing.strategy.choose(&candidates);
         let index = index.filter(|index| *index < ranked.len()).unwrap_or(0);
         let chosen = ranked.get(index)?;
@@ -217,8 +217,8 @@ impl<S> Selection<S> {
         ranked
     }
 
-    /// Keeps reads going to a minimum share of the set, even if breakers are open there: the few
-    /// servers that are left would not bear all calls.
+    /// Keeps reads going to a minimum share of the set, even if breakers are open there: the
+    /// remaining servers could not serve all calls.
     fn keep_available(&self, ranked: &mut [Ranked], open: &[usize]) {
         let share = usize::try_from(self.routing.min_available).unwrap_or(0);
         let needed = self.set.endpoints().len() * share / 100;

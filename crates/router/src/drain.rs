@@ -1,4 +1,4 @@
-//! A server that gets no new calls, and the end of those it has.
+//! A drained server, and the end of its calls.
 
 use std::fmt;
 use std::sync::Arc;

@@ -87,7 +87,7 @@ impl<S> Member<S> {
         self.endpoint.server()
     }
 
-    /// Returns what the router knows of the server.
+    /// Returns the router's state for the server.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint

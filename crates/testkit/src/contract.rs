@@ -53,7 +53,7 @@ async fn uses_a_readied_instance<S: ToolService>(wrap: &impl Fn(MockService) -> 
     );
 }
 
-/// Calls a service that needs several polls to be ready, each time anew.
+/// Calls a service that needs several polls to be ready, again for each call.
 async fn waits_until_ready<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
     let mock = MockService::counting().ready_after(3);
     let mut service = wrap(mock.clone());

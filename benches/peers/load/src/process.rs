@@ -18,7 +18,7 @@ pub struct Usage {
 const TICKS: f64 = 100.0;
 
 impl Usage {
-    /// Of this process and its children; nothing where there is no such process, or no `/proc`.
+    /// Of this process and its children; `None` if the process or `/proc` does not exist.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         let stats = stats();

@@ -241,7 +241,7 @@ fn one_tool_that_loses_connections_never_opens_the_breaker_of_its_server() {
         no connection counts each time | l1 l1 l2 f f f | 10 s: 5 failures in a row
         one tool loses probes | f f f f f +10 l1 l1 l1 =half_open hold refused:10 end:n s | closes
         one of another tool does | f f f f f +10 l1 l2 | 20 s: a probe failed: down
-        each half-open time begins anew | f f f f f +10 l1 l2 +20 l1 =half_open |
+        each half-open time begins again | f f f f f +10 l1 l2 +20 l1 =half_open |
         a failed connection decides at once | f f f f f +10 l1 f | 20 s: a probe failed: down",
     );
     let shares = BreakerConfig::server()

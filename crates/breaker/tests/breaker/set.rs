@@ -198,7 +198,7 @@ async fn what_is_known_of_servers_that_are_gone_goes_while_permits_still_end() {
     running.fail(&"too late to count");
     assert!(
         set.circuit(&a, &get).is_available(),
-        "who comes back starts anew"
+        "an owner that returns starts again"
     );
     fail(&set, &a, &get, 2);
     assert!(set.circuit(&a, &get).is_available());

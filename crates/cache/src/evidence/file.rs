@@ -67,7 +67,7 @@ impl Evidences {
             return Ok(Some(evidences));
         };
         let evidences = Self::with_secret(odds, snapshot.secret, Some(file));
-        // a clock that was set back makes nothing younger
+        // a clock that was set back reduces no age
         let since = wall.saturating_sub(Duration::from_millis(snapshot.saved_ms));
         let factor = ageing(since.as_secs_f64());
         for (subject, saved) in snapshot.tools {
@@ -163,7 +163,7 @@ impl StateFile {
     }
 }
 
-/// Opens for writing; a file that is made is for its owner only.
+/// Opens a file for writing; only its owner may access a new one.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -172,7 +172,7 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Returns the time on the wall, since 1970.
+/// Returns the wall-clock time since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "evidence ages while no process runs; nothing else here reads it"

@@ -14,8 +14,8 @@
 //! mean stays at most 1.
 //!
 //! Ageing (half-life one day) is such a weight too. At any one time the chance is at most 1/20;
-//! over all times there is no such bound, as differences age as well. The bound is for one bucket:
-//! of many keys that pass by their own evidence, some pass by chance.
+//! there is no bound over all times, as differences age as well. The bound is for one bucket: of
+//! many keys that pass by their own evidence, some pass by chance.
 //!
 //! One event may change many keys, so equal observations at about the same time are not
 //! independent. In each bucket at most one of them counts for each stretch of time as long as the

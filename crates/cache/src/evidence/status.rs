@@ -1,4 +1,4 @@
-//! What is known of a tool, as people and metrics are shown it.
+//! The evidence about a tool, for tables and metrics.
 
 use std::time::Duration;
 

@@ -54,7 +54,7 @@ pub(crate) struct Counts {
     different: u64,
 }
 
-/// A tool's evidence in the file. The tool's equal observations are worked out anew from its keys.
+/// A tool's evidence in the file. The tool's equal observations are recomputed from its keys.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SavedEvidence {
     tallies: BucketTallies,

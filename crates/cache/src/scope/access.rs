@@ -238,7 +238,7 @@ impl Names {
         let pieces = match self {
             Self::Everything => return None,
             Self::EachValue => {
-                // not to meet a tag of the same text
+                // so that it differs from a tag of the same text
                 let values = fold::all(arguments)?;
                 return Some(values.iter().map(|value| format!("={value}")).collect());
             }

@@ -73,7 +73,7 @@ pub(crate) struct Scope {
     certain: AtomicU64,
 }
 
-// all orderings are SeqCst: the proof speaks of one order of all steps
+// all orderings are SeqCst: the proof needs one order of all steps
 impl Scope {
     pub(crate) fn new(epoch: u64) -> Self {
         Self {

@@ -263,7 +263,7 @@ pub(crate) enum Step {
     Advance(u64),
     /// A rate changes behind the cache's back, and then is purged.
     Drift(usize, Purge),
-    /// Something is purged, for nothing.
+    /// Something is purged that no entry depends on.
     Purge(Purge),
 }
 

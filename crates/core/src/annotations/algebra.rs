@@ -1,4 +1,4 @@
-//! Merging two sets of hints, and the three questions asked of one.
+//! Merges two sets of hints, and answers questions about one.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Picking tools by their hints.
+//! Selects tools by their hints.
 
 use serde_json::{Map, Value};
 
@@ -38,7 +38,8 @@ impl Annotations {
                 .all(|(key, wanted)| self.vendor.get(key) == Some(wanted))
     }
 
-    /// Keeps the tools whose hints pass, in order. A tool without hints is asked with an empty set.
+    /// Keeps the tools whose hints match, in order. A tool without hints counts as one with an
+    /// empty set.
     ///
     /// ```
     /// use callward_core::Annotations;
@@ -58,14 +59,14 @@ impl Annotations {
             .filter_map(move |(tool, hints)| keep(hints.unwrap_or(&none)).then_some(tool))
     }
 
-    /// Reads one hint written as `FIELD=VALUE`, the way a command line has it.
+    /// Reads one hint written as `FIELD=VALUE`, as on a command line.
     ///
     /// Fields have the names of the wire (the short forms `readOnly`, `destructive`, `idempotent`
-    /// and `openWorld` are understood); `tags` is a list parted by commas.
+    /// and `openWorld` are understood); `tags` is a list separated by commas.
     ///
     /// # Errors
     ///
-    /// [`InvalidValue`] if there is no such field, or the value has the wrong type.
+    /// [`InvalidValue`] if the field does not exist, or the value has the wrong type.
     ///
     /// ```
     /// use callward_core::Annotations;

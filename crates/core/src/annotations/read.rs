@@ -1,4 +1,4 @@
-//! Hints read from JSON. By hand, so that an error names the field and not only its place.
+//! Reads hints from JSON. Written by hand, so that an error names the field as well as its place.
 
 use std::fmt;
 

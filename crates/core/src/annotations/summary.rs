@@ -1,4 +1,4 @@
-//! A set of hints on one line, for people and for spans.
+//! A set of hints on one line, for terminals and spans.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,10 +1,10 @@
-//! What is wrong with a set of hints: every problem, not the first.
+//! Validates a set of hints: finds every problem, not only the first.
 
 use std::fmt;
 
 use crate::{Annotations, Field, Severity};
 
-/// One thing that is wrong with a set of hints.
+/// One problem of a set of hints.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AnnotationProblem {
@@ -22,7 +22,7 @@ pub enum AnnotationProblem {
         /// Its place in the list, from 0.
         index: usize,
     },
-    /// `destructiveHint` is true and `requiresConfirmation` is false: the tool asks all the same.
+    /// `destructiveHint` is true and `requiresConfirmation` is false: the tool still asks.
     DestructiveUnconfirmed,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for AnnotationProblem {
 }
 
 impl Annotations {
-    /// Returns everything that is wrong with the hints; empty if nothing is.
+    /// Returns all problems of the hints.
     ///
     /// A tool with an [error](Severity::Error) is refused at registration.
     ///

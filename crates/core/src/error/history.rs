@@ -20,7 +20,7 @@ use crate::ServerId;
 pub struct FailedAttempt {
     /// The server that was asked, if one was chosen.
     pub server: Option<ServerId>,
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub kind: ErrorKind,
     /// How far the attempt got.
     pub delivery: Delivery,

@@ -1,7 +1,7 @@
-//! What kinds of failure there are.
+//! The kinds of failure.
 
 words! {
-    /// What kind of failure it was.
+    /// The kind of failure.
     #[non_exhaustive]
     ErrorKind {
         /// The breaker of this server and tool is open.

@@ -1,4 +1,4 @@
-//! What is known of a call that was sent and not answered.
+//! The details of a call that was sent and not answered.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::{ErrorKind, history};
 use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName, Verifier};
 
-/// What is known of a write that was sent and not answered.
+/// The details of a write that was sent and not answered.
 ///
 /// It holds no arguments, which may be secret, and no digest of them either: a short argument can
 /// be guessed from one. The keys of its JSON are in camel case and its times in milliseconds, as in
 /// the `data` of an error that a client sees.
 ///
-/// There is no wall clock in it, because nothing here reads one. `sent_ago` is exact at the moment
+/// It has no wall-clock time, because this crate reads no clock. `sent_ago` is exact at the moment
 /// the error was made, which is when a client or a log sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,7 +22,7 @@ use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName, Verifier};
 pub struct OutcomeUnknown {
     /// The replica set whose tool was called.
     pub set: ReplicaSetId,
-    /// The tool, as its server spells it.
+    /// The tool's name at its server.
     pub tool: ToolName,
     /// The server it was sent to, if the error named one.
     pub server: Option<ServerId>,
@@ -35,12 +35,12 @@ pub struct OutcomeUnknown {
     pub failure: ErrorKind,
     /// The failure in words.
     pub detail: Cow<'static, str>,
-    /// A tool that only reads, to check with what the call did; none if none is known.
+    /// A read-only tool that shows what the call did, if one is known.
     pub verify_with: Option<Verifier>,
 }
 
 impl OutcomeUnknown {
-    /// Puts together what is known: of the call, and of the failure of its last attempt.
+    /// Collects the details of the call and of the failure of its last attempt.
     pub fn new(call: &ToolCall, failure: &ToolError, sent_ago: Duration) -> Self {
         Self {
             set: call.tool().set().clone(),
@@ -54,8 +54,8 @@ impl OutcomeUnknown {
         }
     }
 
-    /// Describes a call that was not retried, in one sentence: what was sent, what is not known,
-    /// and what to do.
+    /// Describes a call that was not retried, in one sentence: what was sent, what is unknown, and
+    /// what to do.
     pub fn message(&self) -> String {
         let Self { tool, failure, .. } = self;
         let server = match &self.server {
@@ -68,7 +68,7 @@ impl OutcomeUnknown {
             }
             None => "check what it did".to_owned(),
         };
-        // a finer figure would only be harder to read
+        // more digits would only be harder to read
         let ago = Duration::from_millis(u64::try_from(self.sent_ago.as_millis()).unwrap_or(0));
         format!(
             "`{tool}` was sent{server} {ago:?} ago, and no answer came ({failure}): it may have run; \

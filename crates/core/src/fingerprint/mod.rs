@@ -1,13 +1,13 @@
 //! The identity of JSON values: a keyed 128-bit structural hash.
 //!
-//! Two spellings of one value meet (order of members, white space, escapes in strings); two
-//! different values never do, short of breaking SipHash. The raw text is read in one pass, without
-//! building a tree.
+//! Two spellings of one value have equal hashes (order of members, white space, escapes in
+//! strings); two different values do not, unless SipHash is broken. The raw text is read in one
+//! pass, without building a tree.
 //!
 //! Not RFC 8785 (JSON canonicalization): it writes every integer through an IEEE double, so that
 //! `9007199254740993` and `9007199254740992` become the same text. Here a number is its spelling:
-//! integers of any length are exact, and `1`, `1.0` and `1e0` are three values, as a tool may tell
-//! them apart.
+//! integers of any length are exact, and `1`, `1.0` and `1e0` are three values, as a tool may
+//! distinguish them.
 //!
 //! The hash is SipHash-1-3 with 128 bits of output (Aumasson and Bernstein, 2012), keyed, because
 //! arguments are untrusted: without the key a client cannot construct a collision.
@@ -44,7 +44,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A text that has no structural identity, and why. It gets no cache key.
+/// Why a text has no structural hash. Its call gets no cache key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FingerprintError {
@@ -97,8 +97,8 @@ impl FingerprintKey {
         Self(SipHasher13::new_with_keys(a, b))
     }
 
-    /// Returns the public key: for digests that must agree between processes and that no
-    /// stranger gains by forging. Never for cache keys.
+    /// Returns the public key: for digests that must agree between processes and that are worthless
+    /// to forge. Never for cache keys.
     pub fn fixed() -> Self {
         Self::new(0x746f_6c6c_6761_7465, 0x6669_7865_6400_0001)
     }
@@ -126,7 +126,7 @@ impl FingerprintKey {
     }
 
     /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of,
-    /// and for whom. Never equal to another kind of fingerprint but by accident.
+    /// and for which principal. Equal to another kind of fingerprint only by accident.
     pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
         self.behind(Tag::Behind, words, bytes)
     }
@@ -147,7 +147,7 @@ impl FingerprintKey {
     }
 
     fn behind(&self, tag: Tag, [first, second]: [u128; 2], bytes: &[u8]) -> Fingerprint {
-        // whole words, so that the bytes are read as such, too
+        // whole words, so that the hasher reads the bytes as words too
         let mut head = [tag as u8; 40];
         head[8..24].copy_from_slice(&first.to_le_bytes());
         head[24..].copy_from_slice(&second.to_le_bytes());
@@ -159,7 +159,7 @@ impl FingerprintKey {
 
     /// Returns one fingerprint of several, in this order.
     pub fn combine(&self, parts: &[u128]) -> Fingerprint {
-        // one write: the hasher is slow to begin and end each
+        // a single write: each one has a fixed cost
         let mut bytes: SmallVec<[u8; 256]> = smallvec![Tag::Combined as u8];
         for part in parts {
             bytes.extend_from_slice(&part.to_le_bytes());

@@ -1,9 +1,9 @@
-//! One pass over a JSON text: into one canonical run of bytes.
+//! Writes a JSON text as canonical bytes, in one pass.
 //!
 //! Each value begins with a [`Tag`]. Numbers and strings go on with their length and their bytes,
 //! arrays with their elements, objects with their members in the order of their names; both end
-//! with [`Tag::End`]. No run is the beginning of another, so two values share one only if they are
-//! equal.
+//! with [`Tag::End`]. No value's bytes are a prefix of another's, so two values share theirs only
+//! if they are equal.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub(super) enum Tag {
     JsonBehind = 11,
 }
 
-/// Where a member of an object stands in the canonical bytes, from its name on.
+/// The position of a member in the canonical bytes, from its name on.
 #[derive(Clone, Copy)]
 struct Member {
     start: usize,
@@ -59,7 +59,7 @@ pub(super) fn scan(text: &[u8], out: &mut Canonical) -> Result<(), FingerprintEr
     }
 }
 
-/// Returns how many bytes stand before the next quote or backslash.
+/// Returns the number of bytes before the next quote or backslash.
 fn plain_length(text: &[u8]) -> Option<usize> {
     // most strings are short: a loop has found the end before a search has started
     let (near, far) = text.split_at(text.len().min(16));

@@ -1,4 +1,4 @@
-//! What a tool result says of its own freshness, in its members and in its `_meta`.
+//! The freshness that a tool result states, in its members and in its `_meta`.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::output::is_our_meta;
 use crate::{CacheStatus, UPSTREAM_META};
 
 /// The protocol's lifetime in milliseconds. It states it for lists, not for tool results; a server
-/// that states it for a result all the same is taken at its word.
+/// may state it for a result too, and is believed.
 const TTL: &str = "ttlMs";
 /// The protocol's scope: `public` or `private`.
 const SCOPE: &str = "cacheScope";
-/// Proposed for tool results: `no-cache` or `cache`; with the prefix it is to get, or without.
+/// Proposed for tool results: `no-cache` or `cache`; with the prefix that is proposed, or without.
 const HINT: [&str; 2] = ["cache_hint", "io.modelcontextprotocol/cache_hint"];
 
 pub(super) fn read(body: &[u8]) -> Freshness {
@@ -45,7 +45,7 @@ pub(super) fn read(body: &[u8]) -> Freshness {
 /// Returns `true` if the body may hold hints at all: a scan of the bytes costs a hundredth of
 /// reading them. A name may be written with escapes, too.
 fn may_say(body: &[u8]) -> bool {
-    // to prepare a search costs more than to search a short body
+    // preparing a search costs more than searching a short body
     static PARTS: LazyLock<[Finder<'_>; 4]> =
         LazyLock::new(|| ["_meta", TTL, SCOPE, "\\u"].map(Finder::new));
     PARTS.iter().any(|part| part.find(body).is_some())
@@ -65,7 +65,7 @@ fn member(name: &str, value: &RawValue) -> Freshness {
     said
 }
 
-/// How many instances of this runtime in a chain are heard.
+/// How many instances of this runtime in a chain are considered.
 const MOST_INSTANCES: u32 = 8;
 
 /// What only `_meta` states, including that of at most `instances` further up.
@@ -85,7 +85,7 @@ fn meta_member(name: &str, value: &RawValue, instances: u32) -> Freshness {
     {
         for (name, value) in members.iter() {
             match name {
-                // A cache further up gave it although its time was over: no reason to keep it here.
+                // An upstream cache served it after its lifetime: it is not kept here.
                 "status" if word(value).as_deref() == Some(CacheStatus::Stale.as_str()) => {
                     said.no_store = true;
                 }

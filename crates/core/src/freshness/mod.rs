@@ -1,4 +1,4 @@
-//! What an answer says about how long it stays right.
+//! The lifetime that an answer states.
 
 mod hints;
 mod mode;
@@ -7,9 +7,9 @@ pub use self::mode::{Caching, FreshnessMode};
 
 use std::time::Duration;
 
-/// What the source of an answer says about its freshness.
+/// The freshness that the source of an answer states.
 ///
-/// Everything here tightens: it may forbid that an answer is kept, or shorten how long. Nothing
+/// It can only restrict: it may forbid that an answer is kept, or shorten its lifetime. Nothing
 /// here lengthens what the tool's plan allows, or lets other principals get the answer. A `public`
 /// mark of a source is therefore ignored.
 ///
@@ -36,13 +36,13 @@ pub struct Freshness {
     pub no_store: bool,
     /// The answer is for the principal it was computed for.
     pub private: bool,
-    /// How long the answer stays right, counted from when it was made.
+    /// The lifetime of the answer, from when it was made.
     pub max_age: Option<Duration>,
-    /// How old the answer was when it came.
+    /// The age of the answer when it arrived.
     pub age: Option<Duration>,
 }
 
-/// Under which key of a result's `_meta` a cache says what it did: an object with the members
+/// The key of a result's `_meta` under which a cache states what it did: an object with the members
 /// `status` (a word of [`CacheStatus`](crate::CacheStatus)), `age_ms` and `reason`.
 pub const CACHE_META: &str = "io.callward/cache";
 
@@ -66,7 +66,7 @@ impl Freshness {
         hints::read(body)
     }
 
-    /// Says the stricter of two in each respect.
+    /// Returns the stricter of two in each respect.
     pub fn strictest(self, other: Self) -> Self {
         Self {
             no_store: self.no_store || other.no_store,

@@ -1,4 +1,4 @@
-//! What an operator says about how long results are kept.
+//! The lifetimes that an operator sets.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ words! {
     } default Fixed
 }
 
-/// What an operator says about the results of a tool, or of all tools of a server.
+/// The lifetime that an operator sets for the results of a tool, or of all tools of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Caching {
@@ -23,6 +23,6 @@ pub enum Caching {
     Never,
     /// Results of reads are kept for this long, also if the server says otherwise.
     For(Duration),
-    /// The mode decides, also if something else is said of all tools of the server.
+    /// The mode decides, even if another lifetime is set for all tools of the server.
     ByMode,
 }

@@ -1,4 +1,4 @@
-//! What the first sentence of a description does, and what the whole warns of.
+//! Reads the first sentence of a description, and the warnings in all of it.
 
 use smallvec::SmallVec;
 
@@ -11,15 +11,15 @@ pub(super) struct Prose<'l> {
     pub(super) lead: Option<&'l Verb>,
     /// The most harmful write verb joined to it: `Finds a record and deletes it`.
     pub(super) also: Option<&'l Verb>,
-    /// The sentence begins with its first verb, `Returns the weather`, or does so but for one that
-    /// means nothing by itself: `Performs a search`.
+    /// The sentence begins with its first verb, as in `Returns the weather`; a verb without a
+    /// meaning of its own may come before, as in `Performs a search`.
     pub(super) opens: bool,
-    /// The first verb leaves to the next words what is run, and they read: `Runs a search`.
+    /// The words after the first verb name what it runs, and that reads: `Runs a search`.
     pub(super) runs_read: bool,
     /// The sentence says `read-only`.
     pub(super) read_only: bool,
     /// The sentence says nothing, and the first later one that does begins with a verb that reads:
-    /// `Use this for logs. Lists them.` That is too little to stand alone.
+    /// `Use this for logs. Lists them.` That is weak evidence by itself.
     pub(super) later_reads: bool,
     /// The sentence says that the answer changes by itself: `a random fact`, `the current time`.
     pub(super) drifts: Option<&'static str>,
@@ -37,7 +37,7 @@ impl<'l> Prose<'l> {
     }
 }
 
-/// A sentence that has not come to its verb by then is not going to be understood.
+/// A sentence without a verb up to here is not understood.
 const MOST_WORDS: usize = 24;
 /// A negation reaches over this many words: `does not permanently delete`.
 const NEGATED_WORDS: usize = 3;
@@ -110,7 +110,7 @@ fn read_sentence<'l>(sentence: &str, lexicon: &'l Lexicon) -> Prose<'l> {
             light = LIGHT_VERB_WORDS + 1;
             opens_light |= place == 0;
         } else if prose.lead.is_some() && !before_roles.has(Role::Join) && token.after.is_none() {
-            // the deed is known, and nothing is joined to it here
+            // the verb is known, and no other is joined to it here
         } else if let Some(verb) = lexicon
             .find_inflected(word)
             .filter(|verb| !is_noun(verb, word, next) && !goes_back(verb, next))
@@ -196,7 +196,7 @@ fn is_negated(before: &str) -> bool {
         .any(|word| lexicon::is(word, Role::Negation))
 }
 
-/// Parts a text at its first full stop or line break. `e.g.` ends a sentence too, which does no
+/// Splits a text at its first full stop or line break. `e.g.` ends a sentence too, which does no
 /// harm: the verb has come by then.
 fn split_sentence(text: &str) -> (&str, &str) {
     let text = text.trim_start();
@@ -218,7 +218,7 @@ fn split_sentence(text: &str) -> (&str, &str) {
 /// A word of a sentence.
 struct Token<'a> {
     word: &'a str,
-    /// What parts it from the word before, if that is more than a space.
+    /// The separator before it, if that is more than a space.
     after: Option<char>,
 }
 

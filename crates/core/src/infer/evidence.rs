@@ -1,4 +1,4 @@
-//! What was concluded, how firmly, and why.
+//! A conclusion, its strength and its reason.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,16 +9,16 @@ use super::lexicon::{self, VerbKind, Word};
 use super::volatility::Volatile;
 use crate::{Annotations, Complexity, Field};
 
-/// How strong a conclusion is.
+/// The strength of a conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "a conclusion either may relax a rule or it may not"
 )]
 pub enum Strength {
-    /// Enough to tighten, never enough to relax.
+    /// It may make a plan stricter, never laxer.
     Weak,
-    /// Nothing contradicts it: enough to relax, and to contradict a declared hint.
+    /// Nothing contradicts it: it may make a plan laxer, and contradict a declared hint.
     Strong,
 }
 
@@ -41,8 +41,8 @@ impl Evidence {
         self.strength
     }
 
-    /// Returns `true` if it means that something is removed for good, and not only added,
-    /// overwritten or changed: `delete`, not `update`. What may do anything may do that too.
+    /// Returns `true` if it means permanent removal, as `delete` does and `update` does not. A verb
+    /// that may do anything may remove, too.
     pub(crate) fn takes_away(&self) -> bool {
         match &self.reason {
             Reason::NameLeads(word)
@@ -70,7 +70,7 @@ impl Evidence {
         self.reason == Reason::MayReachOut
     }
 
-    /// Returns the word or rule that decided it.
+    /// Returns the word or rule that it rests on.
     pub fn reason(&self) -> Cow<'static, str> {
         self.reason.to_string().into()
     }
@@ -95,7 +95,7 @@ pub(super) enum Reason {
     DescriptionLeads(Word),
     /// The description has this phrase.
     DescriptionWarns(&'static str),
-    /// Nothing says that the tool stays at home.
+    /// No sign that the tool stays within its server.
     MayReachOut,
     /// The name or the description mentions something outside of the server.
     ReachesOut(&'static str),
@@ -134,7 +134,7 @@ impl fmt::Display for Reason {
             Self::DescriptionLeads(word) => write!(f, "the description begins with `{word}`"),
             Self::DescriptionWarns(phrase) => write!(f, "the description says `{phrase}`"),
             Self::MayReachOut => f.write_str("nothing says that it stays at home"),
-            Self::ReachesOut(word) => write!(f, "it speaks of `{word}`"),
+            Self::ReachesOut(word) => write!(f, "it mentions `{word}`"),
             Self::Chooses(word) => write!(f, "an argument may tell it to `{word}`"),
             Self::FreeForm(word) => write!(f, "what it does is decided by its `{word}`"),
             Self::Keeps(place) => write!(f, "the result is put somewhere: it says `{place}`"),
@@ -192,7 +192,7 @@ impl Inferred {
         self.volatile.as_ref()
     }
 
-    /// Gives up the evidence and returns the hints.
+    /// Drops the evidence and returns the hints.
     pub fn into_annotations(self) -> Annotations {
         self.annotations
     }

@@ -1,7 +1,7 @@
-//! The verbs, and what calling a tool by one of them means.
+//! The verbs, and what each means in the name of a tool.
 //!
-//! The words are data, in `lexicon/words.txt`. An operator adds others, or gives one another
-//! meaning, with [`Lexicon::with`].
+//! The words are data, in `lexicon/words.txt`. An operator adds words or changes their meaning with
+//! [`Lexicon::with`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,9 +21,9 @@ pub(super) use roles::{Role, Roles};
 pub(crate) enum Use {
     /// A verb wherever it stands.
     Verb,
-    /// A verb when it leads.
+    /// A verb as the first word.
     First,
-    /// A verb or a noun when it leads.
+    /// A verb or a noun as the first word.
     Either,
     /// A noun, unless there is no other verb.
     Noun,
@@ -189,7 +189,7 @@ fn stem<'w>(word: &'w str, ending: &str) -> Option<&'w str> {
     tail.eq_ignore_ascii_case(ending).then_some(stem)
 }
 
-/// Returns a word as the lexicon spells it. The end of a word decides about no letter of it.
+/// Returns a word as the lexicon spells it. The ending of a word changes no other letter.
 fn lower(word: &str) -> String {
     word.chars().flat_map(char::to_lowercase).collect()
 }
@@ -199,8 +199,8 @@ pub(super) fn is(word: &str, role: Role) -> bool {
     Roles::of(word).has(role)
 }
 
-/// Returns `true` if what the verb is about is gone afterwards. An added word is not looked up: it
-/// is taken for the worse.
+/// Returns `true` if what the verb is about is gone afterwards. An added word is not in the list
+/// and counts as the worse.
 pub(super) fn takes_away(word: &Word) -> bool {
     match word {
         Word::Borrowed(word) => {

@@ -14,14 +14,14 @@
 //!   with another kind of verb. It ignores read verbs in the rest of the description, because on
 //!   published tools those make writes look like reads.
 //! - [`RuleSet::Neurolink`] applies the published keyword rules of NeuroLink, for users who migrate
-//!   from it and want the same answers, right or wrong.
+//!   from it and want the same answers.
 //!
 //! Some reads answer differently each time without a write. For them there is a [`Volatility`]
 //! instead of a hint, and their answers are never cached.
 //!
 //! Inference is deterministic and depends on neither the locale nor a clock. What a tool reads or
-//! changes is concluded from that tool alone; other tools of its server only show what the server
-//! means by an open world and by destructive ([`Inference::infer_all`]).
+//! changes is inferred from that tool alone; other tools of its server only show how the server
+//! uses `openWorldHint` and `destructiveHint` ([`Inference::infer_all`]).
 
 mod description;
 mod evidence;
@@ -47,7 +47,7 @@ words! {
     /// Which rules draw the conclusions.
     #[non_exhaustive]
     RuleSet {
-        /// Ours: the leading verb of the name, doubted where there is reason to.
+        /// The first verb of the name, with reasons for doubt.
         Standard = "standard",
         /// NeuroLink's keywords, anywhere in name or description.
         Neurolink = "neurolink",

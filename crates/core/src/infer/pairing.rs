@@ -1,10 +1,10 @@
-//! Which reading tool shows what a writing one did, by their names.
+//! Finds the reading tool that shows what a writing tool did, by their names.
 //!
-//! `update_order` and `get_order` speak of one thing. Names are split into words, the verb is set
-//! aside, and what is left is the thing; words for one and for many are the same. Of several tools
-//! that read it, the verb decides: what shows one thing comes first, but after a write that adds
-//! something, what lists them does, since a caller who got no answer does not know the name of what
-//! is new. Where nothing reads `order_status`, what reads `order` does.
+//! `update_order` and `get_order` are about one thing. A name without its verb names the thing;
+//! singular and plural are the same. Of several tools that read it, the verb decides: what shows
+//! one thing comes first, but after a write that adds something, what lists them does, since a
+//! caller who got no answer does not know the name of what is new. Where nothing reads
+//! `order_status`, what reads `order` does.
 
 use std::collections::HashMap;
 
@@ -77,7 +77,7 @@ impl<'a, 'l> Readers<'a, 'l> {
         let mut thing = written.thing;
         while !thing.is_empty() {
             let found = self.by_thing.get(&thing).into_iter().flatten();
-            // of equals the first of the list
+            // if equal, the first in the list
             if let Some(reader) = found.min_by_key(rank) {
                 return Some(reader.name);
             }
@@ -151,8 +151,8 @@ fn verb(all: &[&str], lexicon: &Lexicon) -> Option<usize> {
         .or_else(|| (0..all.len()).find(|at| usage(*at).is_some()))
 }
 
-/// Writes a word in lower case, and one for many as one for one, roughly: both sides are treated
-/// alike, so that it matters only that they meet.
+/// Writes a word in lower case and, roughly, in the singular: both sides are treated alike, so it
+/// only matters that they become equal.
 fn one(word: &str) -> String {
     let mut word = word.to_lowercase();
     if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 1) {

@@ -1,13 +1,13 @@
-//! What the tools of one server show about each other.
+//! Evidence about a tool from the other tools of its server.
 //!
 //! Whether a world is open is a matter of the server, and so is what its author calls destructive;
 //! one tool shows little of either. What most tools of a server declare, its author means for the
 //! one he forgot. Where none declares it, half of the tools that stay at home speak for the others.
 //!
-//! All of this is weak evidence. It tightens, and it takes back what the kind of verb alone let
-//! suspect: where the other updates of a server declare that they destroy nothing, one that is
-//! silent is not taken to. What one tool itself says or warns of stands. One thing is relaxed: a
-//! world that all of several tools declare closed.
+//! All of this is weak evidence. It makes hints stricter, and withdraws what was inferred from the
+//! kind of verb alone: where the other updates of a server declare that they destroy nothing, one
+//! that is silent is not taken to. What one tool itself says or warns of stands. One hint becomes
+//! laxer: a world that all of several tools declare closed.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::{Annotations, Field};
 const ENOUGH: u32 = 3;
 /// The world is open or closed for a whole server as a rule, so that one tool shows it.
 const FEW: u32 = 1;
-/// Of fewer tools, half says little.
+/// Half of fewer tools is little evidence.
 const FEW_TOOLS: usize = 3;
 
 /// Makes the tools of a server agree about their world, which is mostly the same for all of them:
@@ -83,7 +83,7 @@ impl Habits {
         habits
     }
 
-    /// Amends what was concluded of one tool of the server.
+    /// Amends the conclusions about one tool of the server.
     pub(super) fn apply(&self, inferred: &mut Inferred) {
         let weak = Strength::Weak;
         if let Some(open) = self.open_world.settled(FEW) {
@@ -100,8 +100,7 @@ impl Habits {
         };
         let settled = |habits: &HashMap<VerbKind, Habit>| habits.get(&kind)?.settled(ENOUGH);
         let concluded = inferred.annotations().destructive_hint;
-        // what is taken away is gone, whatever the neighbours say; and they say nothing about what
-        // only this tool warns of
+        // the other tools do not change that a removal is final, nor a warning of this tool alone
         let own = kind.is_destructive()
             || inferred
                 .evidence(Field::Destructive)

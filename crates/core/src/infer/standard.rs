@@ -65,7 +65,7 @@ pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
     inferred
 }
 
-/// Takes leading words off that only say whose tool it is. A verb is never taken for a name.
+/// Removes leading words that only name the server. A verb is never taken for a name.
 fn without_prefix<'w, 'a>(
     name: &'w [&'a str],
     server: &Words<'_>,

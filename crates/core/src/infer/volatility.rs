@@ -1,4 +1,4 @@
-//! Reads whose answers differ from call to call, so that none may stand in for the next.
+//! Reads whose answers differ from call to call, so that none may replace the next.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ words! {
     /// Why the answer to a read must be fresh.
     #[non_exhaustive]
     Volatility {
-        /// It reads what changes by itself: a clock, a random source, the progress of a job.
+        /// It reads state that changes by itself: a clock, a random source, the progress of a job.
         /// Reading again is harmless, but a cached answer is wrong.
         Clock = "clock",
         /// Each call moves on: the next page, the next message. Reading again skips something, so a

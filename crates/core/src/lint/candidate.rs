@@ -1,4 +1,4 @@
-//! A tool to look at, and what is known of it.
+//! A tool to check, with its definition.
 
 use std::collections::HashSet;
 
@@ -26,8 +26,8 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Adds the whole definition as listed, a JSON object. Its `annotations` are read as they
-    /// stand, also where they cannot be used.
+    /// Adds the whole definition as listed, a JSON object. Its `annotations` are read as written,
+    /// valid or not.
     pub const fn with_definition(mut self, definition: &'a RawValue) -> Self {
         self.definition = Some(definition);
         self
@@ -37,9 +37,9 @@ impl<'a> Candidate<'a> {
 /// An object read member by member, so that one bad value hides no other.
 #[derive(Default)]
 struct Each {
-    /// Of members given twice the last, as most parsers have it.
+    /// The last of duplicate members, as in most parsers.
     read: Map<String, Value>,
-    /// Those whose value no parser takes, and why.
+    /// The members whose value no parser accepts, and why.
     unreadable: Vec<(String, String)>,
     twice: Vec<String>,
 }
@@ -73,24 +73,24 @@ fn annotations_of(definition: &RawValue) -> Option<&RawValue> {
     all.next_back().map(|(_, raw)| raw)
 }
 
-/// A tool with everything that is known of it.
+/// A tool with its whole definition.
 pub(super) struct Case<'a> {
     pub(super) subject: Subject<'a>,
     /// The members of the definition.
     pub(super) members: Map<String, Value>,
     /// The fields of its annotations as they stand.
     pub(super) fields: Map<String, Value>,
-    /// Those whose value no parser takes, and why.
+    /// The members whose value no parser accepts, and why.
     pub(super) unreadable: Vec<(String, String)>,
     /// The members, of the definition or its annotations, that are given twice.
     pub(super) twice: Vec<String>,
     /// The hints that can be read.
     pub(super) hints: Annotations,
-    /// What everything together says.
+    /// The conclusions from everything together.
     pub(super) whole: Inferred,
-    /// What is said without the arguments.
+    /// The conclusions without the arguments.
     pub(super) words: Inferred,
-    /// What the name says alone.
+    /// The conclusions from the name alone.
     pub(super) name: Inferred,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Case<'a> {
                 members.remove("annotations");
                 Each::of(raw)
             }
-            // anything else is kept where a wrong type is looked for
+            // other values are kept for the check of types
             _ => Each::default(),
         };
         twice.extend(annotations.twice);

@@ -1,4 +1,4 @@
-//! What can be found, each with a name that does not change.
+//! The kinds of findings, each with a stable name.
 
 use std::str::FromStr;
 
@@ -8,9 +8,9 @@ words! {
     /// How much a finding, or a problem of a set of hints, matters.
     #[expect(clippy::exhaustive_enums, reason = "the vocabulary is closed")]
     Severity {
-        /// It could be said better; nothing goes wrong.
+        /// It could be clearer; nothing goes wrong.
         Info = "info",
-        /// Some client or runtime will probably not do what the author means.
+        /// Some client or runtime will probably misread the author.
         Warning = "warning",
         /// It is wrong in any case.
         Error = "error",
@@ -18,7 +18,7 @@ words! {
 }
 
 words! {
-    /// What was found. The names are stable: they may be silenced, counted and searched for.
+    /// The kind of a finding. The names are stable: callers may silence, count and search for them.
     ///
     /// Ordered by severity, the worst first.
     #[non_exhaustive]

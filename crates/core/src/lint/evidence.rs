@@ -1,16 +1,16 @@
 //! Declared hints that the tool's own words contradict.
 //!
 //! Only strong evidence counts, the same that makes [`resolve`](crate::resolve) doubt a server of
-//! standard trust. A hint that is stricter than the evidence is the author's to give.
+//! standard trust. An author may state a hint that is stricter than the evidence.
 
 use super::candidate::Case;
 use super::{Code, Notes};
 use crate::Field;
 use crate::infer::words::plain;
 
-/// Arguments that are an address to go to. Several are data as often as not: `urls` to block.
+/// Arguments that hold an address to open. A list of them is often data: `urls` to block.
 const ADDRESSES: &[&str] = &["url", "website", "webpage"];
-/// Words of a description that account for a repeat.
+/// Words of a description that explain why a repeat is harmless.
 const REPEATS: &[&str] = &[
     "already",
     "idempoten",

@@ -1,4 +1,4 @@
-//! Hints that are not there.
+//! Missing hints.
 //!
 //! One question at a time: an author who has not stated if the tool writes is not asked what kind
 //! of write it is.

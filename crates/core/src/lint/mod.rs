@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-/// Where the findings about one tool are written down.
+/// Collects the findings about one tool.
 struct Notes<'r, 'a> {
     tool: &'r Candidate<'a>,
     index: usize,

@@ -4,7 +4,7 @@ use super::candidate::Case;
 use super::{Code, Notes};
 use crate::{Field, RuleSet, Subject};
 
-/// Several model APIs take no longer name.
+/// Several model APIs refuse longer names.
 const LONGEST: usize = 64;
 /// A description of fewer words repeats the name at best.
 const FEWEST_WORDS: usize = 3;
@@ -62,7 +62,7 @@ fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
             "say in a sentence what the tool does, its verb first",
         );
     } else if text.is_ascii() && text.split_whitespace().count() < FEWEST_WORDS {
-        // other scripts need fewer words, or do not part them
+        // other scripts need fewer words, or do not separate them
         notes.add(
             Code::ShortDescription,
             "description",

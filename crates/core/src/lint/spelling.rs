@@ -1,4 +1,4 @@
-//! Hints as they are written: names that no client reads, and values that none can read.
+//! The spelling of hints: names that no client reads, and values that none can read.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ const MAX_WRONG: usize = 2;
 /// In a shorter name a wrong letter easily makes another word.
 const MIN_LEN: usize = 8;
 
-/// Takes what can be read of the fields, each under its own name.
+/// Keeps the fields that can be read, each under its own name.
 pub(super) fn readable(fields: &Map<String, Value>) -> Annotations {
     let mut kept = Map::new();
     for field in Field::ALL {
@@ -124,7 +124,7 @@ fn unknown(name: &str, value: &Value, short: Option<Field>, notes: &mut Notes<'_
     }
 }
 
-/// Finds the hint that a name is nearly, if the value could be the hint's.
+/// Finds the hint with a similar name, if the value fits it.
 fn meant(name: &str, value: &Value) -> Option<Field> {
     let name = plain(name);
     let near = |known: &str| {

@@ -1,4 +1,4 @@
-//! What is wrong with the declared hints by themselves.
+//! Problems of the declared hints by themselves.
 
 use super::candidate::Case;
 use super::{Code, Notes};

@@ -1,4 +1,4 @@
-//! Servers that seem to keep state for each client: a browser, a cursor, a train of thought.
+//! Servers that seem to keep state for each client: a browser, a cursor, a chain of thoughts.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use super::{Candidate, Code, Report};
 use crate::ToolDefinition;
 use crate::infer::words::{same, split};
 
-/// Words of what only one client at a time can use.
+/// Words for things that only one client at a time can use.
 const HELD: &str = "browser cursor debugger kernel navigate repl screenshot sequentialthinking \
      terminal thinking thought viewport";
-/// Words of what may be held, and may as well be a thing to read like any other.
+/// Words for things that a client may hold, or only read.
 const HOLDABLE: &str = "connection page process session shell tab transaction window workspace";
 /// Verbs that acquire something for later calls, or release it.
 const HOLDING: &str = "activate attach begin close commit connect detach disconnect end focus open \
@@ -18,8 +18,8 @@ const HOLDING: &str = "activate attach begin close commit connect detach disconn
 /// Detects a server that seems to keep state for each client. Returns the index of the
 /// tool that shows it first, and the word that does.
 ///
-/// Names are all there is to go by: a word such as `browser` or `cursor`, or two tools that take
-/// hold of one noun, such as `open_page` and `close_page`.
+/// The evidence is names only: a word such as `browser` or `cursor`, or two tools that take hold of
+/// one noun, such as `open_page` and `close_page`.
 pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
     evidence(tools.iter().map(|tool| tool.name().as_str()))
 }

@@ -1,4 +1,4 @@
-//! Whether two answers say the same.
+//! Compares the content of two answers.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use super::ToolOutput;
 use crate::FingerprintKey;
 use crate::members::Members;
 
-/// What is said beside an answer, not by it; `isError` and `resultType` are compared as they are
-/// understood, since both may be left out.
+/// Members that are not content; `isError` and `resultType` are compared as they are understood,
+/// since both may be left out.
 const BESIDE: [&str; 5] = ["_meta", "cacheScope", "isError", "resultType", "ttlMs"];
 
 impl ToolOutput {

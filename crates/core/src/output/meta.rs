@@ -1,5 +1,5 @@
-//! Adding to an answer's `_meta` without touching another byte, and keeping what others wrote there
-//! apart.
+//! Adds to the `_meta` of an answer without changing another byte, and separates the keys that
+//! others wrote.
 
 use std::sync::LazyLock;
 
@@ -108,7 +108,7 @@ fn may_have_ours(body: &[u8]) -> bool {
 /// Writes a `_meta` with the members under our keys moved; nothing if it has none.
 fn nested(meta: &str) -> Option<String> {
     let Ok(members) = Members::read(meta) else {
-        // names that are no text here may be one to others
+        // names that are not text here may be text to other parsers
         return meta.starts_with('{').then(|| "{}".to_owned());
     };
     let (ours, theirs): (Vec<_>, Vec<_>) = members.iter().partition(|(key, _)| is_our_meta(key));
@@ -140,7 +140,7 @@ fn append(object: &[u8], member: &str) -> Bytes {
     out.freeze()
 }
 
-/// Returns where a slice of `whole` begins: the distance between the two pointers.
+/// Returns the position of a slice of `whole`: the distance between the two pointers.
 fn place(whole: &[u8], part: &RawValue) -> usize {
     let start = (part.get().as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
     start.min(whole.len())

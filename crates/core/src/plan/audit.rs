@@ -1,4 +1,4 @@
-//! What is written down about a call.
+//! What is recorded about a call.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Annotations, Effect, Profile, SecurityLevel};
 
-/// What is written down about a call, and among which calls.
+/// What is recorded about a call, and in which file.
 ///
 /// | tool | record |
 /// | --- | --- |
@@ -15,12 +15,12 @@ use crate::{Annotations, Effect, Profile, SecurityLevel};
 /// | `securityLevel: internal` | partial: the tool, the time, how it ended |
 /// | anything else | none: metrics only |
 ///
-/// Hints can only add to what the effect asks for. A profile may demand a full record of each call
+/// Hints can only add to what the effect requires. A profile may demand a full record of each call
 /// into an open world besides ([`Profile::audit_open_world`](crate::Profile::audit_open_world)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct AuditRule {
-    /// How much is written down.
+    /// How much is recorded.
     pub level: AuditLevel,
     /// The call may meet things outside its server's control (`openWorldHint`): its record, if
     /// there is one, belongs in a file of its own.
@@ -54,15 +54,14 @@ impl AuditScope {
 }
 
 words! {
-    /// How much is written down about a call.
+    /// How much is recorded about a call.
     #[non_exhaustive]
     AuditLevel {
         /// Nothing: spans and metrics only.
         None = "none",
         /// That the tool was called, when, and how the call ended.
         Partial = "partial",
-        /// Everything: also on whose behalf, with which arguments, what was decided, and the
-        /// result.
+        /// Everything: also the principal, the arguments, the decisions and the result.
         Full = "full",
     } default None
 }
@@ -91,8 +90,8 @@ impl AuditRule {
         !matches!(self.level, AuditLevel::None)
     }
 
-    /// Returns the rule that leaves out nothing that either of the two writes down, and that stands
-    /// in the file of its own if either does.
+    /// Returns the rule that records what either of the two records, in the separate file if either
+    /// uses it.
     pub(crate) fn stricter(self, other: Self) -> Self {
         Self {
             level: self.level.max(other.level),

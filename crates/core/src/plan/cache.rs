@@ -118,7 +118,7 @@ impl CacheRule {
         match (self, other) {
             (Self::Store { .. }, stricter) | (stricter, Self::Store { .. }) => stricter,
             (Self::Bypass, Self::Bypass) => Self::Bypass,
-            // one must be fresh and the other drops what it changed: both together is this
+            // one must be fresh and the other invalidates: this does both
             _ => Self::Invalidate,
         }
     }

@@ -43,7 +43,7 @@ impl CallPlan {
             }
             Effect::Mutating | Effect::Destructive => RetryRule::Never,
         };
-        // a cursor moves on with each call, whatever other hints say
+        // a cursor advances with each call, whatever other hints state
         let retry = match retry {
             RetryRule::Safe if moves_on => RetryRule::OnlyUnsent,
             rule => rule,

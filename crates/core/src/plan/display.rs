@@ -1,4 +1,4 @@
-//! Plans as a person reads them.
+//! Plans as text.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a tool's hints mean for its calls, decided once.
+//! The plan of a tool's calls, derived once from its hints.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -28,10 +28,9 @@ pub use self::route::RouteRule;
 /// | anything else | `Mutating` | default strategy | never; invalidates | never | no |
 ///
 /// `complexity: complex` or a `costHint` above 100 prefers category `high-compute`, whatever the
-/// effect. `tags` and `costHint` stand in the rule for strategies and budgets to go by.
+/// effect. `tags` and `costHint` are in the rule for strategies and budgets.
 ///
-/// Read-only together with destructive is refused by validation; where it arrives anyway,
-/// destructive wins.
+/// Validation refuses read-only together with destructive; if both arrive anyway, destructive wins.
 ///
 /// ```
 /// use callward_core::{Annotations, CallPlan, Effect, Profile, Resolved, Source};
@@ -48,7 +47,7 @@ pub use self::route::RouteRule;
 /// # As JSON
 ///
 /// Rules are words in snake case, times are milliseconds and named so, and every key is always
-/// there: what is not set is `null`.
+/// there: an unset one is `null`.
 ///
 /// ```
 /// # use callward_core::{Annotations, CallPlan, Profile, Resolved, Source};
@@ -79,15 +78,15 @@ pub use self::route::RouteRule;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallPlan {
-    /// What a call may do to the world.
+    /// The effect of a call.
     pub effect: Effect,
     /// Which servers may get it.
     pub route: RouteRule,
-    /// What the cache does with it.
+    /// How the cache treats it.
     pub cache: CacheRule,
-    /// Whether it may be repeated.
+    /// Whether it may be retried.
     pub retry: RetryRule,
-    /// Whether a human is asked first.
+    /// Whether a human must confirm it first.
     pub confirm: ConfirmRule,
     /// Times and rates.
     pub limits: Limits,

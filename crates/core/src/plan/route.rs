@@ -1,4 +1,4 @@
-//! Which servers may get a call, and which of them it would rather have.
+//! Which servers may get a call, and which come first.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const HIGH_COMPUTE: &str = "high-compute";
 /// `costHint` above this makes a tool costly.
 const COSTLY: f64 = 100.0;
 
-/// Which servers may get a call, and which of them it would rather have.
+/// Which servers may get a call, and which come first.
 ///
 /// Cloning copies no text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -25,12 +25,12 @@ pub struct RouteRule {
     /// Servers of these categories come first, if any is healthy.
     #[serde(serialize_with = "sequence")]
     pub prefer: SmallVec<[&'static str; 2]>,
-    /// The tool's `tags`, each once: what a strategy finds servers by that goes by categories or
-    /// capabilities. The first 32, without those longer than 128 characters; the tool
-    /// itself keeps all.
+    /// The tool's `tags`, each once: strategies select servers by them as categories or
+    /// capabilities. The first 32, without those longer than 128 characters; the tool itself keeps
+    /// all.
     #[serde(serialize_with = "sequence")]
     pub tags: Arc<[Box<str>]>,
-    /// What a call costs, in relative units from 0 up: the tool's `costHint`.
+    /// The cost of a call, in relative units from 0 up: the tool's `costHint`.
     pub cost: Option<f64>,
 }
 
@@ -68,8 +68,8 @@ impl RouteRule {
         route
     }
 
-    /// Demands what `by` demands too: the greater weight, every tag of both, the greater cost.
-    /// Categories that only come first stay as they are.
+    /// Adds the requirements of `by`: the greater weight, every tag of both, the greater cost.
+    /// Categories that only come first do not change.
     pub(crate) fn tighten(&mut self, by: &Self) {
         self.min_weight = self.min_weight.max(by.min_weight);
         if by.tags.iter().any(|tag| !self.tags.contains(tag)) {

@@ -17,7 +17,7 @@ impl Baggage {
 
 /// Which members of a caller's baggage are passed on to servers.
 ///
-/// Baggage crosses a trust boundary between clients and servers, and does not state for whom it is
+/// Baggage crosses a trust boundary between clients and servers, and does not state its recipient
 /// meant. So only the listed members are passed on. By default none is listed.
 ///
 /// [W3C Baggage](https://www.w3.org/TR/baggage/) is read as it says; a member that breaks the
@@ -59,7 +59,7 @@ impl BaggageFilter {
         self.keys.is_empty()
     }
 
-    /// Returns of a baggage what is passed on, properties included; `None` if that is nothing.
+    /// Returns the part of a baggage that is passed on, properties included; `None` if it is empty.
     pub fn pass(&self, baggage: &str) -> Option<Baggage> {
         if self.is_closed() || baggage.len() > MAX_READ {
             return None;

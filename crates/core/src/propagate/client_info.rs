@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-/// Name and version of a client, as it states them (`clientInfo` of MCP). Nothing proves either.
+/// Name and version of a client, as it states them (`clientInfo` of MCP). Neither is verified.
 ///
 /// Each is cut to 128 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,7 +19,7 @@ words! {
     }
 }
 
-/// What the server side knows of the MCP request that a call came as. Spans tell of it.
+/// The MCP request that a call came as. Spans record it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Inbound {

@@ -1,5 +1,5 @@
-//! What travels with a call across processes: whose trace it belongs to, what the caller attached
-//! to it, and what is known of the request it came as and of those it goes out as.
+//! What a call carries across processes: its trace, its baggage, the request it came as and the
+//! requests it is sent as.
 
 mod baggage;
 mod client_info;
@@ -44,7 +44,7 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// States a context without `tracestate`; `None` if one of the ids is 0, which names nothing.
+    /// Creates a context without `tracestate`; `None` if one of the ids is 0, which is invalid.
     pub fn new(trace_id: u128, parent_id: u64, sampled: bool) -> Option<Self> {
         (trace_id != 0 && parent_id != 0).then_some(Self {
             trace_id,

@@ -1,11 +1,11 @@
-//! The requests that an attempt goes out as.
+//! The requests that an attempt is sent as.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{TraceContext, Transport};
 
-/// What is known of the MCP request that an attempt goes out as, just before it is sent.
+/// The MCP request that an attempt is sent as, just before it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outbound<'a> {
@@ -43,7 +43,8 @@ impl Outbound<'_> {
 /// A watcher of an attempt, notified when a request is sent for it.
 pub trait SendWatch: Send + Sync {
     /// Takes what is known of a request that is about to be sent, and returns the trace context it
-    /// is to carry; `None` if it is to carry that of the call. A leaf that sends again asks again.
+    /// is to carry; `None` if it is to carry that of the call. A leaf that sends again calls it
+    /// again.
     fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext>;
 }
 

@@ -1,4 +1,4 @@
-//! `tracestate`: what tracing systems tell each other beside the trace context.
+//! `tracestate`: the data of tracing systems beside the trace context.
 
 /// How long a `tracestate` may be that is passed on: as long as the specification says that it
 /// should be able to be.

@@ -1,4 +1,4 @@
-//! What was decided about one call, bounded.
+//! The decisions about one call, bounded.
 
 use std::sync::Arc;
 

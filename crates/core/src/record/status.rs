@@ -1,4 +1,4 @@
-//! What the cache, and a hedge, did with a call.
+//! The outcome of a call at the cache and at the hedge.
 
 words! {
     /// What the cache did with a call.

@@ -1,11 +1,11 @@
-//! Lines of free text without their secrets: what a program writes to its log.
+//! Removes secrets from lines of free text, such as a program's log.
 
 use super::shown::{HIDDEN, Shown, url, without_random};
 
 /// Leaves secrets out of lines that a program wrote: values that are known, what follows the name
 /// of a secret, credentials, what [`url`] leaves out of URLs, and long random texts.
 ///
-/// A secret that is neither known nor named looks like other text, so this is a safeguard and no
+/// A secret that is neither known nor named looks like other text, so this is a safeguard, not a
 /// permission to publish such lines.
 ///
 /// ```
@@ -23,7 +23,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Takes values that are left out wherever they stand: whole, each of their lines, and the
+    /// Creates it with values that are left out everywhere: whole, each of their lines, and the
     /// passwords in them. Values of less than three characters, `true` and `false` are no secrets.
     pub fn new<V: AsRef<str>>(values: impl IntoIterator<Item = V>) -> Self {
         let shown = Shown::default();
@@ -77,7 +77,7 @@ impl Lines {
 
 /// The shortest value that is left out.
 const LEAST: usize = 3;
-/// From this length on a value is found inside of words too.
+/// From this length on a value is found inside words too.
 const LEAST_INSIDE: usize = 6;
 
 /// Returns a value as it stands in JSON and in debug output.
@@ -89,8 +89,8 @@ fn escaped(value: &str) -> String {
         .to_owned()
 }
 
-/// Returns what is a secret by itself inside of a value: a password of a URL or of a connection
-/// string, and what follows the scheme in credentials.
+/// Returns the secret inside a value: a password of a URL or of a connection string, and what
+/// follows the scheme in credentials.
 fn parts(value: &str, shown: &Shown) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some((_, rest)) = value.split_once("://")

@@ -1,5 +1,4 @@
-//! Arguments, results, command lines, URLs and lines of logs with their secrets left out, for
-//! spans, logs and people.
+//! Removes secrets from arguments, results, command lines, URLs and log lines.
 
 mod line;
 mod names;
@@ -17,7 +16,7 @@ pub use line::Lines;
 pub use shown::{command, is_secret_name, secrets_of_command, url};
 
 /// Rewrites a JSON text so that it can be shown: values under certain names are left out, and what
-/// is too long is cut. What comes out is always valid JSON, and never longer than the limit.
+/// is too long is cut. The result is always valid JSON, and never longer than the limit.
 ///
 /// A member is left out if its name contains a listed one, whatever the case and whatever stands
 /// between letters: `token` is found in `accessToken`, and `api_key` in `X-Api-Key`. Only `pass`
@@ -26,13 +25,13 @@ pub use shown::{command, is_secret_name, secrets_of_command, url};
 ///
 /// - the `value` of an object whose `name`, `key`, `header` or `field` is such a name;
 /// - a text that holds such a name with `=` or `:` behind it (`?token=abc`, `Cookie: id=1`), or
-///   `Bearer` or `Basic` with something behind it. It is left out whole;
-/// - a text that is JSON itself, as most results of tools are: it is looked into in the same way.
+///   `Bearer` or `Basic` with something behind it. All of it is left out;
+/// - a text that is JSON itself, as most results of tools are: it is treated in the same way.
 ///
-/// A secret that stands under no such name cannot be distinguished from other text, so this is a
-/// safeguard and not a permission to log secrets. The names follow the OWASP Logging Cheat Sheet's
-/// list of
-/// [data to exclude](https://cheatsheetseries.owasp.org/cheatsheets/Logging_Cheat_Sheet.html#data-to-exclude).
+/// A secret under any other name cannot be distinguished from other text, so this is a safeguard
+/// and not a permission to log secrets. The names follow the OWASP Logging Cheat Sheet's list of
+/// [data to
+/// exclude](https://cheatsheetseries.owasp.org/cheatsheets/Logging_Cheat_Sheet.html#data-to-exclude).
 ///
 /// Cloning copies a pointer.
 ///
@@ -80,8 +79,7 @@ impl Redactor {
     /// How long a text may be by default, in bytes: 4 KiB.
     pub const DEFAULT_MAX_BYTES: usize = 4096;
 
-    /// The least limit, in bytes: less would hold nothing but marks. A smaller one is taken for
-    /// this.
+    /// The minimum limit, in bytes: less has space for marks only. A smaller one counts as this.
     pub(crate) const LEAST_MAX_BYTES: usize = 64;
 
     /// Takes the names whose values are left out, in place of the default ones, and how long a text

@@ -1,4 +1,4 @@
-//! Command lines and URLs as they may be shown: in checks, logs, errors and `Debug` output.
+//! Command lines and URLs for display: in checks, logs, errors and `Debug` output.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,8 @@ const LEAST_LETTERS: usize = 20;
 /// The length of a UUID as text.
 const UUID: usize = 36;
 
-/// How keys of well-known services begin, which may be too short or too even to look random.
+/// Prefixes of the keys of well-known services, which may be too short or too regular to look
+/// random.
 const KEYS: [&str; 7] = [
     "sk-",
     "ghp_",
@@ -30,8 +31,8 @@ const KEYS: [&str; 7] = [
 /// [`Redactor::DEFAULT_NAMES`].
 const LAST_WORDS: [&str; 6] = ["auth", "dsn", "key", "pat", "pw", "sig"];
 
-/// Returns a URL without what is secret in it: user and password, the values of the query, the
-/// fragment, and pieces of the path that look random.
+/// Returns a URL without its secrets: user and password, the values of the query, the fragment, and
+/// pieces of the path that look random.
 ///
 /// A text that is not a URL is treated like an argument of a command.
 ///
@@ -70,10 +71,9 @@ pub fn url(text: &str) -> String {
     format!("{scheme}://{authority}{path}{query}{fragment}")
 }
 
-/// Returns a command line without what is secret in its arguments: what follows the name of a
-/// secret (`--token=…`, `--api-key …`, `API_KEY=…`), what follows `-p` unless it looks like a port,
-/// a path or a package, credentials (`Bearer …`), long random texts, and what [`url`] leaves out of
-/// URLs.
+/// Returns a command line without the secrets in its arguments: what follows the name of a secret
+/// (`--token=…`, `--api-key …`, `API_KEY=…`), what follows `-p` unless it looks like a port, a path
+/// or a package, credentials (`Bearer …`), long random texts, and what [`url`] leaves out of URLs.
 ///
 /// A secret that looks like a common word cannot be recognized.
 ///
@@ -123,7 +123,7 @@ pub fn is_secret_name(name: &str) -> bool {
     name != "PWD" && Shown::default().is_secret(name)
 }
 
-/// Shows arguments one after the other: a flag may say that the next one is a secret.
+/// Shows arguments in order: a flag may mark the next one as a secret.
 #[derive(Default)]
 struct ShownArgs {
     shown: Shown,
@@ -155,7 +155,7 @@ fn may_be_password(arg: &str) -> bool {
     !is_port && !is_package && !arg.starts_with(['-', '/', '.', '~'])
 }
 
-/// What is known of secrets on a command line.
+/// The signs of secrets on a command line.
 #[derive(Debug)]
 pub(super) struct Shown {
     names: Names,
@@ -238,7 +238,7 @@ fn without_values(query: &str) -> String {
     query.split('&').map(pair).collect::<Vec<_>>().join("&")
 }
 
-/// Leaves out what looks random: of a path its pieces, of anything else the whole.
+/// Leaves out a text that looks random; of a path, the pieces that do.
 pub(super) fn without_random(text: &str) -> Cow<'_, str> {
     if !text.split('/').any(is_random) {
         return text.into();

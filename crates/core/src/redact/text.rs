@@ -1,4 +1,4 @@
-//! Texts as JSON, cut to the space that is left.
+//! Texts as JSON, cut to the remaining space.
 
 /// The end of a text that was cut.
 const MARK: &str = "[cut]";
@@ -12,7 +12,7 @@ pub(super) fn quoted(text: &str) -> String {
 /// Appends a text with its quotation marks in at most `space` bytes, of which there are enough for
 /// the mark.
 pub(super) fn push(out: &mut String, text: &str, space: usize) {
-    // no character is shorter in JSON than by itself, so a long text need not be written to be cut
+    // no character is shorter in JSON, so a long text is cut before it is written
     let whole = (text.len() + 2 <= space).then(|| quoted(text));
     if let Some(whole) = whole.filter(|whole| whole.len() <= space) {
         return out.push_str(&whole);

@@ -1,4 +1,4 @@
-//! Rules bound to a tool: which plan a call gets.
+//! Rules bound to a tool: they select the plan of a call.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub enum Applied {
     Strictest(Doubt),
 }
 
-/// Why it is unknown which rule matches.
+/// Why the matching rule is unknown.
 ///
 /// If the arguments can be read in two ways, no rule is trusted and none is ignored: the call gets
 /// the strictest of all the tool's plans, its own and those of its rules, in every respect.
@@ -65,13 +65,13 @@ pub enum Doubt {
 pub struct Unmet<'a> {
     /// The place of the argument.
     pub path: &'a ArgumentPath,
-    /// What does not hold of it.
+    /// The condition that does not hold.
     pub condition: &'a Condition,
     /// The condition fails for every reader of the arguments; otherwise it depends on the reader.
     pub is_certain: bool,
 }
 
-/// One rule, bound to a tool: what it makes of the tool's hints.
+/// One rule, bound to a tool, with the resulting hints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefinedRule {
     rule: ArgumentRule,
@@ -210,7 +210,7 @@ impl Refinements {
     pub fn plan(&self, applied: Applied) -> Option<&Arc<CallPlan>> {
         match applied {
             Applied::Tool => None,
-            // a number from another tool is as doubtful as can be
+            // a number from another tool selects the strictest plan
             Applied::Rule(index) => self
                 .rules
                 .get(index)
@@ -262,7 +262,7 @@ impl Refinements {
         Some(certain.unwrap_or(first))
     }
 
-    /// Says, as the rest of a sentence, why it cannot be said which rule matches.
+    /// Returns, as the rest of a sentence, why the matching rule is unknown.
     pub fn describe(&self, doubt: Doubt) -> String {
         match doubt {
             Doubt::NotJson => "its arguments are not JSON".to_owned(),

@@ -1,4 +1,4 @@
-//! Whether a value is the one that a rule names.
+//! Compares a value with the one that a rule names.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::read::{Found, as_taken, elements, may_be_packed, may_be_taken_for, st
 use crate::Decimal;
 use crate::members::Members;
 
-/// What can be said of a condition.
+/// The result of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// It holds for every reader of the arguments.
@@ -25,7 +25,7 @@ impl Answer {
         if holds { Self::Yes } else { Self::No }
     }
 
-    /// Both must hold: one that certainly does not settles it.
+    /// Both must hold: one that certainly does not decides.
     pub(super) const fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Self::No,
@@ -34,7 +34,7 @@ impl Answer {
         }
     }
 
-    /// One must hold: one that certainly does settles it.
+    /// One must hold: one that certainly does decides.
     pub(super) const fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,

@@ -78,8 +78,8 @@ impl Condition {
     /// Holds if the argument is a string and the pattern fits the whole of it.
     ///
     /// The syntax is that of the crate `regex`: no look-around and no back-references, so that
-    /// matching takes time in proportion to the string. Compiled once, here. Of a string of more
-    /// than 16 KiB it cannot be said.
+    /// matching takes time in proportion to the string. Compiled once, here. A string of more than
+    /// 16 KiB is in doubt.
     ///
     /// # Errors
     ///
@@ -97,12 +97,12 @@ impl Condition {
         Ok(Self(Test::Matches(Pattern { written, regex })))
     }
 
-    /// Holds if the argument is given. Of a `null` that cannot be said.
+    /// Holds if the argument is given. A `null` is in doubt.
     pub const fn present() -> Self {
         Self(Test::Present(true))
     }
 
-    /// Holds if the argument is not given. Of a `null` that cannot be said.
+    /// Holds if the argument is not given. A `null` is in doubt.
     pub const fn absent() -> Self {
         Self(Test::Present(false))
     }
@@ -135,8 +135,8 @@ impl Condition {
     }
 }
 
-/// Reads on from the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`,
-/// `is present`.
+/// Continues after the argument's name: `= "list"`, `is 1 or 2`, `wholly matches "get_.*"`, `is
+/// present`.
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

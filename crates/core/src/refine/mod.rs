@@ -1,7 +1,7 @@
 //! Rules over a call's arguments: one tool, several plans.
 //!
 //! A tool such as `browser_tabs` does what its argument `action` says: `list` reads, `close` does
-//! not. Its own plan must fit the worst it can do. An operator who knows the tool adds
+//! not. Its own plan must fit its most harmful use. An operator who knows the tool adds
 //! [`ArgumentRule`]s, each with conditions and hints. They are bound to the tool when it is
 //! registered ([`Refinements`]), and read when a call is made, before any layer decides about it.
 //!
@@ -16,8 +16,8 @@
 //! **Equality** is exact, and of JSON: see [`Condition`].
 //!
 //! A server may read more into an argument than JSON says (`"true"` for `true`, `DELETE` for
-//! `delete`). So give the tool itself the hints of the worst it does, and let rules name what is
-//! harmless: arguments that no rule matches then get the careful plan.
+//! `delete`). So give the tool itself the hints of its most harmful use, and let rules name
+//! harmless calls: arguments that match no rule then get the careful plan.
 
 mod bound;
 mod compare;

@@ -1,4 +1,4 @@
-//! Finding members in a text, and noticing where parsers would disagree.
+//! Finds members in a text, and detects where parsers would disagree.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ pub(super) enum Found<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Returns what stands under a name. There must be one member that may be meant by it, and it
-    /// must be spelled exactly so.
+    /// Returns the member of a name. Only one member may match the name, and its spelling must be
+    /// exact.
     pub(super) fn get(&self, name: &str) -> Found<'a> {
         let mut meant = self
             .iter()
@@ -47,8 +47,8 @@ impl<'a> Members<'a> {
 }
 
 impl ArgumentPath {
-    /// Returns what stands at this place in a call's arguments, as it is written there. `None` if
-    /// nothing does, if they are not a JSON object, and wherever readers may disagree.
+    /// Returns the raw value at this place in a call's arguments. `None` if it is missing, if they
+    /// are not a JSON object, and wherever readers may disagree.
     ///
     /// ```
     /// use callward_core::refine::ArgumentPath;
@@ -67,7 +67,7 @@ impl ArgumentPath {
     }
 }
 
-/// Goes on into a value: by name into an object, by number into an array.
+/// Descends into a value: by name into an object, by number into an array.
 fn step<'a>(value: &'a str, token: &str) -> Found<'a> {
     match value.as_bytes().first() {
         Some(b'{') => Members::read(value).map_or(Found::Doubtful, |members| members.get(token)),
@@ -110,8 +110,8 @@ pub(super) fn may_be_taken_for(left: &str, right: &str) -> bool {
     left == right || as_taken(left).eq(as_taken(right))
 }
 
-/// A name as the least careful reader takes it. Some do not look at the case, also beyond ASCII
-/// (`ſ` is an `s`, the Kelvin sign a `k`); some end a name at a control character.
+/// A name as the least strict reader understands it. Some do not look at the case, also beyond
+/// ASCII (`ſ` is an `s`, the Kelvin sign a `k`); some end a name at a control character.
 pub(super) fn as_taken(name: &str) -> impl Iterator<Item = char> {
     name.chars()
         .take_while(|char| !char.is_control())

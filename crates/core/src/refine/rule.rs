@@ -1,4 +1,4 @@
-//! Rules as an operator states them.
+//! The rules that an operator states.
 
 use std::fmt;
 
@@ -47,8 +47,8 @@ impl fmt::Display for When {
     }
 }
 
-/// What an operator says about some calls of a tool: conditions over the arguments, and the hints
-/// of the calls that meet them.
+/// A rule of an operator for some calls of a tool: conditions over the arguments, and the hints of
+/// the calls that meet them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentRule {
     when: When,
@@ -82,9 +82,9 @@ impl ArgumentRule {
         &self.hints
     }
 
-    /// Lays the rule's hints over what the operator says about the tool. Of the two hints that
-    /// exclude each other the rule's one stands, so the tool's must not be left beside it. Nor must
-    /// its idempotence, if it was said of a read and the rule's calls are none.
+    /// Lays the rule's hints over the operator's hints for the tool. Of the two hints that exclude
+    /// each other the rule's one stands, so the tool's must not be left beside it. Nor must its
+    /// idempotence, if it was said of a read and the rule's calls are none.
     pub(super) fn over(&self, operator: Option<&Annotations>) -> Annotations {
         let mut base = operator.cloned().unwrap_or_default();
         let writes =

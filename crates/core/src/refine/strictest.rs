@@ -1,12 +1,12 @@
-//! One plan that is nowhere laxer than any of several.
+//! One plan that is at least as strict as each of several.
 
 use crate::{CallPlan, ConfirmRule, RetryRule};
 
-/// Why such a plan is what it is.
+/// The reason of such a plan.
 const REASON: &str =
     "the arguments may be read in more than one way, so the strictest of the tool's plans counts";
 
-/// Joins a tool's own plan and those of its rules, respect by respect:
+/// Joins a tool's own plan and those of its rules, part by part:
 ///
 /// - the effect that does most harm, with the preferences of `worst`, the plan that has it;
 /// - the greatest weight that any demands of a server, every tag, the greatest cost;

@@ -6,7 +6,7 @@ use super::{Field, Source};
 use crate::Annotations;
 use crate::infer::{Strength, Volatile};
 
-/// Why one effective field is what it is.
+/// The source and reason of one effective field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Provenance {
@@ -14,13 +14,13 @@ pub struct Provenance {
     pub field: Field,
     /// The source that decided it.
     pub source: Source,
-    /// The word or rule that did.
+    /// The word or rule that it rests on.
     pub reason: Cow<'static, str>,
     /// Its strength, if it was inferred; a stated hint is neither weak nor strong.
     pub strength: Option<Strength>,
 }
 
-/// The effective hints of a tool, and for each field who decided it and why.
+/// The effective hints of a tool, each with its source and reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     pub(super) annotations: Annotations,
@@ -50,7 +50,7 @@ impl Resolved {
         }
     }
 
-    /// Gives the operator's say on these hints a reason of its own.
+    /// Sets the reason of the operator's hints.
     pub(crate) fn attribute(&mut self, hints: &Annotations, reason: &str) {
         for field in set_fields(hints) {
             let is_said =
@@ -66,25 +66,25 @@ impl Resolved {
         &self.annotations
     }
 
-    /// Returns which source decided a field, and why; `None` if none did.
+    /// Returns the source and reason of a field; `None` if it is absent.
     pub fn provenance(&self, field: Field) -> Option<&Provenance> {
         self.provenance.iter().find(|entry| entry.field == field)
     }
 
-    /// Returns who decided each effective field, and why.
+    /// Returns the source and reason of each effective field.
     pub fn all_provenance(&self) -> &[Provenance] {
         &self.provenance
     }
 
-    /// Returns contradictions that were settled towards the stricter reading.
+    /// Returns the contradictions that were settled in favour of the stricter hint.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     /// Returns `true` if a call may remove something, and not only overwrite or change it.
     ///
-    /// So it is wherever `destructiveHint` is stated or assumed. Where it was concluded, the word
-    /// it rests on tells: `delete`, or `update`. The word of an untrusted server does not count.
+    /// That is `true` if `destructiveHint` is stated or assumed. If it was inferred, the word it
+    /// rests on decides: `delete`, or `update`. The word of an untrusted server does not count.
     pub(crate) const fn takes_away(&self) -> bool {
         self.takes_away
     }
@@ -94,7 +94,7 @@ impl Resolved {
         self.volatile.as_ref()
     }
 
-    /// Returns, in a few words, who decided a field and why.
+    /// Returns the source and reason of a field, in a few words.
     pub fn why(&self, field: Field) -> Cow<'static, str> {
         match self.provenance(field) {
             Some(Provenance { source, reason, .. }) => format!("{source}, {reason}").into(),
@@ -103,7 +103,7 @@ impl Resolved {
     }
 }
 
-/// What there is to say for a hint that a source simply states.
+/// The reason of a hint that a source states.
 pub(super) const fn says(source: Source) -> &'static str {
     match source {
         Source::Assumed => "no source that counts says otherwise",

@@ -18,13 +18,13 @@ use crate::{Annotations, SecurityLevel};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Hints<'a> {
-    /// Concluded from name and description; the default value if nothing is to be inferred.
+    /// Inferred from name and description; the default value without inference.
     pub inferred: &'a Inferred,
     /// Configured for all tools of the server.
     pub server_defaults: Option<&'a Annotations>,
     /// Declared by the server for the tool.
     pub declared: &'a Annotations,
-    /// Seen while the tool ran. Only hints that say yes or no count, and only where they tighten.
+    /// Observed while the tool ran. Only boolean hints count, and only if they are stricter.
     pub observed: Option<&'a Annotations>,
     /// Set by the operator for the tool.
     pub operator: Option<&'a Annotations>,
@@ -33,7 +33,7 @@ pub struct Hints<'a> {
 }
 
 impl<'a> Hints<'a> {
-    /// Starts with what comes from the server alone.
+    /// Starts with the hints of the server alone.
     pub const fn new(inferred: &'a Inferred, declared: &'a Annotations, trust: Trust) -> Self {
         Self {
             inferred,
@@ -54,19 +54,19 @@ impl<'a> Hints<'a> {
         ]
     }
 
-    /// Adds what is configured for all tools of the server.
+    /// Adds the hints configured for all tools of the server.
     pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
         self.server_defaults = Some(hints);
         self
     }
 
-    /// Adds what was seen while the tool ran.
+    /// Adds the hints observed while the tool ran.
     pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
         self.observed = Some(hints);
         self
     }
 
-    /// Adds what the operator set for the tool.
+    /// Adds the operator's hints for the tool.
     pub const fn with_operator(mut self, hints: &'a Annotations) -> Self {
         self.operator = Some(hints);
         self
@@ -153,8 +153,8 @@ impl EffectHints {
         }
     }
 
-    /// Strong evidence of destruction contradicts a declared read-only as well. Where the server's
-    /// defaults say read-only too, that is configuration, and stands.
+    /// Strong evidence of destruction contradicts a declared read-only as well. Server defaults
+    /// that state read-only are configuration, and stay.
     fn heed_contrary_evidence(&mut self, hints: &Hints<'_>) {
         let declared = is_from(self.read_only.as_ref(), true, Source::Declared);
         let configured = hints.server_defaults.and_then(|h| h.read_only_hint) == Some(true);
@@ -177,8 +177,8 @@ impl EffectHints {
         }
     }
 
-    /// Nothing is read-only and destructive at once: the stronger source stands, of equal ones the
-    /// stricter reading.
+    /// A tool is not both read-only and destructive: the stronger source wins, and the stricter
+    /// hint of equal sources.
     fn agree(&mut self) {
         let (Some(reads), Some(destroys)) = (&mut self.read_only, &self.destructive) else {
             return;
@@ -220,12 +220,11 @@ impl EffectHints {
         if rests_on_reading(hints.declared) {
             founded.declared = &declared;
         }
-        // what contradicts whom was said when all of it was settled
+        // contradictions were reported when the hints were settled
         self.idempotent = IDEMPOTENT.settle(&founded, &mut Vec::new());
     }
 
-    /// A conclusion that something is only overwritten relaxes, so it needs a server that is
-    /// believed.
+    /// The conclusion that a tool only overwrites is laxer, so it needs a trusted server.
     fn takes_away(&self, hints: &Hints<'_>) -> bool {
         let evidence = hints.inferred.evidence(Field::Destructive);
         let only_overwrites = |slot: &Slot<bool>| {
@@ -237,7 +236,7 @@ impl EffectHints {
         destroys.is_some_and(|slot| slot.value && !only_overwrites(slot))
     }
 
-    /// Reads silence as the MCP specification does.
+    /// Fills absent hints with the defaults of the MCP specification.
     fn assume_the_worst(&mut self) {
         let assumed = |flag: Flag| Slot::stated(flag.strict, Source::Assumed);
         let reads = self.read_only.get_or_insert_with(|| assumed(READ_ONLY));
@@ -253,7 +252,7 @@ fn is_from(slot: Option<&Slot<bool>>, value: bool, source: Source) -> bool {
     slot.is_some_and(|slot| slot.value == value && slot.source == source)
 }
 
-/// Unites the tags of all sources; the strongest that has any is named.
+/// Unites the tags of all sources; the strongest source with tags is named.
 fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
     let mut united: Option<Slot<Vec<String>>> = None;
     let inferred = (Some(hints.inferred.annotations()), Source::Inferred);
@@ -268,14 +267,13 @@ fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
     united
 }
 
-/// Lays the fields that are not ours over each other, key by key.
+/// Merges unknown fields, key by key.
 fn vendor(hints: &Hints<'_>) -> BTreeMap<String, Value> {
     let sets = hints.stated().into_iter().filter_map(|(set, _)| set);
     sets.flat_map(|set| set.vendor.clone()).collect()
 }
 
-/// Where nothing is said nothing is recorded, as for what is public; each level above that asks for
-/// more.
+/// An absent level records nothing, as `public` does; each higher level requires more.
 fn narrower(level: &SecurityLevel, base: Option<&SecurityLevel>) -> bool {
     level > base.unwrap_or(&SecurityLevel::Public)
 }

@@ -1,4 +1,4 @@
-//! One field on its way to a verdict.
+//! One field while its sources are merged.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::{Field, Hints, Source, Trust};
 use crate::Annotations;
 use crate::infer::Strength;
 
-/// A value, who gave it and why.
+/// A value with its source and reason.
 #[derive(Debug, Clone)]
 pub(super) struct Slot<T> {
     pub(super) value: T,
@@ -42,7 +42,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// A yes-or-no hint: where it is found, and which answer is the stricter.
+/// A boolean hint: where it is found, and which value is stricter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flag {
     pub(super) field: Field,
@@ -66,7 +66,7 @@ impl Flag {
         Self { field, of, strict }
     }
 
-    /// Lays the sources over each other.
+    /// Merges the sources.
     pub(super) fn settle(
         self,
         hints: &Hints<'_>,
@@ -112,7 +112,7 @@ impl Flag {
     }
 }
 
-/// Lays the sources over each other for a field that neither tightens nor relaxes.
+/// Merges the sources of a field that is neither stricter nor laxer.
 pub(super) fn replace<T>(
     hints: &Hints<'_>,
     field: Field,
@@ -123,8 +123,8 @@ pub(super) fn replace<T>(
     stated.next().or_else(|| Slot::inferred(hints, field, of))
 }
 
-/// As [`replace`], for a field of which more is stricter: what an untrusted server declares counts
-/// only if `stricter` says so of it and what would stand without it.
+/// As [`replace`], for a field whose larger values are stricter: the value of an untrusted server
+/// counts only if `stricter` returns `true` for it and the value of the other sources.
 pub(super) fn replace_or_tighten<T>(
     hints: &Hints<'_>,
     field: Field,

@@ -17,7 +17,7 @@ pub enum Source {
     ServerDefault,
     /// Declared by the server for the tool.
     Declared,
-    /// Seen while the tool ran: it counts against what was declared, never for it.
+    /// Observed while the tool ran: it can only make a declared hint stricter.
     Observed,
     /// Set by the operator.
     Operator,

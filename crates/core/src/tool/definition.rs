@@ -72,9 +72,9 @@ impl ToolDefinition {
         Self::read(&raw).map_err(|reason| InvalidDefinition::of(&raw, reason))
     }
 
-    /// Reads one element of a `tools/list` answer that goes on to clients, who refuse the whole
-    /// list if one tool is not as the protocol says. If it cannot be used, the definition has a
-    /// [fault](Self::fault). Where it has no usable name, `#` and its position stand in for one.
+    /// Reads one element of a `tools/list` answer for clients, which refuse the whole list if one
+    /// tool breaks the protocol. If it cannot be used, the definition has a [fault](Self::fault).
+    /// Where it has no usable name, `#` and its position stand in for one.
     pub fn from_list(raw: impl Into<Bytes>, position: usize) -> Self {
         let raw = readable::without_lone_surrogates(raw.into());
         let read = match readable::check(&raw, readable::MAX_DEFINITION_DEPTH) {
@@ -189,7 +189,7 @@ impl ToolDefinition {
         self.requires_task
     }
 
-    /// Works out the digest of the definition: another definition under the same name has another.
+    /// Computes the digest of the definition: another definition under the same name has another.
     pub fn digest(&self) -> Fingerprint {
         // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.

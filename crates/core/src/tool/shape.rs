@@ -1,5 +1,5 @@
-//! The members of a listed tool that clients get as they are. Strict clients refuse a whole list of
-//! tools if one member of one tool is not what the protocol says.
+//! Checks the members of a listed tool that clients receive unchanged. Strict clients refuse a
+//! whole list of tools if one member breaks the protocol.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

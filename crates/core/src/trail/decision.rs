@@ -12,7 +12,7 @@ use crate::{Attempt, CacheStatus, RouteDecision, ServerId, millis};
 
 /// What one stage decided about a call, and why.
 ///
-/// As JSON, what is not known is left out, and times are milliseconds:
+/// As JSON, unknown members are left out, and times are milliseconds:
 /// `{"stage":"retry","verdict":"retry","reason":"…","attempt":1,"waited_ms":104.2}`.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,21 +20,21 @@ use crate::{Attempt, CacheStatus, RouteDecision, ServerId, millis};
 pub struct Decision {
     /// The stage that decided.
     pub stage: Stage,
-    /// What, in one word of [`Stage::verdicts`].
+    /// The verdict, one of [`Stage::verdicts`].
     pub verdict: Verdict,
-    /// Why, for people. Never holds arguments or results of the call.
+    /// The reason, as text. Never contains arguments or results of the call.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
-    /// Which attempt it is about, from 1; `None` where it is about the call.
+    /// The attempt, from 1; `None` for the call as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Whether that attempt runs beside a slow one of the same number.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub beside: bool,
-    /// Which server it is about.
+    /// The server that it concerns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerId>,
-    /// How long the call was held up by it: a pause, or the time in a line.
+    /// How long it delayed the call: a pause, or the time in a queue.
     #[serde(default, rename = "waited_ms", with = "millis::optional")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited: Option<Duration>,
@@ -126,7 +126,7 @@ impl Decision {
         self
     }
 
-    /// Adds how long the call was held up by it.
+    /// Adds how long it delayed the call.
     pub const fn waited(mut self, waited: Duration) -> Self {
         self.waited = Some(waited);
         self
@@ -163,7 +163,7 @@ impl Decision {
         if !self.reason.is_empty() {
             line.push_str(" (");
             for (place, part) in self.reason.split(';').enumerate() {
-                // it parts decisions, so no reason may have one
+                // it separates decisions, so no reason may have one
                 line.push_str(if place == 0 { "" } else { "," });
                 line.push_str(part);
             }

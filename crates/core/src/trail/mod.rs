@@ -1,9 +1,9 @@
 //! The decision trail: everything that was decided about one call, in one place.
 //!
-//! One structure says what would happen to a call ([`Tense::Expected`], before anything is sent)
-//! and what happened ([`Tense::Observed`], from what the layers wrote into its
-//! [`CallRecord`](crate::CallRecord)). What people read, what spans carry and what results tell in
-//! their `_meta` are forms of it, so they cannot contradict each other.
+//! One structure describes what would happen to a call ([`Tense::Expected`], before anything is
+//! sent) and what happened ([`Tense::Observed`], from what the layers wrote into its
+//! [`CallRecord`](crate::CallRecord)). Tables, spans and the `_meta` of results show this
+//! structure, so they cannot contradict each other.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ words! {
     }
 }
 
-/// Everything that was decided about one call, in order.
+/// All decisions about one call, in order.
 ///
 /// Decisions of the call as a whole come first (plan, confirmation, audit, cache), then those of
 /// its attempts as they were made, then what the caller got. Nothing of a trail holds arguments or
@@ -114,9 +114,9 @@ pub struct Trail {
 pub struct PlanSummary {
     /// Which servers may get the call.
     pub route: String,
-    /// What the cache does with it.
+    /// How the cache treats it.
     pub cache: String,
-    /// Whether it may be repeated.
+    /// Whether it may be retried.
     pub retry: String,
     /// How long one attempt may take.
     pub attempt_timeout_ms: u64,

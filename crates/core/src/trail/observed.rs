@@ -1,4 +1,4 @@
-//! The trail of a call that ended, from what the layers wrote down.
+//! The trail of a call that ended, from its record.
 
 use super::show::line;
 use super::{Decision, Stage, Tense, Trail, Verdict, from_plan};
@@ -18,8 +18,7 @@ impl Trail {
         Self::observed_of(call.tool(), call.applied(), record, result)
     }
 
-    /// Does as [`observed`](Self::observed), for who kept of the call only which tool it was and
-    /// which of its plans applied.
+    /// As [`observed`](Self::observed), from the tool and the selected plan in place of the call.
     pub fn observed_of(
         tool: &Tool,
         applied: Applied,

@@ -1,4 +1,4 @@
-//! Trails as people and spans show them.
+//! Formats trails for terminals and spans.
 
 use std::fmt::{self, Write};
 
@@ -26,12 +26,12 @@ impl Trail {
         ["stage", "attempt", "verdict", "server", "time", "reason"];
 }
 
-/// Does as [`Trail::to_line`] for these decisions and the number of those left out.
+/// As [`Trail::to_line`], for these decisions and the number of those left out.
 pub(super) fn line(decisions: &[Decision], left_out: u32) -> String {
     let mut line = String::with_capacity(USUAL);
     for (place, decision) in decisions.iter().enumerate() {
         line.push_str(if place == 0 { "" } else { "; " });
-        // a text takes everything
+        // writing into a string does not fail
         let _ = decision.write_in_line(&mut line);
     }
     if left_out != 0 {

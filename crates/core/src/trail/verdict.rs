@@ -1,12 +1,12 @@
-//! The stages a call passes, and the words for what each of them may decide.
+//! The stages that a call passes, and the verdicts of each.
 
 words! {
-    /// The stage that decided: a place in the stack, outside to inside.
+    /// The stage that decided: a position in the stack, from outside to inside.
     #[non_exhaustive]
     Stage {
-        /// What the tool's hints, and the rules over its arguments, make of the call.
+        /// The effect of the call, by the tool's hints and the rules over its arguments.
         Plan = "plan",
-        /// Whether a person is asked first.
+        /// Whether a person must confirm first.
         Confirm = "confirm",
         /// Whether the call leaves a record.
         Audit = "audit",
@@ -18,11 +18,11 @@ words! {
         Retry = "retry",
         /// Whether a slow read is sent to a second server.
         Hedge = "hedge",
-        /// How often, and how many at once.
+        /// The limits of rate and concurrency.
         Limit = "limit",
         /// Which server gets an attempt.
         Route = "route",
-        /// Whether a server, or the tool there, is left alone.
+        /// Whether a circuit breaker refuses the call.
         Breaker = "breaker",
         /// How long an attempt may take.
         Timeout = "timeout",
@@ -34,7 +34,7 @@ words! {
 }
 
 words! {
-    /// What was decided, in one word. [`Stage::verdicts`] says which words a stage uses.
+    /// The verdict of a stage, in one word. [`Stage::verdicts`] lists those of each stage.
     #[non_exhaustive]
     Verdict {
         /// The call changes nothing.
@@ -47,7 +47,7 @@ words! {
         Destructive = "destructive",
         /// No person is asked.
         Skip = "skip",
-        /// A person is to agree first.
+        /// A person must confirm first.
         Ask = "ask",
         /// The plan asks for a record of tool, time and outcome.
         Partial = "partial",
@@ -103,7 +103,7 @@ words! {
         Nobody = "nobody",
         /// Let through.
         Pass = "pass",
-        /// Let through to find out whether the server is well again.
+        /// Admitted as a probe of a half-open breaker.
         Probe = "probe",
         /// Went on beyond its time because the server reported progress.
         Extended = "extended",

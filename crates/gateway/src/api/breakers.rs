@@ -36,7 +36,7 @@ fn breaker(status: &BreakerStatus) -> Value {
 pub(super) const FORCE: &str = "an object with `action` (open, close or release), `server`, and at \
                                 most one of `tool` and `discovery`";
 
-/// Carries an order out, and returns the breaker.
+/// Executes an order, and returns the breaker.
 pub(super) fn force(stack: &Stack, _: &str, order: &BreakersCommand) -> Result<Value, String> {
     let (BreakersCommand::Open(which)
     | BreakersCommand::Close(which)

@@ -39,7 +39,7 @@ fn client_name(catalogue: &Catalogue, set: &ReplicaSetId, tool: &ToolName) -> Op
     offered.map(|entry| entry.client_name().to_owned())
 }
 
-/// What the cache is to forget.
+/// What to purge from the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Purge {
@@ -57,7 +57,7 @@ pub(super) enum Purge {
 pub(super) const PURGE: &str =
     "an object with exactly one of `all`, `principal`, `server`, `tag`, `tool`";
 
-/// Empties the cache of something that exists.
+/// Purges a part of the cache that exists.
 pub(super) fn purge(stack: &Stack, _: &str, what: &Purge) -> Result<Value, String> {
     let cache = stack.cache();
     let mut set = None;

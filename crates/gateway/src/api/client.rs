@@ -21,7 +21,7 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Looks whether a gateway's admin listener is at `http://HOST:PORT` or `unix:/PATH`. `None`:
+    /// Checks whether a gateway's admin listener is at `http://HOST:PORT` or `unix:/PATH`. `None`:
     /// something else answers there.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Remote {
         if body.get("callward").is_none() {
             return Ok(None);
         }
-        // only the admin listener tells about servers
+        // only the admin listener reports servers
         if body.get("servers").is_none() {
             return Err(AppError::Usage(format!(
                 "{url} is the public address of a gateway, where clients are served; name its admin \
@@ -208,7 +208,7 @@ fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
     builder.build().map_err(|error| unusable(&error))
 }
 
-/// Returns the innermost cause: the outer ones only name the place.
+/// Returns the innermost cause: the outer ones only add context.
 pub(super) fn cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

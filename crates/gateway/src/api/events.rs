@@ -46,7 +46,7 @@ pub(super) async fn follow(State(runtime): State<Arc<Runtime>>) -> Response {
 /// The client's side: one event after the other.
 pub(crate) struct Events {
     answer: reqwest::Response,
-    /// What came and was not read: whole lines, and the beginning of one.
+    /// Received bytes that were not read yet: whole lines, and the beginning of one.
     rest: Vec<u8>,
 }
 
@@ -86,7 +86,7 @@ impl Events {
     }
 }
 
-/// Takes the first `data` line out of what came; lines before it are comments or blank.
+/// Takes the first `data` line out of the received bytes; lines before it are comments or blank.
 fn take_event(rest: &mut Vec<u8>) -> Option<String> {
     while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
         let line: Vec<u8> = rest.drain(..=end).collect();

@@ -32,7 +32,7 @@ pub(crate) async fn gateway(
 }
 
 /// Returns the admin address of the gateway that runs with this config file, or of the only one
-/// that runs. Where none is known of it is the default address.
+/// that runs. If none is registered, it is the default address.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What the limits let through, hold back and refuse.
+//! The calls that the limits admit, queue and refuse.
 
 use callward::limit::{PermitStatus, RateStatus, RateSubject};
 use callward::{ServerId, ServerLimitStatus, Stack, ToolName};

@@ -1,4 +1,4 @@
-//! What the command line asks a running gateway: over HTTP, on the admin listener.
+//! The requests of the command line to a running gateway, over HTTP on the admin listener.
 //!
 //! One file for each subject: what it returns is the JSON of the route, of `--json`, and of the
 //! table that a command shows. To add one: a function of the stack, its route, and a command.
@@ -59,7 +59,7 @@ pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
 
 type Handler = MethodRouter<Arc<Runtime>>;
 
-/// Answers with something of the stack.
+/// Answers with a view of the stack.
 fn read(view: fn(&Stack) -> Value) -> Handler {
     get(async move |State(runtime): State<Arc<Runtime>>| {
         json(StatusCode::OK, &view(&runtime.stack))
@@ -172,7 +172,7 @@ fn caller() -> Arc<Caller> {
 /// The parameter that names the one server a call is meant for.
 const SERVER: &str = "server";
 
-/// Reads which server alone a call is meant for. What is not understood is refused: a call that was
+/// Reads the only server that a call is meant for. An unknown parameter is refused: a call that was
 /// meant for one server must not go to another.
 fn pin(query: Option<&str>) -> Result<Option<ServerId>, ToolError> {
     let Some(query) = query.filter(|query| !query.is_empty()) else {

@@ -104,12 +104,12 @@ pub(super) struct NewWeight {
 
 pub(super) const WEIGHT: &str = "an object with `weight`, a whole number from 0 to 100";
 
-/// Gives a server no new calls.
+/// Drains a server.
 pub(super) fn drain(stack: &Stack, server: &str, _: &Nothing) -> Result<Value, String> {
     ordered(stack, server, |id| stack.drain(id).is_ok())
 }
 
-/// Gives a server calls again.
+/// Ends the drain of a server.
 pub(super) fn undrain(stack: &Stack, server: &str, _: &Nothing) -> Result<Value, String> {
     ordered(stack, server, |id| stack.undrain(id).is_ok())
 }
@@ -119,7 +119,7 @@ pub(super) fn weigh(stack: &Stack, server: &str, new: &NewWeight) -> Result<Valu
     ordered(stack, server, |id| stack.reweigh(id, new.weight).is_ok())
 }
 
-/// Carries an order out, and returns the server as it is now.
+/// Executes an order, and returns the server as it is now.
 fn ordered(stack: &Stack, id: &str, act: impl FnOnce(&ServerId) -> bool) -> Result<Value, String> {
     let gone = || format!("no server {id:?}: it was removed");
     if !act(&known(stack, id)?.id) {

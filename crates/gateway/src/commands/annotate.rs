@@ -1,4 +1,4 @@
-//! `callward annotate`: what is made of each tool, as JSON lines.
+//! `callward annotate`: the hints and plan of each tool, as JSON lines.
 //!
 //! All of the input is read and inferred from before the first line is written: tools of one server
 //! may stand far apart, and are evidence for each other.
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Annotate) -> Outcome {
 /// A tool with its declared hints, or the fault in its place.
 type Readable<'a> = Result<(&'a Listed, Annotations), Fault>;
 
-/// Draws conclusions about all tools, server by server.
+/// Infers the hints of all tools, server by server.
 fn infer(
     inference: Inference<'_>,
     groups: impl Iterator<Item = usize>,

@@ -51,7 +51,7 @@ fn show(view: &CallView, args: &Call) -> bool {
     output.is_some_and(|output| !output.is_error())
 }
 
-/// Shows the attempts, and how to find out whether a call without an answer took effect.
+/// Shows the attempts, and which tool shows the effect of a call without an answer.
 fn tell(error: &Value) {
     for (number, attempt) in (1..).zip(items(&error["history"])) {
         output::note(format_args!(

@@ -1,4 +1,4 @@
-//! `callward events`: what the router of a running gateway does, as it does it.
+//! `callward events`: the decisions of the router of a running gateway, live.
 
 use std::process::ExitCode;
 

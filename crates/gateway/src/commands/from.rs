@@ -23,7 +23,7 @@ use crate::shutdown::Stop;
 use crate::state_dir::StateDir;
 use crate::view::{self, CallView};
 
-/// How long a command waits for servers without a note.
+/// How long a command waits for servers before it prints a note.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// A place to find tools in.
@@ -100,7 +100,7 @@ impl Place {
         Ok(Self::Own(own))
     }
 
-    /// Ends what was started for the command.
+    /// Stops what was started for the command.
     pub(crate) async fn end(self) {
         if let Self::Own(own) = self {
             own.finish().await;
@@ -114,7 +114,8 @@ impl Place {
         }
     }
 
-    /// Says on standard error what is not among the tools, and why: what is looked for may be that.
+    /// Prints the missing tools and the reasons on standard error: the wanted tool may be one of
+    /// them.
     pub(crate) async fn tell_missing(&self) {
         let missing: Vec<Value> = match self {
             Self::Gateway(remote) => remote.get(&["missing"]).await.unwrap_or_default(),
@@ -206,7 +207,7 @@ fn wrap(program: &str, args: &[String], prefix: Option<&str>) -> Result<ServerCo
     };
     let mut server = ServerConfig::command(id, program.to_owned(), args.to_vec());
     server.prefix = prefix.map(str::to_owned);
-    // there is one client, and it started this process for itself
+    // the only client started this process for itself
     server.table.instances = Some(Instances::Shared);
     Ok(server)
 }
@@ -265,7 +266,7 @@ pub(crate) fn endpoint(url: &str) -> Config {
     Config::without_file(vec![ServerConfig::url(fallback(), url.to_owned())])
 }
 
-/// Names a server after its program, as far as names allow.
+/// Names a server after its program, without characters that names do not allow.
 fn id_of(program: &str) -> ServerId {
     let stem = Path::new(program)
         .file_stem()

@@ -1,4 +1,4 @@
-//! `callward lint`: what the author of a server should look at.
+//! `callward lint`: findings for the author of a server.
 
 use std::process::ExitCode;
 
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Lint) -> Outcome {
     })
 }
 
-/// Returns what can be looked at, and whether that is all there was, and anything.
+/// Returns the tools that can be checked, whether all could be read, and whether there were any.
 fn tools(listing: &Listing) -> (Vec<&Listed>, bool) {
     let mut tools = Vec::new();
     let mut readable = true;

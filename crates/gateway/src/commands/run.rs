@@ -81,8 +81,8 @@ pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outco
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns why the wrapped server failed to start. Without it there is nothing to serve, and the
-/// client gets the end that it gets if it starts the server itself.
+/// Returns why the wrapped server failed to start. Then the process ends, as the server's would if
+/// the client had started it.
 pub(super) fn failure(runtime: &Runtime) -> Option<AppError> {
     if let Some(reason) = runtime.upstreams.iter().find_map(Upstream::start_failure) {
         return Some(AppError::Remote(reason));

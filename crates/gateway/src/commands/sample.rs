@@ -36,7 +36,7 @@ pub(crate) async fn run(args: Sample) -> Outcome {
         );
         http::serve(serving, &calls, &[], &config, &stop).await?;
     } else {
-        // a plain server has nothing to drain: who starts it also ends it
+        // a plain server has nothing to drain
         stdio::serve(backend, &calls, config.drain, &[], &stop).await?;
     }
     Ok(ExitCode::SUCCESS)

@@ -206,7 +206,7 @@ pub(crate) async fn serve(
         output::note(format_args!("try:  {}", manner.next(&stack.catalogue())));
         match evidence::keep(stack.clone()).await {}
     };
-    // at once: a name that is not written may be another tool's after the next start
+    // at once: a name that is not written may go to another tool after the next start
     let naming = async {
         match &mut names {
             Some(names) => names.keep(stack).await,

@@ -1,4 +1,4 @@
-//! `callward tools`: every tool, and what is made of it.
+//! `callward tools`: every tool with its plan.
 
 use std::process::ExitCode;
 
@@ -133,7 +133,7 @@ fn cache(tool: &Value) -> String {
     }
 }
 
-/// Names the source, and how many rules over the arguments may say otherwise of a call.
+/// Names the source, and the number of rules over arguments that may change a call's plan.
 fn source(tool: &Value) -> String {
     let source = text(&tool["source"]);
     match count(&tool["argument_rules"]) {

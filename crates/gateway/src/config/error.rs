@@ -101,7 +101,7 @@ impl<'i> Source<'i> {
         }
     }
 
-    /// States why a text is not TOML.
+    /// Returns the error of a text that is not TOML.
     pub(crate) fn syntax_fault(&self, error: &toml::de::Error) -> Fault {
         let mut fault = self.parser_fault(error);
         let at = error.span().and_then(|span| self.text.get(span));
@@ -113,7 +113,7 @@ impl<'i> Source<'i> {
                              table [servers.NAME] with its `command`, `args` and `env`, or its `url`"
                 .to_owned();
         }
-        // what ends too early ends where the text does
+        // a text that ends too early has its error at the end
         let end = self.text.trim_end().len();
         let end = self.fault(Some(end..end), String::new(), String::new());
         fault.line = fault.line.or(end.line);

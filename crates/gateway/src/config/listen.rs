@@ -1,4 +1,4 @@
-//! Where the gateway listens, and which addresses it refuses.
+//! The addresses of the gateway, and which ones it refuses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

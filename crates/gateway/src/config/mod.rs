@@ -47,8 +47,8 @@ use self::error::{Fault, Source};
 use self::references::Outside;
 use self::sections::{Admin, Cache, Discovery, Limits, Router, Switch, profile};
 
-/// The whole file. What follows from it is set when it is checked. It has secrets, so that it is
-/// not shown as a whole.
+/// The whole file. Derived settings are set when it is checked. It has secrets, so that it is not
+/// shown as a whole.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Config {
@@ -216,7 +216,7 @@ impl Config {
     }
 }
 
-/// Adds the faults that do not follow from one that is known: a key that could not be read may be
+/// Adds the faults that are not consequences of a known one: a key that could not be read may be
 /// the one that its table lacks.
 fn add(faults: &mut Vec<Fault>, mut found: Vec<Fault>) {
     found.retain(|fault| !faults.iter().any(|known| is_within(&known.key, &fault.key)));

@@ -1,8 +1,8 @@
 //! References in the config: `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` in every
 //! string.
 //!
-//! They are resolved once, in the parsed tree, so that an error names file, line and key. What they
-//! came to is remembered, so that nothing shows it: [`References::scrub`].
+//! They are resolved once, in the parsed tree, so that an error names file, line and key. Their
+//! values are kept so that [`References::scrub`] can remove them from output.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 64 << 10;
 /// common words.
 const LEAST_PIECE: usize = 4;
 
-/// Where references lead.
+/// The sources of references.
 pub(super) struct Outside<'a> {
     /// The folder of the config file: paths are relative to it.
     pub(super) folder: &'a Path,
@@ -32,7 +32,7 @@ pub(super) struct Outside<'a> {
     pub(super) env: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-/// The references of a config, with what they came to.
+/// The references of a config, with their values.
 #[derive(Clone, Default)]
 pub(crate) struct References(Vec<Resolved>);
 
@@ -59,13 +59,13 @@ impl References {
             faults: Vec::new(),
         };
         walk.table(root.get_mut(), "");
-        // what holds another value is looked for first
+        // a value that contains another one is replaced first
         walk.found
             .sort_by_key(|found| std::cmp::Reverse(found.value.len()));
         (Self(walk.found), walk.faults)
     }
 
-    /// Puts references back in the place of what they came to.
+    /// Replaces values by their references.
     pub(crate) fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if let Some(whole) = self.0.iter().find(|found| found.value == text) {
             return whole.written.clone().into();
@@ -79,7 +79,7 @@ impl References {
         text
     }
 
-    /// Returns what the references in a key came to, or in one of its table.
+    /// Returns the values of the references in a key, or in one of its table.
     pub(super) fn values_in(&self, key: &str) -> Vec<String> {
         let within = |found: &&Resolved| super::is_within(&found.key, key);
         let found = self.0.iter().filter(within);

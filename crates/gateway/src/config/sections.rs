@@ -46,7 +46,7 @@ impl<T: Copy, const ON: bool> Switch<T, ON> {
     }
 }
 
-/// `[http]`: where and for whom the endpoint listens.
+/// `[http]`: the address of the endpoint and who may use it.
 #[derive(Debug, Clone, Serialize, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct Http {
@@ -166,7 +166,7 @@ enum TimesOrDuration {
     At(#[serde(with = "duration")] Duration),
 }
 
-/// `[discovery]`: how servers are asked for their tools.
+/// `[discovery]`: how the tools of servers are listed.
 #[derive(Debug, Clone, Serialize, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct Discovery {

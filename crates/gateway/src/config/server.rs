@@ -26,7 +26,7 @@ pub(crate) struct Server {
     pub(crate) args: Vec<String>,
     #[serde(serialize_with = "names")]
     pub(crate) env: BTreeMap<String, String>,
-    /// What references in `args` came to.
+    /// The values of references in `args`.
     #[serde(skip)]
     pub(crate) secret_args: Vec<String>,
     #[serde(serialize_with = "optional_url")]
@@ -119,7 +119,7 @@ fn words<S: Serializer>(args: &[String], to: S) -> Result<S::Ok, S::Error> {
     }
 }
 
-/// What comes before a tool's name in the names that clients see.
+/// The prefix of the names that clients see.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(
     untagged,

@@ -7,12 +7,12 @@ use super::ConnectionLimits;
 /// Descriptors for everything but clients: servers, logs, the state directory.
 const OTHERS: u64 = 512;
 
-/// Of these few connections none is taken away.
+/// These connections always remain.
 const FEWEST: u64 = 16;
 
-/// Sees to it that the limits leave descriptors for servers, where each of two listeners has as
-/// many connections as it may: raises the soft limit of open files as far as that needs and the
-/// hard limit allows, and lowers the number of connections if that is not enough.
+/// Makes the limits leave descriptors for servers even if both listeners have their maximum of
+/// connections: raises the soft limit of open files as far as that needs and the hard limit allows,
+/// and lowers the number of connections if that is not enough.
 pub(crate) fn make_fit(limits: &mut ConnectionLimits) {
     let Some(wanted) = u64::try_from(limits.all).ok().map(descriptors) else {
         return;

@@ -1,4 +1,4 @@
-//! Which connections are open, and which of them ends where there are too many.
+//! The open connections, and which of them ends if there are too many.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -95,7 +95,7 @@ enum Stage {
 
 impl Known {
     fn is(&self, stage: Stage) -> bool {
-        // with the stores: a thread that sees a stage sees its `since`
+        // pairs with the stores: a thread that reads a stage reads its `since`
         self.stage.load(Ordering::Acquire) == stage as u8
     }
 
@@ -127,8 +127,8 @@ impl Open {
         })
     }
 
-    /// Takes a connection in. Where there are too many, the one ends that has had no request in
-    /// work for longest; `None` if each has one.
+    /// Adds a connection. If there are too many, the one without a running request for longest
+    /// ends; `None` if each has one.
     ///
     /// `end` ends the connection.
     pub(super) fn admit(

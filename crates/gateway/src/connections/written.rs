@@ -1,4 +1,4 @@
-//! A connection whose client has to read.
+//! A connection that ends if its client does not read.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Listed tools from anywhere: JSON in a file or on standard input, or a server that is asked.
+//! Lists of tools: JSON in a file or on standard input, or the list of a server.
 //!
-//! Nothing is left out: what cannot be read is found as a [`Fault`], in its place.
+//! Nothing is left out: an element that cannot be read is a [`Fault`] in its place.
 
 mod text;
 mod tool;
@@ -31,7 +31,7 @@ pub(crate) struct Listing {
     pub(crate) failures: Vec<ToolError>,
 }
 
-/// One tool, or what stands in its place.
+/// One tool, or the fault in its place.
 pub(crate) struct Found {
     /// The file or the server, the line and the tool's place in a list, for messages.
     pub(crate) place: String,

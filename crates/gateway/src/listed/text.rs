@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::tool::Members;
 use super::{Found, Listed};
 
-/// Some editors put this in front.
+/// Some editors write it at the beginning.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Splits a text. Each line is an object; if the first is not complete, all of it may be one.
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// Returns the group of a server. Who names none stands alone.
+    /// Returns the group of a server. A tool without a server is a group of its own.
     fn group(&mut self, server: Option<&str>) -> usize {
         let next = self.groups;
         let group = match server {
@@ -101,7 +101,7 @@ fn list<'a>(members: &'a Members<'_>) -> Option<(Vec<&'a RawValue>, Option<&'a s
     let server = members.server.as_deref();
     if let Some(raw) = members.tools {
         let tools: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
-        // a tool may have a member of this name too, and none may vanish for it
+        // a tool may have a member of this name too, and must not be lost
         let objects = !tools.is_empty() && tools.iter().all(|tool| tool.get().starts_with('{'));
         return (objects || members.name.is_none()).then_some((tools, server));
     }

@@ -142,7 +142,7 @@ impl Fault {
     fn find(text: &str, error: Option<&serde_json::Error>) -> Self {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
-            // what only lists its members goes to any depth; what keeps them does not
+            // listing members works at any depth; keeping them does not
             Err(_) if serde_json::from_str::<&RawValue>(text).is_ok() => {
                 return Self::new("is not a tool, and is nested too deeply for details");
             }

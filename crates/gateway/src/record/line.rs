@@ -1,4 +1,4 @@
-//! From a call that ended to its line.
+//! Writes a call that ended as a line.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use sha1::{Digest, Sha1};
 
 use super::Recorded;
 
-/// Makes lines, with or without what the calls were about.
+/// Makes lines, with or without the arguments of calls.
 #[derive(Debug)]
 pub(super) struct Scribe {
     trace: String,

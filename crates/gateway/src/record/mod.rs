@@ -1,7 +1,7 @@
-//! Writing down the calls that pass, for `callward replay --calls`.
+//! Records calls for `callward replay --calls`.
 //!
-//! A call is never slowed or failed by it: what is to be written goes to a thread of its own, and
-//! what that cannot keep up with is dropped and counted.
+//! Recording neither delays nor fails a call: a separate thread writes, and calls beyond its queue
+//! are dropped and counted.
 
 mod line;
 mod writer;
@@ -25,7 +25,7 @@ use crate::args::Recording;
 use crate::error::AppError;
 use crate::output;
 
-/// Writes down the calls that pass; by default none. Clones share the file.
+/// Records calls; by default none. Clones share the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recorder(Option<Arc<Inner>>);
 
@@ -40,7 +40,7 @@ struct Inner {
     dropped: AtomicU64,
 }
 
-/// A call that ended, with all that a line is made of.
+/// A call that ended, with the data of its line.
 #[derive(Debug)]
 struct Recorded {
     call: ToolCall,

@@ -74,7 +74,7 @@ impl Batch {
         match scribe.describe(recorded).write_line(&mut self.bytes) {
             Ok(()) => self.lines += 1,
             Err(error) => {
-                // plain data always has a JSON form
+                // plain data can always be serialised
                 tracing::debug!(%error, "a call was not recorded");
                 self.bytes.truncate(start);
             }
@@ -100,9 +100,9 @@ impl Batch {
 pub(super) struct File {
     file: std::fs::File,
     compressed: bool,
-    /// Up to here the file is good.
+    /// The length of the complete part of the file.
     length: u64,
-    /// What could not be written cannot be taken back either.
+    /// A failed write cannot be undone.
     broken: bool,
 }
 
@@ -183,7 +183,7 @@ impl File {
         if result.is_ok() {
             self.length += bytes.len() as u64;
         } else {
-            // what is half there would spoil what comes after it
+            // a partial line would corrupt the next one
             self.broken = self.file.set_len(self.length).is_err();
         }
         result

@@ -1,4 +1,4 @@
-//! Serves a set of in-process tools over MCP as they are: no cache, no repeats, no routing.
+//! Serves in-process tools over MCP without a stack: no cache, no retries, no routing.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A small shop: its orders, and a count of every execution of every tool.
+//! A small shop: its orders, and the number of executions of each tool.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Orders {
 #[derive(Debug)]
 struct Data {
     orders: BTreeMap<u64, Order>,
-    /// What already failed once: flaky tools fail the first time only.
+    /// What has failed once already: flaky tools fail only the first time.
     failed_once: HashSet<String>,
 }
 

@@ -98,7 +98,7 @@ impl CallView {
     ///
     /// # Errors
     ///
-    /// [`ToolError`] if there is no such tool. The view describes a call that fails.
+    /// [`ToolError`] if the tool does not exist. The view describes a call that fails.
     pub(crate) async fn make(
         stack: &Stack,
         recorder: &Recorder,

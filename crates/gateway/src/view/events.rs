@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::config::show_duration;
 use crate::output::Tone;
 
-/// Returns an event as a line, and how bad its news is.
+/// Returns an event as a line with its severity.
 pub(crate) fn event(event: &Value) -> (String, Option<Tone>) {
     let of = |key: &str| event[key].as_str().unwrap_or_default();
     let (set, server, tool, reason) = (of("set"), of("server"), of("tool"), of("reason"));

@@ -1,4 +1,4 @@
-//! What would happen to a call and why, as data and as prose.
+//! An explanation of a call, as data and as prose.
 
 use callward::core::refine::{Applied, RefinedRule};
 use callward::core::resolve::Provenance;

@@ -1,4 +1,4 @@
-//! What clients are not offered, though it is configured or listed.
+//! Servers and tools that are configured or listed, but not offered.
 
 use callward::Stack;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The binary as people run it: a real process, real pipes, real sockets, real signals.
+//! The binary as users run it: a real process, real pipes, real sockets, real signals.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, like the tests themselves"

@@ -18,7 +18,7 @@ use crate::latest_start::latest_start;
 pub struct RateLimitLayer(Arc<Inner>);
 
 /// What a limit is for, and the bits of its rate: refinements may give one tool several rates, and
-/// a changed rate starts anew.
+/// a changed rate starts from zero.
 type Key = (RateSubject, u64);
 
 /// How many limits of principals and tools are kept. With more, those with full buckets are

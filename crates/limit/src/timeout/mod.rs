@@ -1,11 +1,10 @@
 //! The limit of an attempt's time.
 //!
 //! **Rule.** An attempt ends when its server has sent neither a result nor progress for as long as
-//! the tool's plan allows (`limits.attempt_timeout`). Each progress report starts that time anew,
-//! up to a cap on the whole attempt ([`Cap`]). Time in which a person decides counts toward
-//! neither. The call's deadline ends the attempt in any case. The attempt's share of the time to
-//! the deadline ([`Attempt::share`](callward_core::Attempt::share)) ends it only if a retry
-//! follows.
+//! the tool's plan allows (`limits.attempt_timeout`). Each progress report restarts that time, up
+//! to a cap on the whole attempt ([`Cap`]). Time in which a person decides counts toward neither.
+//! The call's deadline ends the attempt in any case. The attempt's share of the time to the
+//! deadline ([`Attempt::share`](callward_core::Attempt::share)) ends it only if a retry follows.
 //!
 //! **Readiness** is that of the inner service. **Clone:** nothing is shared. **Cancellation:** a
 //! drop, or the end of the time, drops the inner call.

@@ -1,4 +1,4 @@
-//! What a failed request means for the call behind it.
+//! The meaning of a failed request for its call.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::wire::{InvalidMessage, RpcError, code};
 
-/// Why a request brought no result.
+/// Why a request has no result.
 #[derive(Debug)]
 pub(super) enum RequestError {
     /// The server answered with a JSON-RPC error.
@@ -38,8 +38,8 @@ impl RequestError {
         Self::Failed(error)
     }
 
-    /// The connection broke while the request was written, and the server lacks the end of it: what
-    /// it has is not JSON, so it cannot have run.
+    /// The connection broke before the end of the request was written: the server has an incomplete
+    /// JSON text, so it cannot have run it.
     pub(super) fn cut_short(message: impl Into<String>) -> Self {
         let error = ToolError::new(ErrorKind::ConnectionLost, Delivery::NotSent, message.into());
         Self::Failed(error)
@@ -92,7 +92,7 @@ impl RequestError {
         Self::Failed(error)
     }
 
-    /// Reports it to observers of requests.
+    /// Converts it for observers of requests.
     pub(super) fn outcome(&self) -> PeerOutcome<'_> {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => PeerOutcome::Refused(error.code),
@@ -101,7 +101,7 @@ impl RequestError {
         }
     }
 
-    /// Says it to the caller.
+    /// Converts it into the caller's error.
     pub(super) fn into_tool_error(self) -> ToolError {
         match self {
             Self::Refused(error) | Self::HeadersRefused(error) => refused(error),
@@ -113,7 +113,7 @@ impl RequestError {
         }
     }
 
-    /// Says the same of a request that had to be sent before the call: the call was not.
+    /// The same for a request that precedes the call: the call was not sent.
     pub(super) fn before_the_call(self) -> Self {
         let error = self.into_tool_error();
         if error.delivery() == Delivery::NotSent {
@@ -220,8 +220,7 @@ pub(super) fn status(
 ) -> RequestError {
     let kind = match status.as_u16() {
         401 | 403 | 407 => ErrorKind::Unauthorized,
-        // not the caller's fault, whatever its first digit says: the request took too long to
-        // arrive
+        // not the caller's fault, though a 4xx: the request took too long to arrive
         408 => ErrorKind::Timeout,
         429 => ErrorKind::RateLimited,
         500..=599 => ErrorKind::ServerFault,
@@ -278,7 +277,7 @@ fn location(headers: &HeaderMap) -> Option<String> {
 /// How many characters of an address are shown.
 const MAX_LOCATION: usize = 200;
 
-/// More than this is never, and a number a clock can be added to.
+/// A longer wait counts as this, which can be added to any time.
 const MAX_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Reads `Retry-After`: seconds, or a date. A date counts from the answer's own `Date`, so that the

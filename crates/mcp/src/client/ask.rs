@@ -1,4 +1,4 @@
-//! One request on its way out.
+//! An outgoing request.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::carried::Carried;
 use crate::wire::{RequestId, code, meta, object, write};
 
-/// How a server wants its requests.
+/// The form of requests that a server expects.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Style {
     /// What modern requests carry in `_meta`: raw members.
@@ -48,8 +48,8 @@ impl<'a> Ask<'a> {
         self
     }
 
-    /// Turns a call into a request. Its arguments are copied as they are, so they have to be one
-    /// object: anything else could end the message early and begin another.
+    /// Turns a call into a request. Its arguments are copied unchanged, so they must be one JSON
+    /// object: other text could end the message early and begin another.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl<'a> Ask<'a> {
         self.call.and_then(ToolCall::progress)
     }
 
-    /// Returns the idempotency key of the call behind the request, as the server gets to see it.
+    /// Returns the idempotency key of the call, as the server sees it.
     pub(super) fn key(&self, style: &Style) -> Option<String> {
         let call = self.call.filter(|_| style.keys)?;
         let key = call.idempotency_key()?.to_string();
@@ -141,7 +141,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Marks the keys made here among all name-based UUIDs.
+/// The namespace of the keys, as of a name-based UUID.
 const KEYS: Uuid = Uuid::from_u128(0x1b6c_9a3e_52d4_4f0b_8c77_e0d1_94a6_3f25);
 
 /// Binds a caller's own key to the caller. A server sees one client, us: without this, one that
@@ -151,7 +151,7 @@ fn qualified(principal: &Principal, key: &str) -> String {
     let hash = Sha1::new()
         .chain_update(KEYS)
         .chain_update(principal.as_str())
-        .chain_update([0]) // a key has no such byte, so nothing else reads like this
+        .chain_update([0]) // a key never has this byte, so no other input has this form
         .chain_update(key)
         .finalize();
     let mut bytes = [0; 16];

@@ -32,7 +32,7 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// How long a connection has to last to count as one: a shorter one does not reset the pauses.
+    /// A shorter connection does not reset the pauses.
     pub(super) fn cap(&self) -> Duration {
         self.cap
     }

@@ -89,7 +89,7 @@ impl Options {
         }
     }
 
-    /// Returns what a child is started behind; nothing where there is no such thing.
+    /// Returns the command that a child is started behind; empty if the platform has none.
     pub(super) fn supervisor(&self) -> Option<Supervisor> {
         let command = self.supervisor.clone().filter(|words| !words.is_empty())?;
         cfg!(target_os = "linux").then_some(Supervisor {

@@ -1,4 +1,4 @@
-//! What a request carries of the trace it belongs to.
+//! The trace context of a request.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,8 @@ use http::{HeaderMap, HeaderValue};
 use super::ask::text_member;
 use crate::wire::{header, meta};
 
-/// What a request carries of the trace it belongs to: in `_meta`, and over HTTP as headers too,
-/// where what stands before a server looks for it ([W3C Trace
-/// Context](https://www.w3.org/TR/trace-context-2/)).
+/// The trace context of a request: in `_meta`, and over HTTP in headers too, where proxies before a
+/// server look for it ([W3C Trace Context](https://www.w3.org/TR/trace-context-2/)).
 #[derive(Debug, Default)]
 pub(super) struct Carried<'a> {
     parent: Option<String>,
@@ -36,8 +35,8 @@ impl<'a> Carried<'a> {
                 let parent = match (trace, call.is_some_and(ToolCall::is_left_out)) {
                     (Some(trace), true) => Some(trace.unsampled().to_string()),
                     (Some(trace), false) => Some(trace.to_string()),
-                    // otherwise each server behind this one would decide again, and record parts
-                    // of what is left out
+                    // otherwise each further server would sample again, and record parts of an
+                    // unsampled trace
                     (None, true) => unrecorded().map(|root| root.to_string()),
                     (None, false) => None,
                 };

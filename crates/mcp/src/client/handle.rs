@@ -112,14 +112,14 @@ impl Upstream {
         Err(self.attach(error))
     }
 
-    /// Returns how the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub fn status(&self) -> UpstreamStatus {
         self.0.shared.status().borrow().clone()
     }
 
     /// Returns why the server's command could not be started, if that is why the last attempt to
-    /// connect failed: there is no such program, or it may not be executed. Attempts go on all the
+    /// connect failed: the program does not exist, or may not be executed. Attempts go on all the
     /// same. For operators: it may quote what the command wrote to standard error.
     #[must_use]
     pub fn start_failure(&self) -> Option<String> {
@@ -143,7 +143,7 @@ impl Upstream {
         self.stop();
         let mut status = self.0.shared.status();
         let lead = async {
-            // an error would mean that the state itself is gone, and it is in our hands
+            // an error would mean that the state is dropped, which `self` prevents
             let _ = status
                 .wait_for(|status| *status == UpstreamStatus::Closed)
                 .await;
@@ -232,11 +232,11 @@ impl Upstream {
         })
     }
 
-    /// Asks the cheapest question of the server's era: `ping`, or `server/discover` where there is
+    /// Sends the cheapest request of the server's era: `ping`, or `server/discover` where there is
     /// no `ping` any more.
     ///
-    /// Nothing is asked, and nothing started, while the connection is closed because no client
-    /// needs it.
+    /// Sends nothing, and starts nothing, while the connection is closed because no client needs
+    /// it.
     async fn sign_of_life(&self) -> Result<(), ToolError> {
         let open = self.0.pool.as_ref().map(|pool| pool.opened_lead());
         if matches!(open, Some(None)) || self.0.shared.is_reopening() {

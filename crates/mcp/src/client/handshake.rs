@@ -1,7 +1,7 @@
-//! Finds out which era a server belongs to.
+//! Detects the era of a server.
 //!
-//! The rule: ask `server/discover`. A result, or an error only a modern server knows, means modern;
-//! any other error, or silence, means legacy. No single code decides.
+//! The rule: send `server/discover`. A result, or an error that only modern servers use, means
+//! modern; any other error, or no answer, means legacy. No single code decides.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -44,7 +44,7 @@ pub(super) fn judge(
         Ok(result) => match ServerInfo::discovered(&result) {
             Ok(Ok(info)) => return Ok(Some(info)),
             Ok(Err(versions)) => negotiate(&versions)?,
-            // an answer that is not a discovery: a server that says yes to everything
+            // not a discovery: some servers answer every method with a result
             Err(_) => {}
         },
         Err(RequestError::Refused(error)) if error.code == code::UNSUPPORTED_VERSION => {

@@ -1,4 +1,4 @@
-//! What a server says about itself.
+//! The description that a server gives of itself.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::wire::{Era, KNOWN_VERSIONS, LATEST, meta};
 
-/// What a server said about itself when the connection was made.
+/// The description that a server gave of itself when the connection was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerInfo {

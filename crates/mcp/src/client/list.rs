@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::ask::Ask;
 use crate::wire::{ParamHeaders, write};
 
-/// More pages than this are taken for a loop.
+/// More pages count as a loop.
 const MAX_PAGES: usize = 1000;
 /// No list of tools is longer than this, in bytes, all pages of it.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -22,7 +22,7 @@ const MAX_FAULTY: usize = 1000;
 /// more.
 const MAX_TOOLS: usize = 10_001;
 
-/// Puts the pages together. Pure: it says what to ask next, and is fed the answers.
+/// Puts the pages together. Pure: it returns the next request and takes the answers.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     elements: Vec<Bytes>,
@@ -48,7 +48,7 @@ impl Pages {
 
     /// Takes a page; returns the request for the next one, nothing after the last.
     ///
-    /// A cursor means nothing to us, and an empty one is as good as any: only a missing one ends.
+    /// A cursor is opaque, and may be empty: only a missing one ends the list.
     pub(super) fn take(&mut self, page: &[u8]) -> Result<Option<Ask<'static>>, String> {
         self.bytes = self.bytes.saturating_add(page.len());
         if self.bytes > MAX_BYTES {
@@ -81,7 +81,7 @@ impl Pages {
         Ok(Some(Ask::new("tools/list", params)))
     }
 
-    /// Gives up the elements as they came.
+    /// Returns the elements unchanged.
     pub(super) fn into_elements(self) -> Vec<Bytes> {
         self.elements
     }

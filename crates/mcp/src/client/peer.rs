@@ -1,4 +1,4 @@
-//! What both transports say to a server besides calls.
+//! Messages to a server besides calls, for both transports.
 
 use super::ask::Ask;
 use super::handshake;
@@ -16,7 +16,7 @@ pub(super) fn reply(id: &RequestId, method: &str) -> Vec<u8> {
     write::error(Some(id), &error)
 }
 
-/// The cheapest question of an era.
+/// The cheapest request of an era.
 pub(super) fn sign_of_life(era: Era) -> Ask<'static> {
     match era {
         Era::Legacy => Ask::new("ping", "{}"),

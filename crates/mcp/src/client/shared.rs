@@ -1,4 +1,4 @@
-//! What the handles, the calls and the tasks of one upstream share.
+//! The state that handles, calls and tasks of one upstream share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::builder::Options;
 use super::info::ServerInfo;
 
-/// How the connection stands.
+/// The state of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamStatus {

@@ -1,4 +1,4 @@
-//! Where a server is found.
+//! The target of an upstream.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::wire::header;
 
-/// Where a server is found.
+/// The target of an upstream.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Target {

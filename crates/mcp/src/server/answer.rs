@@ -1,4 +1,4 @@
-//! What goes out: one message, in up to three pieces so that large results are not copied.
+//! Outgoing messages: each in up to three pieces, so that large results are not copied.
 
 use bytes::Bytes;
 use callward_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
@@ -31,7 +31,7 @@ impl Answer {
         Self::wrap(id, b"", result)
     }
 
-    /// Answers a call with what the tool said.
+    /// Answers a call with the tool's output.
     pub(super) fn output(id: &RequestId, era: Era, output: &ToolOutput) -> Self {
         match era {
             Era::Legacy => Self::result(id, output.body()),

@@ -1,4 +1,4 @@
-//! How a request came: what is known of it beside the message in it.
+//! The context of a request, besides its message.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::wire::{RequestId, header, known_version, meta};
 /// How long the id of a request may be where it is shown, in characters.
 const SHOWN_ID: usize = 128;
 
-/// How a request came.
+/// The context of a request.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) inbound: Inbound,
@@ -65,8 +65,8 @@ impl Arrival {
         }
     }
 
-    /// Puts it together with what the message says itself, which comes first: HTTP may have been
-    /// forwarded by a hop that does not read the message.
+    /// Merges it with the message's own context, which takes precedence: a hop that does not read
+    /// messages may have forwarded the HTTP request.
     pub(super) fn of(mut self, request: &Request) -> Self {
         if let Some(version) = &request.version {
             self.inbound.protocol_version = known_version(version);

@@ -1,4 +1,4 @@
-//! What the server side serves: the seam towards the stack.
+//! The backend that the server side serves: its interface to the stack.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use callward_core::{
     ToolOutput, TraceContext,
 };
 
-/// What stands behind the server side: a list of tools and a way to call them.
+/// The backend of the server side: a list of tools and a way to call them.
 pub trait Backend: Send + Sync + 'static {
     /// Returns how the server introduces itself.
     fn info(&self) -> Introduction;
@@ -43,8 +43,8 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Takes that a client asked for a call that cannot be made, and gets an error: its arguments
-    /// are not an object. Default: does nothing.
+    /// Notifies the backend of a call that was refused before it could be made: its arguments are
+    /// not an object. Default: does nothing.
     fn refused(
         &self,
         tool: &str,
@@ -55,8 +55,8 @@ pub trait Backend: Send + Sync + 'static {
         let _ = (tool, caller, inbound, reason);
     }
 
-    /// Takes note that a session has ended: its client left, deleted it, or was silent for too
-    /// long. Must not block. Default: nothing happens.
+    /// Notifies the backend that a session has ended: its client left, deleted it, or was silent
+    /// for too long. Must not block. Default: does nothing.
     fn session_ended(&self, caller: &Arc<Caller>) {
         let _ = caller;
     }
@@ -151,10 +151,9 @@ pub struct CallRequest {
     /// The baggage the client sent, as it came. None of it may be passed on unless it is listed:
     /// see [`BaggageFilter`](callward_core::BaggageFilter).
     pub baggage: Option<String>,
-    /// What is known of the request itself.
+    /// The request that the call came as.
     pub inbound: Option<Arc<Inbound>>,
-    /// What the client calls this call by, if it gave it a name: a key that means the same call
-    /// whenever it comes again.
+    /// The idempotency key of the client, if there is one: a repeated key means the same call.
     pub idempotency_key: Option<IdempotencyKey>,
     /// Where progress goes, if the client asked for it.
     pub progress: Option<Arc<dyn ProgressSink>>,

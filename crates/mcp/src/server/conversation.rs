@@ -1,4 +1,4 @@
-//! What one client on a pipe has going: its calls, its subscriptions, and what it gets.
+//! The conversation with one client on a pipe: its calls, its subscriptions, and its messages.
 
 use std::io;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use super::subscription::{self, Subscription};
 use crate::observed::SessionTimer;
 use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
 
-/// How many calls one client may have running. More than any client means, and a bound on memory.
+/// How many calls one client may have running, as a bound on memory.
 const MAX_CALLS: usize = 1_024;
 
 /// How many subscriptions one client may have open.
 const MAX_SUBSCRIPTIONS: usize = 64;
 
-/// What one client has going.
+/// The conversation with one client.
 pub(super) struct Conversation<B> {
     dispatcher: Arc<Dispatcher<B>>,
     caller: Arc<Caller>,
@@ -87,7 +87,7 @@ impl<B: Backend> Conversation<B> {
                     Ok(None) => break,
                     Err(LineError::Io(error)) => return Err(error),
                     Err(LineError::TooLong { limit, skipped }) => {
-                        // an answer of the client's has the id of another request
+                        // an answer of the client, whose id is that of another request
                         let id = skipped.id.filter(|_| skipped.has_method);
                         let code = match id {
                             Some(_) => code::INVALID_REQUEST,
@@ -110,7 +110,8 @@ impl<B: Backend> Conversation<B> {
         }
     }
 
-    /// Ends what is still going: calls are dropped, subscriptions are notified if there is space.
+    /// Ends the conversation: calls are dropped, and subscriptions are notified if the queue has
+    /// space.
     pub(super) async fn end(&mut self) {
         self.tasks.shutdown().await;
         self.dispatcher.session_ended(&self.caller);
@@ -134,7 +135,7 @@ impl<B: Backend> Conversation<B> {
             Ok(Message::Notification { method, params }) => {
                 self.note(&method, params.as_ref());
             }
-            // nothing is ever asked of the client, so this answers nothing
+            // the server sends no requests, so this answers none
             Ok(Message::Response { .. }) => {}
             Err(invalid) => {
                 say(out, Answer::error(invalid.id(), &invalid.to_rpc_error())).await;
@@ -230,7 +231,7 @@ impl<B: Backend> Conversation<B> {
         if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
             return Err(too_many("subscriptions are open", MAX_SUBSCRIPTIONS));
         }
-        // asked for before the acknowledgement is written: no change after it goes unheard
+        // asked for before the acknowledgement is written: no later change is missed
         self.changes
             .get_or_insert_with(|| self.dispatcher.changes());
         let acknowledged = subscription.acknowledged();

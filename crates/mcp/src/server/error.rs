@@ -1,4 +1,4 @@
-//! What a refusal looks like on the wire: the one place where failures become JSON-RPC errors.
+//! Turns failures into JSON-RPC errors.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
 
 /// The code of every failure that is the runtime's own: −32010.
 ///
-/// All a client may be refused with:
+/// All errors that a client may get:
 ///
 /// | what failed | code | message | `data` | HTTP |
 /// | --- | --- | --- | --- | --- |
 /// | the text is not JSON | −32700 | | | 400 |
 /// | not one JSON-RPC message | −32600 | | | 400 |
 /// | `Host` or `Origin`; method; `Accept`; length; `Content-Type` | −32600 | | | 403, 405, 406, 413, 415 |
-/// | no such session | −32600 | | | 404 |
+/// | unknown session | −32600 | | | 404 |
 /// | an unknown method | −32601 | | | 404 modern, 200 legacy |
 /// | parameters | −32602 | | | 200; 400 if they cannot be read |
 /// | `_meta` of a modern request | −32602 | | | 400 |
@@ -92,7 +92,7 @@ impl Fault {
         Self::new(status, RpcError::new(code, message))
     }
 
-    /// A refusal of the transport itself, before any message is looked at.
+    /// A refusal of the transport itself, before any message is parsed.
     pub(super) fn transport(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::of(status, code::INVALID_REQUEST, message)
     }
@@ -121,7 +121,7 @@ impl Fault {
         Self::new(StatusCode::BAD_REQUEST, error.with_data(data.to_string()))
     }
 
-    /// A fault of our own that no call is behind.
+    /// An internal fault without a call.
     pub(super) fn runtime(status: StatusCode, error: &ToolError) -> Self {
         Self {
             retry_after: error.retry_after(),

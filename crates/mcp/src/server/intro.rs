@@ -1,4 +1,4 @@
-//! How the server introduces itself, in both eras.
+//! The introduction of the server, in both eras.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

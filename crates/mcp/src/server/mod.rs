@@ -1,4 +1,4 @@
-//! The server side: what MCP clients talk to.
+//! The server side: serves MCP clients.
 //!
 //! One [`Backend`] is served over stdio ([`serve_stdio`]) and over streamable HTTP ([`router`]), to
 //! clients of both eras: those that begin with `initialize` (revisions 2024-11-05 to 2025-11-25)

@@ -1,4 +1,4 @@
-//! Progress of a running call, on its way to the client that asked for it.
+//! Progress of a running call, for the client that requested it.
 
 use bytes::Bytes;
 use callward_core::{ProgressSink, readable};
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::answer::Answer;
 use crate::wire::{meta, object};
 
-/// Passes progress on under the client's own token, until the call is over.
+/// Forwards progress under the client's own token, until the call ends.
 ///
 /// Reports are dropped when the client reads too slowly: progress is a courtesy, and the connection
 /// the reports come from must not wait for it.

@@ -80,7 +80,7 @@ pub(super) struct Request {
     pub(super) version: Option<String>,
     /// The name of the tool, if it is a string.
     pub(super) tool: Option<String>,
-    /// What the client calls this call by.
+    /// The client's idempotency key.
     pub(super) key: Option<IdempotencyKey>,
 }
 

@@ -1,4 +1,4 @@
-//! A call on its way, and what becomes of it when its client leaves.
+//! A running call, also after its client has left.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -22,7 +22,7 @@ const AFTER_ITS_CLIENT: Duration = Duration::from_secs(5);
 /// once. Far fewer than a server's permits, which clients that stay need.
 static LEFT_BEHIND: Semaphore = Semaphore::const_new(16);
 
-/// A call on its way, as a future of its answer.
+/// A running call, as a future of its answer.
 ///
 /// Dropping it cancels the call, unless the call was sent and may have an effect: then its answer
 /// is still read, for 5 s at most, so that the cache and the audit log learn whether the effect is

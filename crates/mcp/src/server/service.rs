@@ -1,4 +1,4 @@
-//! What every transport does with a request, once it knows the era.
+//! Serves a request of a known era, for every transport.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct Dispatcher<B> {
 /// Notifies a backend that a session of this caller is over.
 pub(super) type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
 
-/// What a request leads to.
+/// The result of a request.
 pub(super) enum Step {
     /// The answer is there.
     Done(Answer),

@@ -1,5 +1,5 @@
-//! Word of changed tools: plain for legacy clients, tagged with the request that asked for modern
-//! ones.
+//! Notifications of changed tools: plain for legacy clients, with the id of the subscription for
+//! modern ones.
 
 use crate::wire::{RequestId, meta, object, write};
 

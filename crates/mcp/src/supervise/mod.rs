@@ -1,4 +1,4 @@
-//! A process between a client and its stdio server that ends everything the server starts. Linux
+//! A process between a client and its stdio server that ends all processes of the server. Linux
 //! only.
 //!
 //! A server often starts further processes (`npx` starts node, a browser server starts a browser),
@@ -40,7 +40,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use crate::client::pipe::{NOT_STARTED, not_started};
 use stage::{Seen, Stage};
 
-/// How long SIGKILL is repeated before what is left is given up.
+/// How long SIGKILL is repeated.
 pub const KILL_TIME: Duration = Duration::from_secs(5);
 
 /// The exit code if the arguments are wrong.
@@ -126,7 +126,7 @@ struct Family {
 }
 
 impl Family {
-    /// Takes in which children have ended. Returns `true` if any are left.
+    /// Reaps children that have ended. Returns `true` if any are left.
     fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -149,7 +149,7 @@ impl Family {
             return 1;
         };
         if let Some(signal) = status.terminating_signal() {
-            // the server may have left a core; there is nothing to see in this one
+            // the server may have left a core; this process has none of its own
             let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
@@ -162,7 +162,7 @@ impl Family {
 struct Signals {
     children: UnixStream,
     ends: UnixStream,
-    /// How many asked for the end.
+    /// The number of termination signals.
     received: usize,
 }
 
@@ -195,7 +195,7 @@ impl Signals {
         ];
         let watched_fds = if watched { &mut fds[..] } else { &mut fds[..2] };
         let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
-        // a failure is an interruption: what there is to know is looked at again
+        // a failure is an interruption: the state is read again
         let _ = poll(watched_fds, pause.as_ref());
         let is_gone = watched && !fds[2].revents().is_empty();
         let mut bytes = [0; 64];

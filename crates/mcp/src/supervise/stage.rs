@@ -1,4 +1,4 @@
-//! When the processes of a server are asked to end, and when they are ended: a pure state machine.
+//! When the processes of a server are terminated and killed: a pure state machine.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::KILL_TIME;
 /// How long it takes between two rounds of SIGKILL: what was ended has to be waited for.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// How far the end has come. Times are those of [`now`](super::now).
+/// The stage of the termination. Times are those of [`now`](super::now).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The server runs.
@@ -22,7 +22,7 @@ pub(super) enum Stage {
     GivenUp,
 }
 
-/// What has happened so far.
+/// The events so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Seen {
     pub(super) server_ended: bool,

@@ -16,7 +16,7 @@ pub(crate) mod code {
     pub(crate) const INVALID_REQUEST: i64 = -32600;
     /// No such method.
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
-    /// Wrong parameters; also: no such tool.
+    /// Wrong parameters; also: unknown tool.
     pub(crate) const INVALID_PARAMS: i64 = -32602;
     /// The mirrored headers and the body disagree (2026-07-28).
     pub(crate) const HEADER_MISMATCH: i64 = -32020;

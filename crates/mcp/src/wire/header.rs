@@ -1,4 +1,4 @@
-//! HTTP headers of the streamable HTTP transport, and how a value travels in one.
+//! HTTP headers of the streamable HTTP transport, and the encoding of their values.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

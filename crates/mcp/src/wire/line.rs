@@ -1,4 +1,4 @@
-//! One message a line: the framing of pipes.
+//! The framing of pipes: one message per line.
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{LONG_SIZE, LongMessages, SHORT};
 /// The longest line accepted by default: 16 MiB.
 pub const DEFAULT_MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// How much space is made before each read.
+/// How many bytes are reserved before each read.
 const READ_SIZE: usize = 16 * 1024;
 
 /// How long a long line may take once it is read: others of the server wait for it.

@@ -1,4 +1,4 @@
-//! One JSON-RPC message, taken apart as far as routing needs it.
+//! One JSON-RPC message, parsed as far as routing needs it.
 
 use std::borrow::Cow;
 
@@ -113,7 +113,7 @@ impl Message {
         match buffer.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'[') => return Err(invalid(None, Reason::Batch)),
             Some(b'{') => {}
-            // serde's own error for anything else would speak of a struct
+            // serde's own error for anything else would name a struct
             _ => {
                 return Err(match serde_json::from_slice::<&RawValue>(buffer) {
                     Ok(_) => invalid(None, Reason::Shape("it is not an object")),

@@ -1,4 +1,4 @@
-//! `_meta`: what travels beside the parameters of a request.
+//! `_meta`: metadata beside the parameters of a request.
 
 /// The revision a modern request is made under.
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";

@@ -1,9 +1,9 @@
-//! The wire: JSON-RPC messages whose `params` and `result` stay the bytes they came as.
+//! The wire layer: JSON-RPC messages whose `params` and `result` stay raw bytes.
 //!
-//! A gateway may not change what it does not understand. So a message is taken apart exactly as far
-//! as routing needs it (id, method, the members of `_meta`), and everything else is a slice of the
-//! buffer it was read into. What has to change on the way, a name or `_meta`, is spliced into those
-//! bytes by [`object`]; every other byte stays as it was.
+//! A gateway must not change what it does not understand. So a message is parsed only as far as
+//! routing needs it (id, method, the members of `_meta`), and everything else is a slice of its
+//! buffer. [`object`] splices a changed name or `_meta` into those bytes; every other byte stays as
+//! it is.
 //!
 //! Nothing here does I/O except `LineReader`, and nothing here knows tools.
 

@@ -1,11 +1,11 @@
-//! What an overlong message is about, found while its bytes pass.
+//! Finds the id of an overlong message while its bytes are skipped.
 
 use super::RequestId;
 
 /// A key or an id longer than this, in bytes, is not looked at.
 const MAX_TOKEN: usize = 256;
 
-/// What is known of a message that was too long to be kept.
+/// The id and kind of a message that was too long to be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Skipped {
     /// The message's own `id`, wherever it stood; nothing if it has none that is a string or a

@@ -1,4 +1,4 @@
-//! Protocol revisions, and the two eras they fall into.
+//! Protocol revisions, and their two eras.
 
 /// The newest supported revision: no handshake, no sessions.
 pub(crate) const LATEST: &str = "2026-07-28";

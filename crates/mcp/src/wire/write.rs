@@ -1,4 +1,4 @@
-//! Writes messages around raw parts.
+//! Writes messages from raw parts.
 //!
 //! Raw parts are copied as they are and must be valid JSON; nothing is checked again. The line
 //! break that ends a message on a pipe is the sender's business, see [`flatten`](super::flatten).

@@ -142,7 +142,7 @@ fn not_sent(result: &Output) -> bool {
     matches!(result, Err(error) if error.delivery() == Delivery::NotSent)
 }
 
-/// Selects the failure of the call. "Not sent" is true of it only if it is true of both.
+/// Selects the failure of the call, which is `NotSent` only if both attempts are.
 fn more_telling<'a>(first: &'a ToolError, second: &'a ToolError) -> &'a ToolError {
     match (first.delivery(), second.delivery()) {
         (Delivery::NotSent, delivery) if delivery != Delivery::NotSent => second,

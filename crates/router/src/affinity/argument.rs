@@ -1,4 +1,4 @@
-//! An argument as a key: what counts as the same.
+//! An argument as an affinity key.
 
 use std::borrow::Cow;
 

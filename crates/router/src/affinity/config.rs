@@ -1,4 +1,4 @@
-//! The settings of affinity, and what makes no sense among them.
+//! The settings of affinity, and their validation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use callward_core::InvalidConfig;
 use callward_core::refine::ArgumentPath;
 use serde::{Deserialize, Serialize};
 
-/// What calls are kept together by, for how long, and how many keys are remembered.
+/// The affinity key, how long it is remembered, and how many are.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub struct AffinityConfig {
     /// What calls are kept together by. Default: [`AffinityKey::Session`].
     pub by: AffinityKey,
-    /// How long after its last call a key is forgotten. Each call begins this anew. From 1 s to 7
+    /// How long after its last call a key is forgotten. Each call restarts this time. From 1 s to 7
     /// days. Default: 30 min.
     #[serde(with = "callward_core::human::duration")]
     pub ttl: Duration,
@@ -36,8 +36,8 @@ pub struct AffinityConfig {
     /// 100 bytes each.
     #[serde(skip)]
     pub max_keys: usize,
-    /// What becomes of callers without a session, where calls are kept together by session.
-    /// Default: [`WithoutSession::Pass`].
+    /// How calls without a session are treated, if the key is the session. Default:
+    /// [`WithoutSession::Pass`].
     pub without_session: WithoutSession,
 }
 
@@ -58,7 +58,7 @@ pub enum AffinityKey {
     Argument(ArgumentPath),
 }
 
-/// What becomes of callers without a session.
+/// How calls without a session are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -115,7 +115,7 @@ impl AffinityConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidConfig`] names the first setting that makes no sense.
+    /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let fault = |field, reason| Err(InvalidConfig::new(field, reason));
         if self.ttl < SHORTEST {

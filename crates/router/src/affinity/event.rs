@@ -38,7 +38,7 @@ pub struct AffinityExpired {
     pub set: ReplicaSetId,
     /// Which server it had.
     pub server: ServerId,
-    /// Why it has it no more.
+    /// Why it lost it.
     #[serde(rename = "reason")]
     pub cause: ExpiryCause,
 }

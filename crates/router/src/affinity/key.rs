@@ -1,4 +1,4 @@
-//! What a call is kept together by, as one number.
+//! The affinity key of a call, as one number.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -23,12 +23,11 @@ pub enum KeyKind {
     Argument,
 }
 
-/// Stands for a key in events: eight hexadecimal digits that lead back to no session, user
-/// or argument.
+/// A key in events: eight hexadecimal digits that reveal no session, user or argument.
 ///
-/// Two of one process are the same if their keys are, but for one pair in four billion. Those of
-/// another process, or after a restart, cannot be compared: they are made by SipHash with a secret
-/// that is drawn anew each time, so that no name is found by trying all.
+/// Two of one process are equal if their keys are; different keys share one with a chance of one in
+/// four billion. Those of another process, or after a restart, cannot be compared: they are made by
+/// SipHash with a secret that is drawn each time, so that no name can be guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest(pub(super) u32);
 
@@ -49,16 +48,16 @@ impl Serialize for KeyDigest {
 pub(crate) struct Keys {
     by: AffinityKey,
     without_session: WithoutSession,
-    /// Seeded anew in each process: keys come from strangers, and none must make the table slow.
+    /// Seeded in each process: keys come from strangers, and none must make the table slow.
     places: RandomState,
     /// For the digests in events.
     secret: RandomState,
 }
 
-/// Whom or what a call belongs to.
+/// The kind and value of a key.
 #[derive(Debug, Hash)]
 pub(crate) enum Key<'a> {
-    /// The principal too: two of them may well have a session of the same name.
+    /// With the principal: two principals may have sessions of the same name.
     Session {
         principal: &'a str,
         session: &'a str,

@@ -1,4 +1,4 @@
-//! Which server a key belongs to: rendezvous hashing, by weight.
+//! Selects the server of a key: rendezvous hashing, by weight.
 //!
 //! Each pair of a key and a server gets a number that looks random and is the same everywhere. The
 //! server with the highest score takes the key, and the ranking of all by their scores says who
@@ -11,9 +11,9 @@
 //! no key between two other servers (Schindelhauer and Schomaker, "Weighted distributed hash
 //! tables", 2005). Servers of weight 0 come after all others.
 //!
-//! **Fixed for good.** All that counts is done in integers and in the four operations that IEEE 754
-//! fixes to the last bit, so processes, machines and releases agree. The tests hold values to
-//! compare with.
+//! **Stable.** All that counts is done in integers and in the four operations that IEEE 754 fixes
+//! to the last bit, so processes, machines and releases agree. The tests hold values to compare
+//! with.
 
 use callward_core::{FingerprintKey, ServerId, Weight};
 

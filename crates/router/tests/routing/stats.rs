@@ -1,4 +1,4 @@
-//! What a pool knows of its servers, in numbers.
+//! The figures of a pool about its servers.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::time::Duration;

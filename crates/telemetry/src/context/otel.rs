@@ -49,7 +49,7 @@ pub(crate) fn of(span: &Span) -> Option<TraceContext> {
 
 fn set_parent(span: &Span, parent: &TraceContext) {
     let parent = Context::new().with_remote_span_context(remote(parent));
-    // fails without an exporter, and then there is nothing to continue
+    // fails without an exporter, and then no trace can be continued
     let _ = span.set_parent(parent);
 }
 

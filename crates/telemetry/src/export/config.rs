@@ -197,7 +197,7 @@ impl OtlpConfig {
     }
 }
 
-/// A shorter interval would keep a processor busy for nothing.
+/// A shorter interval would keep a processor busy without effect.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An invalid setting of the exporter.

@@ -19,7 +19,7 @@ pub enum Answer {
     /// Another one than NeuroLink's, or one that may be, for reasons that were found to hold; the
     /// same where there is none.
     Otherwise(Value, BTreeSet<Deviation>),
-    /// We have no such function.
+    /// We do not have this function.
     Skipped,
 }
 

@@ -1,10 +1,10 @@
 //! How far the figures depend on which servers happen to be in the corpus.
 //!
 //! Tools of one server resemble each other, so it is servers that are drawn, not tools: as many as
-//! there are, with replacement, a thousand times, and each time the figures are counted anew. The
-//! middle nine tenths of what comes out are the interval. It shows what other servers *of the same
-//! kind* would give. It does not show what is lost because rules were written with these in view:
-//! only servers that were not examined show that.
+//! there are, with replacement, a thousand times, and the figures are counted each time. The middle
+//! nine tenths of what comes out are the interval. It shows what other servers *of the same kind*
+//! would give. It does not show what is lost because rules were written with these in view: only
+//! servers that were not examined show that.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub struct Intervals {
 }
 
 impl Score {
-    /// Draws the servers anew, and returns between which values the figures move.
+    /// Draws servers with replacement, and returns between which values the figures move.
     #[must_use]
     pub fn intervals(&self) -> Intervals {
         let servers: Vec<&OfServer> = self.servers.values().collect();

@@ -77,7 +77,7 @@ fn evidence_survives_a_restart_and_ages_meanwhile() {
     assert_eq!(tool.allowed(), seconds(10));
     let other = after.of(&subject("list \"all\"", u128::MAX, 0));
     assert!(other.stands_alone(1) && !other.stands_alone(0));
-    // its verification starts anew
+    // its verification starts again
     assert!((0..100).all(|_| tool.verifies(1, seconds(1), 0.99, Instant::now())));
     drop(after);
 

@@ -1,4 +1,4 @@
-//! What verbs do to the world.
+//! The effects of verbs.
 
 words! {
     /// What a verb does to the world. Ordered from harmless to harmful.
@@ -15,19 +15,17 @@ words! {
         Read = "read",
         /// Only adds, and adds again each time: nothing that was there is lost. `create`, `upload`.
         Add = "add",
-        /// Puts a mark on something, or takes it off: a second run changes nothing more, and
-        /// nothing is lost. `star`, `lock`.
+        /// Sets or removes a mark: a second run changes nothing more, and nothing is lost. `star`,
+        /// `lock`.
         Mark = "mark",
-        /// Sets something going or brings it to a stop, again each time. Nothing is lost by it.
-        /// `start`.
+        /// Starts or stops something, again each time. Nothing is lost by it. `start`.
         Act = "act",
-        /// Brings about a state: a second run changes nothing more. What was there is replaced.
+        /// Brings about a state: a second run changes nothing more. It replaces the previous state.
         /// `update`.
         Set = "set",
-        /// Changes what it finds, or cannot be taken back, or may do anything; again each time.
-        /// `send`.
+        /// Changes existing state, cannot be undone, or may do anything; again each time. `send`.
         Change = "change",
-        /// Removes for good; a second run changes nothing. `delete`.
+        /// Removes permanently; a second run changes nothing. `delete`.
         Delete = "delete",
         /// Loses something each time it runs. `rollback`.
         Damage = "damage",

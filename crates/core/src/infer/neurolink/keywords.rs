@@ -1,10 +1,10 @@
 //! NeuroLink's keywords, and where they count as found.
 //!
-//! A keyword is found where it stands between ASCII word boundaries, so that `_` and digits join
-//! words and an accented letter parts them; or where it is one whole segment of the text split at
-//! `_` and `-`, in a name also between a lower-case letter or digit and a capital. Either way the
-//! candidate is one stretch of text, so one walk with a table look-up does what NeuroLink does with
-//! a regular expression a keyword.
+//! A keyword is found between ASCII word boundaries, so that `_` and digits join words and an
+//! accented letter separates them; or where it is one whole segment of the text split at `_` and
+//! `-`, in a name also between a lower-case letter or digit and a capital. Either way the candidate
+//! is one stretch of text, so one walk with a table look-up does what NeuroLink does with a regular
+//! expression a keyword.
 
 use memchr::memchr;
 

@@ -1,4 +1,4 @@
-//! NeuroLink's answers, right or wrong, for those who move from it.
+//! NeuroLink's answers, defects included, for users who migrate from it.
 //!
 //! The rules give what NeuroLink 9.37 to 9.80 gives for the same input, known defects included: a
 //! keyword anywhere in the description is enough, `getAndDelete` is read-only and destructive at
@@ -14,7 +14,7 @@ use super::evidence::Reason;
 use super::{Inferred, Strength};
 use crate::{Complexity, Field};
 
-/// More UTF-16 units than this make a description long, and its tool of medium complexity.
+/// A description of more UTF-16 units makes its tool one of medium complexity.
 const LONG: usize = 100;
 
 /// Draws NeuroLink's conclusions.

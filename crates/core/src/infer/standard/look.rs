@@ -1,4 +1,4 @@
-//! One tool as the rules look at it: its words, its first sentence, its arguments.
+//! A tool as the rules see it: its words, its first sentence, its arguments.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind, Word};
 use crate::infer::volatility::{Volatile, Volatility};
 use crate::infer::{Subject, description, words};
 
-/// One tool as the rules look at it.
+/// A tool as the rules see it.
 pub(super) struct Look<'a, 'l> {
     pub(super) subject: &'a Subject<'a>,
     /// The words of the name, without those that only say whose tool it is.
@@ -18,7 +18,7 @@ pub(super) struct Look<'a, 'l> {
     pub(super) roles: SmallVec<[Roles; 8]>,
     /// What its description begins with.
     pub(super) prose: Prose<'l>,
-    /// What its arguments tell.
+    /// The evidence in its arguments.
     pub(super) arguments: Arguments<'a>,
     pub(super) lexicon: &'l Lexicon,
 }
@@ -98,7 +98,7 @@ impl Look<'_, '_> {
         if let Some(word) = self.first(Role::Cursor) {
             return Some(Volatile::new(Volatility::Cursor, word));
         }
-        // `get_current_time`, and `get_time`, which says nothing of whose it is
+        // `get_current_time`, and `get_time`, which does not say whose time it is
         let time = || {
             let bare = self.roles.len() <= 2;
             let current = bare || self.first(Role::Current).is_some();

@@ -64,7 +64,7 @@ impl<'l> Named<'l> {
             let last = spot.at + 1 == name.len();
             named.weigh(spot, join.copied(), last);
         }
-        // `get_or_init`: the effect is unknown if there is nothing to get
+        // `get_or_init`: the effect is unknown if the value does not exist
         named.doubted |= name
             .windows(2)
             .any(|pair| matches!(pair, [or, other] if words::same(or, "or") && lexicon.find(other).is_none()));

@@ -104,7 +104,7 @@ fn next_name(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns where a string ends that has begun.
+/// Returns the end of a string.
 fn end_of(string: &str) -> Option<usize> {
     let mut from = 0;
     loop {

@@ -1,4 +1,4 @@
-//! What is concluded of one tool, before it becomes hints.
+//! The conclusions about one tool, before they become hints.
 
 use super::Look;
 use super::named::Named;
@@ -9,7 +9,7 @@ use crate::infer::lexicon::words::QUERY;
 use crate::infer::lexicon::{Role, Verb, VerbKind};
 use crate::infer::{Inferred, Strength, description};
 
-/// What is concluded, before it becomes hints.
+/// The conclusions, before they become hints.
 pub(super) struct Verdict {
     kind: VerbKind,
     idempotent: bool,
@@ -91,7 +91,7 @@ impl Verdict {
         }
     }
 
-    /// Takes a read back whose arguments say that it may do more.
+    /// Withdraws a read whose arguments show that it may do more.
     fn doubted(self, verb: &Verb, look: &Look<'_, '_>) -> Self {
         if self.kind != VerbKind::Read {
             return self;
@@ -115,7 +115,7 @@ impl Verdict {
         self
     }
 
-    /// Heeds what the whole description warns of.
+    /// Applies the warnings in the whole description.
     fn warned(mut self, description: Option<&str>) -> Self {
         if self.kind != VerbKind::Read && !self.kind.is_destructive() {
             self.loses = self

@@ -1,8 +1,8 @@
 //! Whether a tool reaches systems that its server does not control.
 //!
-//! That is mostly a matter of the server, and one tool shows little of it. So the specification's
-//! own default is taken, which is also the careful one: open, unless something speaks for a tool
-//! that stays at home. Words of the web speak against that.
+//! That depends mostly on the server, and one tool shows little of it. So the specification's
+//! default applies, which is also the careful one: open, unless there is evidence that the tool
+//! stays within its server. Words of the web are evidence against that.
 
 use super::look::Look;
 use crate::infer::evidence::Reason;

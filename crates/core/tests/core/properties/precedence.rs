@@ -1,4 +1,4 @@
-//! Of two sources that speak of a field, the stronger decides it.
+//! Of two sources with a value for a field, the stronger decides.
 
 use callward_core::infer::{RuleSet, Subject};
 use callward_core::resolve::{Hints, resolve};
@@ -119,7 +119,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     /// Whatever else is said: a field that has nothing to do with others is what the strongest
-    /// source says that speaks of it.
+    /// source says that has a value for it.
     #[test]
     fn a_field_of_its_own_follows_the_strongest(
         inferred in any::inferred(),

@@ -1,4 +1,4 @@
-//! `callward audit`: audit logs, read back.
+//! `callward audit`: verifies and shows audit logs.
 
 mod show;
 mod verify;

@@ -1,7 +1,7 @@
-//! `callward demo --chaos`: the same calls to servers that fail, with the stack and with naive
-//! retries, and what the servers say they executed.
+//! `callward demo --chaos`: the same calls to failing servers, with the stack and with naive
+//! retries, and the executions that the servers counted.
 //!
-//! The servers are in memory and the clock stands still while all tasks wait, so that hours of
+//! The servers are in memory and the clock advances only while all tasks wait, so that hours of
 //! outages take seconds.
 
 use std::collections::BTreeMap;
@@ -30,14 +30,14 @@ const SERVERS: u64 = 3;
 const CLIENTS: u64 = 40;
 /// The longest a client thinks before its next call.
 const THINKS: Duration = Duration::from_secs(4);
-/// How long a call takes at most that nothing happens to.
+/// The longest duration of a call without a fault.
 const LATENCY: Duration = Duration::from_millis(200);
 /// How many calls of a thousand meet a fault, each time they are tried.
 const SHARE: u32 = 150;
-/// How many calls move the bar once.
+/// Calls per step of the progress bar.
 const STEP: u64 = 500;
 
-/// What of the shop is called, as often as one another.
+/// The tools of the shop that are called, equally often.
 const TOOLS: [&str; 5] = [
     "get_order",
     "set_status",
@@ -53,7 +53,7 @@ struct Side {
     executions: u64,
     /// Executions beyond the first of a call.
     repeated: u64,
-    /// The same, where that does harm: of calls that are not safe to retry.
+    /// The same, of calls that are not safe to retry.
     duplicates: u64,
     /// Callers that got a result.
     done: u64,
@@ -90,7 +90,7 @@ enum Ended {
 
 pub(super) async fn run(args: Demo) -> Outcome {
     let definitions = sample::definitions().await?;
-    // it stops the clock of its thread, so it gets one of its own
+    // it pauses the clock of its thread, so it gets its own thread
     let shown = tokio::task::spawn_blocking(move || {
         // what the router draws
         fastrand::seed(args.seed);

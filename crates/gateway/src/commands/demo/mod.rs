@@ -1,4 +1,4 @@
-//! `callward demo`: the same calls with the stack and without it, side by side.
+//! `callward demo`: the same calls with and without the stack, side by side.
 
 mod chaos;
 mod naive;
@@ -37,10 +37,10 @@ const STEPS: [&str; 9] = [
     r#"a read that fails once | get_exchange_rate | 1 | {"from":"EUR","to":"USD"}"#,
     r#"a charge that fails once | charge_card | 1 | {"cents":500,"order_id":2}"#,
 ];
-/// The stops that show what a write does to a cached read.
+/// The steps that show the effect of a write on a cached read.
 const READS: [usize; 2] = [0, 5];
 
-/// The calls of a stop, with the stack and without it.
+/// The calls of a step, with and without the stack.
 #[derive(Debug, Serialize)]
 struct Row {
     what: &'static str,

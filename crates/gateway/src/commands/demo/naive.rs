@@ -1,4 +1,4 @@
-//! What many clients do about failures: retry every failure of every tool.
+//! A naive client: it retries every failure of every tool.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause before the first retry; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Servers in turn, and any error tried again.
+/// Calls servers in turn, and retries any error.
 pub(super) struct Naive {
     servers: Vec<ChaosServer>,
     next: AtomicUsize,

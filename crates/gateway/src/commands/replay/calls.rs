@@ -1,4 +1,4 @@
-//! `callward replay --calls`: recorded calls, and what each policy would have answered.
+//! `callward replay --calls`: recorded calls through the cache and other policies.
 
 use std::collections::BTreeMap;
 use std::path::Path;

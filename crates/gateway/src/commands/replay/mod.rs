@@ -1,4 +1,4 @@
-//! `callward replay`: how the cache does on recorded traffic, next to other policies.
+//! `callward replay`: the cache on recorded traffic, beside other policies.
 
 mod calls;
 mod keys;
@@ -12,7 +12,7 @@ use crate::error::{AppError, Outcome};
 use crate::output::{self, Cell, Table, Tone};
 
 pub(crate) async fn run(args: Replay) -> Outcome {
-    // a replay stops the clock of its thread, so it gets one of its own
+    // a replay pauses the clock of its thread, so it gets its own thread
     let replayed = tokio::task::spawn_blocking(move || replay(&args));
     replayed
         .await
@@ -29,7 +29,7 @@ fn replay(args: &Replay) -> Outcome {
     }
 }
 
-/// Returns how a file is named to people.
+/// Returns the name of a file for messages.
 fn named(file: &Path) -> String {
     if file.as_os_str() == "-" {
         return "standard input".into();

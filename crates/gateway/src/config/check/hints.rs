@@ -56,7 +56,7 @@ fn one(key: &str, value: &toml::Value) -> Result<serde_json::Value, String> {
     if let toml::Value::Float(number) = value
         && !number.is_finite()
     {
-        // JSON has no such numbers: they would silently become `null`
+        // JSON cannot express these numbers: they would silently become `null`
         return Err(NOT_NEGATIVE.into());
     }
     let value = serde_json::to_value(value).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What the keys of a file may mean together: every problem, each at its place.
+//! Checks the keys of a file together, and reports every problem at its place.
 
 mod hints;
 mod rules;
@@ -26,7 +26,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest a result may be served: the store counts no further.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Checks a config, fills in what follows from its keys, and reads its servers.
+/// Checks a config, derives settings from its keys, and reads its servers.
 pub(super) fn check(config: &mut Config, source: &Source<'_>) -> Vec<Fault> {
     let mut faults = Faults {
         source,
@@ -35,7 +35,7 @@ pub(super) fn check(config: &mut Config, source: &Source<'_>) -> Vec<Fault> {
     faults.settings(config);
     faults.layers(config);
     config.derive();
-    // as they stand in the file: of two that want a name, the first one has it
+    // in file order: the first of two sets that want a name gets it
     let mut tables: Vec<_> = std::mem::take(&mut config.tables).into_iter().collect();
     tables.sort_by_key(|(id, _)| source.span(&["servers", id]).map(|span| span.start));
     for (id, table) in tables {
@@ -94,7 +94,7 @@ impl Faults<'_, '_> {
         }
     }
 
-    /// Takes a result apart: an error is reported at the key.
+    /// Returns the value of a result, or reports its error at the key.
     fn ok<T, E: std::fmt::Display>(&mut self, result: Result<T, E>, path: &[&str]) -> Option<T> {
         result
             .map_err(|error| self.at(path, error.to_string()))

@@ -85,7 +85,7 @@ const KINDS: &str = "expected a value, or a table with one of `equals`, `matches
                      `present`; a member of an object is named by its JSON Pointer, such as \
                      \"/target/kind\"";
 
-/// Turns a value into the JSON it stands for.
+/// Turns a value into JSON.
 fn json(written: &toml::Value) -> Result<Value, String> {
     Ok(match written {
         toml::Value::String(text) => Value::from(text.as_str()),

@@ -1,4 +1,4 @@
-//! The tables of servers, and what those of one replica set must agree on.
+//! The tables of servers, and the settings that must be equal in one replica set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -313,8 +313,8 @@ impl ServerConfig {
     }
 }
 
-/// Returns in what two servers of one set contradict each other about a tool, by the key below the
-/// tool's. How many calls each of them gets at once is its own, and contradicts nothing.
+/// Returns the keys of a tool in which two servers of one set differ. Their concurrency limits may
+/// differ.
 fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static str], &'static str)> {
     if !said.speaks_for_set() || !other.speaks_for_set() {
         return None;

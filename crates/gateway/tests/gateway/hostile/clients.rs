@@ -147,7 +147,7 @@ fn no_json() -> Vec<Row> {
         with("an id that is an object", r#""id":1"#, r#""id":{}"#),
         with("two methods", r#""id":1"#, r#""id":1,"method":"x""#),
         with("two tools", r#""name":"bad"#, r#""name":"x","name":"bad"#),
-        // it is reported as a message: there is no such tool
+        // the message reports that the tool does not exist
         row("half a character in the name", 200, post(CALL, half)),
         row("a body of 100 MB", 413, post(CALL, vec![b' '; 100 << 20])),
         row(

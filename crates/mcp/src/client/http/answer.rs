@@ -14,9 +14,9 @@ use super::pool::Pool;
 /// The body of an answer. The connection goes back to the pool as soon as the server has said all;
 /// it is closed if it is not read to its end.
 pub(super) struct AnswerBody {
-    /// There until the body is dropped.
+    /// `None` once the body is dropped.
     bytes: Option<Incoming>,
-    /// There until the server has said all.
+    /// `None` once the answer is complete.
     conn: Option<Box<Conn>>,
     pool: Arc<Pool>,
 }
@@ -32,7 +32,7 @@ impl AnswerBody {
         body
     }
 
-    /// Gives the connection back if the server has said all.
+    /// Returns the connection to the pool if the answer is complete.
     fn settle(&mut self) {
         if let Some(conn) = self.conn.take_if(|conn| conn.is_ready()) {
             self.pool.put(conn);
@@ -55,7 +55,7 @@ impl Body for AnswerBody {
         let Some(bytes) = &mut self.bytes else {
             return Poll::Ready(None); // not reached: only a drop takes them
         };
-        // only the connection brings more, and it was just asked: no wake-up is needed
+        // only the connection brings more, and it was just polled: no wake-up is needed
         Pin::new(bytes).poll_frame(&mut Context::from_waker(Waker::noop()))
     }
 

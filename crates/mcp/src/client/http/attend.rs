@@ -1,5 +1,5 @@
-//! Watches a server between calls: makes the first session, listens for changes of the tools and
-//! for requests, and when the server is down, tries until it is back.
+//! Watches a server between calls: opens the first session, listens for changes of the tools and
+//! for requests, and reconnects when the server is down.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn watch(link: &Arc<HttpLink>) {
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
     let mut status = shared.status();
     loop {
-        // the watch is in our hands through `shared`, so waiting on it cannot fail
+        // `shared` owns the sender, so waiting cannot fail
         let back = async {
             let _ = status.wait_for(|s| *s == UpstreamStatus::Up).await;
         };
@@ -68,7 +68,7 @@ async fn watch(link: &Arc<HttpLink>) {
     }
 }
 
-/// Asks for a sign of life, or makes a session where there is none.
+/// Pings the server, or opens a session if there is none.
 async fn revive(link: &Arc<HttpLink>) -> Result<(), String> {
     let reported = |error: RequestError| error.into_tool_error().message().to_owned();
     let Some(session) = link.current() else {
@@ -86,7 +86,7 @@ async fn revive(link: &Arc<HttpLink>) -> Result<(), String> {
     }
 }
 
-/// Any answer is a sign of life but one that says the server is out of order.
+/// Any answer counts, except one that reports a failed server.
 async fn live(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), RequestError> {
     let ask = peer::sign_of_life(session.info.era);
     let timeout = link.endpoint.shared.options.probe_timeout;
@@ -125,7 +125,7 @@ async fn attend(link: &Arc<HttpLink>) {
         match listen(link, &session).await {
             Ok(()) => was_listening = true,
             Err(RequestError::SessionGone) => {
-                // the server lost the session, and with it all it knew of this client
+                // the server lost the session, and with it its state for this client
                 was_listening = link.renewed(&session).await.is_ok();
             }
             Err(error) => {

@@ -32,8 +32,8 @@ pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
 /// What was read of a body.
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
-    /// Why there is no more of it, where it did not end in good order. A message may be complete
-    /// all the same: it is the server's last chunk that is missing, or white space.
+    /// Why the body is incomplete, if it is. The message may be complete even so: the last chunk or
+    /// white space may be missing.
     pub(super) broken: Option<RequestError>,
     /// Its place among the long answers.
     _place: Option<OwnedSemaphorePermit>,
@@ -104,7 +104,7 @@ pub(super) fn broken(error: &(dyn std::error::Error + 'static)) -> RequestError 
     RequestError::lost(format!("the answer broke off: {}", innermost(error)))
 }
 
-/// Returns the cause at the bottom: what the operating system said, not who passed it on.
+/// Returns the innermost cause: the error of the operating system.
 pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

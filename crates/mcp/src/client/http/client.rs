@@ -37,7 +37,7 @@ pub(super) struct Client {
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(super) enum SendError {
-    /// There is not a connection.
+    /// There is no connection.
     Connect(ConnectError),
     /// The connection broke, or closed, before an answer.
     Broken(BoxError),
@@ -47,12 +47,12 @@ impl Client {
     /// Builds the client.
     ///
     /// Redirects are not followed: they would send a call to an address that is not configured,
-    /// some of them as a GET. Nothing is sent twice but what certainly never left: a request goes
-    /// to another connection if the one it was given to had closed before it took any of it.
+    /// some of them as a GET. Only a request that was certainly not sent is sent again: a request
+    /// goes to another connection if the one it was given to had closed before it took any of it.
     ///
     /// # Errors
     ///
-    /// What is wrong with the address, with the proxy named by the environment, or with TLS.
+    /// An invalid address, an invalid proxy in the environment, or a failure of TLS.
     pub(super) fn new(
         url: Url,
         headers: HeaderMap,
@@ -137,7 +137,7 @@ impl Client {
                     let pool = self.pool.clone();
                     return Ok(response.map(|bytes| AnswerBody::new(bytes, conn, pool)));
                 }
-                // one that was never used says something of the server: it would fail again
+                // a failure of an unused connection is the server's: it would fail again
                 Err(Unanswered {
                     untaken: Some(same),
                     ..
@@ -147,7 +147,7 @@ impl Client {
         }
     }
 
-    /// Makes a connection, or takes one that comes back meanwhile. Returns `true` if it was used
+    /// Opens a connection, or takes one that is returned meanwhile. Returns `true` if it was used
     /// before.
     async fn conn(&self) -> Result<(Box<Conn>, bool), SendError> {
         let opening = self.connect.open(self.uri.clone());
@@ -165,7 +165,7 @@ impl Client {
             if let Some(conn) = self.pool.take() {
                 let pool = Arc::downgrade(&self.pool);
                 tokio::spawn(async move {
-                    // it was asked for, so it is kept: for the next request
+                    // it was requested, so it is kept for the next request
                     if let (Ok(conn), Some(pool)) = (opening.await, pool.upgrade()) {
                         pool.put(conn);
                     }
@@ -182,7 +182,7 @@ fn path_of(uri: &Uri) -> Uri {
     path.map_or_else(Uri::default, Uri::from) // the default is `/`
 }
 
-/// Takes name and password out of an address, as the header they stand for.
+/// Moves user name and password of an address into a header.
 fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
     let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
     let mut pair = decoded(url.username());
@@ -191,7 +191,7 @@ fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
     if pair == b":" {
         return None;
     }
-    // an address with a host can lose its credentials, and every address here has one
+    // only an address without a host refuses this, and each one here has a host
     let _ = url.set_username("");
     let _ = url.set_password(None);
     let header = format!("Basic {}", BASE64_STANDARD.encode(pair));
@@ -215,7 +215,7 @@ fn tls(verifies: bool) -> Result<ClientConfig, String> {
     let verifier = Verifier::new(provider)
         .map_err(|error| format!("no TLS: the system's certificates cannot be used: {error}"))?;
     Ok(config
-        .dangerous() // "dangerous" is any verifier of one's own; this is the system's
+        .dangerous() // rustls calls any custom verifier dangerous; this is the system's
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth())
 }

@@ -27,19 +27,19 @@ pub(super) struct Unanswered {
 
 /// One connection to a server.
 ///
-/// hyper splits a connection in two: what requests are given to, and what reads and writes. The
-/// second is usually a task, and then each call goes from one task to another and back, and each of
-/// these steps may wake a thread. Here it runs inside of the call that uses the connection. Without
-/// a call nothing runs: what happens to the connection meanwhile is seen when it is used again.
+/// hyper splits a connection into a sender of requests and a future that reads and writes. That
+/// future usually runs in a task, so each call passes between two tasks, and each step may wake a
+/// thread. Here it runs inside the call that uses the connection. Without a call nothing runs:
+/// events of an idle connection are noticed when it is used again.
 pub(super) struct Conn {
-    /// There until the connection is dropped.
+    /// `None` once the connection is dropped.
     requests: Option<SendRequest<Outgoing>>,
-    /// There until the connection is over.
+    /// `None` once the connection has ended.
     bytes: Option<Connection<Wire, Outgoing>>,
 }
 
 impl Conn {
-    /// Takes a connection that was just made.
+    /// Wraps a new connection.
     pub(super) async fn over(wire: Wire) -> Result<Box<Self>, hyper::Error> {
         let (requests, bytes) = Builder::new().max_buf_size(BUFFER).handshake(wire).await?;
         let mut conn = Box::new(Self {

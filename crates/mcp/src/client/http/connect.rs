@@ -1,4 +1,4 @@
-//! How a connection to the server is made: straight, or by way of a proxy the environment names.
+//! Connects to the server, directly or through a proxy that the environment names.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -18,14 +18,14 @@ use rustls::ClientConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
-/// What the layers below failed with.
+/// The error of the layers below.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Tls = HttpsConnector<HttpConnector>;
 
-/// How often the system asks after a connection on which nothing moves, so that one whose other end
-/// is gone does not keep a call waiting for ever.
+/// The interval of TCP keep-alive probes, so that a call does not wait for ever on a dead
+/// connection.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(15);
-/// How many such questions go unanswered until it is given up.
+/// The number of unanswered probes that end the connection.
 const TCP_KEEPALIVE_RETRIES: u32 = 3;
 /// How long what was sent may stay unacknowledged.
 #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
@@ -63,9 +63,9 @@ pub(super) struct Connect {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(super) enum ConnectError {
-    /// As many as there may be are in use: this many.
+    /// All permitted connections, this many, are in use.
     NoneFree(usize),
-    /// None could be made, by way of this proxy if there is one.
+    /// Connecting failed, through this proxy if there is one.
     Failed(BoxError, Option<Arc<str>>),
 }
 
@@ -79,7 +79,7 @@ enum Way {
 }
 
 impl Connect {
-    /// Finds the way to a server. `timeout` is for the whole of it: name, connection, proxy, TLS.
+    /// Creates a connector. `timeout` covers name resolution, connection, proxy and TLS together.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Connect {
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
         let straight = Tls::from((tcp, tls.clone()));
-        // this machine is not behind a proxy, and what is sent to it is for it alone
+        // this machine is not behind a proxy
         let proxy = proxies.intercept(server).filter(|_| !is_loopback(server));
         let Some(proxy) = proxy else {
             return Ok((by(Way::Straight(straight), None), None));
@@ -171,7 +171,7 @@ impl Connect {
         matches!(self.way, Way::Forwarded(..))
     }
 
-    /// Makes a connection, once there may be one more.
+    /// Opens a connection, once a permit is free.
     pub(super) fn open(&self, server: Uri) -> BoxFuture<'static, Result<Wire, ConnectError>> {
         let Self {
             way,
@@ -182,7 +182,7 @@ impl Connect {
         Box::pin(async move {
             let place = tokio::time::timeout(timeout, free.acquire_owned()).await;
             let Ok(Ok(place)) = place else {
-                return Err(ConnectError::NoneFree(max)); // no one closes the semaphore
+                return Err(ConnectError::NoneFree(max)); // the semaphore is never closed
             };
             let wire = tokio::time::timeout(timeout, way.go(server))
                 .await
@@ -214,7 +214,7 @@ impl<T: Read + Write + Send + Unpin> Io for T {}
 /// The bytes of one connection.
 pub(super) struct Wire {
     io: Box<dyn Io>,
-    /// Its place among the connections to the server.
+    /// Its permit among the connections to the server.
     _place: Option<OwnedSemaphorePermit>,
 }
 

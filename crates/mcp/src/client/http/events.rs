@@ -22,7 +22,7 @@ pub(super) struct EventReader {
     long: LongMessages,
     /// Its place among the long answers, until the event is handed over.
     place: Option<OwnedSemaphorePermit>,
-    /// What was received and not looked at yet.
+    /// Received bytes that are not parsed yet.
     chunk: Bytes,
     /// Whether the last line ended with a carriage return: a line feed then belongs to that end.
     after_return: bool,
@@ -73,8 +73,7 @@ impl EventReader {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RequestError> {
         self.place = None;
         loop {
-            // there may be many in one chunk, and a server that always has more must not keep a
-            // thread to itself
+            // a chunk may have many, and a server that always has more must not occupy a thread
             tokio::task::coop::consume_budget().await;
             while self.take_line()? {
                 if let Some(data) = self.end_line()? {
@@ -91,7 +90,7 @@ impl EventReader {
         }
     }
 
-    /// Takes a line out of the chunk, or what there is of it. Returns `true` if its end is there.
+    /// Takes a line out of the chunk, or its beginning. Returns `true` if the line is complete.
     fn take_line(&mut self) -> Result<bool, RequestError> {
         if self.after_return && !self.chunk.is_empty() {
             self.after_return = false;

@@ -87,7 +87,7 @@ fn headers(
 ) -> Result<HeaderMap, RequestError> {
     let mut headers = session.headers();
     if ask.method == "initialize" {
-        // nothing is agreed yet: the message itself says what is offered
+        // no revision is agreed on yet: the message itself offers one
         headers.remove(header::PROTOCOL_VERSION);
     }
     let invalid = |what: &str| {
@@ -229,7 +229,7 @@ async fn read_events(
 }
 
 /// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again:
-/// the server goes on with what it does. The attempt's timeout says how often that may be.
+/// the server goes on with what it does. The attempt's timeout bounds how often that happens.
 async fn resumed(
     endpoint: &Arc<Endpoint>,
     session: &Arc<Session>,
@@ -325,7 +325,7 @@ fn is_ours(of: Option<&RequestId>, id: u64) -> bool {
     of.is_none_or(|of| of.as_u64() == Some(id))
 }
 
-/// Takes what comes beside the answer.
+/// Handles a message that comes beside the answer.
 pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: Message) {
     match message {
         Message::Notification { method, .. } if method == "notifications/tools/list_changed" => {
@@ -344,8 +344,8 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
     }
 }
 
-/// Ends what a request left behind: no more progress; and a legacy server is notified that no one
-/// waits any more. A modern one sees its stream closed.
+/// Cleans up after a request: no more progress is reported, and a legacy server is notified that it
+/// is cancelled. A modern one sees its stream closed.
 struct InFlight<'a> {
     endpoint: &'a Arc<Endpoint>,
     session: &'a Arc<Session>,

@@ -1,4 +1,4 @@
-//! What calls see of an HTTP server: a session, made when needed and renewed when lost.
+//! The HTTP server of calls: its session is opened when needed and renewed when lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,11 +41,11 @@ pub(super) struct Endpoint {
     pub(super) notices: Notices,
 }
 
-/// The session of the moment, and how to get another.
+/// The current session, and how to open another.
 pub(in crate::client) struct HttpLink {
     pub(super) endpoint: Arc<Endpoint>,
     session: RwLock<Option<Arc<Session>>>,
-    /// Held while a session is made, so that a hundred calls make one.
+    /// Held while a session is opened, so that concurrent calls open only one.
     making: tokio::sync::Mutex<()>,
     /// How many attempts failed, and the last failure: who waited for an attempt that failed
     /// shares its failure instead of trying in turn.
@@ -148,7 +148,7 @@ impl HttpLink {
             _ => session,
         };
         let answer = self.exchange(&session, ask).await;
-        // a call may have run: only who counts attempts sends it again
+        // a call may have run: only the retry layer sends it again
         if matches!(answer, Err(RequestError::SessionGone)) && ask.tool_call().is_none() {
             let renewed = self.renewed(&session).await;
             let session = renewed.map_err(RequestError::before_the_call)?;
@@ -157,8 +157,8 @@ impl HttpLink {
         answer
     }
 
-    /// Makes sure that the server knows the session still, if it has been idle: a call that must
-    /// not run twice cannot be sent again if the server then says that it does not.
+    /// Checks that the server still knows a session that was idle: a call that must not run twice
+    /// could not be sent again otherwise.
     async fn checked(&self, session: Arc<Session>) -> Result<Arc<Session>, RequestError> {
         if !session.can_be_forgotten() || session.idle() <= MAX_UNCHECKED {
             return Ok(session);
@@ -233,7 +233,7 @@ impl HttpLink {
         self.make(Some(lost)).await
     }
 
-    /// Sends one request in a given session, and notes what its fate says about the server.
+    /// Sends one request in a session, and updates the server's state from its outcome.
     pub(super) async fn exchange(
         &self,
         session: &Arc<Session>,
@@ -265,12 +265,12 @@ impl HttpLink {
         if let Some(known) = self.mirrored.read().get(tool.name().as_str()) {
             return Some(known.clone());
         }
-        // not listed through this handle: the definition of the call is what there is
+        // not listed through this handle: only the call has a definition
         let schema = tool.definition().input_schema()?;
         ParamHeaders::from_schema(schema.get()).ok().map(Arc::new)
     }
 
-    /// Draws conclusions for the calls to come.
+    /// Updates the state for later calls.
     fn note(&self, session: &Arc<Session>, answer: Result<(), &RequestError>) {
         let shared = &self.endpoint.shared;
         match answer {
@@ -294,7 +294,7 @@ impl HttpLink {
                 } else if error.delivery() == Delivery::Answered
                     && (error.code() == Some(405) || lost_session(session, error.message()))
                 {
-                    // another kind of server seems to be there now: find out with the next call
+                    // a server of another era seems to answer now: the next call detects it
                     self.forget(session);
                 }
             }
@@ -308,8 +308,8 @@ impl HttpLink {
         }
     }
 
-    /// Forgets that the server is modern, so that the next request finds out what is there: the
-    /// server was gone, and may have been replaced.
+    /// Forgets the server's era, so that the next request detects it: the server was down, and may
+    /// have been replaced.
     pub(super) fn forget_modern(&self) {
         let is_auto = self.endpoint.shared.options.era == EraChoice::Auto;
         let mut session = self.session.write();
@@ -383,8 +383,8 @@ impl HttpLink {
         session
     }
 
-    /// Finds out the era and greets the server in it. The era belongs to the server, so one that
-    /// lost a session is not asked again; if it has changed, this fails and the next greeting asks.
+    /// Detects the era and greets the server in it. The era belongs to the server, so one that lost
+    /// a session is not asked again; if it has changed, this fails and the next greeting asks.
     async fn greet(&self, lost: Option<&Arc<Session>>) -> Result<Session, RequestError> {
         let options = &self.endpoint.shared.options;
         let was_legacy = lost.is_some_and(|lost| lost.info.era == Era::Legacy);
@@ -418,11 +418,11 @@ impl HttpLink {
     }
 }
 
-/// How long a server may have kept silent in a session before it is asked whether it knows it
-/// still.
+/// After this idle time a session is checked by a ping.
 const MAX_UNCHECKED: Duration = Duration::from_secs(30);
 
-/// Recognises servers that answer 400, with words, where the protocol wants 404 for a lost session.
+/// Recognises servers that answer 400 with a text where the protocol requires 404 for a lost
+/// session.
 fn lost_session(session: &Session, message: &str) -> bool {
     session.can_be_forgotten() && exchange::names_session(message)
 }

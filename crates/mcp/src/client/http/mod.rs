@@ -1,7 +1,7 @@
 //! Servers behind streamable HTTP.
 //!
-//! There is not a connection to lose: each request stands alone. What is kept is the session, which
-//! for a modern server is only the knowledge that it is modern.
+//! There is no connection to lose: requests are independent. What is kept is the session, which for
+//! a modern server is only the knowledge that it is modern.
 
 mod answer;
 mod attend;

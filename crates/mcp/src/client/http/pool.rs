@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::conn::Conn;
 
-/// How long a connection may lie unused before it is given up.
+/// How long a connection may be idle before it is closed.
 ///
 /// A request that meets a connection its server is just closing is lost, and it is unknown if
 /// it ran. The servers most in use close after five seconds: Node's and uvicorn's default. Ours
@@ -30,16 +30,16 @@ pub(super) struct Pool {
 struct Idle {
     /// As they came back, the last at the end.
     conns: Vec<(Instant, Box<Conn>)>,
-    /// Whether a task will close what is idle for too long.
+    /// Whether a task closes connections that are idle for too long.
     is_watched: bool,
 }
 
 impl Pool {
-    /// Takes the connection that was used last, if it still stands.
+    /// Takes the connection that was used last, if it is still open.
     pub(super) fn take(&self) -> Option<Box<Conn>> {
         loop {
             let (since, mut conn) = self.idle.lock().conns.pop()?;
-            // a look shows if a connection was closed, or has sent unsolicited data
+            // polling shows whether it was closed, or has unsolicited data
             if since.elapsed() < IDLE && conn.look() {
                 return Some(conn);
             }
@@ -54,7 +54,7 @@ impl Pool {
         let now = Instant::now();
         let mut idle = self.idle.lock();
         if idle.conns.len() >= MAX_IDLE {
-            drop(idle); // closing takes its time, and `conn` is closed last
+            drop(idle); // closing may take long, and `conn` is closed last
             return;
         }
         if !idle.is_watched {
@@ -71,10 +71,10 @@ impl Pool {
         self.freed.notify_one();
     }
 
-    /// Closes all connections that lie here.
+    /// Closes all idle connections.
     pub(super) fn clear(&self) {
         let conns = std::mem::take(&mut self.idle.lock().conns);
-        drop(conns); // not under the lock: closing takes its time
+        drop(conns); // not under the lock: closing may take long
     }
 
     /// Waits until a connection may have come back since the last wait.
@@ -87,7 +87,8 @@ impl Pool {
         self.idle.lock().conns.len()
     }
 
-    /// Closes what has lain here for too long. Says when to look again, unless nothing is left.
+    /// Closes connections that were idle for too long. Returns when to call it again, unless none
+    /// is left.
     fn expire(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut idle = self.idle.lock();
@@ -98,12 +99,12 @@ impl Pool {
         let next = idle.conns.first().map(|(since, _)| *since + IDLE);
         idle.is_watched = next.is_some();
         drop(idle);
-        drop(expired); // not under the lock: closing takes its time
+        drop(expired); // not under the lock: closing may take long
         next
     }
 }
 
-/// Closes what is not used, until there is nothing.
+/// Closes unused connections until none is left.
 async fn watch(pool: Weak<Pool>, mut next: Instant) {
     loop {
         tokio::time::sleep_until(next).await;

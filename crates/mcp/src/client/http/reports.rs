@@ -10,7 +10,7 @@ use crate::client::ask;
 
 /// The receivers of progress, by request.
 ///
-/// A legacy server may say everything on the one stream that belongs to the session, and some do.
+/// Some legacy servers send everything on the stream of the session.
 #[derive(Default)]
 pub(super) struct Reports(Mutex<HashMap<u64, Arc<dyn ProgressSink>>>);
 

@@ -1,4 +1,4 @@
-//! What is known of the server a request goes to.
+//! The state of the server that a request goes to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,8 +38,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Takes what the server said of itself, its name for the session, and the headers of the
-    /// client.
+    /// Creates it from the server's description, its session id, and the headers of the client.
     pub(super) fn new(
         info: ServerInfo,
         id: Option<HeaderValue>,

@@ -21,12 +21,12 @@ impl From<Owner<'_>> for Key {
     }
 }
 
-/// What a call may leave behind in its instance, in rising order.
+/// The state that a call may leave in its instance, in rising order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ran {
     /// Nothing: the server or the operator says that it reads.
     DeclaredReads,
-    /// What was asked, perhaps: the tool looks like a read, but no source states that it is one.
+    /// Perhaps the request: the tool looks like a read, but no source states that it is one.
     InferredReads,
     /// State that its owner needs.
     Writes,

@@ -130,7 +130,7 @@ impl Pool {
     }
 
     /// Lets the instances end that are ending when an owner comes that has none yet, up to the
-    /// shutdown grace: a client that starts its server anew waits for the old one, which may hold a
+    /// shutdown grace: a client that restarts its server waits for the old one, which may hold a
     /// lock.
     async fn let_others_end(&self, owner: Owner<'_>) {
         let ending = self.table.lock().ending_before(owner);

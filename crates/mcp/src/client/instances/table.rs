@@ -1,4 +1,4 @@
-//! Which instance belongs to whom: a state machine without tasks. The clock is an argument.
+//! Which owner each instance belongs to: a state machine without tasks. The clock is an argument.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -29,8 +29,8 @@ impl Default for Limits {
     }
 }
 
-/// All instances of one server. `H` keeps one open, and is what calls go through. The lead is not
-/// among them while it is closed.
+/// All instances of one server. `H` is the handle that calls use; it keeps an instance open. The
+/// lead is not among them while it is closed.
 #[derive(Debug)]
 pub(super) struct Table<H> {
     limits: Limits,
@@ -74,9 +74,9 @@ impl<H: Clone> Table<H> {
         }
     }
 
-    /// Counts a call of an owner as in flight at its instance, giving it one if it has none;
-    /// `start` starts one more, from its number and whether it is the lead. Returns its number, and
-    /// what leads there.
+    /// Counts a call of an owner as in flight at its instance, and assigns one if it has none;
+    /// `start` starts one more, from its number and whether it is the lead. Returns its number and
+    /// handle.
     pub(super) fn enter(
         &mut self,
         owner: Owner<'_>,
@@ -350,8 +350,8 @@ impl<H: Clone> Table<H> {
         Ok(number)
     }
 
-    /// Makes sure that one more may be started. What holds nothing that its owner could miss is
-    /// ended for it, the one first that was not used for longest.
+    /// Makes sure that one more may be started. An instance without state that its owner needs is
+    /// ended for it, the least recently used one first.
     fn make_place(&mut self) -> Result<(), Refused> {
         if self.count() < self.limits.max {
             return Ok(());
@@ -379,7 +379,7 @@ impl<H: Clone> Table<H> {
         Err(Refused::UntilOneEnds)
     }
 
-    /// Starts what is missing of the spare ones.
+    /// Starts the missing spare instances.
     fn warm(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) {
         let missing = self.limits.spare.saturating_sub(self.spares());
         for _ in 0..missing {

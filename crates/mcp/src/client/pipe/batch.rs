@@ -33,9 +33,9 @@ struct Span {
     start: usize,
     /// Behind its last bracket.
     ///
-    /// What ends before it is not JSON, and no server runs what it cannot parse. The line break
-    /// after it does not count: a server that sees its input end may take the last line without
-    /// one.
+    /// A text that ends before it is not JSON, and no server runs what it cannot parse. The line
+    /// break after it does not count: a server that sees its input end may take the last line
+    /// without one.
     end: usize,
 }
 
@@ -70,8 +70,8 @@ impl Batch {
 
     /// Writes all.
     ///
-    /// A write that fails, or is given up while it waits, has taken nothing: so the writer
-    /// promises.
+    /// A write that fails, or is dropped while it waits, has written nothing: the writer guarantees
+    /// it.
     pub(super) async fn write_to<W: AsyncWrite + Unpin>(
         &mut self,
         writer: &mut W,

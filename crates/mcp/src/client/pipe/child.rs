@@ -46,7 +46,7 @@ const SAFE_ENVIRONMENT: [&str; 26] = [
     "USERPROFILE",
 ];
 
-/// A running child. Dropped, it is ended, with everything it started.
+/// A running child. Dropping it ends the child and everything that it started.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -75,7 +75,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // a supervisor is asked instead: killed, it could end nothing any more
+            // a supervisor is terminated, not killed: it must still end its children
             .kill_on_drop(supervisor.is_none());
         if !spec.whole_environment {
             command.env_clear();
@@ -86,7 +86,8 @@ impl Process {
             );
         }
         command.envs(&spec.env);
-        // a group of its own: what npx or uvx start can be ended too, and Ctrl-C does not reach it
+        // its own process group: the children of npx or uvx can be ended too, and Ctrl-C does not
+        // reach it
         #[cfg(unix)]
         command.process_group(0);
         let mut child = command.spawn()?;
@@ -133,7 +134,7 @@ impl Process {
                     && was_not_started(program, status, &detail)
                 {
                     self.not_started = true;
-                    // the server itself may have ended so, and its words are no client's business
+                    // the server may have ended so, and its output is not for clients
                     let reason = format!("{} ({status})", not_started_as(program));
                     return Loss { reason, detail };
                 }
@@ -167,7 +168,7 @@ impl Process {
             }
         }
         signal(self.leader, End::Kill);
-        // cannot fail but by a child that is gone already
+        // fails only if the child has ended already
         let _ = self.child.kill().await;
     }
 
@@ -191,7 +192,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let runs = self.child.id().is_some();
         if runs && self.supervised {
-            // it ends all in its own time: nothing waits for it any more
+            // it ends all processes by itself: nothing waits for it
             signal(self.leader, End::TerminateLeader);
         } else {
             signal(self.leader, End::Kill);

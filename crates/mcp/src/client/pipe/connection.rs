@@ -21,14 +21,14 @@ use crate::wire::{
     LineError, LineReader, Message, RequestId, RpcError, Skipped, code, flatten, write,
 };
 
-/// How many lines are looked at for one write.
+/// The most lines in one write.
 const BATCH_LINES: usize = 64;
 
 /// How many bytes may wait for a server that does not read. A call beyond that is not sent.
 const MAX_WAITING: usize = 64 * 1024 * 1024;
 
-/// How many bytes may wait where something is said beside calls: a server decides how often it
-/// wants a reply. What comes beyond that is dropped.
+/// How many bytes of messages beside calls may wait: a server decides how many replies there are.
+/// Further ones are dropped.
 const MAX_WAITING_BESIDE: usize = 1024 * 1024;
 
 /// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     /// Whether a line was read that is not a message.
     saw_other_line: AtomicBool,
     closed: CancellationToken,
-    /// Fires when nothing more is written, and what was is known.
+    /// Fires when nothing more is written and the written requests are known.
     written: CancellationToken,
     reason: Mutex<Option<String>>,
 }
@@ -118,7 +118,7 @@ impl Connection {
             cancellable: ask.is_cancellable(),
         };
         self.send(Some(id), bytes);
-        // the sender goes without a word only if the whole connection is dropped unclosed
+        // the sender is dropped without a message only if the whole connection is dropped unclosed
         receiver
             .await
             .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
@@ -162,7 +162,7 @@ impl Connection {
         waiting == 0 || waiting.saturating_add(more) <= most
     }
 
-    /// Says something beside requests, unless too much waits already.
+    /// Sends a message that is not a request, unless too many bytes wait.
     fn say(&self, bytes: Vec<u8>) {
         if self.has_space(bytes.len(), MAX_WAITING_BESIDE) {
             self.send(None, bytes);
@@ -211,7 +211,7 @@ impl Connection {
 
     async fn read_lines<R: AsyncRead + Unpin>(&self, shared: &Shared, mut lines: LineReader<R>) {
         let reason = loop {
-            // a server that always has more must not keep a thread to itself
+            // a server that always has more must not occupy a thread
             tokio::task::coop::consume_budget().await;
             match lines.next().await {
                 Ok(Some(line)) => {

@@ -1,4 +1,4 @@
-//! What calls see of a pipe: the connection of the moment, or why there is none.
+//! The pipe of calls: the current connection, or why there is none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::client::ask::{Ask, Style};
 use crate::client::shared::{Shared, UpstreamStatus};
 use crate::client::target::{CommandSpec, Io};
 
-/// What is on the other end.
+/// The other end.
 #[derive(Debug)]
 pub(in crate::client) enum End {
     Command(CommandSpec),
@@ -47,7 +47,7 @@ impl Live {
     }
 }
 
-/// The connection of the moment. The supervisor sets it; calls take it.
+/// The current connection. The supervisor sets it; calls use it.
 pub(in crate::client) struct PipeLink {
     shared: Arc<Shared>,
     state: watch::Sender<LinkState>,

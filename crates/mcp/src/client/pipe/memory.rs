@@ -44,7 +44,7 @@ fn children(process: u32) -> Vec<u32> {
     };
     let mut found = Vec::new();
     for thread in threads.flatten() {
-        // gone, or a system that does not tell
+        // it has ended, or the system does not report it
         let text = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
         found.extend(
             text.split_whitespace()

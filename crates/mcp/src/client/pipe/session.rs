@@ -60,7 +60,7 @@ async fn initialize(
     let result = connection.request(&ask, &Style::default()).await?;
     let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     if info.era == Era::Modern {
-        // it answered `initialize` with a revision that has none: take it at its word
+        // it answered `initialize` with a revision that has no handshake: believe it
         return Ok(info);
     }
     connection.notify("notifications/initialized");

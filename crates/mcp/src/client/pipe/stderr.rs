@@ -59,7 +59,7 @@ impl LastLines {
     }
 }
 
-/// Knows what the child was given that is secret, or may be.
+/// The secrets that the child received, or values that may be.
 fn known_secrets(spec: &CommandSpec) -> Lines {
     let args = spec.args.iter().map(|arg| arg.to_string_lossy());
     let given = spec.env.values().cloned();

@@ -16,7 +16,7 @@ pub(crate) const NOT_STARTED: u8 = 127;
 /// How long a supervisor may take after it was asked to kill all: longer than it tries.
 pub(super) const SUPERVISOR_WAIT: Duration = Duration::from_secs(6);
 
-/// The command of a supervisor, and what it gets.
+/// The command of a supervisor, with its arguments.
 #[derive(Debug, Clone)]
 pub(in crate::client) struct Supervisor {
     /// The program and its first arguments.

@@ -138,7 +138,7 @@ async fn greet(
         () = connection.closed().cancelled() => {
             *known = match known {
                 KnownEra::Unknown => KnownEra::DiedOfProbe,
-                // it did not like the old way either: ask again
+                // `initialize` failed too: detect the era again
                 KnownEra::DiedOfProbe | KnownEra::Modern | KnownEra::Legacy => KnownEra::Unknown,
             };
             return Err(connection.reason());

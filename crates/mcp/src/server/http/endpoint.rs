@@ -51,7 +51,7 @@ impl<B: Backend> Endpoint<B> {
         }
     }
 
-    /// Lets a request pass if it comes from where requests may come from.
+    /// Admits a request if its host and origin are allowed.
     pub(super) fn check_source(&self, request: &Request) -> Result<(), Fault> {
         guard::check(
             &self.options.allowed_hosts,
@@ -126,7 +126,7 @@ impl<B: Backend> Endpoint<B> {
         .ok_or_else(|| Fault::transport(StatusCode::NOT_FOUND, "no such session: initialize again"))
     }
 
-    /// Says on whose behalf a request is made.
+    /// Returns the caller of a request.
     pub(super) fn caller(&self, extensions: &Extensions, session: Option<&Session>) -> Arc<Caller> {
         if let Some(session) = session {
             return Arc::clone(&session.caller);

@@ -1,7 +1,7 @@
-//! Which `Host` and `Origin` may speak to us: the defence against DNS rebinding.
+//! Checks `Host` and `Origin`: the defence against DNS rebinding.
 //!
 //! A web page can make a browser resolve its own name to 127.0.0.1 and then talk to a server there.
-//! What it cannot do is change the `Host` and `Origin` the browser sends along.
+//! It cannot change the `Host` and `Origin` that the browser sends.
 
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
@@ -89,7 +89,7 @@ pub struct HostRefused {
 /// The longest host or origin that is shown, in characters.
 const LONGEST_SHOWN: usize = 200;
 
-/// Says for a message what a header that may be there once has.
+/// Describes a header that may occur once, for a message.
 fn shown(headers: &HeaderMap, name: &HeaderName) -> String {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {

@@ -1,7 +1,7 @@
-//! Headers that repeat what the body says, and the check that they do (2026-07-28).
+//! Checks the headers that repeat values of the body (2026-07-28).
 //!
-//! Things between client and server route and bill by these headers without reading bodies. If they
-//! could differ from the body, a request could be let through as one call and run as another.
+//! Proxies route and bill by these headers without reading bodies. If they could differ from the
+//! body, a request could be let through as one call and run as another.
 
 use callward_core::IdempotencyKey;
 use http::HeaderMap;
@@ -41,7 +41,7 @@ pub(super) fn check_body(
 ) -> Result<(), Fault> {
     let version = request.version.as_deref().unwrap_or_default();
     if Era::of(version) == Era::Legacy {
-        // a modern request under an older revision: its rules know no such headers
+        // a modern request under an older revision: its rules do not have these headers
         return Ok(());
     }
     expect(headers, header::METHOD, &request.method)?;

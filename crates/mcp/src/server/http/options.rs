@@ -1,4 +1,4 @@
-//! How the HTTP endpoint is set up.
+//! The options of the HTTP endpoint.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::host::HostPattern;
 use super::origin::OriginPattern;
 
-/// How the HTTP endpoint is set up.
+/// The options of the HTTP endpoint.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {

@@ -43,7 +43,7 @@ pub(super) async fn take<B: Backend>(
             "Content-Type must be application/json",
         )));
     }
-    // held until the request is answered, as the message is made of its bytes
+    // held until the request is answered, as the message borrows its bytes
     let (body, _held) = endpoint.bodies.read(body).await.map_err(nameless)?;
     let is_large = body.len() > LARGE;
     let parse = move || Message::parse(&body);
@@ -71,7 +71,7 @@ pub(super) async fn take<B: Backend>(
         Ok(Message::Notification { method, params }) => {
             note(endpoint, &parts, &method, params.as_ref()).map_err(nameless)
         }
-        // nothing is ever asked of the client, so this answers nothing
+        // the server sends no requests, so this answers none
         Ok(Message::Response { .. }) => match mirrored::stated_version(&parts.headers) {
             Ok(_) => Ok(status(StatusCode::ACCEPTED)),
             Err(fault) => Err(nameless(fault)),
@@ -221,7 +221,7 @@ async fn legacy<B: Backend>(
             });
             Ok(run(endpoint, call, seen, entered).await)
         }
-        // not reached: the legacy era has no such method
+        // not reached: the legacy era does not have this method
         Step::Listen(_) => Err(legacy_status(Fault::method_not_found(&request.method))),
     }
 }
@@ -234,7 +234,7 @@ fn legacy_status(mut fault: Fault) -> Fault {
     fault
 }
 
-/// Opens the way for progress, if it is asked for and the client takes a stream.
+/// Creates the channel of progress reports, if they are requested and the client accepts a stream.
 fn reports(
     accepts: Accepts,
     request: &Request,

@@ -47,7 +47,7 @@ impl Session {
         let _ = self.timer.set(timer);
     }
 
-    /// Notes that a tool is called in it: the session need not make way for others any more.
+    /// Notes that a tool is called in it: the session is no longer among the first to end.
     pub(super) fn called(&self) {
         self.has_called.store(true, Ordering::Relaxed);
     }

@@ -22,7 +22,7 @@ pub(super) struct SessionLimits {
     pub(super) idle: Duration,
 }
 
-/// Whose sessions are counted together.
+/// The client whose sessions are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Client {
     /// Of a client that is authenticated.
@@ -208,7 +208,7 @@ impl SessionTable {
         }
     }
 
-    /// Counts a session out.
+    /// Removes a session from the counts.
     fn forget(&mut self, entry: &Entry) {
         if let Some(client) = &entry.client
             && let Some(open) = self.by_client.get_mut(client)

@@ -1,4 +1,4 @@
-//! Streams of server-sent events: one message an event, a comment when there is nothing to say.
+//! Streams of server-sent events: one message an event, a comment when no message is due.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::server::subscription::{self, Subscription};
 /// How many reports may wait for a client that reads slowly. Further ones are dropped.
 pub(super) const REPORTS: usize = 64;
 
-/// Turns messages into a response that lasts as long as they do, with a comment whenever none came
-/// for a while.
+/// Turns messages into a response that lasts as long as they do, with a comment after a pause
+/// without messages.
 pub(super) fn respond<S>(messages: S, keep_alive: Duration) -> Response
 where
     S: Stream<Item = Answer> + Send + 'static,

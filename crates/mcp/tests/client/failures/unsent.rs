@@ -41,7 +41,7 @@ fn serve(each: impl Fn(std::net::TcpStream) + Send + 'static) -> SocketAddr {
 
 #[tokio::test]
 async fn the_connection_cannot_be_secured() {
-    // self-signed, so no authority vouches for it; made for this test and used for nothing else
+    // self-signed, so no authority vouches for it; made for this test only
     let certificate = CertificateDer::from_pem_slice(include_bytes!("../tls/cert.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("../tls/key.pem")).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))

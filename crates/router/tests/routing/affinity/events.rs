@@ -44,7 +44,7 @@ async fn a_key_is_reported_when_it_is_set_and_when_it_ends() {
             format!("session to {back}")
         ]
     );
-    assert_eq!(back, home, "forgotten, it is ranked anew");
+    assert_eq!(back, home, "a forgotten key is ranked again");
 }
 
 #[tokio::test(start_paused = true)]
