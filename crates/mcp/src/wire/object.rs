@@ -163,7 +163,7 @@ impl Known {
     /// [`InvalidObject`] if the text is not an object or has one of them twice: a proxy that
     /// checked this message before may have read the other one.
     pub(crate) fn parse(raw: &Bytes, names: &[&'static str]) -> Result<Self, InvalidObject> {
-        let mut known = Self::default();
+        let mut known = Self(Vec::with_capacity(names.len()));
         for (name, value) in members(raw)? {
             let Some(name) = names.iter().find(|known| **known == name) else {
                 continue;

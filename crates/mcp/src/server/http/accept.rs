@@ -15,15 +15,22 @@ pub(super) struct Accepts {
     pub(super) events: bool,
 }
 
+/// What the protocol prescribes. Nearly every client sends it, and parsing it costs 5 % of a cached
+/// call.
+const PRESCRIBED: &str = "application/json, text/event-stream";
+
 impl Accepts {
     /// Reads the `Accept` headers. None at all accepts anything, as everywhere in HTTP.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let values = headers.get_all(ACCEPT).iter();
-        let is_absent = !headers.contains_key(ACCEPT);
+        let takes_both = headers.get(ACCEPT).is_none_or(|value| value == PRESCRIBED);
         let mut accepts = Self {
-            json: is_absent,
-            events: is_absent,
+            json: takes_both,
+            events: takes_both,
         };
+        if takes_both {
+            return accepts;
+        }
+        let values = headers.get_all(ACCEPT).iter();
         for range in values
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
