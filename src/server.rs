@@ -318,6 +318,7 @@ impl fmt::Debug for Server {
             .field("zone", &self.zone)
             .field("cost_factor", &self.cost_factor)
             .field("concurrency", &self.concurrency)
+            .field("calls_per_minute", &self.calls_per_minute)
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
