@@ -1,13 +1,14 @@
 //! Evidence about a tool from the other tools of its server.
 //!
-//! Whether a world is open is a matter of the server, and so is what its author calls destructive;
-//! one tool shows little of either. What most tools of a server declare, its author means for the
-//! one he forgot. Where none declares it, half of the tools that stay at home speak for the others.
+//! Whether the world is open depends on the server, and so does what its author calls destructive;
+//! one tool shows little of either. A hint that most tools of a server declare applies to the
+//! others too. If none declares it, and half of the tools have signs of a closed world, it is
+//! closed for all.
 //!
 //! All of this is weak evidence. It makes hints stricter, and withdraws what was inferred from the
-//! kind of verb alone: where the other updates of a server declare that they destroy nothing, one
-//! that is silent is not taken to. What one tool itself says or warns of stands. One hint becomes
-//! laxer: a world that all of several tools declare closed.
+//! kind of verb alone: if the other updates of a server declare that they destroy nothing, an
+//! update without a hint is not destructive either. A tool's own words and warnings stay. One hint
+//! becomes laxer: a world that all of several tools declare closed.
 
 use std::collections::HashMap;
 
@@ -23,9 +24,9 @@ const FEW: u32 = 1;
 /// Half of fewer tools is little evidence.
 const FEW_TOOLS: usize = 3;
 
-/// Makes the tools of a server agree about their world, which is mostly the same for all of them:
-/// at home if at least half show a sign of home and none of the web, open otherwise. A word that
-/// names the web still counts for its own tool.
+/// Gives the tools of a server one world, as it is mostly the same for all of them: closed if at
+/// least half have a sign of that and none has a sign of the web, open otherwise. A word that names
+/// the web still counts for its own tool.
 pub(super) fn share_the_world(all: &mut [Inferred]) {
     if all.len() < FEW_TOOLS {
         return;
@@ -180,7 +181,7 @@ a; b; c; d openWorld=false; f openWorld=false; g openWorld=false => 0 openWorldH
 a; b; d openWorld=false; f openWorld=false; g openWorld=false; h openWorld=true => 0 openWorldHint=false?
 # as many say the opposite, and there is no habit
 a; b; c; d openWorld=false; e openWorld=true => 0 openWorldHint=true?
-# one half at home speaks for the rest
+# one half with a closed world decides for the rest
 read_file; move_file; get_info; fetch_url => 0 -openWorldHint, 2 -openWorldHint, 3 openWorldHint=true?
 read_file; get_lead; get_deal; list_leads => 0 openWorldHint=true?, 3 openWorldHint=true?
 # what destructive means is the server's own convention, of verbs of one kind

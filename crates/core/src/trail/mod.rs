@@ -207,7 +207,7 @@ fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
         ConfirmRule::Ask => Decision::new(
             Stage::Confirm,
             Verdict::Ask,
-            "a person is to agree before each call",
+            "the plan wants a person to confirm each call",
         ),
         ConfirmRule::Skip => Decision::new(Stage::Confirm, Verdict::Skip, ""),
     };

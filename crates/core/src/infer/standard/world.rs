@@ -9,7 +9,7 @@ use crate::infer::evidence::Reason;
 use crate::infer::lexicon::{Role, Roles};
 use crate::infer::words::Words;
 
-/// Returns why a tool may reach out; `None` if it seems to stay at home.
+/// Returns why a tool may reach out; `None` if its world seems closed.
 pub(super) fn reaches_out(look: &Look<'_, '_>, server: &Words<'_>) -> Option<Reason> {
     let of_server = |role| server.iter().find_map(|word| Roles::of(word).word_if(role));
     let find = |role| look.first(role).or_else(|| of_server(role));
