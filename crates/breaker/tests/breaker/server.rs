@@ -23,7 +23,7 @@ async fn each_row_about_the_breaker_of_a_server() {
         | layer:server fails:connection_lost takes:1s a<8*sick a=connection_lost @server=closed
         | a<8*sick a=connection_lost @server=closed takes:0s works well=ok +1s
         | fails:connection_lost/not_sent 4*sick @server=closed sick @server=open
-        a server that loses the connections of all its tools is left alone
+        a server that loses the connections of all its tools has an open breaker
         | fails:connection_lost many:4 many:4 @server=closed many:5 @server=open another=10s
         | says:5_failures_in_a_row +10s get_7 @server=half_open get_8 @server=open
         | +20s get_7 works get_9=ok @server=closed

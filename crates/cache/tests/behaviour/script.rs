@@ -308,7 +308,7 @@ impl Scene {
         }
     }
 
-    /// Returns a tool; its name tells what it does.
+    /// Returns a tool; its name determines its hints.
     fn tool(&self, name: &str) -> Arc<Tool> {
         let (name, set) = name.split_once('@').unwrap_or((name, "test"));
         let name = name.trim_start_matches("pinned-");

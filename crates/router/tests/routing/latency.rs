@@ -13,7 +13,7 @@ use tower::Service;
 
 use crate::bed::{Bed, member, read, weight};
 
-/// A server whose calls take this many milliseconds, as long as the number is left alone.
+/// A server whose calls take this many milliseconds, until the number changes.
 fn taking(millis: &Arc<AtomicU64>) -> MockService {
     let millis = millis.clone();
     MockService::new(move |_, _| {

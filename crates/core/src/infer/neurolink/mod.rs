@@ -58,7 +58,7 @@ pub(super) fn infer(name: &str, description: &str) -> Inferred {
     inferred
 }
 
-/// Lower-cases as JavaScript does. ASCII text is left alone: keywords are compared without case.
+/// Lower-cases as JavaScript does. ASCII text is not changed: keywords are compared without case.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         Cow::Borrowed(text)
