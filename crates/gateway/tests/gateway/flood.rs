@@ -66,7 +66,13 @@ async fn serve(stream: TcpStream, seen: &Seen) -> Option<()> {
             }
             Some("tools/call") => return flood(stream, seen).await,
             None if first.starts_with("GET ") => return flood(stream, seen).await,
-            _ => std::future::pending().await, // a reply
+            // a reply: unanswered until the gateway closes the connection
+            _ => {
+                return tokio::io::copy(&mut stream, &mut tokio::io::sink())
+                    .await
+                    .ok()
+                    .map(drop);
+            }
         };
         let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
         let head = format!(
@@ -109,7 +115,7 @@ async fn flooding() -> (String, Arc<Seen>) {
     (url, seen)
 }
 
-fn descriptors(gateway: &Gateway) -> usize {
+pub(crate) fn descriptors(gateway: &Gateway) -> usize {
     let process = gateway.child.id().unwrap();
     std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count)
 }
