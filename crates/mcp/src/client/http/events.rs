@@ -13,6 +13,9 @@ use super::connect::BoxError;
 use crate::client::answer::RequestError;
 use crate::wire::LongMessages;
 
+/// How many bytes are parsed before other tasks run: they may be thousands of lines.
+const MAX_PARSED: usize = 64 * 1024;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The messages of an event stream.
@@ -24,6 +27,8 @@ pub(super) struct EventReader {
     place: Option<OwnedSemaphorePermit>,
     /// Received bytes that are not parsed yet.
     chunk: Bytes,
+    /// Bytes received since other tasks could run.
+    parsed: usize,
     /// Whether the last line ended with a carriage return: a line feed then belongs to that end.
     after_return: bool,
     is_first_line: bool,
@@ -59,6 +64,7 @@ impl EventReader {
             long,
             place: None,
             chunk: Bytes::new(),
+            parsed: 0,
             after_return: false,
             is_first_line: true,
             event: Vec::new(),
@@ -81,11 +87,18 @@ impl EventReader {
                 }
             }
             self.long.admit(self.event.len(), &mut self.place).await;
+            if self.parsed >= MAX_PARSED {
+                self.parsed = 0;
+                tokio::task::yield_now().await;
+            }
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(broken(&*error)),
                 // others are trailers
-                Some(Ok(frame)) => self.chunk = frame.into_data().unwrap_or_default(),
+                Some(Ok(frame)) => {
+                    self.chunk = frame.into_data().unwrap_or_default();
+                    self.parsed += self.chunk.len();
+                }
             }
         }
     }
@@ -194,13 +207,37 @@ pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Opt
 
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::{StreamExt, stream};
     use http_body::Frame;
     use http_body_util::StreamBody;
 
     use callward_core::{Delivery, ErrorKind};
 
     use super::*;
+
+    #[tokio::test]
+    async fn other_tasks_run_while_comments_come_without_a_pause() {
+        let chunk = Bytes::from(":\n".repeat(MAX_PARSED / 2));
+        let received = Arc::new(AtomicUsize::new(0));
+        let counter = received.clone();
+        let comments = stream::repeat_with(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, BoxError>(Frame::data(chunk.clone()))
+        });
+        let body = StreamBody::new(comments.take(200));
+        let mut reader = EventReader::new(body, 200 * MAX_PARSED, LongMessages::default());
+        let reading = tokio::spawn(async move { reader.next().await });
+        while !reading.is_finished() {
+            let before = received.load(Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            let more = received.load(Ordering::Relaxed) - before;
+            assert!(more <= 2, "{more} chunks at once");
+        }
+        assert_eq!(received.load(Ordering::Relaxed), 200);
+    }
 
     #[tokio::test]
     async fn an_event_before_a_line_that_is_no_text_is_read() {
@@ -214,7 +251,7 @@ mod tests {
             let pieces = stream
                 .chunks(size)
                 .map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(piece))));
-            let body = StreamBody::new(futures_util::stream::iter(pieces));
+            let body = StreamBody::new(stream::iter(pieces));
             let mut events = EventReader::new(body, 1024, LongMessages::default());
             assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
             assert!(events.next().await.is_err(), "{size}");
@@ -241,7 +278,7 @@ mod tests {
                     let piece = left.split_to(size.min(left.len()));
                     (!piece.is_empty()).then_some(Ok::<_, std::io::Error>(Frame::data(piece)))
                 });
-                let body = StreamBody::new(futures_util::stream::iter(pieces));
+                let body = StreamBody::new(stream::iter(pieces));
                 let mut events = EventReader::new(body, 1024, LongMessages::default());
                 let event = events.next().await.unwrap();
                 assert_eq!(event.unwrap(), "{\n}", "{stream:?} {size}");
@@ -253,7 +290,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_brings_no_data_ends_at_the_limit() {
         for said in [": there\n\n", ": there\n", "data:\n\n", "id: 1\n\n", "\n"] {
-            let stream = futures_util::stream::repeat_with(move || {
+            let stream = stream::repeat_with(move || {
                 Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(said.as_bytes())))
             });
             let mut events = EventReader::new(

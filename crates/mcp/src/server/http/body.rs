@@ -24,6 +24,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// send large ones slowly. The bound on connections bounds this, too.
 const FREE: usize = 64 * 1024;
 
+/// The size of the blocks that hold a body while it arrives.
+const BLOCK: usize = 32 * 1024;
+
 /// Reads bodies, and bounds how many bytes of them are held at a time.
 #[derive(Debug)]
 pub(super) struct Bodies {
@@ -96,7 +99,7 @@ async fn read(
     mut hold: impl FnMut(usize) -> Result<(), Fault>,
 ) -> Result<Bytes, Fault> {
     let mut first = Bytes::new();
-    let mut rest = Vec::new();
+    let mut rest: Vec<Vec<u8>> = Vec::new();
     let mut length = 0_usize;
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX).saturating_mul(2) {
         return Err(too_long(limit));
@@ -121,12 +124,10 @@ async fn read(
             first = data;
         } else {
             // the pieces are slices of larger buffers, which end with them
-            for piece in [std::mem::take(&mut first), data] {
-                grow(&mut rest, piece.len(), limit);
-                rest.extend_from_slice(&piece);
-            }
+            append(&mut rest, &std::mem::take(&mut first));
+            append(&mut rest, &data);
         }
-        let taken = rest.capacity().max(length);
+        let taken = length.max(rest.len() * BLOCK);
         if taken > FREE {
             hold(taken)?;
         }
@@ -134,16 +135,25 @@ async fn read(
     if length > limit {
         return Err(too_long(limit));
     }
-    Ok(if rest.is_empty() { first } else { rest.into() })
+    Ok(if rest.is_empty() {
+        first
+    } else {
+        rest.concat().into()
+    })
 }
 
-/// Makes space for more, a quarter of what is there at least: bodies that come slowly take little
-/// more than their bytes.
-fn grow(buffer: &mut Vec<u8>, more: usize, limit: usize) {
-    let needed = buffer.len() + more;
-    if needed > buffer.capacity() {
-        let usual = (buffer.capacity() + buffer.capacity() / 4).min(limit);
-        buffer.reserve_exact(usual.max(needed) - buffer.len());
+/// Appends to blocks of equal size: a buffer that grows is copied, and leaves the allocator with
+/// pieces of many sizes.
+fn append(blocks: &mut Vec<Vec<u8>>, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        if blocks.last().is_none_or(|last| last.len() == BLOCK) {
+            blocks.push(Vec::with_capacity(BLOCK));
+        }
+        if let Some(last) = blocks.last_mut() {
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK - last.len()));
+            last.extend_from_slice(now);
+            bytes = later;
+        }
     }
 }
 
@@ -228,6 +238,26 @@ mod tests {
         ] {
             let fault = read(chunked(over)).await.unwrap_err();
             assert_eq!(fault.status, StatusCode::PAYLOAD_TOO_LARGE, "{over:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_body_in_pieces_is_read_whole_and_takes_blocks_only() {
+        const LENGTH: usize = 3 * BLOCK + 5;
+        let text: Vec<u8> = (0..LENGTH)
+            .map(|at| u8::try_from(at % 251).unwrap())
+            .collect();
+        for size in [1000, BLOCK - 1, BLOCK, 2 * BLOCK + 1] {
+            let pieces = text.chunks(size).map(Bytes::copy_from_slice);
+            let pieces = pieces.map(Ok::<_, Infallible>).collect::<Vec<_>>();
+            let body = Body::from_stream(futures_util::stream::iter(pieces));
+            let mut most = 0;
+            let read = read(body, LENGTH, |held| {
+                most = held;
+                Ok(())
+            });
+            assert!(read.await.unwrap() == text, "{size}");
+            assert!(most <= 4 * BLOCK, "{size}: {most}");
         }
     }
 
