@@ -12,8 +12,9 @@ pub(crate) struct Started(Shared<BoxFuture<'static, ()>>);
 
 impl Started {
     /// How long the answer to `initialize` may wait, which tells clients the instructions of
-    /// servers. They come with a server's first answer, and clients never ask for them again.
-    const INSTRUCTIONS: Duration = Duration::from_millis(500);
+    /// servers. They come with a server's first answer, and clients never ask for them again. A
+    /// program that `npx` or Python starts takes seconds.
+    const INSTRUCTIONS: Duration = Duration::from_secs(5);
 
     pub(crate) fn new(start: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(start.boxed().shared())
