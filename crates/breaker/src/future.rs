@@ -1,4 +1,4 @@
-//! The future of a call through a breaker.
+//! The future of a call that a breaker admitted.
 
 use std::fmt;
 use std::future::Future;
@@ -9,39 +9,18 @@ use std::task::{Context, Poll, ready};
 use callward_core::{ErrorKind, Share, ToolError, ToolOutput};
 use pin_project_lite::pin_project;
 
-use crate::Verdict;
-use crate::permit::Permit;
 use crate::person::Listener;
 use crate::streak::Fault;
-use crate::verdict::{judge, judge_transport, may_be_the_tool};
+use crate::verdict::{judge_error, judge_error_of_transport, may_be_the_tool};
+use crate::{Permit, Verdict};
 
 pin_project! {
-    /// The answer of a [`Breaker`](crate::Breaker): the inner one, or a refusal.
+    /// The call of a [`Breaker`](crate::Breaker) that was admitted.
     pub struct BreakerFuture<F> {
-        // `None` for a call that was refused
         #[pin]
-        answer: Option<F>,
-        refusal: Option<ToolError>,
+        pub(crate) call: F,
         // dropped unsettled, the permit counts as nothing
-        held: Option<Held>,
-    }
-}
-
-impl<F> BreakerFuture<F> {
-    pub(crate) const fn admitted(answer: F, held: Held) -> Self {
-        Self {
-            answer: Some(answer),
-            refusal: None,
-            held: Some(held),
-        }
-    }
-
-    pub(crate) const fn refused(error: ToolError) -> Self {
-        Self {
-            answer: None,
-            refusal: Some(error),
-            held: None,
-        }
+        pub(crate) held: Option<Held>,
     }
 }
 
@@ -53,12 +32,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let result = match (this.answer.as_pin_mut(), this.refusal.take()) {
-            (Some(answer), _) => ready!(answer.poll(cx)),
-            (None, Some(error)) => Err(error),
-            // polled after its end it stays pending: there is only one answer
-            (None, None) => return Poll::Pending,
-        };
+        let result = ready!(this.call.poll(cx));
         if let Some(held) = this.held.take() {
             held.settle(&result);
         }
@@ -89,24 +63,24 @@ pub(crate) struct Held {
 impl Held {
     fn settle(mut self, result: &Result<ToolOutput, ToolError>) {
         self.permit.waited = self.person.map(|one| one.waited()).unwrap_or_default();
-        let verdict = if self.is_of_server {
-            judge_transport(result)
-        } else {
-            judge(result)
+        let Err(error) = result else {
+            return self.permit.succeed();
         };
-        let share_ended = |share: Share| share.has_ended();
-        match (verdict, result) {
-            (Verdict::Success, _) => self.permit.succeed(),
-            (Verdict::Failure, Err(error))
-                if error.kind() != ErrorKind::Timeout
-                    || !self.short_share.is_some_and(share_ended) =>
-            {
+        let verdict = match self.is_of_server {
+            true => judge_error_of_transport(error),
+            false => judge_error(error),
+        };
+        let was_in_a_hurry = error.kind() == ErrorKind::Timeout
+            && self.short_share.is_some_and(|share| share.has_ended());
+        match verdict {
+            Verdict::Success => self.permit.succeed(),
+            Verdict::Failure if !was_in_a_hurry => {
                 let is_tool = self.is_of_server && may_be_the_tool(error);
                 self.fault.tool = self.fault.tool.filter(|_| is_tool);
                 self.permit.fail_of(self.fault, error);
             }
             // the place of a probe goes back
-            _ => drop(self.permit),
+            Verdict::Failure | Verdict::Nothing => drop(self.permit),
         }
     }
 }

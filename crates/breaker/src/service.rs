@@ -1,5 +1,6 @@
 //! The service of one server, with a breaker for each of its tools, or one for all.
 
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,15 +9,15 @@ use callward_core::trail::{Decision, Stage, Verdict as Outcome};
 use callward_core::{
     Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
+use futures_util::future::Either;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::future::Held;
-use crate::permit::Permit;
 use crate::person::Listener;
 use crate::state::Risk;
 use crate::streak::Fault;
-use crate::{BreakerFuture, BreakerSet, BreakerState, Circuit, Rejection, Subject};
+use crate::{BreakerFuture, BreakerSet, BreakerState, Circuit, Permit, Rejection, Subject};
 
 /// Puts a [`Breaker`] around the service of one server.
 ///
@@ -99,20 +100,36 @@ impl<S> Layer<S> for BreakerLayer {
 
 impl Shared {
     fn subject(&self, call: &ToolCall) -> Subject {
-        if self.is_of_server {
-            Subject::Server
-        } else {
-            call.tool().name().into()
+        match self.is_of_server {
+            true => Subject::Server,
+            false => call.tool().name().into(),
         }
+    }
+
+    fn admit(&self, circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, ToolError> {
+        let risk = Risk::of(call.plan());
+        let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
+        let admitted = circuit.admit_risk(risk).or_else(|rejection| {
+            let extra = may_pass.then(|| circuit.admit_extra()).flatten();
+            extra.ok_or(rejection)
+        });
+        let is_open = || matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open);
+        match &admitted {
+            Ok(_) if call.record().is_some() && is_open() => {
+                self.record(call, Outcome::Probe, "to find out whether it is well again");
+            }
+            Ok(_) => {}
+            Err(rejection) => self.record(call, Outcome::Refused, rejection.why()),
+        }
+        admitted.map_err(|rejection| self.refusal(call, &rejection))
     }
 
     /// Records that the breaker refused a call, or admits it as a probe.
     fn record(&self, call: &ToolCall, verdict: Outcome, why: &str) {
         call.decided(|| {
-            let whose = if self.is_of_server {
-                "the server"
-            } else {
-                "the tool there"
+            let whose = match self.is_of_server {
+                true => "the server",
+                false => "the tool there",
             };
             let reason = format!("{whose}: {why}");
             Decision::new(Stage::Breaker, verdict, reason).at(self.server.clone())
@@ -121,10 +138,9 @@ impl Shared {
 
     fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
         let (tool, server) = (call.tool().name(), &self.server);
-        let message = if self.is_of_server {
-            format!("server `{server}` was not asked for `{tool}`: {rejection}")
-        } else {
-            format!("`{tool}` on server `{server}` was not called: {rejection}")
+        let message = match self.is_of_server {
+            true => format!("server `{server}` was not asked for `{tool}`: {rejection}"),
+            false => format!("`{tool}` on server `{server}` was not called: {rejection}"),
         };
         let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
             .with_server(server.clone());
@@ -138,7 +154,7 @@ impl Shared {
 impl<S: ToolService> Service<ToolCall> for Breaker<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = BreakerFuture<S::Future>;
+    type Future = Either<BreakerFuture<S::Future>, Ready<Result<ToolOutput, ToolError>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
@@ -146,50 +162,33 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
 
     fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let shared = &*self.shared;
-        let circuit = shared
-            .set
-            .of_call(&shared.server, shared.subject(&call), &call);
-        let permit = match admit(&circuit, &call) {
+        let (server, subject) = (&shared.server, shared.subject(&call));
+        let circuit = shared.set.of_call(server, subject, &call);
+        let permit = match shared.admit(&circuit, &call) {
             Ok(permit) => permit,
-            Err(rejection) => {
-                shared.record(&call, Outcome::Refused, rejection.why());
-                return BreakerFuture::refused(shared.refusal(&call, &rejection));
-            }
+            Err(refusal) => return Either::Right(ready(Err(refusal))),
         };
-        if call.record().is_some()
-            && matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open)
-        {
-            let why = "to find out whether it is well again";
-            shared.record(&call, Outcome::Probe, why);
-        }
-        let progress = call.progress().cloned();
-        let person = circuit
-            .takes_time()
-            .then(|| Arc::new(Listener::new(progress)));
-        if let Some(listener) = &person {
+        let mut person = None;
+        if circuit.takes_time {
+            let listener = Arc::new(Listener::new(call.progress().cloned()));
             call = call.with_progress(listener.clone());
+            person = Some(listener);
         }
         let held = Held {
             permit,
             is_of_server: shared.is_of_server,
             fault: Fault {
                 tool: Some(call.tool().digest().as_u128()),
-                is_retry: call.attempt().avoid.contains(&shared.server),
+                is_retry: call.attempt().avoid.contains(server),
             },
             short_share: short_share(&call),
             person,
         };
-        BreakerFuture::admitted(self.inner.call(call), held)
+        Either::Left(BreakerFuture {
+            call: self.inner.call(call),
+            held: Some(held),
+        })
     }
-}
-
-fn admit(circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, Rejection> {
-    let risk = Risk::of(call.plan());
-    circuit.admit_risk(risk).or_else(|rejection| {
-        let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
-        let extra = may_pass.then(|| circuit.admit_extra()).flatten();
-        extra.ok_or(rejection)
-    })
 }
 
 /// Returns the attempt's share of the time to the caller's deadline, if it is so short that it may
