@@ -88,7 +88,7 @@ impl BreakerConfig {
 
     /// Returns the settings for the discovery of a server: 2 failures in a row, then 60 s, 5 min at
     /// most.
-    pub fn discovery() -> Self {
+    pub(crate) fn discovery() -> Self {
         Self::default()
             .with_failures(2)
             .with_open_time(Duration::from_secs(60))
@@ -178,18 +178,17 @@ impl BreakerConfig {
         if self.max_open_time < self.open_time {
             return fault("max_open_time", "is below open_time");
         }
-        for (field, time) in [
-            ("window", self.window),
-            ("max_open_time", self.max_open_time),
-        ] {
-            if time > MAX_TIME {
-                return fault(field, "is above a day");
-            }
+        if self.window > MAX_TIME {
+            return fault("window", "is above a day");
         }
-        for (field, number) in [("min_calls", self.min_calls), ("probes", self.probes)] {
-            if number == 0 {
-                return fault(field, "is 0; use 1 or more");
-            }
+        if self.max_open_time > MAX_TIME {
+            return fault("max_open_time", "is above a day");
+        }
+        if self.min_calls == 0 {
+            return fault("min_calls", "is 0; use 1 or more");
+        }
+        if self.probes == 0 {
+            return fault("probes", "is 0; use 1 or more");
         }
         Ok(())
     }

@@ -20,7 +20,6 @@
 
 mod circuit;
 mod config;
-mod future;
 #[cfg(all(test, shuttle))]
 mod interleavings;
 mod person;
@@ -34,8 +33,7 @@ mod window;
 
 pub use circuit::{BreakerChange, Circuit, Permit};
 pub use config::{BreakerConfig, SlowCalls};
-pub use future::BreakerFuture;
-pub use service::{Breaker, BreakerLayer};
+pub use service::{Breaker, BreakerFuture, BreakerLayer};
 pub use set::BreakerSet;
 pub use state::Risk;
 pub use status::{BreakerState, BreakerStatus, Rejection, Subject};

@@ -1,8 +1,10 @@
 //! The service of one server, with a breaker for each of its tools, or one for all.
 
-use std::future::{Ready, ready};
+use std::fmt;
+use std::future::{self, Future, Ready};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict as Outcome};
@@ -10,14 +12,15 @@ use callward_core::{
     Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
 use futures_util::future::Either;
+use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::future::Held;
 use crate::person::Listener;
 use crate::state::Risk;
 use crate::streak::Fault;
-use crate::{BreakerFuture, BreakerSet, BreakerState, Circuit, Permit, Rejection, Subject};
+use crate::verdict::{judge_error, judge_error_of_transport, may_be_the_tool};
+use crate::{BreakerSet, BreakerState, Circuit, Permit, Rejection, Subject, Verdict};
 
 /// Puts a [`Breaker`] around the service of one server.
 ///
@@ -166,7 +169,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
         let circuit = shared.set.of_call(server, subject, &call);
         let permit = match shared.admit(&circuit, &call) {
             Ok(permit) => permit,
-            Err(refusal) => return Either::Right(ready(Err(refusal))),
+            Err(refusal) => return Either::Right(future::ready(Err(refusal))),
         };
         let mut person = None;
         if circuit.takes_time {
@@ -202,3 +205,74 @@ fn short_share(call: &ToolCall) -> Option<Share> {
 /// A server that has this much time and does not answer is at fault, even if its tool's own timeout
 /// is longer. Otherwise one that hangs would never open where all callers have deadlines.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+pin_project! {
+    /// The call of a [`Breaker`](crate::Breaker) that was admitted.
+    pub struct BreakerFuture<F> {
+        #[pin]
+        call: F,
+        // dropped unsettled, the permit counts as nothing
+        held: Option<Held>,
+    }
+}
+
+impl<F> Future for BreakerFuture<F>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>>,
+{
+    type Output = Result<ToolOutput, ToolError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let result = ready!(this.call.poll(cx));
+        if let Some(held) = this.held.take() {
+            held.settle(&result);
+        }
+        Poll::Ready(result)
+    }
+}
+
+impl<F> fmt::Debug for BreakerFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BreakerFuture").finish_non_exhaustive()
+    }
+}
+
+/// What is held for as long as the call runs.
+struct Held {
+    permit: Permit,
+    /// The breaker is for the whole server, rather than for the tool.
+    is_of_server: bool,
+    /// The tool that is called, and whether an earlier attempt of the call failed here.
+    fault: Fault,
+    /// The attempt's share of the time to the deadline, if it may end the attempt too soon to say
+    /// anything about the server.
+    short_share: Option<Share>,
+    /// Measures how long the call waits for a person, if calls are timed.
+    person: Option<Arc<Listener>>,
+}
+
+impl Held {
+    fn settle(mut self, result: &Result<ToolOutput, ToolError>) {
+        self.permit.waited = self.person.map(|one| one.waited()).unwrap_or_default();
+        let Err(error) = result else {
+            return self.permit.succeed();
+        };
+        let verdict = match self.is_of_server {
+            true => judge_error_of_transport(error),
+            false => judge_error(error),
+        };
+        let was_in_a_hurry = error.kind() == ErrorKind::Timeout
+            && self.short_share.is_some_and(|share| share.has_ended());
+        match verdict {
+            Verdict::Success => self.permit.succeed(),
+            Verdict::Failure if !was_in_a_hurry => {
+                let is_tool = self.is_of_server && may_be_the_tool(error);
+                self.fault.tool = self.fault.tool.filter(|_| is_tool);
+                self.permit.fail_of(self.fault, error);
+            }
+            // the place of a probe goes back
+            Verdict::Failure | Verdict::Nothing => drop(self.permit),
+        }
+    }
+}

@@ -56,10 +56,6 @@ pub(crate) struct State {
     window: Option<Window>,
     /// How many calls were admitted. It wraps, and is compared for equality only.
     admitted: u32,
-    /// When a call last ended that overlapped with a later one.
-    overlapped_at: Option<Instant>,
-    /// When a failure last counted.
-    counted_at: Option<Instant>,
     /// Why it opened last.
     pub(crate) last_trip: Option<Arc<str>>,
     pub(crate) opened: u64,
@@ -67,13 +63,6 @@ pub(crate) struct State {
     pub(crate) refused: u64,
 }
 
-/// Where calls overlap, what fails within this time is one event. Quick calls end before the next
-/// one begins: among hundreds of answers a second, chance soon puts three failures in a row.
-///
-/// Model checks have no clock: there only the order counts.
-const EVENT: Duration = Duration::from_millis(if cfg!(shuttle) { 0 } else { 100 });
-/// How long calls are taken to overlap after two of them did.
-const OVERLAP: Duration = Duration::from_secs(1);
 /// A probe has this much time even if the breaker opens for less.
 const MIN_PROBE_TIME: Duration = Duration::from_secs(if cfg!(shuttle) { 3600 } else { 1 });
 
@@ -131,8 +120,6 @@ impl State {
             connected: true,
             window: takes_shares.then(|| Window::new(config.window, now)),
             admitted: 0,
-            overlapped_at: None,
-            counted_at: None,
             last_trip: None,
             opened: 0,
             closed: 0,
@@ -233,7 +220,7 @@ impl State {
             return;
         }
         if ticket.number != self.admitted {
-            self.overlapped_at = Some(now);
+            self.streak.overlap(now);
         }
         let took = now.saturating_duration_since(ticket.given);
         let took = took.saturating_sub(outcome.waited);
@@ -244,19 +231,24 @@ impl State {
                     self.close();
                 }
             }
-            (Phase::Closed, Verdict::Failure | Verdict::Success) => {
-                self.count(ticket, outcome, slow.is_some(), now);
+            (Phase::Closed, verdict @ (Verdict::Failure | Verdict::Success)) => {
+                match verdict {
+                    Verdict::Failure => self.streak.count(outcome.fault, ticket.known, now),
+                    _ => self.streak.clear(),
+                }
+                // in a share, a lost connection proves nothing: it may be the one tool
+                if let Some(window) = &mut self.window
+                    && outcome.fault.tool.is_none()
+                {
+                    window.count(verdict == Verdict::Failure, slow.is_some(), now);
+                }
                 if let Some(why) = self.reason(outcome, slow.is_some(), now) {
                     self.trip(&why, now);
                 }
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
                 // each probe counts
-                let fault = Fault {
-                    is_retry: false,
-                    ..outcome.fault
-                };
-                self.streak.count(fault, self.streak.known());
+                self.streak.add(outcome.fault.tool);
                 if self.streak.is_one_tool() {
                     // it says no more of the server than before: the next call decides
                     *probes = probes.saturating_sub(1);
@@ -277,25 +269,6 @@ impl State {
             }
             (Phase::Closed, Verdict::Nothing)
             | (Phase::ForcedClosed | Phase::ForcedOpen | Phase::Open { .. }, _) => {}
-        }
-    }
-
-    /// Counts a call that failed or succeeded while the breaker is closed.
-    fn count(&mut self, ticket: Ticket, outcome: &Outcome<'_>, slow: bool, now: Instant) {
-        let within = |at: Option<Instant>, time| at.is_some_and(|at| now < at + time);
-        // calls overlap, and the last failure that counted was just now
-        let is_same_event = within(self.overlapped_at, OVERLAP) && within(self.counted_at, EVENT);
-        let failed = outcome.verdict == Verdict::Failure;
-        if !failed {
-            self.streak.clear();
-        } else if !is_same_event && self.streak.count(outcome.fault, ticket.known) {
-            self.counted_at = Some(now);
-        }
-        // in a share, a lost connection proves nothing: it may be the one tool
-        if let Some(window) = &mut self.window
-            && outcome.fault.tool.is_none()
-        {
-            window.count(failed, slow, now);
         }
     }
 

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::streak::EVENT;
 
 const SECOND: Duration = Duration::from_secs(1);
 
