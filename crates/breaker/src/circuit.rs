@@ -224,7 +224,8 @@ impl Circuit {
         let (from, opened) = (state.state(), state.opened);
         let result = act(&mut state, now);
         let to = state.state();
-        let trip = state.last_trip.clone().filter(|_| state.opened > opened);
+        let has_opened = state.opened > opened;
+        let trip = has_opened.then(|| state.last_trip.clone()).flatten();
         drop(state);
         if from != to || trip.is_some() {
             self.changed.notify_waiters();
