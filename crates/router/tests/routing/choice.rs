@@ -1,13 +1,11 @@
 //! Which server gets a call, and why.
 
-use crate::bed::{
-    Bed, delete, member, members, not_sent, of, read, refusing, rows, server, strategy,
-};
+use crate::bed::{Bed, delete, members, not_sent, of, read, refusing, rows, server, strategy};
 use callward_core::{Delivery, ErrorKind};
 use callward_router::{ExclusionReason, StrategyName};
-use callward_testkit::{MockService, call, tool};
+use callward_testkit::{call, tool};
 use serde_json::json;
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 /// Turns take the heaviest first, then servers as they were added.
 const CHOICES: &str = "
@@ -60,28 +58,7 @@ async fn each_set_takes_its_own_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_with_the_fewest_calls_in_flight_gets_the_next() {
-    let (busy, gate) = MockService::gated();
-    let members = [member("a", &busy)].into_iter().chain(members("b"));
-    let bed = Bed::new(StrategyName::LeastConnections, members.collect());
-    let tool = of("read");
-    // the first turn is a's, and its call stays
-    let held = tokio::spawn(bed.router.clone().oneshot(read()));
-    while busy.started() == 0 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(bed.in_flight("a"), 1);
-    assert_eq!(bed.route_many(&tool, 4).await, "bbbb");
-
-    gate.open(100);
-    held.await.unwrap().unwrap();
-    assert_eq!(bed.in_flight("a"), 0);
-    let routed = bed.route_many(&tool, 4).await;
-    assert_eq!(routed.matches('a').count(), 2, "{routed}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn calls_in_flight_are_measured_by_weight() {
+async fn the_fewest_calls_in_flight_are_measured_by_weight() {
     let bed = Bed::by(StrategyName::LeastConnections, "a=75 b=25");
     let mut router = bed.router.clone();
     // in flight from the choice on

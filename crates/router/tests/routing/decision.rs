@@ -58,16 +58,9 @@ async fn a_decision_has_the_rule_and_what_speaks_against_each_server() {
     assert_eq!(decision.rule.min_weight, Some(50));
     let rule = decision.rule.to_string();
     assert_eq!(rule, "only healthy servers of weight 50 or more");
-    assert_eq!(
-        words(decision),
-        [
-            "a (80)",
-            "b (60)",
-            "sick (50, unreachable)",
-            "light (10, too_light)",
-            "standby (0, too_light)"
-        ]
-    );
+    let lighter = "light (10, too_light), standby (0, too_light)";
+    let expected = format!("a (80), b (60), sick (50, unreachable), {lighter}");
+    assert_eq!(words(decision).join(", "), expected);
     // the sick one is not an alternate: what cannot be undone is not tried there
     assert_eq!(decision.alternates, [server("b")]);
 }
