@@ -1,6 +1,5 @@
-//! One breaker, shared: the state machine behind a mutex.
+//! One breaker, shared: the state machine behind a mutex, and the permits of calls.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,10 +13,10 @@ use tracing::{info, warn};
 
 #[cfg(all(test, shuttle))]
 use crate::interleavings::Mutex;
-use crate::permit::Permit;
-use crate::state::{Change, Outcome, Risk, State, Ticket};
-use crate::subject::Key;
-use crate::{BreakerConfig, BreakerState, BreakerStatus, Rejection, Subject};
+use crate::state::{Outcome, Risk, State, Ticket};
+use crate::status::Key;
+use crate::streak::Fault;
+use crate::{BreakerConfig, BreakerState, BreakerStatus, Rejection, Subject, Verdict};
 
 /// One breaker of a [`BreakerSet`](crate::BreakerSet).
 ///
@@ -39,20 +38,12 @@ use crate::{BreakerConfig, BreakerState, BreakerStatus, Rejection, Subject};
 #[derive(Debug)]
 pub struct Circuit {
     key: Key,
-    config: BreakerConfig,
-    inner: Mutex<Inner>,
-    /// Notified when it opens, and when an operator or a new connection changes it.
+    /// Calls are timed.
+    pub(crate) takes_time: bool,
+    state: Mutex<State>,
+    /// Notified when it opens, and when its state changes.
     changed: Notify,
     observer: Observer,
-}
-
-#[derive(Debug)]
-struct Inner {
-    state: State,
-    last_trip: Option<Arc<str>>,
-    opened: u64,
-    closed: u64,
-    refused: u64,
 }
 
 /// A change of the state of a breaker that all callers share.
@@ -88,21 +79,15 @@ impl Circuit {
     pub(crate) fn new(key: Key, config: BreakerConfig, observer: Observer) -> Self {
         Self {
             key,
-            inner: Mutex::new(Inner {
-                state: State::new(&config, Instant::now()),
-                last_trip: None,
-                opened: 0,
-                closed: 0,
-                refused: 0,
-            }),
-            config,
+            takes_time: config.slow_calls.is_some(),
+            state: Mutex::new(State::new(config, Instant::now())),
             changed: Notify::new(),
             observer,
         }
     }
 
     /// Makes a breaker of its own.
-    #[cfg(test)]
+    #[cfg(all(test, shuttle))]
     pub(crate) fn alone(config: BreakerConfig) -> Arc<Self> {
         let server = ServerId::new("x").unwrap();
         let key = Key::new(&server, Subject::Server, None);
@@ -120,28 +105,22 @@ impl Circuit {
 
     /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe.
     pub(crate) fn admit_risk(self: &Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
-        let admitted = self.change(|inner, config, now| {
-            let admitted = inner.state.admit(risk, config, now).map_err(|wait| {
-                inner.refused += 1;
-                let to_probe = inner.state.time_to_probe(config, now);
-                // a safe call would be admitted now: only the write has to wait
-                let is_write_held = to_probe == Some(Duration::ZERO);
-                Rejection {
-                    state: inner.state.state(),
-                    last_trip: inner.last_trip.clone(),
-                    time_to_probe: if is_write_held { wait } else { to_probe },
-                    is_write_held,
-                }
-            });
-            (admitted, "a probe is sent".into())
-        });
-        admitted.map(|ticket| Permit::new(self.clone(), ticket))
+        let ticket = self.change("a probe is sent", |state, now| state.admit(risk, now))?;
+        Ok(self.permit(ticket))
     }
 
     /// Admits a read although the breaker is open; `None` if an operator holds it open.
     pub(crate) fn admit_extra(self: &Arc<Self>) -> Option<Permit> {
-        let ticket = self.inner.lock().state.admit_extra()?;
-        Some(Permit::new(self.clone(), ticket))
+        let ticket = self.state.lock().admit_extra(Instant::now())?;
+        Some(self.permit(ticket))
+    }
+
+    fn permit(self: &Arc<Self>, ticket: Ticket) -> Permit {
+        Permit {
+            circuit: self.clone(),
+            ticket: Some(ticket),
+            waited: Duration::ZERO,
+        }
     }
 
     /// Returns `true` if a safe call would be admitted and the connection is there. Takes no place.
@@ -153,8 +132,8 @@ impl Circuit {
     /// Checks whether such a call would be admitted now, or returns the state that refuses it.
     /// Takes no place.
     pub(crate) fn availability(&self, risk: Risk) -> Result<(), BreakerState> {
-        let state = &self.inner.lock().state;
-        let wait = state.time_to_pass(risk, &self.config, Instant::now());
+        let state = self.state.lock();
+        let wait = state.time_to_pass(risk, Instant::now());
         match state.state() {
             refuses @ BreakerState::Disconnected => Err(refuses),
             _ if wait == Some(Duration::ZERO) => Ok(()),
@@ -165,15 +144,14 @@ impl Circuit {
     /// Returns the state.
     #[must_use]
     pub fn state(&self) -> BreakerState {
-        self.inner.lock().state.state()
+        self.state.lock().state()
     }
 
     /// Returns how long until a probe is admitted, zero if the next safe call would be one; `None`
     /// while closed or forced.
     #[must_use]
     pub fn time_to_probe(&self) -> Option<Duration> {
-        let state = &self.inner.lock().state;
-        state.time_to_probe(&self.config, Instant::now())
+        self.state.lock().time_to_probe(Instant::now())
     }
 
     /// Waits until a probe would be admitted, for a caller that has a harmless call to offer.
@@ -191,31 +169,25 @@ impl Circuit {
 
     /// Closes it, unless an operator forced it.
     pub(crate) fn reset(&self) {
-        self.change(|inner, _, _| {
-            let change = inner.state.reset();
-            inner.count(change.as_ref());
-            ((), "the connection is new".into())
-        });
-        self.changed.notify_waiters();
+        self.change("the connection is new", |state, _| state.reset());
     }
 
     /// Notes whether the server's connection is there. While it is not, the server is
     /// [unavailable](Self::is_available); no call is refused for it.
     pub fn set_connected(&self, connected: bool) {
-        let reason = if connected {
-            "its connection is back"
-        } else {
-            "its connection is lost"
+        let reason = match connected {
+            true => "its connection is back",
+            false => "its connection is lost",
         };
-        self.change(|inner, _, _| (inner.state.set_connected(connected), reason.into()));
+        self.change(reason, |state, _| state.connected = connected);
     }
 
     /// Adds the counts of another breaker, which is forgotten.
     pub(crate) fn absorb(&self, other: &BreakerStatus) {
-        let inner = &mut *self.inner.lock();
-        inner.opened += other.opened;
-        inner.closed += other.closed;
-        inner.refused += other.refused;
+        let mut state = self.state.lock();
+        state.opened += other.opened;
+        state.closed += other.closed;
+        state.refused += other.refused;
     }
 
     /// Holds it open or closed; `None` ends that, and it is closed and counts again.
@@ -225,150 +197,110 @@ impl Circuit {
             Some(false) => "an operator holds it closed",
             None => "an operator released it",
         };
-        self.change(|inner, _, _| (inner.state.force(open), reason.into()));
-        self.changed.notify_waiters();
-    }
-
-    /// Returns `true` if calls are timed.
-    pub(crate) const fn takes_time(&self) -> bool {
-        self.config.slow_calls.is_some()
+        self.change(reason, |state, _| state.force(open));
     }
 
     pub(crate) fn status(&self) -> BreakerStatus {
-        let now = Instant::now();
-        let inner = self.inner.lock();
+        let (key, now, state) = (&self.key, Instant::now(), self.state.lock());
         BreakerStatus {
-            server: self.key.server.clone(),
-            subject: self.key.subject.clone(),
-            instance: self.key.owner.as_ref().map(ToString::to_string),
-            state: inner.state.state(),
-            failures: inner.state.failures(),
-            window: inner.state.counts(now),
-            last_trip: inner.last_trip.clone(),
-            opened: inner.opened,
-            closed: inner.closed,
-            refused: inner.refused,
-            time_to_probe: inner.state.time_to_probe(&self.config, now),
-        }
-    }
-
-    /// Takes the outcome of a call that was admitted.
-    pub(crate) fn settle(&self, ticket: Ticket, outcome: Outcome<'_>) {
-        let opened = self.change(|inner, config, now| {
-            let change = inner.state.settle(ticket, outcome, config, now);
-            inner.count(change.as_ref());
-            let Some(Change::Opened { why, open_for }) = change else {
-                return (None, "a probe succeeded".into());
-            };
-            inner.last_trip = Some(why.as_str().into());
-            (Some(open_for), why.into())
-        });
-        if let Some(open_for) = opened {
-            self.changed.notify_waiters();
-            let open_for_secs = open_for.as_secs_f64();
-            warn!(breaker = %self.key, open_for_secs, "breaker opened");
+            server: key.server.clone(),
+            subject: key.subject.clone(),
+            instance: key.instance(),
+            state: state.state(),
+            failures: state.failures(),
+            window: state.counts(now),
+            last_trip: state.last_trip.clone(),
+            opened: state.opened,
+            closed: state.closed,
+            refused: state.refused,
+            time_to_probe: state.time_to_probe(now),
         }
     }
 
     /// Changes the state, and reports the change after the lock is released.
-    fn change<T>(
-        &self,
-        act: impl FnOnce(&mut Inner, &BreakerConfig, Instant) -> (T, Cow<'static, str>),
-    ) -> T {
+    fn change<T>(&self, reason: &str, act: impl FnOnce(&mut State, Instant) -> T) -> T {
         let now = Instant::now();
-        let mut inner = self.inner.lock();
-        let from = inner.state.state();
-        let (result, reason) = act(&mut inner, &self.config, now);
-        let to = inner.state.state();
-        drop(inner);
-        if from != to {
-            self.report(from, to, &reason);
+        let mut state = self.state.lock();
+        let (from, opened) = (state.state(), state.opened);
+        let result = act(&mut state, now);
+        let to = state.state();
+        let has_opened = state.opened > opened;
+        let trip = has_opened.then(|| state.last_trip.clone()).flatten();
+        drop(state);
+        if from != to || trip.is_some() {
+            self.changed.notify_waiters();
+            self.report(from, to, trip.unwrap_or_else(|| reason.into()));
         }
         result
     }
 
     #[cold]
-    fn report(&self, from: BreakerState, to: BreakerState, reason: &str) {
-        info!(breaker = %self.key, %from, %to, reason, "breaker changed");
+    fn report(&self, from: BreakerState, to: BreakerState, reason: Arc<str>) {
+        info!(breaker = %self.key, %from, %to, %reason, "breaker changed");
+        if to == BreakerState::Open && from != BreakerState::Disconnected {
+            let open_for_secs = self.time_to_probe().map(|time| time.as_secs_f64());
+            warn!(breaker = %self.key, open_for_secs, "breaker opened");
+        }
         if let Some(observer) = self.observer.0.get()
             && self.key.owner.is_none()
+            && from != to
         {
             observer(BreakerChange {
                 server: self.key.server.clone(),
                 subject: self.key.subject.clone(),
                 from,
                 to,
-                reason: reason.into(),
+                reason,
             });
         }
     }
 }
 
-impl Inner {
-    const fn count(&mut self, change: Option<&Change>) {
-        match change {
-            Some(Change::Opened { .. }) => self.opened += 1,
-            Some(Change::Closed) => self.closed += 1,
-            None => {}
-        }
-    }
+/// The right to make one call through a [`Circuit`]. Dropped unsettled, it counts as nothing, and a
+/// probe's place goes to the next call.
+#[derive(Debug)]
+#[must_use = "a permit that is dropped at once counts as nothing"]
+pub struct Permit {
+    circuit: Arc<Circuit>,
+    /// `None` once it is settled.
+    ticket: Option<Ticket>,
+    /// How long the call waited for a person, which makes no call slow.
+    pub(crate) waited: Duration,
 }
 
-#[cfg(all(test, not(shuttle)))]
-mod tests {
-    use super::*;
+impl Permit {
+    /// The call succeeded.
+    pub fn succeed(mut self) {
+        self.settle(Verdict::Success, Fault::default(), &"");
+    }
 
-    #[test]
-    fn concurrent_failures_of_one_event_count_once() {
-        let config = BreakerConfig::default();
-        let circuit = Circuit::alone(config);
-        let permits: Vec<_> = (0..100).map(|_| circuit.admit().unwrap()).collect();
-        std::thread::scope(|scope| {
-            for permit in permits {
-                scope.spawn(move || permit.fail(&"down"));
-            }
+    /// The call failed. The cause is only read if this failure opens the breaker.
+    pub fn fail(self, cause: &dyn fmt::Display) {
+        self.fail_of(Fault::default(), cause);
+    }
+
+    pub(crate) fn fail_of(mut self, fault: Fault, cause: &dyn fmt::Display) {
+        self.settle(Verdict::Failure, fault, cause);
+    }
+
+    fn settle(&mut self, verdict: Verdict, fault: Fault, cause: &dyn fmt::Display) {
+        let Some(ticket) = self.ticket.take() else {
+            return;
+        };
+        let outcome = Outcome {
+            verdict,
+            fault,
+            waited: self.waited,
+            cause,
+        };
+        self.circuit.change("a probe succeeded", |state, now| {
+            state.settle(ticket, &outcome, now);
         });
-        let status = circuit.status();
-        assert_eq!((status.state, status.failures), (BreakerState::Closed, 1));
     }
+}
 
-    #[test]
-    fn concurrent_callers_get_exactly_the_probes() {
-        let config = BreakerConfig::default()
-            .with_failures(1)
-            .with_open_time(Duration::from_nanos(1))
-            .with_probes(3)
-            .with_probe_limit(Duration::from_secs(3600));
-        for _ in 0..50 {
-            let circuit = Circuit::alone(config);
-            circuit.admit().unwrap().fail(&"down");
-            let start = std::sync::Barrier::new(8);
-            // kept until all have asked: a permit that is dropped gives its place back
-            let permits = Mutex::new(Vec::new());
-            std::thread::scope(|scope| {
-                for _ in 0..8 {
-                    scope.spawn(|| {
-                        start.wait();
-                        permits.lock().extend(circuit.admit());
-                    });
-                }
-            });
-            assert_eq!(permits.lock().len(), 3);
-            drop(permits);
-            assert!(circuit.is_available());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lost_connection_makes_it_unavailable_and_refuses_nothing() {
-        let circuit = Circuit::alone(BreakerConfig::default());
-        circuit.set_connected(false);
-        assert_eq!(
-            circuit.availability(Risk::Safe),
-            Err(BreakerState::Disconnected)
-        );
-        drop(circuit.admit().unwrap());
-        circuit.set_connected(true);
-        assert!(circuit.is_available());
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.settle(Verdict::Nothing, Fault::default(), &"");
     }
 }

@@ -45,8 +45,6 @@ pub struct BreakerConfig {
     pub max_open_time: Duration,
     /// How many probes may be in flight at once while it is half open. Default: 1.
     pub probes: u32,
-    /// How long a probe may take before its place is given back; `None` means `open_time`.
-    pub(crate) probe_limit: Option<Duration>,
 }
 
 /// Which calls are slow, and how many of them are too many.
@@ -61,12 +59,6 @@ pub struct SlowCalls {
 
 impl Default for BreakerConfig {
     fn default() -> Self {
-        Self::standard()
-    }
-}
-
-impl BreakerConfig {
-    const fn standard() -> Self {
         Self {
             failures: 3,
             failure_rate: None,
@@ -76,18 +68,19 @@ impl BreakerConfig {
             open_time: Duration::from_secs(30),
             max_open_time: Duration::from_secs(300),
             probes: 1,
-            probe_limit: None,
         }
     }
+}
 
+impl BreakerConfig {
     /// Returns the settings for a whole server: 5 transport faults in a row, then 10 s, 1 min at
     /// most.
     ///
     /// More failures than a tool's, since one lost connection fails all calls that were on it, and
     /// any tool among them may be the cause; and less time, since everything waits for it, and a
     /// refused connection costs the server little.
-    pub const fn server() -> Self {
-        Self::standard()
+    pub fn server() -> Self {
+        Self::default()
             .with_failures(5)
             .with_open_time(Duration::from_secs(10))
             .with_max_open_time(Duration::from_secs(60))
@@ -95,8 +88,8 @@ impl BreakerConfig {
 
     /// Returns the settings for the discovery of a server: 2 failures in a row, then 60 s, 5 min at
     /// most.
-    pub const fn discovery() -> Self {
-        Self::standard()
+    pub(crate) fn discovery() -> Self {
+        Self::default()
             .with_failures(2)
             .with_open_time(Duration::from_secs(60))
     }
@@ -153,79 +146,58 @@ impl BreakerConfig {
         self
     }
 
-    #[cfg(test)]
-    pub(crate) const fn with_probe_limit(mut self, limit: Duration) -> Self {
-        self.probe_limit = Some(limit);
-        self
-    }
-
     /// Checks the settings. Every constructor that takes them does so too.
     ///
     /// # Errors
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let opens = self.failures > 0 || self.takes_shares();
-        let (failed, slow) = (self.failure_rate, self.slow_calls.map(|slow| slow.rate));
-        let is_share = |share: Option<u32>| share.is_none_or(|share| (1..=100).contains(&share));
-        let is_slow = self.slow_calls.is_none_or(|slow| !slow.after.is_zero());
-        let (window, longest) = (self.window, self.max_open_time);
-        let rules = [
-            (
-                opens,
-                "failures",
-                "is 0, and no share of calls opens it; set one of the two",
-            ),
-            (is_share(failed), "failure_rate", NO_SHARE),
-            (is_share(slow), "slow_calls.rate", NO_SHARE),
-            (
-                is_slow,
-                "slow_calls.after",
-                "is 0; every call would be slow",
-            ),
-            (window >= MIN_WINDOW, "window", "is below 10 ms; use more"),
-            (window <= MAX_TIME, "window", "is above a day"),
-            (self.min_calls > 0, "min_calls", "is 0; use 1 or more"),
-            (!self.open_time.is_zero(), "open_time", "is 0; use more"),
-            (
-                longest >= self.open_time,
-                "max_open_time",
-                "is below open_time",
-            ),
-            (longest <= MAX_TIME, "max_open_time", "is above a day"),
-            (self.probes > 0, "probes", "is 0; use 1 or more"),
-        ];
-        match rules.into_iter().find(|(holds, ..)| !holds) {
-            Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),
-            None => Ok(()),
+        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
+        let is_share = |share: &u32| (1..=100).contains(share);
+        if self.failures == 0 && self.failure_rate.is_none() && self.slow_calls.is_none() {
+            let reason = "is 0, and no share of calls opens it; set one of the two";
+            return fault("failures", reason);
         }
-    }
-
-    /// Returns `true` if any share of calls opens the breaker, so that each outcome must be
-    /// recorded.
-    pub(crate) const fn takes_shares(&self) -> bool {
-        self.failure_rate.is_some() || self.slow_calls.is_some()
-    }
-
-    /// Returns `true` if a call that took this long was slow.
-    pub(crate) fn is_slow(&self, took: Option<Duration>) -> bool {
-        let slow = self.slow_calls.zip(took);
-        slow.is_some_and(|(slow, took)| took >= slow.after)
+        if !self.failure_rate.as_ref().is_none_or(is_share) {
+            return fault("failure_rate", NO_SHARE);
+        }
+        if let Some(slow) = self.slow_calls {
+            if !is_share(&slow.rate) {
+                return fault("slow_calls.rate", NO_SHARE);
+            }
+            if slow.after.is_zero() {
+                return fault("slow_calls.after", "is 0; every call would be slow");
+            }
+        }
+        if self.window < MIN_WINDOW {
+            return fault("window", "is below 10 ms; use more");
+        }
+        if self.open_time.is_zero() {
+            return fault("open_time", "is 0; use more");
+        }
+        if self.max_open_time < self.open_time {
+            return fault("max_open_time", "is below open_time");
+        }
+        if self.window > MAX_TIME {
+            return fault("window", "is above a day");
+        }
+        if self.max_open_time > MAX_TIME {
+            return fault("max_open_time", "is above a day");
+        }
+        if self.min_calls == 0 {
+            return fault("min_calls", "is 0; use 1 or more");
+        }
+        if self.probes == 0 {
+            return fault("probes", "is 0; use 1 or more");
+        }
+        Ok(())
     }
 
     /// Returns how long the breaker stays open after this many trips in a row, counted from 1.
     pub(crate) fn open_time_after(&self, trips: u32) -> Duration {
-        let factor = 1_u32
-            .checked_shl(trips.saturating_sub(1))
-            .unwrap_or(u32::MAX);
-        self.open_time
-            .saturating_mul(factor)
-            .min(self.max_open_time)
-    }
-
-    /// How long a probe may take before its place is given back.
-    pub(crate) fn probe_time(&self) -> Duration {
-        self.probe_limit.unwrap_or(self.open_time)
+        let factor = 2_u32.saturating_pow(trips.saturating_sub(1));
+        let open_time = self.open_time.saturating_mul(factor);
+        open_time.min(self.max_open_time)
     }
 }
 

@@ -53,23 +53,37 @@ fn circuit(failures: u32, probes: u32) -> Arc<Circuit> {
     let config = BreakerConfig::default()
         .with_failures(failures)
         .with_probes(probes)
-        .with_open_time(Duration::from_nanos(1))
-        .with_probe_limit(Duration::from_secs(3600));
+        .with_open_time(Duration::from_nanos(1));
     Circuit::alone(config)
 }
 
 fn trip(circuit: &Arc<Circuit>) {
     while circuit.state() == BreakerState::Closed {
-        circuit.clone().admit().unwrap().fail(&"down");
+        circuit.admit().unwrap().fail(&"down");
     }
 }
 
-/// Runs these together, and waits for all.
-fn together(threads: Vec<Box<dyn FnOnce() + Send>>) {
-    let threads: Vec<_> = threads.into_iter().map(thread::spawn).collect();
+/// Runs this many threads together, by their numbers, and waits for all.
+fn together(threads: u32, run: impl Fn(u32) + Send + Sync + 'static) {
+    let run = Arc::new(run);
+    let spawn = |n| {
+        let run = run.clone();
+        thread::spawn(move || run(n))
+    };
+    let threads: Vec<_> = (0..threads).map(spawn).collect();
     for thread in threads {
         thread.join().unwrap();
     }
+}
+
+/// Fails with one of these permits in each thread.
+fn fail_together(permits: Vec<Permit>) {
+    let threads = permits.len().try_into().unwrap();
+    let permits = Shared::new(permits);
+    together(threads, move |_| {
+        let permit = permits.lock().unwrap().pop().unwrap();
+        permit.fail(&"lost");
+    });
 }
 
 /// Of all that ask at once, just the probes get through, and it stays so until one settles.
@@ -78,18 +92,14 @@ fn askers() {
     let circuit = circuit(1, probes);
     trip(&circuit);
     let admitted = Arc::new(Shared::new(Vec::new()));
-    let ask = |risk| -> Box<dyn FnOnce() + Send> {
-        let (circuit, admitted) = (circuit.clone(), admitted.clone());
-        Box::new(move || {
-            // kept: a permit that is dropped gives its place back
-            if let Ok(permit) = circuit.admit_risk(risk) {
-                admitted.lock().unwrap().push(permit);
-            }
-        })
-    };
-    together((0..5).map(|_| ask(Risk::Safe)).collect());
-    let admitted = std::mem::take(&mut *admitted.lock().unwrap());
-    assert_eq!(admitted.len(), probes as usize);
+    let (asked, kept) = (circuit.clone(), admitted.clone());
+    together(5, move |_| {
+        // kept: a permit that is dropped gives its place back
+        if let Ok(permit) = asked.admit_risk(Risk::Safe) {
+            kept.lock().unwrap().push(permit);
+        }
+    });
+    assert_eq!(admitted.lock().unwrap().len(), probes as usize);
     assert!(!circuit.is_available(), "no place is left");
 }
 
@@ -98,42 +108,31 @@ fn leavers() {
     let probes = 2;
     let circuit = circuit(1, probes);
     trip(&circuit);
-    let inside = Arc::new(AtomicU32::new(0));
-    let leave = || -> Box<dyn FnOnce() + Send> {
-        let (circuit, inside) = (circuit.clone(), inside.clone());
-        Box::new(move || {
-            if let Ok(permit) = circuit.admit() {
-                let others = inside.fetch_add(1, Ordering::SeqCst);
-                assert!(others < probes, "{} probes at once", others + 1);
-                inside.fetch_sub(1, Ordering::SeqCst);
-                drop(permit);
-            }
-        })
-    };
-    together((0..5).map(|_| leave()).collect());
+    let (asked, inside) = (circuit.clone(), AtomicU32::new(0));
+    together(5, move |_| {
+        if let Ok(permit) = asked.admit() {
+            let others = inside.fetch_add(1, Ordering::SeqCst);
+            assert!(others < probes, "{} probes at once", others + 1);
+            inside.fetch_sub(1, Ordering::SeqCst);
+            drop(permit);
+        }
+    });
     // all places are back, and no more than there were
-    let again: Vec<_> = (0..4)
-        .filter_map(|_| circuit.clone().admit().ok())
-        .collect();
+    let again: Vec<_> = (0..4).filter_map(|_| circuit.admit().ok()).collect();
     assert_eq!(again.len(), probes as usize);
 }
 
 /// A call admitted while the breaker was closed takes no probe's place and returns none.
 fn strays() {
-    let circuit = circuit(1, 1);
-    let inside = Arc::new(AtomicU32::new(0));
-    let (fails, leaves) = (circuit.clone(), circuit.clone());
-    let mut threads: Vec<Box<dyn FnOnce() + Send>> = vec![
-        Box::new(move || {
-            if let Ok(permit) = fails.admit() {
+    let (circuit, inside) = (circuit(1, 1), AtomicU32::new(0));
+    together(4, move |n| match n {
+        0 => {
+            if let Ok(permit) = circuit.admit() {
                 permit.fail(&"down");
             }
-        }),
-        Box::new(move || drop(leaves.admit_risk(Risk::Write))),
-    ];
-    for _ in 0..2 {
-        let (circuit, inside) = (circuit.clone(), inside.clone());
-        threads.push(Box::new(move || {
+        }
+        1 => drop(circuit.admit_risk(Risk::Write)),
+        _ => {
             // no call succeeds, so the breaker does not close again: these are probes
             while circuit.state() == BreakerState::Closed {
                 thread::yield_now();
@@ -143,32 +142,31 @@ fn strays() {
                 inside.fetch_sub(1, Ordering::SeqCst);
                 drop(permit);
             }
-        }));
-    }
-    together(threads);
+        }
+    });
 }
 
 /// A call admitted before a reset does not count after it, whenever it ends.
 fn latecomers() {
     let circuit = circuit(2, 1);
-    let old: Vec<Permit> = (0..3).map(|_| circuit.clone().admit().unwrap()).collect();
-    let (one, other) = (circuit.clone(), circuit.clone());
-    let mut threads: Vec<Box<dyn FnOnce() + Send>> = vec![Box::new(move || {
-        one.reset();
-        // two are needed to open it, and only this one is of the new generation
-        other.admit().unwrap().fail(&"down");
-    })];
-    // one comes any time: before the reset it is forgotten, after it it is late
+    let old: Vec<Permit> = (0..3).map(|_| circuit.admit().unwrap()).collect();
     let mut old = old.into_iter();
-    let early = old.next().unwrap();
-    threads.push(Box::new(move || early.fail(&"lost")));
-    together(threads);
+    let (other, early) = (circuit.clone(), Shared::new(old.next()));
+    together(2, move |n| match n {
+        0 => {
+            other.reset();
+            // two are needed to open it, and only this one is of the new generation
+            other.admit().unwrap().fail(&"down");
+        }
+        // it comes any time: before the reset it is forgotten, after it it is late
+        _ => early.lock().unwrap().take().unwrap().fail(&"lost"),
+    });
     assert_eq!(circuit.state(), BreakerState::Closed);
     for late in old {
         late.fail(&"lost");
     }
     assert_eq!(circuit.state(), BreakerState::Closed);
-    circuit.clone().admit().unwrap().fail(&"down");
+    circuit.admit().unwrap().fail(&"down");
     assert_eq!(circuit.state(), BreakerState::Open);
 }
 
@@ -178,10 +176,7 @@ fn events() {
     for known in 0..3 {
         assert_eq!(circuit.state(), BreakerState::Closed);
         assert_eq!(circuit.status().failures, known);
-        let in_flight: Vec<Permit> = (0..3).map(|_| circuit.admit().unwrap()).collect();
-        let fail =
-            |permit: Permit| -> Box<dyn FnOnce() + Send> { Box::new(move || permit.fail(&"lost")) };
-        together(in_flight.into_iter().map(fail).collect());
+        fail_together((0..3).map(|_| circuit.admit().unwrap()).collect());
     }
     assert_eq!(circuit.state(), BreakerState::Open);
 }
@@ -193,18 +188,15 @@ fn losers() {
     if thread_rng().gen_range(0..2) == 0 {
         trip(&circuit);
     }
-    let lose = || -> Box<dyn FnOnce() + Send> {
-        let circuit = circuit.clone();
-        Box::new(move || {
-            for _ in 0..2 {
-                // half open, others may have all places
-                if let Ok(permit) = circuit.clone().admit() {
-                    permit.fail_of(LOST, &"lost");
-                }
+    let lost = circuit.clone();
+    together(4, move |_| {
+        for _ in 0..2 {
+            // half open, others may have all places
+            if let Ok(permit) = lost.admit() {
+                permit.fail_of(LOST, &"lost");
             }
-        })
-    };
-    together((0..4).map(|_| lose()).collect());
+        }
+    });
     let places: Vec<_> = (0..2).filter_map(|_| circuit.admit().ok()).collect();
     assert_eq!(places.len(), 2, "each place is back");
     for permit in places {
@@ -216,77 +208,62 @@ fn losers() {
 /// Whatever happened, once no call is in flight the next one is admitted.
 fn anything() {
     let circuit = circuit(2, 1);
-    let act = |_| -> Box<dyn FnOnce() + Send> {
-        let circuit = circuit.clone();
-        Box::new(move || {
-            for _ in 0..3 {
-                match thread_rng().gen_range(0..8) {
-                    0 => circuit.reset(),
-                    1 => circuit.force(Some(false)),
-                    2 => circuit.force(None),
-                    3 => drop(circuit.admit()),
-                    4 => {
-                        if let Ok(permit) = circuit.admit() {
-                            permit.succeed();
-                        }
-                    }
-                    5 => {
-                        if let Ok(permit) = circuit.clone().admit() {
-                            permit.fail_of(LOST, &"lost");
-                        }
-                    }
-                    _ => {
-                        if let Ok(permit) = circuit.clone().admit() {
-                            permit.fail(&"down");
-                        }
-                    }
-                }
+    let any = circuit.clone();
+    together(3, move |_| {
+        for _ in 0..3 {
+            match (thread_rng().gen_range(0..8), any.admit()) {
+                (0, _) => any.reset(),
+                (1, _) => any.force(Some(false)),
+                (2, _) => any.force(None),
+                (3, permit) => drop(permit),
+                (4, Ok(permit)) => permit.succeed(),
+                (5, Ok(permit)) => permit.fail_of(LOST, &"lost"),
+                (_, Ok(permit)) => permit.fail(&"down"),
+                (_, Err(_)) => {}
             }
-        })
-    };
-    together((0..3).map(act).collect());
+        }
+    });
     // no call is in flight: in any state, the next call is admitted
     assert!(circuit.admit().is_ok());
 }
 
+/// Tries a test in many orders of steps.
+fn check(test: fn()) {
+    shuttle::check_random(test, ORDERS);
+    shuttle::check_pct(test, ORDERS, 3);
+}
+
 #[test]
 fn half_open_admits_exactly_its_probes() {
-    shuttle::check_random(askers, ORDERS);
-    shuttle::check_pct(askers, ORDERS, 3);
+    check(askers);
 }
 
 #[test]
 fn a_dropped_probe_gives_its_place_back_once() {
-    shuttle::check_random(leavers, ORDERS);
-    shuttle::check_pct(leavers, ORDERS, 3);
+    check(leavers);
 }
 
 #[test]
 fn a_call_admitted_while_closed_is_no_probe() {
-    shuttle::check_random(strays, ORDERS);
-    shuttle::check_pct(strays, ORDERS, 3);
+    check(strays);
 }
 
 #[test]
 fn a_late_outcome_changes_nothing() {
-    shuttle::check_random(latecomers, ORDERS);
-    shuttle::check_pct(latecomers, ORDERS, 3);
+    check(latecomers);
 }
 
 #[test]
 fn concurrent_failures_of_one_event_count_once() {
-    shuttle::check_random(events, ORDERS);
-    shuttle::check_pct(events, ORDERS, 3);
+    check(events);
 }
 
 #[test]
 fn one_tool_that_loses_connections_keeps_no_place() {
-    shuttle::check_random(losers, ORDERS);
-    shuttle::check_pct(losers, ORDERS, 3);
+    check(losers);
 }
 
 #[test]
 fn after_any_order_the_next_call_is_admitted() {
-    shuttle::check_random(anything, ORDERS);
-    shuttle::check_pct(anything, ORDERS, 3);
+    check(anything);
 }

@@ -20,30 +20,22 @@
 
 mod circuit;
 mod config;
-mod future;
 #[cfg(all(test, shuttle))]
 mod interleavings;
-mod permit;
 mod person;
-mod rejection;
 mod service;
 mod set;
 mod state;
 mod status;
 mod streak;
-mod subject;
 mod verdict;
 mod window;
 
-pub use circuit::{BreakerChange, Circuit};
+pub use circuit::{BreakerChange, Circuit, Permit};
 pub use config::{BreakerConfig, SlowCalls};
-pub use future::BreakerFuture;
-pub use permit::Permit;
-pub use rejection::Rejection;
-pub use service::{Breaker, BreakerLayer};
+pub use service::{Breaker, BreakerFuture, BreakerLayer};
 pub use set::BreakerSet;
 pub use state::Risk;
-pub use status::{BreakerState, BreakerStatus};
-pub use subject::Subject;
+pub use status::{BreakerState, BreakerStatus, Rejection, Subject};
 pub use verdict::{Verdict, judge_error_of_transport};
 pub use window::WindowStatus;

@@ -7,14 +7,14 @@ use callward_core::ProgressSink;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Notes when a call waits for a person, and forwards everything to the sink it had before.
+/// Measures how long a call waits for a person, and forwards everything to the sink it had before.
 pub(crate) struct Listener {
     outer: Option<Arc<dyn ProgressSink>>,
-    stopwatch: Mutex<Stopwatch>,
+    waits: Mutex<Waits>,
 }
 
-/// Runs while at least one question is open.
-struct Stopwatch {
+/// The time in which at least one question was open.
+struct Waits {
     questions: u32,
     /// When a question was opened or closed last.
     last: Instant,
@@ -24,13 +24,29 @@ struct Stopwatch {
 
 impl Listener {
     pub(crate) fn new(outer: Option<Arc<dyn ProgressSink>>) -> Self {
-        let stopwatch = Mutex::new(Stopwatch::new(Instant::now()));
-        Self { outer, stopwatch }
+        let waits = Waits {
+            questions: 0,
+            last: Instant::now(),
+            total: Duration::ZERO,
+        };
+        Self {
+            outer,
+            waits: Mutex::new(waits),
+        }
     }
 
     /// Returns how long the call waited for a person up to now.
     pub(crate) fn waited(&self) -> Duration {
-        self.stopwatch.lock().read(Instant::now())
+        self.waits.lock().time()
+    }
+}
+
+impl Waits {
+    fn time(&self) -> Duration {
+        match self.questions {
+            0 => self.total,
+            _ => self.total + self.last.elapsed(),
+        }
     }
 }
 
@@ -42,57 +58,36 @@ impl ProgressSink for Listener {
     }
 
     fn waits_for_person(&self, waits: bool) {
-        self.stopwatch.lock().note(waits, Instant::now());
+        let mut state = self.waits.lock();
+        (state.total, state.last) = (state.time(), Instant::now());
+        state.questions = match waits {
+            true => state.questions.saturating_add(1),
+            false => state.questions.saturating_sub(1),
+        };
+        drop(state);
         if let Some(outer) = &self.outer {
             outer.waits_for_person(waits);
         }
     }
 }
 
-impl Stopwatch {
-    const fn new(now: Instant) -> Self {
-        Self {
-            questions: 0,
-            last: now,
-            total: Duration::ZERO,
-        }
-    }
-
-    fn note(&mut self, waits: bool, now: Instant) {
-        (self.total, self.last) = (self.read(now), now);
-        self.questions = match waits {
-            true => self.questions.saturating_add(1),
-            false => self.questions.saturating_sub(1),
-        };
-    }
-
-    fn read(&self, now: Instant) -> Duration {
-        match self.questions {
-            0 => self.total,
-            _ => self.total + now.saturating_duration_since(self.last),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
 
-    #[test]
-    fn it_runs_from_the_first_question_to_the_last_answer() {
-        let start = Instant::now();
-        let at = |secs| start + Duration::from_secs(secs);
-        let mut watch = Stopwatch::new(start);
-        let mut read_after = |waits, secs| {
-            watch.note(waits, at(secs));
-            watch.read(at(secs + 1)).as_secs()
-        };
-        assert_eq!(read_after(false, 0), 0, "an answer to nothing");
-        assert_eq!(read_after(true, 10), 1);
-        assert_eq!(read_after(true, 20), 11);
-        assert_eq!(read_after(false, 30), 21, "one question is still open");
-        assert_eq!(read_after(false, 40), 30);
-        assert_eq!(read_after(true, 50), 31);
-        assert_eq!(read_after(false, 60), 40);
+    #[tokio::test(start_paused = true)]
+    async fn it_runs_from_the_first_question_to_the_last_answer() {
+        let listener = Listener::new(None);
+        // an answer to nothing; two questions, of which one stays open; and another
+        let steps = [false, true, true, false, false, true, false];
+        let waited = [0, 0, 10, 20, 30, 30, 40];
+        for (waits, waited) in steps.into_iter().zip(waited) {
+            listener.waits_for_person(waits);
+            assert_eq!(listener.waited(), Duration::from_secs(waited));
+            advance(Duration::from_secs(10)).await;
+        }
+        assert_eq!(listener.waited(), Duration::from_secs(40));
     }
 }

@@ -1,22 +1,26 @@
 //! The service of one server, with a breaker for each of its tools, or one for all.
 
+use std::fmt;
+use std::future::{self, Future, Ready};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict as Outcome};
 use callward_core::{
     Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
 };
+use futures_util::future::Either;
+use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::future::Held;
-use crate::permit::Permit;
 use crate::person::Listener;
 use crate::state::Risk;
 use crate::streak::Fault;
-use crate::{BreakerFuture, BreakerSet, BreakerState, Circuit, Rejection, Subject};
+use crate::verdict::{judge_error, judge_error_of_transport, may_be_the_tool};
+use crate::{BreakerSet, BreakerState, Circuit, Permit, Rejection, Subject, Verdict};
 
 /// Puts a [`Breaker`] around the service of one server.
 ///
@@ -99,20 +103,36 @@ impl<S> Layer<S> for BreakerLayer {
 
 impl Shared {
     fn subject(&self, call: &ToolCall) -> Subject {
-        if self.is_of_server {
-            Subject::Server
-        } else {
-            call.tool().name().into()
+        match self.is_of_server {
+            true => Subject::Server,
+            false => call.tool().name().into(),
         }
+    }
+
+    fn admit(&self, circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, ToolError> {
+        let risk = Risk::of(call.plan());
+        let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
+        let admitted = circuit.admit_risk(risk).or_else(|rejection| {
+            let extra = may_pass.then(|| circuit.admit_extra()).flatten();
+            extra.ok_or(rejection)
+        });
+        let is_open = || matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open);
+        match &admitted {
+            Ok(_) if call.record().is_some() && is_open() => {
+                self.record(call, Outcome::Probe, "to find out whether it is well again");
+            }
+            Ok(_) => {}
+            Err(rejection) => self.record(call, Outcome::Refused, rejection.why()),
+        }
+        admitted.map_err(|rejection| self.refusal(call, &rejection))
     }
 
     /// Records that the breaker refused a call, or admits it as a probe.
     fn record(&self, call: &ToolCall, verdict: Outcome, why: &str) {
         call.decided(|| {
-            let whose = if self.is_of_server {
-                "the server"
-            } else {
-                "the tool there"
+            let whose = match self.is_of_server {
+                true => "the server",
+                false => "the tool there",
             };
             let reason = format!("{whose}: {why}");
             Decision::new(Stage::Breaker, verdict, reason).at(self.server.clone())
@@ -121,10 +141,9 @@ impl Shared {
 
     fn refusal(&self, call: &ToolCall, rejection: &Rejection) -> ToolError {
         let (tool, server) = (call.tool().name(), &self.server);
-        let message = if self.is_of_server {
-            format!("server `{server}` was not asked for `{tool}`: {rejection}")
-        } else {
-            format!("`{tool}` on server `{server}` was not called: {rejection}")
+        let message = match self.is_of_server {
+            true => format!("server `{server}` was not asked for `{tool}`: {rejection}"),
+            false => format!("`{tool}` on server `{server}` was not called: {rejection}"),
         };
         let error = ToolError::new(ErrorKind::BreakerOpen, Delivery::NotSent, message)
             .with_server(server.clone());
@@ -138,7 +157,7 @@ impl Shared {
 impl<S: ToolService> Service<ToolCall> for Breaker<S> {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = BreakerFuture<S::Future>;
+    type Future = Either<BreakerFuture<S::Future>, Ready<Result<ToolOutput, ToolError>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         self.inner.poll_ready(cx)
@@ -146,50 +165,33 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
 
     fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let shared = &*self.shared;
-        let circuit = shared
-            .set
-            .of_call(&shared.server, shared.subject(&call), &call);
-        let permit = match admit(&circuit, &call) {
+        let (server, subject) = (&shared.server, shared.subject(&call));
+        let circuit = shared.set.of_call(server, subject, &call);
+        let permit = match shared.admit(&circuit, &call) {
             Ok(permit) => permit,
-            Err(rejection) => {
-                shared.record(&call, Outcome::Refused, rejection.why());
-                return BreakerFuture::refused(shared.refusal(&call, &rejection));
-            }
+            Err(refusal) => return Either::Right(future::ready(Err(refusal))),
         };
-        if call.record().is_some()
-            && matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open)
-        {
-            let why = "to find out whether it is well again";
-            shared.record(&call, Outcome::Probe, why);
-        }
-        let progress = call.progress().cloned();
-        let person = circuit
-            .takes_time()
-            .then(|| Arc::new(Listener::new(progress)));
-        if let Some(listener) = &person {
+        let mut person = None;
+        if circuit.takes_time {
+            let listener = Arc::new(Listener::new(call.progress().cloned()));
             call = call.with_progress(listener.clone());
+            person = Some(listener);
         }
         let held = Held {
             permit,
             is_of_server: shared.is_of_server,
             fault: Fault {
                 tool: Some(call.tool().digest().as_u128()),
-                is_retry: call.attempt().avoid.contains(&shared.server),
+                is_retry: call.attempt().avoid.contains(server),
             },
             short_share: short_share(&call),
             person,
         };
-        BreakerFuture::admitted(self.inner.call(call), held)
+        Either::Left(BreakerFuture {
+            call: self.inner.call(call),
+            held: Some(held),
+        })
     }
-}
-
-fn admit(circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, Rejection> {
-    let risk = Risk::of(call.plan());
-    circuit.admit_risk(risk).or_else(|rejection| {
-        let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
-        let extra = may_pass.then(|| circuit.admit_extra()).flatten();
-        extra.ok_or(rejection)
-    })
 }
 
 /// Returns the attempt's share of the time to the caller's deadline, if it is so short that it may
@@ -203,3 +205,74 @@ fn short_share(call: &ToolCall) -> Option<Share> {
 /// A server that has this much time and does not answer is at fault, even if its tool's own timeout
 /// is longer. Otherwise one that hangs would never open where all callers have deadlines.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+pin_project! {
+    /// The call of a [`Breaker`](crate::Breaker) that was admitted.
+    pub struct BreakerFuture<F> {
+        #[pin]
+        call: F,
+        // dropped unsettled, the permit counts as nothing
+        held: Option<Held>,
+    }
+}
+
+impl<F> Future for BreakerFuture<F>
+where
+    F: Future<Output = Result<ToolOutput, ToolError>>,
+{
+    type Output = Result<ToolOutput, ToolError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let result = ready!(this.call.poll(cx));
+        if let Some(held) = this.held.take() {
+            held.settle(&result);
+        }
+        Poll::Ready(result)
+    }
+}
+
+impl<F> fmt::Debug for BreakerFuture<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BreakerFuture").finish_non_exhaustive()
+    }
+}
+
+/// What is held for as long as the call runs.
+struct Held {
+    permit: Permit,
+    /// The breaker is for the whole server, rather than for the tool.
+    is_of_server: bool,
+    /// The tool that is called, and whether an earlier attempt of the call failed here.
+    fault: Fault,
+    /// The attempt's share of the time to the deadline, if it may end the attempt too soon to say
+    /// anything about the server.
+    short_share: Option<Share>,
+    /// Measures how long the call waits for a person, if calls are timed.
+    person: Option<Arc<Listener>>,
+}
+
+impl Held {
+    fn settle(mut self, result: &Result<ToolOutput, ToolError>) {
+        self.permit.waited = self.person.map(|one| one.waited()).unwrap_or_default();
+        let Err(error) = result else {
+            return self.permit.succeed();
+        };
+        let verdict = match self.is_of_server {
+            true => judge_error_of_transport(error),
+            false => judge_error(error),
+        };
+        let was_in_a_hurry = error.kind() == ErrorKind::Timeout
+            && self.short_share.is_some_and(|share| share.has_ended());
+        match verdict {
+            Verdict::Success => self.permit.succeed(),
+            Verdict::Failure if !was_in_a_hurry => {
+                let is_tool = self.is_of_server && may_be_the_tool(error);
+                self.fault.tool = self.fault.tool.filter(|_| is_tool);
+                self.permit.fail_of(self.fault, error);
+            }
+            // the place of a probe goes back
+            Verdict::Failure | Verdict::Nothing => drop(self.permit),
+        }
+    }
+}

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 
 use crate::circuit::{BreakerChange, Observer};
 use crate::state::Risk;
-use crate::subject::{InstanceOwner, Key};
+use crate::status::Key;
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Circuit, Subject};
 
 /// How many breakers are kept before some are dropped.
@@ -69,28 +69,20 @@ impl BreakerSet {
     ///
     /// The state that excludes it.
     pub fn availability(&self, server: &ServerId, call: &ToolCall) -> Result<(), BreakerState> {
-        self.check(server, Subject::Server, call)?;
-        self.check(server, call.tool().name().into(), call)
-    }
-
-    /// Asks one breaker, without making it.
-    fn check(
-        &self,
-        server: &ServerId,
-        subject: Subject,
-        call: &ToolCall,
-    ) -> Result<(), BreakerState> {
         let risk = Risk::of(call.plan());
-        let shared = self.find(server, subject.clone(), None);
-        let Some(owner) = call.owner() else {
-            return shared.map_or(Ok(()), |circuit| circuit.availability(risk));
-        };
-        // what an operator forced holds for all instances
-        if let Some(forced) = shared.filter(|circuit| circuit.state().is_forced()) {
-            return forced.availability(risk);
+        for subject in [Subject::Server, call.tool().name().into()] {
+            let shared = self.find(server, subject.clone(), None);
+            let state = shared.as_ref().map(|circuit| circuit.state());
+            let circuit = match call.owner() {
+                Some(owner) if !state.is_some_and(BreakerState::is_forced) => {
+                    self.find(server, subject, Some(owner))
+                }
+                // what an operator forced holds for all instances
+                _ => shared,
+            };
+            circuit.map_or(Ok(()), |circuit| circuit.availability(risk))?;
         }
-        let owned = self.find(server, subject, Some(owner));
-        owned.map_or(Ok(()), |circuit| circuit.availability(risk))
+        Ok(())
     }
 
     /// Returns the breaker for a call, making it if need be.
@@ -133,8 +125,7 @@ impl BreakerSet {
     /// Removes the breakers of an owner's instances, which have ended. Their counts are added to
     /// those of their servers and tools.
     pub fn forget_owner(&self, owner: Owner<'_>) {
-        let owner = Some(InstanceOwner::of(owner));
-        for (key, circuit) in self.all(|key| key.owner == owner) {
+        for (key, circuit) in self.all(|key| key.is_of(owner)) {
             self.0.circuits.remove(&key);
             if let Some(shared) = self.find(&key.server, key.subject, None) {
                 shared.absorb(&circuit.status());

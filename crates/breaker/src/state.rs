@@ -4,6 +4,7 @@
 //! generation in which the call was admitted. This one rule covers every late outcome.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::CallPlan;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::streak::{Fault, Streak};
 use crate::window::Window;
-use crate::{BreakerConfig, BreakerState, SlowCalls, Verdict, WindowStatus};
+use crate::{BreakerConfig, BreakerState, Rejection, Verdict, WindowStatus};
 
 /// Whether a call may be a probe of a breaker that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,6 +41,7 @@ impl Risk {
 
 #[derive(Debug, Clone)]
 pub(crate) struct State {
+    config: BreakerConfig,
     phase: Phase,
     generation: u32,
     /// Consecutive trips, without closing in between.
@@ -48,24 +50,21 @@ pub(crate) struct State {
     streak: Streak,
     /// `true` once a safe call was admitted: then a write waits for one to be the probe.
     saw_safe_call: bool,
-    /// `false` while the server's connection is known to be lost.
-    connected: bool,
+    /// `false` while the server's connection is known to be lost. That makes the server
+    /// unavailable, and refuses no call: one that has nowhere else to go finds out for itself.
+    pub(crate) connected: bool,
     window: Option<Window>,
     /// How many calls were admitted. It wraps, and is compared for equality only.
     admitted: u32,
-    /// When a call last ended that overlapped with a later one.
-    overlapped_at: Option<Instant>,
-    /// When a failure last counted.
-    counted_at: Option<Instant>,
+    /// Why it opened last.
+    pub(crate) last_trip: Option<Arc<str>>,
+    pub(crate) opened: u64,
+    pub(crate) closed: u64,
+    pub(crate) refused: u64,
 }
 
-/// Where calls overlap, what fails within this time is one event. Quick calls end before the next
-/// one begins: among hundreds of answers a second, chance soon puts three failures in a row.
-///
-/// Model checks have no clock: there only the order counts.
-const EVENT: Duration = Duration::from_millis(if cfg!(shuttle) { 0 } else { 100 });
-/// How long calls are taken to overlap after two of them did.
-const OVERLAP: Duration = Duration::from_secs(1);
+/// A probe has this much time even if the breaker opens for less.
+const MIN_PROBE_TIME: Duration = Duration::from_secs(if cfg!(shuttle) { 3600 } else { 1 });
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
@@ -94,6 +93,7 @@ pub(crate) struct Ticket {
     number: u32,
     /// The call was sent although the breaker is open. Only its success counts.
     is_extra: bool,
+    given: Instant,
 }
 
 /// The outcome of a call that was admitted.
@@ -101,21 +101,16 @@ pub(crate) struct Ticket {
 pub(crate) struct Outcome<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) fault: Fault,
-    /// How long the call took, if calls are timed.
-    pub(crate) took: Option<Duration>,
+    /// How long it waited for a person, which makes no call slow.
+    pub(crate) waited: Duration,
     /// Why the call failed; empty if it did not.
     pub(crate) cause: &'a dyn fmt::Display,
 }
 
-/// What an outcome changed.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Closed,
-    Opened { why: String, open_for: Duration },
-}
-
 impl State {
-    pub(crate) fn new(config: &BreakerConfig, now: Instant) -> Self {
+    /// Makes a closed breaker. `config` is valid.
+    pub(crate) fn new(config: BreakerConfig, now: Instant) -> Self {
+        let takes_shares = config.failure_rate.is_some() || config.slow_calls.is_some();
         Self {
             phase: Phase::Closed,
             generation: 0,
@@ -123,63 +118,74 @@ impl State {
             streak: Streak::default(),
             saw_safe_call: false,
             connected: true,
-            window: config
-                .takes_shares()
-                .then(|| Window::new(config.window, now)),
+            window: takes_shares.then(|| Window::new(config.window, now)),
             admitted: 0,
-            overlapped_at: None,
-            counted_at: None,
+            last_trip: None,
+            opened: 0,
+            closed: 0,
+            refused: 0,
+            config,
         }
     }
 
-    /// Admits a call, or returns how long until one like it would be; `None` while forced open.
-    pub(crate) fn admit(
-        &mut self,
-        risk: Risk,
-        config: &BreakerConfig,
-        now: Instant,
-    ) -> Result<Ticket, Option<Duration>> {
-        let wait = self.time_to_pass(risk, config, now);
+    /// Admits a call, or says why not.
+    pub(crate) fn admit(&mut self, risk: Risk, now: Instant) -> Result<Ticket, Rejection> {
+        let wait = self.time_to_pass(risk, now);
         if wait != Some(Duration::ZERO) {
-            return Err(wait);
+            self.refused += 1;
+            let to_probe = self.time_to_probe(now);
+            // a safe call would be admitted now: only the write has to wait
+            let is_write_held = to_probe == Some(Duration::ZERO);
+            return Err(Rejection {
+                state: self.state(),
+                last_trip: self.last_trip.clone(),
+                time_to_probe: if is_write_held { wait } else { to_probe },
+                is_write_held,
+            });
         }
         self.saw_safe_call |= risk == Risk::Safe;
         self.admitted = self.admitted.wrapping_add(1);
-        let (probes, writes) = match self.phase {
+        let (places, open_time) = (self.config.probes, self.config.open_time);
+        let (taken, writes) = match self.phase {
             Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
-                return Ok(self.ticket(false));
+                return Ok(self.ticket(false, now));
             }
             Phase::HalfOpen { probes, writes, .. } => (probes, writes),
-            Phase::Open { until } => (config.probes, until + config.open_time),
+            Phase::Open { until } => (places, until + open_time),
         };
-        let renews = now + config.probe_time();
+        let renews = now + open_time.max(MIN_PROBE_TIME);
         let probing = |probes| Phase::HalfOpen {
             probes,
             renews,
             writes,
         };
-        if probes < config.probes {
-            self.phase = probing(probes + 1);
+        if taken < places {
+            self.phase = probing(taken + 1);
         } else {
             // due, or all probes written off
             self.enter(probing(1));
         }
-        Ok(self.ticket(false))
+        Ok(self.ticket(false, now))
     }
 
     /// Admits a call although the breaker is open; `None` if an operator holds it open.
-    pub(crate) fn admit_extra(&self) -> Option<Ticket> {
-        (!matches!(self.phase, Phase::ForcedOpen)).then(|| self.ticket(true))
+    pub(crate) fn admit_extra(&self, now: Instant) -> Option<Ticket> {
+        (!matches!(self.phase, Phase::ForcedOpen)).then(|| self.ticket(true, now))
+    }
+
+    const fn ticket(&self, is_extra: bool, given: Instant) -> Ticket {
+        Ticket {
+            generation: self.generation,
+            known: self.streak.known(),
+            number: self.admitted,
+            is_extra,
+            given,
+        }
     }
 
     /// Returns how long until such a call would be admitted: zero if it would be now, `None` while
     /// forced open. Takes no place.
-    pub(crate) fn time_to_pass(
-        &self,
-        risk: Risk,
-        config: &BreakerConfig,
-        now: Instant,
-    ) -> Option<Duration> {
+    pub(crate) fn time_to_pass(&self, risk: Risk, now: Instant) -> Option<Duration> {
         let waits_for_safe = risk == Risk::Write && self.saw_safe_call;
         let from = match self.phase {
             Phase::Closed | Phase::ForcedClosed => return Some(Duration::ZERO),
@@ -189,104 +195,142 @@ impl State {
                 renews,
                 writes,
             } => {
-                let place = if probes < config.probes { now } else { renews };
+                let place = if probes < self.config.probes {
+                    now
+                } else {
+                    renews
+                };
                 place.max(if waits_for_safe { writes } else { place })
             }
-            Phase::Open { until } if waits_for_safe => until + config.open_time,
+            Phase::Open { until } if waits_for_safe => until + self.config.open_time,
             Phase::Open { until } => until,
         };
         Some(from.saturating_duration_since(now))
     }
 
+    /// Returns how long until a probe is admitted; `None` while closed or forced.
+    pub(crate) fn time_to_probe(&self, now: Instant) -> Option<Duration> {
+        let is_open = self.is_open();
+        is_open.then(|| self.time_to_pass(Risk::Safe, now))?
+    }
+
     /// Takes the outcome of a call that was admitted.
-    pub(crate) fn settle(
-        &mut self,
-        ticket: Ticket,
-        outcome: Outcome<'_>,
-        config: &BreakerConfig,
-        now: Instant,
-    ) -> Option<Change> {
+    pub(crate) fn settle(&mut self, ticket: Ticket, outcome: &Outcome<'_>, now: Instant) {
         if ticket.generation != self.generation {
-            return None;
+            return;
         }
         if ticket.number != self.admitted {
-            self.overlapped_at = Some(now);
+            self.streak.overlap(now);
         }
-        let Outcome {
-            verdict,
-            fault,
-            took,
-            cause,
-        } = outcome;
-        let slow = config.is_slow(took);
-        if ticket.is_extra {
-            let is_open = matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. });
-            return (is_open && verdict == Verdict::Success && !slow).then(|| self.close());
-        }
-        match (&mut self.phase, verdict) {
-            (Phase::Closed, Verdict::Failure | Verdict::Success) => {
-                let failed = verdict == Verdict::Failure;
-                if failed && !self.is_same_event(now) && self.streak.count(fault, ticket.known) {
-                    self.counted_at = Some(now);
-                } else if !failed {
-                    self.streak.clear();
+        let took = now.saturating_duration_since(ticket.given);
+        let took = took.saturating_sub(outcome.waited);
+        let slow = self.config.slow_calls.filter(|slow| took >= slow.after);
+        match (&mut self.phase, outcome.verdict) {
+            (_, verdict) if ticket.is_extra => {
+                if verdict == Verdict::Success && slow.is_none() && self.is_open() {
+                    self.close();
+                }
+            }
+            (Phase::Closed, verdict @ (Verdict::Failure | Verdict::Success)) => {
+                match verdict {
+                    Verdict::Failure => self.streak.count(outcome.fault, ticket.known, now),
+                    _ => self.streak.clear(),
                 }
                 // in a share, a lost connection proves nothing: it may be the one tool
                 if let Some(window) = &mut self.window
-                    && fault.tool.is_none()
+                    && outcome.fault.tool.is_none()
                 {
-                    window.count(failed, slow, now);
+                    window.count(verdict == Verdict::Failure, slow.is_some(), now);
                 }
-                let cause = failed.then_some(cause);
-                let why = self.reason(cause, slow, config, now)?;
-                Some(self.trip(why, config, now))
+                if let Some(why) = self.reason(outcome, slow.is_some(), now) {
+                    self.trip(&why, now);
+                }
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
                 // each probe counts
-                let fault = Fault {
-                    is_retry: false,
-                    ..fault
-                };
-                self.streak.count(fault, self.streak.known());
+                self.streak.add(outcome.fault.tool);
                 if self.streak.is_one_tool() {
                     // it says no more of the server than before: the next call decides
                     *probes = probes.saturating_sub(1);
-                    return None;
-                }
-                let why = format!("a probe failed: {}", shortened(cause));
-                Some(self.trip(why, config, now))
-            }
-            (Phase::HalfOpen { .. }, Verdict::Success) => {
-                match config.slow_calls.filter(|_| slow) {
-                    None => Some(self.close()),
-                    Some(SlowCalls { after, .. }) => {
-                        let why = format!("a probe took {after:?} or longer");
-                        Some(self.trip(why, config, now))
-                    }
+                } else {
+                    let why = format!("a probe failed: {}", shortened(outcome.cause));
+                    self.trip(&why, now);
                 }
             }
+            (Phase::HalfOpen { .. }, Verdict::Success) => match slow {
+                None => self.close(),
+                Some(slow) => {
+                    let why = format!("a probe took {:?} or longer", slow.after);
+                    self.trip(&why, now);
+                }
+            },
             (Phase::HalfOpen { probes, .. }, Verdict::Nothing) => {
                 *probes = probes.saturating_sub(1);
-                None
             }
             (Phase::Closed, Verdict::Nothing)
-            | (Phase::ForcedClosed | Phase::ForcedOpen | Phase::Open { .. }, _) => None,
+            | (Phase::ForcedClosed | Phase::ForcedOpen | Phase::Open { .. }, _) => {}
         }
     }
 
-    /// Returns `true` if calls overlap and the last failure that counted was just now.
-    fn is_same_event(&self, now: Instant) -> bool {
-        let within = |at: Option<Instant>, time| at.is_some_and(|at| now < at + time);
-        within(self.overlapped_at, OVERLAP) && within(self.counted_at, EVENT)
+    /// Returns why the breaker opens after an outcome. A good outcome never opens it, even if it is
+    /// the one that makes the window large enough.
+    fn reason(&self, outcome: &Outcome<'_>, is_slow: bool, now: Instant) -> Option<String> {
+        let config = &self.config;
+        let cause = || shortened(outcome.cause);
+        let has_failed = outcome.verdict == Verdict::Failure;
+        if has_failed && self.streak.reaches(config.failures) {
+            return Some(match self.streak.failures() {
+                1 => format!("a failure: {}", cause()),
+                failures => format!("{failures} failures in a row, the last: {}", cause()),
+            });
+        }
+        let WindowStatus {
+            calls,
+            failed,
+            slow,
+        } = self.counts(now)?;
+        let window = config.window;
+        let reaches = |part: u32, percent: u32| {
+            let enough = calls >= config.min_calls;
+            enough && u64::from(part) * 100 >= u64::from(calls) * u64::from(percent)
+        };
+        if has_failed
+            && config
+                .failure_rate
+                .is_some_and(|rate| reaches(failed, rate))
+        {
+            return Some(format!(
+                "{failed} of {calls} calls within {window:?} failed, the last: {}",
+                cause()
+            ));
+        }
+        let share = config.slow_calls.filter(|_| is_slow)?;
+        let why = || {
+            let after = share.after;
+            format!("{slow} of {calls} calls within {window:?} took {after:?} or longer")
+        };
+        reaches(slow, share.rate).then(why)
     }
 
-    /// Closes it, unless an operator forced it.
-    pub(crate) fn reset(&mut self) -> Option<Change> {
-        let is_open = matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. });
-        if is_open || matches!(self.phase, Phase::Closed) {
+    fn trip(&mut self, why: &str, now: Instant) {
+        self.trips = self.trips.saturating_add(1);
+        self.opened += 1;
+        self.last_trip = Some(why.into());
+        let until = now + self.config.open_time_after(self.trips);
+        self.enter(Phase::Open { until });
+    }
+
+    /// Closes it, unless an operator forced it: the connection is new.
+    pub(crate) fn reset(&mut self) {
+        if self.is_open() || matches!(self.phase, Phase::Closed) {
             self.close();
         }
-        is_open.then_some(Change::Closed)
+    }
+
+    fn close(&mut self) {
+        self.closed += u64::from(self.is_open());
+        self.trips = 0;
+        self.enter(Phase::Closed);
     }
 
     /// Holds it closed or open; `None` ends that, and it is closed and counts again.
@@ -294,28 +338,25 @@ impl State {
         match (open, self.phase) {
             (Some(true), _) => self.enter(Phase::ForcedOpen),
             (Some(false), _) => self.enter(Phase::ForcedClosed),
-            (None, Phase::ForcedClosed | Phase::ForcedOpen) => {
-                self.close();
-            }
+            (None, Phase::ForcedClosed | Phase::ForcedOpen) => self.close(),
             (None, _) => {}
         }
     }
 
-    /// Notes whether the server's connection is there. It makes the server unavailable, and refuses
-    /// no call: one that has nowhere else to go finds out for itself.
-    pub(crate) const fn set_connected(&mut self, connected: bool) {
-        self.connected = connected;
-    }
-
-    const fn ticket(&self, is_extra: bool) -> Ticket {
-        Ticket {
-            generation: self.generation,
-            known: self.streak.known(),
-            number: self.admitted,
-            is_extra,
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.generation = self.generation.wrapping_add(1);
+        self.streak.clear();
+        if let Some(window) = &mut self.window {
+            window.clear();
         }
     }
 
+    const fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. })
+    }
+
+    /// Returns the failures in a row; 0 unless closed, as each phase begins anew.
     pub(crate) fn failures(&self) -> u32 {
         match self.phase {
             Phase::Closed => self.streak.failures(),
@@ -336,75 +377,6 @@ impl State {
             Phase::Closed => BreakerState::Closed,
             Phase::HalfOpen { .. } => BreakerState::HalfOpen,
             Phase::Open { .. } => BreakerState::Open,
-        }
-    }
-
-    /// Returns how long until a probe is admitted; `None` while closed or forced.
-    pub(crate) fn time_to_probe(&self, config: &BreakerConfig, now: Instant) -> Option<Duration> {
-        match self.phase {
-            Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => None,
-            Phase::HalfOpen { .. } | Phase::Open { .. } => {
-                self.time_to_pass(Risk::Safe, config, now)
-            }
-        }
-    }
-
-    /// Returns why the breaker opens after an outcome; `cause` is that of a failure. A good outcome
-    /// never opens it, even if it is the one that makes the window large enough.
-    fn reason(
-        &self,
-        cause: Option<&dyn fmt::Display>,
-        slow: bool,
-        config: &BreakerConfig,
-        now: Instant,
-    ) -> Option<String> {
-        if let Some(cause) = cause.filter(|_| self.streak.reaches(config.failures)) {
-            let cause = shortened(cause);
-            return Some(match self.streak.failures() {
-                1 => format!("a failure: {cause}"),
-                failures => format!("{failures} failures in a row, the last: {cause}"),
-            });
-        }
-        let counts = self.counts(now)?;
-        if counts.calls < config.min_calls {
-            return None;
-        }
-        let (calls, window) = (counts.calls, config.window);
-        let reaches = |percent: &u32| counts.reaches(counts.failed, *percent);
-        if let Some(cause) = cause.filter(|_| config.failure_rate.as_ref().is_some_and(reaches)) {
-            let (failed, cause) = (counts.failed, shortened(cause));
-            return Some(format!(
-                "{failed} of {calls} calls within {window:?} failed, the last: {cause}"
-            ));
-        }
-        let reaches = |share: &SlowCalls| slow && counts.reaches(counts.slow, share.rate);
-        let (after, slow) = (config.slow_calls.filter(reaches)?.after, counts.slow);
-        Some(format!(
-            "{slow} of {calls} calls within {window:?} took {after:?} or longer"
-        ))
-    }
-
-    fn trip(&mut self, why: String, config: &BreakerConfig, now: Instant) -> Change {
-        self.trips = self.trips.saturating_add(1);
-        let open_for = config.open_time_after(self.trips);
-        self.enter(Phase::Open {
-            until: now + open_for,
-        });
-        Change::Opened { why, open_for }
-    }
-
-    fn close(&mut self) -> Change {
-        self.trips = 0;
-        self.enter(Phase::Closed);
-        Change::Closed
-    }
-
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-        self.generation = self.generation.wrapping_add(1);
-        self.streak.clear();
-        if let Some(window) = &mut self.window {
-            window.clear();
         }
     }
 }

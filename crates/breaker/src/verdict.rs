@@ -1,6 +1,6 @@
 //! What the outcome of a call says about the server.
 
-use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolError};
 
 /// What the outcome of a call says about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,16 +17,13 @@ pub enum Verdict {
     Success,
 }
 
-/// Judges the outcome of a call.
+/// Judges the failure of a call.
 ///
 /// A refusal that blames the caller is a success: a server that reads a call and finds fault with
 /// it works. If it counted as nothing, a half-open breaker before a healthy server could stay half
 /// open for as long as callers make mistakes.
-pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
+pub(crate) fn judge_error(error: &ToolError) -> Verdict {
     use ErrorKind::{InvalidCall, TooLarge, Unauthorized, UnknownTool};
-    let Err(error) = result else {
-        return Verdict::Success;
-    };
     match (error.kind(), error.delivery()) {
         (kind, _) if kind.blames_server() => Verdict::Failure,
         (InvalidCall | TooLarge | Unauthorized | UnknownTool, Delivery::Answered) => {
@@ -36,8 +33,8 @@ pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
     }
 }
 
-/// Judges the outcome of a call as evidence about the connection to the server, whatever the tool
-/// did.
+/// Judges the failure of a call, or of anything else that was asked of a server, as evidence about
+/// the connection, whatever the tool did: as the breaker of a server does.
 ///
 /// Only a failed or lost connection counts as a failure. An answer of any kind counts as a success,
 /// also one that reports a fault or breaks the protocol. A timeout is neither: it may be the one
@@ -45,13 +42,6 @@ pub(crate) fn judge(result: &Result<ToolOutput, ToolError>) -> Verdict {
 ///
 /// A connection that was lost after the call was sent may be the one tool, too, and the breaker of
 /// a server so counts it once for each tool, where this function has only one word for a failure.
-pub(crate) fn judge_transport(result: &Result<ToolOutput, ToolError>) -> Verdict {
-    let error = result.as_ref().err();
-    error.map_or(Verdict::Success, judge_error_of_transport)
-}
-
-/// Judges a failure, of a call or of anything else that was asked of a server, as
-/// the breaker of a server does.
 #[must_use]
 pub fn judge_error_of_transport(error: &ToolError) -> Verdict {
     match (error.kind(), error.delivery()) {
@@ -103,14 +93,9 @@ mod tests {
             (ErrorKind::Overloaded, NotSent, Nothing, Nothing),
         ];
         for (kind, delivery, of_tool, of_way) in cases {
-            let result = Err(ToolError::new(kind, delivery, "x"));
-            assert_eq!(judge(&result), of_tool, "{kind}, {delivery}");
-            assert_eq!(judge_transport(&result), of_way, "{kind}, {delivery}");
-        }
-        for answer in [ToolOutput::text("x"), ToolOutput::error_text("x")] {
-            let result = Ok(answer);
-            assert_eq!(judge(&result), Success);
-            assert_eq!(judge_transport(&result), Success);
+            let error = ToolError::new(kind, delivery, "x");
+            let found = (judge_error(&error), judge_error_of_transport(&error));
+            assert_eq!(found, (of_tool, of_way), "{kind}, {delivery}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Counts the calls of a window, for the failure share and the slow-call share.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -7,13 +8,13 @@ use tokio::time::Instant;
 /// How many counters a window has.
 const TENTHS: u64 = 10;
 
-/// A ring of ten counters, each for a tenth of the window. A counter knows which tenth it is for,
-/// so nothing has to be cleared as time passes.
+/// Counters, each for a tenth of the window, the oldest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     origin: Instant,
     tenth: Duration,
-    ring: [(u64, WindowStatus); TENTHS as usize],
+    /// The number of each tenth, and its calls.
+    tenths: VecDeque<(u64, WindowStatus)>,
 }
 
 /// The calls of a breaker's window, counted.
@@ -34,45 +35,38 @@ impl Window {
             origin: now,
             // never zero: it is a divisor
             tenth: (length / 10).max(Duration::from_nanos(1)),
-            ring: Default::default(),
+            tenths: VecDeque::new(),
         }
     }
 
     /// Counts a call that ends now.
     pub(crate) fn count(&mut self, failed: bool, slow: bool, now: Instant) {
         let number = self.number(now);
-        // the remainder is below the length of the ring
-        let place = usize::try_from(number % TENTHS).unwrap_or(0);
-        let Some((of, counts)) = self.ring.get_mut(place) else {
-            return;
-        };
-        if *of < number {
-            (*of, *counts) = (number, WindowStatus::default());
+        self.tenths.retain(|(of, _)| of + TENTHS > number);
+        // a clock that was read before another call took the lock may lag behind
+        if self.tenths.back().is_none_or(|(of, _)| *of < number) {
+            self.tenths.push_back((number, WindowStatus::default()));
         }
-        // a clock read long before the lock was taken belongs to an earlier window
-        if *of == number {
-            counts.add(WindowStatus {
-                calls: 1,
-                failed: failed.into(),
-                slow: slow.into(),
-            });
+        if let Some((_, counts)) = self.tenths.back_mut() {
+            counts.calls = counts.calls.saturating_add(1);
+            counts.failed = counts.failed.saturating_add(failed.into());
+            counts.slow = counts.slow.saturating_add(slow.into());
         }
     }
 
     /// Adds up the counters of the window.
     pub(crate) fn counts(&self, now: Instant) -> WindowStatus {
         let current = self.number(now);
-        let mut sum = WindowStatus::default();
-        for (number, counts) in &self.ring {
-            if number + TENTHS > current {
-                sum.add(*counts);
-            }
-        }
-        sum
+        let counted = self.tenths.iter().filter(|(of, _)| of + TENTHS > current);
+        counted.fold(WindowStatus::default(), |sum, (_, more)| WindowStatus {
+            calls: sum.calls.saturating_add(more.calls),
+            failed: sum.failed.saturating_add(more.failed),
+            slow: sum.slow.saturating_add(more.slow),
+        })
     }
 
     pub(crate) fn clear(&mut self) {
-        self.ring = Default::default();
+        self.tenths.clear();
     }
 
     fn number(&self, now: Instant) -> u64 {
@@ -81,34 +75,11 @@ impl Window {
     }
 }
 
-impl WindowStatus {
-    const fn add(&mut self, more: Self) {
-        self.calls = self.calls.saturating_add(more.calls);
-        self.failed = self.failed.saturating_add(more.failed);
-        self.slow = self.slow.saturating_add(more.slow);
-    }
-
-    /// Returns `true` if `part` is at least `percent` of the calls.
-    pub(crate) fn reaches(self, part: u32, percent: u32) -> bool {
-        u64::from(part) * 100 >= u64::from(self.calls) * u64::from(percent)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn a_share_is_reached_exactly() {
-        let counts = WindowStatus {
-            calls: 10,
-            ..WindowStatus::default()
-        };
-        assert!(counts.reaches(5, 50) && !counts.reaches(4, 50));
-        assert!(counts.reaches(10, 100) && !counts.reaches(0, 1));
-    }
 
     proptest! {
         /// Compared with a model that keeps every call.
@@ -129,10 +100,12 @@ mod tests {
                 if wait % 3 == 0 {
                     now += Duration::from_millis(wait);
                 }
-                // a clock that was read before another call took the lock may lag behind
                 let read = now - Duration::from_millis(late.min(wait)).min(now - start);
                 window.count(failed, slow, read);
-                all.push(((read - start).as_nanos() / tenth, failed, slow));
+                // a clock that lags behind counts in the latest tenth
+                let latest = all.last().map_or(0, |(number, ..)| *number);
+                let number = latest.max((read - start).as_nanos() / tenth);
+                all.push((number, failed, slow));
                 let current = (now - start).as_nanos() / tenth;
                 let inside = || all.iter().filter(|(number, ..)| number + 10 > current);
                 let expected = WindowStatus {

@@ -7,7 +7,8 @@ use std::fmt;
 pub struct InvalidValue(String);
 
 impl InvalidValue {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    /// Makes the error with this text.
+    pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 }

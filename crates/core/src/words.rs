@@ -2,6 +2,8 @@
 
 /// Makes an enum of words. JSON, spans and tables show the word beside each variant; its line of
 /// documentation is also its meaning. Variants are ordered as they are listed.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! words {
     (
         $(#[$meta:meta])* $name:ident {

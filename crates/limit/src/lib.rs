@@ -33,6 +33,6 @@ pub use concurrency::{
 };
 pub use rate::{RateLimit, RateLimitConfig, RateLimitLayer, RateStatus, RateSubject};
 pub use timeout::{
-    AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer, Cap, InvalidToolTimeout,
-    TOOL_TIMEOUT_VAR, parse_tool_timeout,
+    AttemptTimeout, AttemptTimeoutFuture, AttemptTimeoutLayer, Cap, TOOL_TIMEOUT_VAR,
+    parse_tool_timeout,
 };

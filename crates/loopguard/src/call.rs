@@ -135,20 +135,19 @@ mod tests {
             let call = ToolCall::new(tool, json.as_bytes().to_vec());
             key(&secret, &call.with_caller(Arc::new(caller)))
         };
-        let one = key("ada", Some("1"), "s", "t", r#"{"a":1,"b":[]}"#);
-        assert_eq!(
-            one,
-            key("ada", Some("1"), "s", "t", r#"{ "b" : [], "a" : 1 }"#)
-        );
+        let json = r#"{"a":1,"b":[]}"#;
+        let one = key("ada", Some("1"), "s", "t", json);
+        let spaced = r#"{ "b" : [], "a" : 1 }"#;
+        assert_eq!(one, key("ada", Some("1"), "s", "t", spaced));
         let all = [
             one,
             key("ada", Some("1"), "s", "t", r#"{"a":2,"b":[]}"#),
-            key("ada", Some("1"), "s", "t2", r#"{"a":1,"b":[]}"#),
-            key("ada", Some("1"), "s2", "t", r#"{"a":1,"b":[]}"#),
-            key("ada", Some("2"), "s", "t", r#"{"a":1,"b":[]}"#),
-            key("ada", None, "s", "t", r#"{"a":1,"b":[]}"#),
-            key("ada", Some(""), "s", "t", r#"{"a":1,"b":[]}"#),
-            key("eve", Some("1"), "s", "t", r#"{"a":1,"b":[]}"#),
+            key("ada", Some("1"), "s", "t2", json),
+            key("ada", Some("1"), "s2", "t", json),
+            key("ada", Some("2"), "s", "t", json),
+            key("ada", None, "s", "t", json),
+            key("ada", Some(""), "s", "t", json),
+            key("eve", Some("1"), "s", "t", json),
             // two readers may take different ones of the two
             key("ada", Some("1"), "s", "t", r#"{"a":1,"a":2}"#),
             key("ada", Some("1"), "s", "t", r#"{"a":2,"a":1}"#),

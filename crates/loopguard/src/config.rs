@@ -59,21 +59,20 @@ impl LoopGuardConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
-        if self.failures == 0 {
-            let reason = "is 0, which would answer every call; use 1 or more";
-            return fault("failures", reason);
-        }
-        if self.window.is_zero() {
-            return fault("window", "is 0, in which nothing is in a row");
-        }
-        if self.window > Duration::from_secs(24 * 60 * 60) {
-            return fault(
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        let (field, reason) = match (self.failures, self.window) {
+            (0, _) => (
+                "failures",
+                "is 0, which would answer every call; use 1 or more",
+            ),
+            (_, Duration::ZERO) => ("window", "is 0, in which nothing is in a row"),
+            (_, window) if window > DAY => (
                 "window",
                 "is above 1 day; a call would be held back for ever",
-            );
-        }
-        Ok(())
+            ),
+            _ => return Ok(()),
+        };
+        Err(InvalidConfig::new(field, reason))
     }
 }
 

@@ -19,9 +19,7 @@ mod call;
 mod config;
 mod layer;
 mod outcome;
-mod service;
 mod table;
 
 pub use config::{LoopGuardConfig, Sessionless};
-pub use layer::{LoopGuardLayer, LoopGuardStats};
-pub use service::LoopGuard;
+pub use layer::{LoopGuard, LoopGuardLayer, LoopGuardStats};

@@ -197,39 +197,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_holds_the_reserve_up_to_the_capacity_and_counts_refusals() {
-        let bucket = TokenBucket::new(&RetryConfig::default());
-        let granted = (0..10).filter(|_| bucket.withdraw()).count();
-        assert_eq!((granted, bucket.tokens(), bucket.refused()), (3, 0, 7));
-        for _ in 0..10_000 {
-            bucket.deposit();
-        }
-        assert_eq!(bucket.tokens(), 100);
-    }
-
-    #[test]
-    fn threads_together_get_no_more_than_they_paid() {
-        let bucket = TokenBucket::new(&RetryConfig::default());
-        let granted = AtomicU32::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..1000 {
-                        bucket.deposit();
-                        if bucket.withdraw() {
-                            granted.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                });
-            }
-        });
-        // withdrawals keep up with deposits, so nothing is lost at the capacity
-        let granted = granted.into_inner();
-        assert_eq!(granted + bucket.tokens(), 3 + 4 * 1000 / 5);
-        assert_eq!(granted + bucket.refused(), 4000);
-    }
-
-    #[test]
     fn concurrent_first_calls_share_one_bucket() {
         let (budgets, config) = (Budgets::default(), RetryConfig::default());
         let set = ReplicaSetId::new("a").unwrap();
@@ -247,40 +214,49 @@ mod tests {
             }
         });
         assert_eq!(granted.into_inner(), 3);
+        assert_eq!(budgets.status()[0].refused, 5);
     }
 
-    #[test]
-    fn a_retry_that_is_not_sent_returns_its_token() {
-        let bucket = Arc::new(TokenBucket::new(&RetryConfig::default()));
-        let held = Hold::take(bucket.clone()).unwrap();
-        assert_eq!(bucket.tokens(), 2);
-        drop(held);
-        assert_eq!(bucket.tokens(), 3);
-        Hold::take(bucket.clone()).unwrap().spend();
-        assert_eq!(bucket.tokens(), 2);
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Deposit,
+        Spend,
+        TakeAndReturn,
     }
 
     proptest! {
+        /// Compared with a count of hundredths.
         #[test]
-        fn retries_never_exceed_reserve_and_share(
+        fn a_bucket_counts_like_a_purse_with_a_bound(
             percent in 0_u32..=1000,
             reserve in 0_u32..=100,
-            pays in prop::collection::vec(any::<bool>(), 0..500),
+            steps in prop::collection::vec(
+                prop::sample::select(vec![Step::Deposit, Step::Spend, Step::TakeAndReturn]),
+                0..500,
+            ),
         ) {
             let config = RetryConfig::default()
                 .with_budget_percent(percent)
                 .with_budget_reserve(reserve);
-            let bucket = TokenBucket::new(&config);
-            let (mut paid, mut granted) = (0_u32, 0_u32);
-            for pay in pays {
-                if pay {
-                    bucket.deposit();
-                    paid += 1;
-                } else if bucket.withdraw() {
-                    granted += 1;
+            let bucket = Arc::new(TokenBucket::new(&config));
+            let (mut purse, mut refused) = (reserve * 100, 0);
+            for step in steps {
+                match step {
+                    Step::Deposit => {
+                        bucket.deposit();
+                        purse = (purse + percent).min(config.budget_capacity * 100);
+                    }
+                    Step::Spend | Step::TakeAndReturn => {
+                        let hold = Hold::take(bucket.clone());
+                        prop_assert_eq!(hold.is_some(), purse >= 100);
+                        refused += u32::from(hold.is_none());
+                        if let (Some(hold), Step::Spend) = (hold, step) {
+                            hold.spend();
+                            purse -= 100;
+                        }
+                    }
                 }
-                prop_assert!(granted * 100 <= reserve * 100 + paid * percent);
-                prop_assert!(bucket.tokens() <= config.budget_capacity);
+                prop_assert_eq!((bucket.tokens(), bucket.refused()), (purse / 100, refused));
             }
         }
     }

@@ -63,79 +63,68 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    const OUTLOOK: Outlook = Outlook {
-        left: ms(10_000),
-        attempts: 3,
-        pause: ms(100),
-        usual: None,
-        least: ms(100),
-    };
-
     #[test]
-    fn an_unknown_duration_gets_half_and_a_known_one_an_even_share() {
-        assert_eq!(OUTLOOK.share(), Some(ms(4_950)));
-        let known = Outlook {
-            usual: Some(ms(500)),
-            ..OUTLOOK
-        };
-        assert_eq!(known.share(), Some(ms(3_300)));
-        let slow = Outlook {
-            usual: Some(ms(2_000)),
-            ..OUTLOOK
-        };
-        assert_eq!(
-            slow.share(),
-            Some(ms(4_000)),
-            "twice what it takes, not a third"
-        );
-    }
-
-    #[test]
-    fn the_last_attempt_and_one_without_a_retry_get_all() {
-        let last = Outlook {
-            attempts: 1,
-            ..OUTLOOK
-        };
-        let slow = Outlook {
-            usual: Some(ms(2_600)),
-            ..OUTLOOK
-        };
-        let short = Outlook {
-            left: ms(299),
-            ..OUTLOOK
-        };
-        let pausing = Outlook {
-            pause: ms(10_001),
-            ..OUTLOOK
-        };
-        for outlook in [last, slow, short, pausing] {
-            assert_eq!(outlook.share(), None, "{outlook:?}");
+    fn each_attempt_but_the_last_gets_a_share_that_is_enough() {
+        for (name, left, attempts, pause, usual, share) in [
+            ("unknown: a half", 10_000, 3, 100, None, Some(4_950)),
+            (
+                "known: an even share",
+                10_000,
+                3,
+                100,
+                Some(500),
+                Some(3_300),
+            ),
+            (
+                "slow: twice what it takes",
+                10_000,
+                3,
+                100,
+                Some(2_000),
+                Some(4_000),
+            ),
+            ("the last", 10_000, 1, 100, None, None),
+            ("too slow for a retry", 10_000, 3, 100, Some(2_600), None),
+            ("too little is left", 299, 3, 100, None, None),
+            ("the pause is too long", 10_000, 3, 10_001, None, None),
+        ] {
+            let outlook = Outlook {
+                left: ms(left),
+                attempts,
+                pause: ms(pause),
+                usual: usual.map(ms),
+                least: ms(100),
+            };
+            assert_eq!(outlook.share(), share.map(ms), "{name}");
         }
     }
 
     #[test]
     fn a_retry_must_end_before_the_deadline() {
-        assert!(ends_in_time(ms(300), ms(100), Some(ms(200))));
-        assert!(!ends_in_time(ms(299), ms(100), Some(ms(200))));
-        assert!(ends_in_time(ms(101), ms(100), None));
-        for usual in [None, Some(ms(0))] {
-            assert!(
-                !ends_in_time(ms(100), ms(100), usual),
-                "nothing is left of it"
-            );
+        for (left, usual, ends) in [
+            (300, Some(200), true),
+            (299, Some(200), false),
+            (101, None, true),
+            // nothing is left of it
+            (100, None, false),
+            (100, Some(0), false),
+        ] {
+            let found = ends_in_time(ms(left), ms(100), usual.map(ms));
+            assert_eq!(found, ends, "{left}, {usual:?}");
         }
     }
 
     proptest! {
+        /// Attempts that all use up their shares, and pauses as long as they can be.
         #[test]
-        fn a_share_is_enough_and_leaves_enough_for_a_retry(
+        fn a_share_is_enough_and_leaves_enough_for_a_retry_until_the_deadline(
             left in 0_u64..100_000,
-            attempts in 2_u32..10,
+            attempts in 1_u32..10,
             pause in 0_u64..20_000,
             usual in prop::option::of(0_u64..20_000),
-            least in 0_u64..5_000,
+            least in 1_u64..5_000,
         ) {
-            let outlook = Outlook {
+            let mut outlook = Outlook {
                 left: ms(left),
                 attempts,
                 pause: ms(pause),
@@ -143,42 +132,21 @@ mod tests {
                 least: ms(least),
             };
             let need = ms(usual.map_or(0, |usual| usual * 2)).max(ms(least));
-            match outlook.share() {
-                Some(share) => {
-                    prop_assert!(share >= need, "{share:?} is too short");
-                    let rest = ms(left) - share - ms(pause);
-                    prop_assert!(rest >= need, "{rest:?} is left for another");
-                    let in_time = ends_in_time(ms(left) - share, ms(pause), usual.map(ms));
-                    prop_assert!(in_time || need.is_zero());
-                }
-                // else two would have fitted
-                None => prop_assert!(ms(left) < need * 2 + ms(pause) + ms(1)),
-            }
-        }
-
-        /// Attempts that all use up their shares, and pauses as long as they can be.
-        #[test]
-        fn all_attempts_end_at_the_deadline_at_the_latest(
-            left in 1_u64..100_000,
-            attempts in 1_u32..10,
-            pause in 0_u64..2_000,
-            usual in prop::option::of(0_u64..20_000),
-        ) {
-            let mut outlook = Outlook {
-                left: ms(left),
-                attempts,
-                pause: ms(pause),
-                usual: usual.map(ms),
-                least: ms(100),
-            };
             let mut spent = Duration::ZERO;
             while let Some(share) = outlook.share() {
+                prop_assert!(share >= need, "{share:?} is too short");
+                let rest = outlook.left - share;
+                prop_assert!(rest >= need + outlook.pause, "{rest:?} is left for another");
+                prop_assert!(ends_in_time(rest, outlook.pause, outlook.usual));
                 spent += share + outlook.pause;
-                outlook.left -= share + outlook.pause;
+                outlook.left = rest - outlook.pause;
                 outlook.attempts -= 1;
             }
             prop_assert_eq!(spent + outlook.left, ms(left));
-            prop_assert!(outlook.attempts >= 1 && !outlook.left.is_zero());
+            // if attempts were left, two would have fitted
+            let both = need * 2 + ms(pause) + ms(1);
+            prop_assert!(outlook.attempts == 1 || outlook.left < both);
+            prop_assert!(outlook.attempts >= 1 && (left == 0 || !outlook.left.is_zero()));
         }
     }
 }

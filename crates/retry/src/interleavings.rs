@@ -30,48 +30,44 @@ fn config() -> RetryConfig {
     RetryConfig::default().with_budget_reserve(1)
 }
 
-#[test]
-fn nothing_that_was_paid_is_lost_and_nothing_is_paid_out_twice() {
-    shuttle::check_random(
-        || {
-            let bucket = Arc::new(TokenBucket::new(&config()));
-            let (paid, granted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-            let threads: Vec<_> = (0..3)
-                .map(|_| {
-                    let (bucket, paid, granted) = (bucket.clone(), paid.clone(), granted.clone());
-                    thread::spawn(move || {
-                        for _ in 0..3 {
-                            paid.fetch_add(SHARE, SeqCst);
-                            bucket.deposit();
-                        }
-                        for _ in 0..2 {
-                            if !bucket.withdraw() {
-                                continue;
-                            }
-                            let out = granted.fetch_add(100, SeqCst) + 100;
-                            assert!(out <= RESERVE + paid.load(SeqCst), "more than was paid");
-                        }
-                    })
-                })
-                .collect();
-            for thread in threads {
-                thread.join().unwrap();
+/// Runs this in three threads, by their numbers, and waits for all.
+fn together(run: impl Fn(u32) + Send + Sync + 'static) {
+    let run = Arc::new(run);
+    let spawn = |n| {
+        let run = run.clone();
+        thread::spawn(move || run(n))
+    };
+    let threads: Vec<_> = (0..3).map(spawn).collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn nothing_is_lost() {
+    let bucket = Arc::new(TokenBucket::new(&config()));
+    let (paid, granted) = (AtomicU64::new(0), Arc::new(AtomicU64::new(0)));
+    let (used, counted) = (bucket.clone(), granted.clone());
+    together(move |_| {
+        for _ in 0..3 {
+            paid.fetch_add(SHARE, SeqCst);
+            used.deposit();
+        }
+        for _ in 0..2 {
+            if used.withdraw() {
+                let out = counted.fetch_add(100, SeqCst) + 100;
+                assert!(out <= RESERVE + paid.load(SeqCst), "more than was paid");
             }
-            let granted = granted.load(SeqCst) / 100;
-            assert_eq!(u64::from(bucket.refused()), 6 - granted);
-            // 2.8 retries in all, and what is left is shown in whole ones
-            assert_eq!(granted + u64::from(bucket.tokens()), 2);
-            for _ in 0..2 {
-                bucket.deposit();
-            }
-            assert_eq!(
-                granted + u64::from(bucket.tokens()),
-                3,
-                "0.2 more make it three"
-            );
-        },
-        ORDERS,
-    );
+        }
+    });
+    let granted = granted.load(SeqCst) / 100;
+    assert_eq!(u64::from(bucket.refused()), 6 - granted);
+    // 2.8 retries in all, and what is left is shown in whole ones
+    assert_eq!(granted + u64::from(bucket.tokens()), 2);
+    for _ in 0..2 {
+        bucket.deposit();
+    }
+    // 0.2 more make it three
+    assert_eq!(granted + u64::from(bucket.tokens()), 3);
 }
 
 /// Makes the attempts of one call as tower does, and counts them.
@@ -90,37 +86,32 @@ fn attempt_all(policy: &RetryPolicy, dropped: bool, attempts: &AtomicU64) {
     }
 }
 
+fn attempts_stay_within_the_share() {
+    let policy = RetryLayer::new(config()).unwrap().policy();
+    let (shared, attempts) = (policy.shared.clone(), Arc::new(AtomicU64::new(0)));
+    let counted = attempts.clone();
+    together(move |n| {
+        for _ in 0..2 {
+            attempt_all(&policy, n == 0, &counted);
+        }
+    });
+    // six calls pay for 1.2 retries, and one is in reserve
+    let retries = attempts.load(SeqCst) - 6;
+    assert!(retries <= 2, "{retries} retries");
+    let left = u64::from(shared.budgets.status()[0].tokens);
+    assert_eq!(retries + left, 2, "what was not made is there again");
+}
+
+#[test]
+fn nothing_that_was_paid_is_lost_and_nothing_is_paid_out_twice() {
+    shuttle::check_random(nothing_is_lost, ORDERS);
+}
+
 #[test]
 fn attempts_stay_within_the_share_of_the_calls_in_every_order() {
     // pauses are made, and never waited for
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().build().unwrap();
     let _entered = runtime.enter();
-    shuttle::check_random(
-        || {
-            let policy = Arc::new(RetryLayer::new(config()).unwrap().policy());
-            let attempts = Arc::new(AtomicU64::new(0));
-            let threads: Vec<_> = (0..3)
-                .map(|n| {
-                    let (policy, attempts) = (policy.clone(), attempts.clone());
-                    thread::spawn(move || {
-                        for _ in 0..2 {
-                            attempt_all(&policy, n == 0, &attempts);
-                        }
-                    })
-                })
-                .collect();
-            for thread in threads {
-                thread.join().unwrap();
-            }
-            // six calls pay for 1.2 retries, and one is in reserve
-            let retries = attempts.load(SeqCst) - 6;
-            assert!(retries <= 2, "{retries} retries");
-            let left = u64::from(policy.shared.budgets.status()[0].tokens);
-            assert_eq!(retries + left, 2, "what was not made is there again");
-        },
-        ORDERS,
-    );
+    shuttle::check_random(attempts_stay_within_the_share, ORDERS);
 }

@@ -1,57 +1,29 @@
 //! The outcomes of calls whose first attempt failed, counted.
 
-/// The outcome of a call whose first attempt failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RetryOutcome {
-    /// Given up: the runtime made the call itself.
-    Background,
-    /// Given up: the breakers of all servers are open for longer than the call waits.
-    BreakerOpen,
-    /// Given up: the budget is spent.
-    Budget,
-    /// Given up: a retry would not end before the deadline.
-    Deadline,
-    /// Given up: all allowed attempts were made.
-    Exhausted,
-    /// Given up: the failure is not transient, or the tool is not safe to retry.
-    NotRetryable,
-    /// A later attempt was answered.
-    Recovered,
-    /// Given up: the stated `Retry-After` is longer than the call waits.
-    RetryAfter,
-    /// Given up: the custom schedule has no further pause.
-    Schedule,
-}
+use callward_core::words;
 
-impl RetryOutcome {
-    /// All of them, in the order of their words.
-    pub const ALL: &[Self] = &[
-        Self::Background,
-        Self::BreakerOpen,
-        Self::Budget,
-        Self::Deadline,
-        Self::Exhausted,
-        Self::NotRetryable,
-        Self::Recovered,
-        Self::RetryAfter,
-        Self::Schedule,
-    ];
-
-    /// Returns the word used in metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Background => "background",
-            Self::BreakerOpen => "breaker_open",
-            Self::Budget => "budget",
-            Self::Deadline => "deadline",
-            Self::Exhausted => "exhausted",
-            Self::NotRetryable => "not_retryable",
-            Self::Recovered => "recovered",
-            Self::RetryAfter => "retry_after",
-            Self::Schedule => "schedule",
-        }
+words! {
+    /// The outcome of a call whose first attempt failed.
+    #[non_exhaustive]
+    RetryOutcome {
+        /// Given up: the runtime made the call itself.
+        Background = "background",
+        /// Given up: the breakers of all servers are open for longer than the call waits.
+        BreakerOpen = "breaker_open",
+        /// Given up: the budget is spent.
+        Budget = "budget",
+        /// Given up: a retry would not end before the deadline.
+        Deadline = "deadline",
+        /// Given up: all allowed attempts were made.
+        Exhausted = "exhausted",
+        /// Given up: the failure is not transient, or the tool is not safe to retry.
+        NotRetryable = "not_retryable",
+        /// A later attempt was answered.
+        Recovered = "recovered",
+        /// Given up: the stated `Retry-After` is longer than the call waits.
+        RetryAfter = "retry_after",
+        /// Given up: the custom schedule has no further pause.
+        Schedule = "schedule",
     }
 }
 

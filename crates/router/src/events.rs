@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::affinity::{AffinityExpired, AffinitySet};
+use crate::affinity::{ExpiryCause, KeyDigest};
 
 /// One event of a router.
 ///
@@ -46,9 +46,31 @@ pub enum RouteEvent {
         reason: Arc<str>,
     },
     /// From now on the calls of a session, of a user or about one thing go to one server.
-    AffinitySet(AffinitySet),
+    AffinitySet {
+        /// Of which kind the key is: `session`, `user` or `argument`.
+        by: &'static str,
+        /// What stands for the key; never the name of a session or user, nor an argument.
+        key: KeyDigest,
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server.
+        server: ServerId,
+        /// For how long, if no other call comes.
+        ttl_ms: u64,
+    },
     /// They do not go there any more.
-    AffinityExpired(AffinityExpired),
+    AffinityExpired {
+        /// Of which kind the key is: `session`, `user` or `argument`.
+        by: &'static str,
+        /// What stands for the key; never the name of a session or user, nor an argument.
+        key: KeyDigest,
+        /// The replica set.
+        set: ReplicaSetId,
+        /// The server that it had.
+        server: ServerId,
+        /// Why it lost it.
+        reason: ExpiryCause,
+    },
     /// A tool that a server lists, or that the config names, is not offered.
     ToolRefused {
         /// The replica set.
@@ -156,10 +178,6 @@ mod tests {
         RouteEvent::RouteDecision(Arc::new(decision))
     }
 
-    fn missed(events: u64) -> RouteEvent {
-        RouteEvent::Missed { events }
-    }
-
     #[test]
     fn no_event_is_made_without_listeners() {
         let events = RouteEvents::default();
@@ -183,14 +201,11 @@ mod tests {
         events.send(|| decision("first"));
         let mut late = events.listen();
         events.send(|| decision("second"));
-        assert_eq!(early.next().await, Some(decision("first")));
-        assert_eq!(early.next().await, Some(decision("second")));
+        for reason in ["first", "second"] {
+            assert_eq!(early.next().await, Some(decision(reason)));
+        }
         assert_eq!(late.next().await, Some(decision("second")));
         assert_eq!(late.next().now_or_never(), None);
-        drop(early);
-        assert!(events.has_listeners(), "one is left");
-        drop(events);
-        assert_eq!(late.next().await, None, "the router is gone");
     }
 
     #[test]
@@ -226,6 +241,7 @@ mod tests {
                 "from": "closed", "to": "open", "reason": "5 failures in a row",
             })
         );
-        assert_eq!(written(&missed(3)), json!({"type": "missed", "events": 3}));
+        let missed = written(&RouteEvent::Missed { events: 3 });
+        assert_eq!(missed, json!({"type": "missed", "events": 3}));
     }
 }

@@ -26,7 +26,6 @@ mod candidates;
 mod choose;
 mod config;
 mod decision;
-mod drain;
 mod endpoint;
 mod events;
 mod ewma;
@@ -43,17 +42,13 @@ mod strategy;
 
 pub use candidates::Candidates;
 pub use config::RouterConfig;
-pub use drain::{Drained, Draining};
 pub use endpoint::Endpoint;
 pub use events::{RouteEvent, RouteEvents, RouteListener};
 pub use member::Member;
-pub use outcome::Outcome;
 pub use pool::{Pool, UnknownServer};
 pub use rule::ExclusionReason;
 pub use service::Router;
 pub use set::ReplicaSet;
-pub use stats::{Latency, ServerStats, SetStats, Totals};
-pub use strategy::{
-    Affinity, Capability, Category, LeastConnections, PeakEwma, Priority, Random, RoundRobin,
-    Strategy, StrategyName, Weighted,
-};
+pub use state::{Drained, Draining};
+pub use stats::{ServerStats, SetStats, Totals};
+pub use strategy::{Affinity, Strategy, StrategyName};

@@ -3,12 +3,8 @@
 use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 
 /// How a call that was given to a server ended, as its statistics count it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "answered, failed, not sent or given up: a call ends in one of four ways"
-)]
-pub enum Outcome {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
     /// The server answered, whatever it said: a tool's own failure is an answer, and so is an error
     /// that blames the caller.
     Answered,
@@ -22,17 +18,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Tells how a call ended by what came of it.
-    #[must_use]
-    pub fn of(result: &Result<ToolOutput, ToolError>) -> Self {
-        result
-            .as_ref()
-            .map_or_else(Self::of_error, |_| Self::Answered)
-    }
-
-    /// Tells how a call ended that failed.
-    #[must_use]
-    pub fn of_error(error: &ToolError) -> Self {
+    /// Returns how a call ended by what came of it.
+    pub(crate) fn of(result: &Result<ToolOutput, ToolError>) -> Self {
+        let Err(error) = result else {
+            return Self::Answered;
+        };
         match (error.kind(), error.delivery()) {
             // first of all: a server that cannot be reached was sent nothing either
             (kind, _) if kind.blames_server() => Self::Fault,

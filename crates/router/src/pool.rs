@@ -9,11 +9,10 @@ use callward_core::{ReplicaSetId, ServerId, Weight};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 
-use crate::drain::Draining;
 use crate::events::RouteEvents;
 use crate::member::Member;
 use crate::set::ReplicaSet;
-use crate::state::ServerState;
+use crate::state::{Draining, ServerState};
 use crate::stats::{ServerStats, SetStats};
 
 /// The replica sets a [`Router`](crate::Router) chooses from.
@@ -78,7 +77,7 @@ impl<S> Pool<S> {
         })?;
         // a call that chose it from the earlier snapshot does not begin there
         state.set_draining(true);
-        Ok(Draining::new(state))
+        Ok(Draining(state))
     }
 
     /// Sets the weight of a server. It goes on counting.
@@ -105,7 +104,7 @@ impl<S> Pool<S> {
     pub fn drain(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
         let state = self.state(server)?;
         state.set_draining(true);
-        Ok(Draining::new(state))
+        Ok(Draining(state))
     }
 
     /// Gives a drained server calls again.

@@ -82,13 +82,8 @@ impl<S> Router<S> {
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn with_config(pool: Arc<Pool<S>>, config: &RouterConfig) -> Result<Self, InvalidConfig> {
         config.validate()?;
-        let strategy = match config.strategy {
-            StrategyName::Affinity => {
-                Arc::new(Affinity::new(&config.affinity)?.with_events(pool.events().clone()))
-            }
-            other => other.strategy(),
-        };
-        let mut router = Self::new(pool).with_custom_strategy(strategy);
+        let affinity = Affinity::new(&config.affinity)?;
+        let mut router = Self::new(pool).with_named(config.strategy, affinity);
         let routing = router.routing_mut();
         routing.min_available = config.min_available;
         routing.cost_budget = config.cost_budget;
@@ -98,11 +93,12 @@ impl<S> Router<S> {
     /// Sets one of the strategies that come with the router. Default: [`StrategyName::PeakEwma`].
     #[must_use]
     pub fn with_strategy(self, name: StrategyName) -> Self {
+        self.with_named(name, Affinity::default())
+    }
+
+    fn with_named(self, name: StrategyName, affinity: Affinity) -> Self {
         let strategy = match name {
-            StrategyName::Affinity => {
-                let events = self.pool.events().clone();
-                Arc::new(Affinity::default().with_events(events))
-            }
+            StrategyName::Affinity => Arc::new(affinity.with_events(self.pool.events().clone())),
             other => other.strategy(),
         };
         self.with_custom_strategy(strategy)

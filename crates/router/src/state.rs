@@ -1,5 +1,6 @@
 //! What is counted for one server, shared by all snapshots of its set.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +10,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::drain::Drained;
 use crate::ewma::Estimate;
 use crate::outcome::Outcome;
 use crate::stats::{Tally, Totals};
@@ -138,5 +138,44 @@ impl Drop for InFlight {
         // counted first, so that a server seen as idle has learned from its calls
         self.state.tally.lock().count(self.outcome, took, now);
         self.state.leave();
+    }
+}
+
+/// A server that gets no new calls since it was drained or removed. Calls that were given to it
+/// before run to their end, those too that wait for a place or for their turn there.
+///
+/// Dropping it changes nothing.
+#[derive(Clone)]
+pub struct Draining(pub(crate) Arc<ServerState>);
+
+/// How a drain ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Drained {
+    /// Nothing is in flight any more.
+    Idle,
+    /// The server gets calls again, before the last one ended.
+    Undrained,
+}
+
+impl Draining {
+    /// Returns how many calls have not ended.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.0.in_flight()
+    }
+
+    /// Waits until the last call has ended. The calls' own timeouts and deadlines bound how long
+    /// that is. Dropping the future leaves the server drained.
+    pub async fn finished(&self) -> Drained {
+        self.0.drained().await
+    }
+}
+
+impl fmt::Debug for Draining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draining")
+            .field("in_flight", &self.in_flight())
+            .finish()
     }
 }

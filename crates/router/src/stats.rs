@@ -45,8 +45,11 @@ pub struct ServerStats {
     /// How long a call takes: a mean in which the latest count most and peaks
     /// count at once, as the default strategy sees it. `None` if none has ended lately.
     pub ewma: Option<Duration>,
-    /// How long recent answers took.
-    pub latency: Latency,
+    /// Half of the answers among the latest 1,000 answers and faults took no longer. Faults do not
+    /// count, so a server that fails fast does not look fast.
+    pub p50: Option<Duration>,
+    /// 99 of 100 of these answers took no longer.
+    pub p99: Option<Duration>,
 }
 
 impl ServerStats {
@@ -68,11 +71,8 @@ impl ServerStats {
             error_rate: rate(faults, answers.len() as u64),
             error_rate_ever: rate(totals.faults, totals.answers),
             ewma: endpoint.latency(),
-            latency: Latency {
-                answers: answers.len() as u64,
-                p50: percentile(50),
-                p99: percentile(99),
-            },
+            p50: percentile(50),
+            p99: percentile(99),
         }
     }
 }
@@ -90,19 +90,6 @@ pub struct Totals {
     pub refusals: u64,
     /// Given up by their callers.
     pub cancelled: u64,
-}
-
-/// How long the answers among the latest 1,000 answers and faults took. Faults do not count, so a
-/// server that fails fast does not look fast.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Latency {
-    /// How many answers there were.
-    pub answers: u64,
-    /// Half of them took no longer.
-    pub p50: Option<Duration>,
-    /// 99 of 100 took no longer.
-    pub p99: Option<Duration>,
 }
 
 /// How the calls of one server ended, and how long they took.

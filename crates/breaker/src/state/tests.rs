@@ -5,34 +5,23 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::streak::EVENT;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-impl Outcome<'_> {
-    fn of(verdict: Verdict) -> Self {
-        Self {
-            verdict,
-            fault: Fault::default(),
-            took: None,
-            cause: &"down",
-        }
-    }
-}
-
-/// A machine with its settings and its own clock.
+/// A machine with its own clock.
 struct Bench {
     state: State,
-    config: BreakerConfig,
     now: Instant,
     held: Vec<Ticket>,
 }
 
 impl Bench {
     fn new(config: BreakerConfig) -> Self {
+        let now = Instant::now();
         Self {
-            state: State::new(&config, Instant::now()),
-            config,
-            now: Instant::now(),
+            state: State::new(config, now),
+            now,
             held: Vec::new(),
         }
     }
@@ -41,37 +30,41 @@ impl Bench {
         self.now += Duration::from_secs(secs);
     }
 
-    fn settle(&mut self, ticket: Ticket, outcome: Outcome<'_>) -> String {
-        match self.state.settle(ticket, outcome, &self.config, self.now) {
-            None => String::new(),
-            Some(Change::Closed) => "closes".to_owned(),
-            Some(Change::Opened { why, open_for }) => format!("{} s: {why}", open_for.as_secs()),
+    fn settle(&mut self, ticket: Ticket, verdict: Verdict, fault: Fault) -> String {
+        let outcome = Outcome {
+            verdict,
+            fault,
+            waited: Duration::ZERO,
+            cause: &"down",
+        };
+        let (opened, closed) = (self.state.opened, self.state.closed);
+        self.state.settle(ticket, &outcome, self.now);
+        if self.state.opened > opened {
+            let open_for = self.state.time_to_probe(self.now).unwrap().as_secs();
+            return format!("{open_for} s: {}", self.state.last_trip.as_ref().unwrap());
         }
+        "closes".repeat(usize::from(self.state.closed > closed))
     }
 
     /// Admits a call and settles it by its letter: `f`ails, `s`ucceeds, means `n`othing. A figure
     /// after it is the time that the call takes, or after `l`oses the tool that was called.
     fn call(&mut self, what: &str) -> String {
-        let ticket = self
-            .state
-            .admit(Risk::Safe, &self.config, self.now)
-            .unwrap();
-        let figure = what[1..].parse().ok();
-        self.wait(figure.filter(|_| !what.starts_with('l')).unwrap_or(0));
-        self.end(ticket, what, figure)
+        let ticket = self.state.admit(Risk::Safe, self.now).unwrap();
+        if !what.starts_with('l') {
+            self.wait(what[1..].parse().unwrap_or(0));
+        }
+        self.end(ticket, what)
     }
 
-    fn end(&mut self, ticket: Ticket, what: &str, figure: Option<u64>) -> String {
-        let mut outcome = Outcome::of(match &what[..1] {
-            "s" => Verdict::Success,
-            "n" => Verdict::Nothing,
-            _ => Verdict::Failure,
-        });
-        match what.starts_with('l') {
-            true => outcome.fault.tool = figure.map(u128::from),
-            false => outcome.took = figure.map(Duration::from_secs),
-        }
-        self.settle(ticket, outcome)
+    fn end(&mut self, ticket: Ticket, what: &str) -> String {
+        let (verdict, tool) = match what.split_at(1) {
+            ("s", _) => (Verdict::Success, None),
+            ("n", _) => (Verdict::Nothing, None),
+            ("l", tool) => (Verdict::Failure, tool.parse().ok()),
+            _ => (Verdict::Failure, None),
+        };
+        let is_retry = false;
+        self.settle(ticket, verdict, Fault { tool, is_retry })
     }
 
     /// Runs a script, and returns what its last step did.
@@ -89,36 +82,35 @@ impl Bench {
     fn run(&mut self, script: &str) -> String {
         let mut last = String::new();
         for step in script.split_whitespace() {
-            let (config, now) = (self.config, self.now);
             let (word, after) = step.split_once(':').unwrap_or((step, ""));
-            let wait = || after.parse().ok().map(Duration::from_secs);
             let risk = match word {
                 "write" | "unwritten" => Risk::Write,
                 _ => Risk::Safe,
             };
-            match word {
-                "hold" | "write" => {
-                    let ticket = self.state.admit(risk, &config, now);
-                    self.held
-                        .push(ticket.unwrap_or_else(|wait| panic!("{step}: {wait:?}")));
+            match (word, word.split_at(1)) {
+                ("hold" | "write", _) => {
+                    let ticket = self.state.admit(risk, self.now).expect(step);
+                    self.held.push(ticket);
                 }
-                "extra" => self.held.push(self.state.admit_extra().unwrap()),
-                "end" => {
+                ("extra", _) => self.held.push(self.state.admit_extra(self.now).unwrap()),
+                ("end", _) => {
                     let ticket = self.held.remove(0);
-                    last = self.end(ticket, after, None);
+                    last = self.end(ticket, after);
                 }
-                "refused" | "unwritten" => {
-                    assert_eq!(self.state.admit(risk, &config, now), Err(wait()), "{step}");
+                ("refused" | "unwritten", _) => {
+                    let refused = self.state.admit(risk, self.now).unwrap_err();
+                    let wait = after.parse().ok().map(Duration::from_secs);
+                    assert_eq!(refused.time_to_probe, wait, "{step}");
                 }
-                "+event" => self.now += EVENT,
-                "force" => self.state.force(Some(after == "open")),
-                "release" => self.state.force(None),
-                "reset" => last = format!("{:?}", self.state.reset()),
-                "lost" => self.state.set_connected(false),
-                _ if word.starts_with('+') => self.wait(word[1..].parse().unwrap()),
-                _ if word.starts_with('=') => assert_eq!(self.state.state().as_str(), &word[1..]),
-                _ if word.starts_with('#') => {
-                    assert_eq!(self.state.failures().to_string(), word[1..]);
+                ("+event", _) => self.now += EVENT,
+                ("force", _) => self.state.force(Some(after == "open")),
+                ("release", _) => self.state.force(None),
+                ("reset", _) => self.state.reset(),
+                ("lost", _) => self.state.connected = false,
+                (_, ("+", secs)) => self.wait(secs.parse().unwrap()),
+                (_, ("=", state)) => assert_eq!(self.state.state().as_str(), state),
+                (_, ("#", failures)) => {
+                    assert_eq!(self.state.failures().to_string(), failures);
                 }
                 _ => last = self.call(word),
             }
@@ -161,7 +153,7 @@ fn consecutive_failures_open_it_and_probes_decide() {
         an extra call counts in its generation | f f f extra extra end:s end:s |
         forced open | hold force:open +100000 refused reset end:s =forced_open |
         forced closed | force:closed f f f f f f release =closed f #1 release #1 |
-        a reset closes it | f f f reset | Some(Closed)
+        a reset closes it | f f f reset =closed #0 f f |
         a lost connection refuses nothing | lost =disconnected s force:closed =forced_closed |",
     );
 }
@@ -197,15 +189,16 @@ fn a_share_of_calls_opens_it_once_there_are_enough() {
         far apart | f +31 f +31 f +31 f +31 f +31 f |",
     );
     check(
-        shares.with_failures(3),
+        shares.with_min_calls(4),
         "
-        in a row | f f f | 30 s: 3 failures in a row",
+        exactly half | s s f f | 30 s: 2 of 4 calls within 60s failed, the last
+        less than half | s s s f |",
     );
     check(
-        shares.with_failures(1),
-        "
-        one | f | 30 s: a failure: down",
+        shares.with_failures(3),
+        "in a row | f f f | 30 s: 3 failures in a row",
     );
+    check(shares.with_failures(1), "one | f | 30 s: a failure: down");
     let mut bench = Bench::new(shares);
     bench.run("f s f s f s f s f f +30 s");
     assert_eq!(bench.state.counts(bench.now), Some(WindowStatus::default()));
@@ -278,24 +271,21 @@ fn only_what_must_not_run_twice_is_a_risk() {
 enum Step {
     Admit(Risk),
     Reset,
-    Settle(usize, Verdict, Fault, u64),
+    Settle(usize, Verdict, Fault),
     Wait(u64),
 }
 
-fn faults() -> impl Strategy<Value = Fault> {
-    let faults = (prop::option::of(0_u128..3), any::<bool>());
-    faults.prop_map(|(tool, is_retry)| Fault { tool, is_retry })
-}
-
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let verdicts =
-        prop::sample::select(&[Verdict::Failure, Verdict::Nothing, Verdict::Success][..]);
+    let verdicts = [Verdict::Failure, Verdict::Nothing, Verdict::Success];
+    let verdicts = prop::sample::select(verdicts.to_vec());
+    let faults = (prop::option::of(0_u128..3), any::<bool>())
+        .prop_map(|(tool, is_retry)| Fault { tool, is_retry });
     let step = prop_oneof![
         4 => Just(Step::Admit(Risk::Safe)),
         3 => Just(Step::Admit(Risk::Write)),
-        6 => (any::<usize>(), verdicts, faults(), 0_u64..10)
-            .prop_map(|(which, verdict, fault, took)| Step::Settle(which, verdict, fault, took)),
-        3 => (0_u64..40).prop_map(Step::Wait),
+        6 => (any::<usize>(), verdicts, faults)
+            .prop_map(|(which, verdict, fault)| Step::Settle(which, verdict, fault)),
+        3 => prop_oneof![0_u64..8, 0_u64..40].prop_map(Step::Wait),
         1 => Just(Step::Reset),
     ];
     prop::collection::vec(step, 0..300)
@@ -307,13 +297,13 @@ proptest! {
         steps in steps(),
         failures in 1_u32..4,
         probes in 1_u32..4,
-        limit in 1_u32..=30,
+        open_time in 1_u32..=30,
         shares in any::<bool>(),
     ) {
         let mut config = BreakerConfig::default()
             .with_failures(failures)
             .with_probes(probes)
-            .with_probe_limit(limit * SECOND);
+            .with_open_time(open_time * SECOND);
         if shares {
             config = config
                 .with_failure_rate(30)
@@ -328,45 +318,34 @@ proptest! {
             match step {
                 Step::Admit(risk) => {
                     let before = bench.state.clone();
-                    let wait = before.time_to_pass(risk, &bench.config, bench.now);
-                    let safe_wait = before.time_to_pass(Risk::Safe, &bench.config, bench.now);
+                    let wait = before.time_to_pass(risk, bench.now);
+                    let safe_wait = before.time_to_pass(Risk::Safe, bench.now);
                     prop_assert!(safe_wait <= wait, "no call waits less than a safe one");
-                    let admitted = bench.state.admit(risk, &bench.config, bench.now);
+                    let admitted = bench.state.admit(risk, bench.now);
                     prop_assert_eq!(wait == Some(Duration::ZERO), admitted.is_ok());
-                    prop_assert_eq!(admitted.err().unwrap_or(Some(Duration::ZERO)), wait);
                     if let Ok(ticket) = admitted {
                         let probe = before.state() != BreakerState::Closed;
                         flying.push((ticket, bench.now, probe));
                     }
                 }
-                Step::Reset => {
-                    bench.state.reset();
-                }
-                Step::Settle(which, verdict, fault, took) if !flying.is_empty() => {
+                Step::Reset => bench.state.reset(),
+                Step::Settle(which, verdict, fault) if !flying.is_empty() => {
                     let (ticket, ..) = flying.swap_remove(which % flying.len());
-                    let outcome = Outcome {
-                        fault,
-                        took: Some(Duration::from_secs(took)),
-                        ..Outcome::of(verdict)
-                    };
-                    bench.state.settle(ticket, outcome, &bench.config, bench.now);
+                    bench.settle(ticket, verdict, fault);
                 }
                 Step::Settle(..) => {}
                 Step::Wait(secs) => bench.wait(secs),
             }
-            // a probe within the limit still holds its permit
-            let since = |given| bench.now.duration_since(given);
-            let probing = flying
-                .iter()
-                .filter(|(_, given, probe)| *probe && since(*given) < limit * SECOND)
-                .count();
+            // a probe within its time still holds its permit
+            let holds = |given: Instant| bench.now.duration_since(given) < open_time * SECOND;
+            let probing = flying.iter().filter(|(_, given, probe)| *probe && holds(*given));
+            let probing = probing.count();
             prop_assert!(probing <= probes as usize, "{probing} probes in flight");
             // no other call is made: time alone leads to the next call, also a write
-            let longest = bench.config.max_open_time.max(bench.config.probe_time());
-            let grace = bench.config.open_time;
+            let (longest, grace) = (config.max_open_time, config.open_time);
             for (risk, longest) in [(Risk::Safe, longest), (Risk::Write, longest + grace)] {
                 let mut later = bench.state.clone();
-                prop_assert!(later.admit(risk, &bench.config, bench.now + longest).is_ok());
+                prop_assert!(later.admit(risk, bench.now + longest).is_ok());
             }
         }
     }

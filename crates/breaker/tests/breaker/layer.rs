@@ -1,154 +1,246 @@
-//! Calls through the breaker of a tool.
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
+//! Calls through the breakers of a server and its tools.
 
-use std::time::Duration;
+use callward_breaker::{BreakerConfig, BreakerLayer, BreakerSet, BreakerState, Subject};
+use callward_core::{Delivery, ErrorKind, ToolCall};
+use callward_testkit::{MockService, contract, share};
+use futures_util::future::join_all;
+use tokio::time::{Instant, advance, sleep};
+use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
-use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
-use callward_core::{Delivery, ErrorKind, ServerId, ToolCall, ToolError, ToolOutput};
-use callward_testkit::{MockService, call, share, tool};
-use serde_json::json;
-use tower::ServiceExt;
-use tower_layer::Layer;
-
-use crate::script::check;
+use crate::bed::{Scene, down, fault, fine, of, secs, server};
 
 #[tokio::test(start_paused = true)]
-async fn each_row_about_the_breaker_of_a_tool() {
-    check(
-        "
-        three failures in a row open it, and the fourth call is refused at once
-        | layer:tool fails:connect_failed 2*get @get=closed get @get=open +12s get=18s started=3
-        | says:`get` says:`a` says:3_failures_in_a_row says:scripted says:18.0_s
-        a rate-limited probe proves nothing
-        | layer:tool fails:timeout 3*get +30s fails:rate_limited get @get=half_open works get=ok
-        | @get=closed
-        a probe that never ends does not lock the tool out
-        | layer:tool fails:timeout 3*get works +30s gate a<get running=1 +10s get=1s says:20.0_s
-        | +20s b<get running=2 a! get=1s open:1 b=ok @get=closed
-        tools have breakers of their own
-        | layer:tool fails:timeout 3*get works well=ok get=30s
-        ",
-    )
-    .await;
-    for probes in [1, 3] {
-        check(&format!(
-            "of fifty calls at once exactly {probes} get through
-            | layer:tool conf:probes={probes} fails:timeout 3*get works +30s gate a<{probes}*get
-            | b<{}*get running={probes} b=1s open:9 a=ok @get=closed 6*get=ok",
-            50 - probes
-        ))
-        .await;
-    }
-    let faults = "connect_failed connection_lost protocol server_fault timeout";
-    for fault in faults.split(' ') {
-        check(&format!(
-            "{fault}, one after the other
-            | layer:tool fails:{fault} 3*get={fault} get=30s started=3
-            {fault}, in flight together
-            | layer:tool fails:{fault} takes:1s a<8*get a={fault} #get=1 a<8*get a={fault} #get=2
-            | @get=closed a<8*get a={fault} @get=open"
-        ))
-        .await;
-    }
-    let others = "cancelled invalid_call overloaded rate_limited unauthorized unknown_tool";
-    for other in others.split(' ') {
-        check(&format!(
-            "{other}\n| layer:tool fails:{other} 50*get={other} #get=0"
-        ))
-        .await;
-    }
-}
-
-fn server(id: &str) -> ServerId {
-    ServerId::new(id).unwrap()
-}
-
-fn read() -> ToolCall {
-    call(&tool("get_order").read_only().build(), json!({}))
-}
-
-fn down() -> MockService {
-    MockService::new(|_, _| async { failed(ErrorKind::ConnectFailed) })
-}
-
-fn failed(kind: ErrorKind) -> Result<ToolOutput, ToolError> {
-    Err(ToolError::new(kind, Delivery::Unknown, "scripted"))
-}
-
-fn breaker(inner: MockService, set: &BreakerSet) -> Breaker<MockService> {
-    BreakerLayer::new(set.clone(), server("a")).layer(inner)
-}
-
-fn state(set: &BreakerSet) -> BreakerState {
-    set.snapshot()[0].state
-}
-
-#[tokio::test(start_paused = true)]
-async fn servers_have_breakers_of_their_own() {
-    let set = BreakerSet::default();
-    for _ in 0..3 {
-        breaker(down(), &set).oneshot(read()).await.unwrap_err();
-    }
-    assert_eq!(state(&set), BreakerState::Open);
-    let other = BreakerLayer::new(set.clone(), server("b")).layer(MockService::counting());
-    other.oneshot(read()).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_attempts_of_one_call_count_once() {
-    let set = BreakerSet::default();
-    let (service, id) = (breaker(down(), &set), server("a"));
-    for failures in 1..=3 {
-        let mut call = read();
-        for _ in 0..4 {
-            service.clone().oneshot(call.clone()).await.unwrap_err();
-            call.attempt_mut().advance(Some(&id));
-            let counted = set.snapshot()[0].failures;
-            assert_eq!(counted, if failures < 3 { failures } else { 0 });
-        }
-    }
-    assert_eq!(state(&set), BreakerState::Open);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_share_of_failures_counts_every_attempt() {
+async fn the_layers_keep_the_contract() {
+    let of_tool = |set| BreakerLayer::new(set, server("orders"));
+    let of_server = |set| BreakerLayer::of_server(set, server("orders"));
+    contract::check(|inner| of_tool(BreakerSet::default()).layer(inner)).await;
+    contract::check(|inner| of_server(BreakerSet::default()).layer(inner)).await;
     let config = BreakerConfig::default()
         .with_failure_rate(50)
-        .with_min_calls(4);
-    let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
-    let service = breaker(down(), &set);
-    let mut call = read();
-    for _ in 0..4 {
-        assert!(set.snapshot().iter().all(|one| one.opened == 0));
-        service.clone().oneshot(call.clone()).await.unwrap_err();
-        call.attempt_mut().advance(Some(&server("a")));
+        .with_slow_calls(secs(5), 50);
+    contract::check(|inner| {
+        let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
+        of_server(set.clone()).layer(of_tool(set).layer(inner))
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_breaker_of_a_tool_refuses_its_calls_and_no_others() {
+    let scene = Scene::new();
+    *scene.answer.lock() = down();
+    assert_eq!(scene.call("get get get").await, "connect_failed");
+    advance(secs(12)).await;
+    assert_eq!(scene.call("get").await, "open for 18s");
+    assert_eq!(scene.mock.started(), 3);
+    let error = scene.send(of("get")).await.unwrap_err().to_string();
+    for part in ["`get`", "`a`", "3 failures in a row", "scripted", "18.0 s"] {
+        assert!(error.contains(part), "{part}: {error}");
     }
-    assert_eq!(state(&set), BreakerState::Open);
+    *scene.answer.lock() = fine();
+    assert_eq!(scene.call("other").await, "ok");
+    let elsewhere = BreakerLayer::new(scene.set.clone(), server("b"));
+    let elsewhere = elsewhere.layer(scene.mock.clone());
+    elsewhere.oneshot(of("get")).await.unwrap();
+    // a probe that is rate limited proves nothing
+    advance(secs(18)).await;
+    *scene.answer.lock() = fault(ErrorKind::RateLimited, Delivery::Answered);
+    assert_eq!(scene.call("get").await, "rate_limited");
+    assert_eq!(scene.state("get"), BreakerState::HalfOpen);
+    *scene.answer.lock() = fine();
+    assert_eq!(scene.call("get").await, "ok");
+    assert_eq!(scene.state("get"), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_breaker_of_a_server_refuses_the_calls_of_all_its_tools() {
+    let scene = Scene::new();
+    *scene.answer.lock() = down();
+    assert_eq!(scene.call("a b c d e").await, "connect_failed");
+    advance(secs(4)).await;
+    assert_eq!(scene.call("another").await, "open for 6s");
+    assert_eq!(scene.mock.started(), 5);
+    assert_eq!(scene.state("another"), BreakerState::Closed);
+    let error = scene.send(of("another")).await.unwrap_err().to_string();
+    for part in ["server `a`", "`another`", "5 failures in a row", "6.0 s"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    advance(secs(6)).await;
+    *scene.answer.lock() = fine();
+    assert_eq!(scene.call("another").await, "ok");
+    assert_eq!(scene.server_state(), BreakerState::Closed);
+    scene.set.force_open(&server("a"), Subject::Server);
+    assert_eq!(scene.call("get").await, "open");
+}
+
+/// Each failure, and whether it opens the breaker of a tool and of a server.
+#[tokio::test(start_paused = true)]
+async fn each_kind_of_failure_counts_where_it_should() {
+    use Delivery::{Answered, NotSent, Unknown};
+    for (kind, delivery, of_tool, of_server) in [
+        (ErrorKind::ConnectFailed, NotSent, true, true),
+        (ErrorKind::ConnectionLost, NotSent, true, true),
+        (ErrorKind::ConnectionLost, Unknown, true, true),
+        (ErrorKind::Protocol, Answered, true, false),
+        (ErrorKind::ServerFault, Answered, true, false),
+        (ErrorKind::Timeout, Unknown, true, false),
+        (ErrorKind::Cancelled, Unknown, false, false),
+        (ErrorKind::InvalidCall, Answered, false, false),
+        (ErrorKind::Overloaded, NotSent, false, false),
+        (ErrorKind::RateLimited, Answered, false, false),
+        (ErrorKind::UnknownTool, Answered, false, false),
+    ] {
+        let one_tool = Scene::new();
+        *one_tool.answer.lock() = fault(kind, delivery);
+        one_tool.call("get get get").await;
+        let is_open = one_tool.state("get") == BreakerState::Open;
+        assert_eq!(is_open, of_tool, "{kind}");
+        let all_tools = Scene::new();
+        *all_tools.answer.lock() = fault(kind, delivery);
+        all_tools.call("a b c d e").await;
+        let is_open = all_tools.server_state() == BreakerState::Open;
+        assert_eq!(is_open, of_server, "{kind}");
+        // all at once, they are one event
+        let at_once = Scene::new();
+        *at_once.answer.lock() = fault(kind, delivery);
+        join_all((0..9).map(|_| at_once.send(of("get")))).await;
+        assert_eq!(at_once.state("get"), BreakerState::Closed, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_loses_its_connections_takes_no_other_tool_with_it() {
+    let set = BreakerSet::default();
+    let lost = |delivery| {
+        let lost = fault(ErrorKind::ConnectionLost, delivery);
+        let service = MockService::new(move |_, _| std::future::ready(lost.clone()));
+        BreakerLayer::of_server(set.clone(), server("a")).layer(service)
+    };
+    let circuit = set.circuit(&server("a"), Subject::Server);
+    for (delivery, times, opens) in [(Delivery::Unknown, 20, false), (Delivery::NotSent, 5, true)] {
+        for _ in 0..times {
+            let _lost = lost(delivery).oneshot(of("sick")).await;
+        }
+        assert_eq!(circuit.state() == BreakerState::Open, opens, "{delivery}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tools_breaker_refuses_does_not_probe_the_server() {
+    let scene = Scene::new();
+    *scene.answer.lock() = down();
+    scene.call("sick sick sick b c").await;
+    *scene.answer.lock() = fine();
+    advance(secs(10)).await;
+    assert_eq!(scene.call("sick sick").await, "open for 20s");
+    assert_eq!(scene.server_state(), BreakerState::HalfOpen);
+    assert_eq!(scene.call("well").await, "ok");
+    assert_eq!(scene.server_state(), BreakerState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_must_not_run_twice_waits_for_a_read_to_be_the_probe() {
+    for (probe, outcome) in [("put", "open for 10s"), ("get", "ok"), ("set", "ok")] {
+        let scene = Scene::new();
+        *scene.answer.lock() = down();
+        scene.call("a b c d e").await;
+        *scene.answer.lock() = fine();
+        advance(secs(10)).await;
+        assert_eq!(scene.call(probe).await, outcome, "{probe}");
+        if probe == "put" {
+            let error = scene.send(of("put")).await.unwrap_err();
+            let why = "its breaker is due for a probe, and this call is a write";
+            assert!(error.message().contains(why), "{error}");
+        }
+        assert_eq!(scene.call("get put").await, "ok", "{probe}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_attempts_of_one_call_count_once_except_in_a_share() {
+    let share = BreakerConfig::default()
+        .with_failure_rate(50)
+        .with_min_calls(4);
+    for (config, calls) in [(BreakerConfig::default(), 3), (share, 1)] {
+        let scene = Scene::of_tools(config);
+        *scene.answer.lock() = down();
+        for n in 1..=calls {
+            let mut call = of("get");
+            for _ in 0..4 {
+                assert_eq!(scene.state("get"), BreakerState::Closed, "call {n}");
+                scene.send(call.clone()).await.unwrap_err();
+                call.attempt_mut().advance(Some(&server("a")));
+                if n == 3 {
+                    break;
+                }
+            }
+        }
+        assert_eq!(scene.state("get"), BreakerState::Open, "{calls} calls");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_in_a_hurry_does_not_open_it_and_a_patient_one_does() {
-    let cases = [
+    for (given, ends, started) in [
         (1, true, 20),
         (4, true, 20),
         (5, true, 3),
         (60, true, 3),
         // the share did not end it: the server had all the time there was
         (1, false, 3),
-    ];
-    for (given, ends, started) in cases {
+    ] {
         let mock = MockService::new(move |call: ToolCall, _| async move {
             let share = call.attempt().share.as_ref();
-            assert_eq!(share.map(|share| share.end(Duration::MAX)), Some(ends));
-            failed(ErrorKind::Timeout)
+            assert_eq!(share.map(|share| share.end(secs(100))), Some(ends));
+            fault(ErrorKind::Timeout, Delivery::Unknown)
         });
-        let service = breaker(mock.clone(), &BreakerSet::default());
+        let layer = BreakerLayer::new(BreakerSet::default(), server("a"));
+        let service = layer.layer(mock.clone());
         for _ in 0..20 {
-            let mut call = read();
-            let time = Duration::from_secs(given);
-            call.attempt_mut().share = Some(share(time, ends));
+            let mut call = of("get");
+            call.attempt_mut().share = Some(share(secs(given), ends));
             service.clone().oneshot(call).await.unwrap_err();
         }
         assert_eq!(mock.started(), started, "{given} s");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_probe_hears_when_it_is_due() {
+    let scene = Scene::new();
+    let circuit = scene.set.circuit(&server("a"), Subject::Server);
+    let start = Instant::now();
+    let waiting = tokio::spawn(async move {
+        circuit.probe_due().await;
+        start.elapsed()
+    });
+    sleep(secs(7)).await;
+    *scene.answer.lock() = down();
+    scene.call("a b c d e").await;
+    assert_eq!(waiting.await.unwrap(), secs(17));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_at_any_time_a_call_leaves_no_place_taken() {
+    let (set, server) = (BreakerSet::default(), server("a"));
+    let (mock, gate) = MockService::gated();
+    let mut service = ServiceBuilder::new()
+        .layer(BreakerLayer::of_server(set.clone(), server.clone()))
+        .layer(BreakerLayer::new(set.clone(), server.clone()))
+        .service(mock.clone());
+    let circuit = set.circuit(&server, Subject::Server);
+    while let Ok(permit) = circuit.admit() {
+        permit.fail(&"down");
+    }
+    advance(secs(10)).await;
+    for _ in 0..5 {
+        // the probe of both, dropped before it is polled, and after
+        drop(service.ready().await.unwrap().call(of("get")));
+        let mut probe = Box::pin(service.clone().oneshot(of("get")));
+        assert!(futures_util::poll!(&mut probe).is_pending());
+        assert!(service.clone().oneshot(of("get")).await.is_err());
+    }
+    gate.open(1);
+    service.oneshot(of("get")).await.unwrap();
+    assert_eq!(circuit.state(), BreakerState::Closed);
 }

@@ -1,8 +1,6 @@
 //! Breakers, their set and their layer.
 
-mod contract;
+mod bed;
 mod layer;
-mod script;
-mod server;
 mod set;
 mod shares;

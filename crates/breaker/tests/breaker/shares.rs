@@ -2,87 +2,20 @@
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
-use callward_core::{ProgressSink, ServerId, ToolCall, ToolOutput};
-use callward_testkit::{MockService, call, tool};
+use callward_core::{ProgressSink, ToolCall};
+use callward_testkit::MockService;
 use parking_lot::Mutex;
-use serde_json::json;
 use tokio::time::{advance, sleep};
-use tower::ServiceExt;
-use tower_layer::Layer;
+use tower::{Layer, ServiceExt};
 
-use crate::script::check;
+use crate::bed::{fine, of, secs, server};
 
-const SECOND: Duration = Duration::from_secs(1);
-
-fn read() -> ToolCall {
-    call(&tool("get_order").read_only().build(), json!({}))
-}
-
-fn breaker(inner: MockService, set: &BreakerSet) -> Breaker<MockService> {
-    BreakerLayer::new(set.clone(), ServerId::new("a").unwrap()).layer(inner)
-}
-
-fn set(config: BreakerConfig) -> BreakerSet {
-    BreakerSet::new(config.with_failures(0), BreakerConfig::server()).unwrap()
-}
-
-/// Takes 6 s, of which the last 5 s are spent waiting for a person.
-fn asks_a_person() -> MockService {
-    MockService::new(|call: ToolCall, _| async move {
-        sleep(SECOND).await;
-        let sink = call.progress().cloned().unwrap();
-        sink.report(b"half");
-        sink.waits_for_person(true);
-        sleep(5 * SECOND).await;
-        sink.waits_for_person(false);
-        Ok(ToolOutput::text("yes"))
-    })
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_share_of_failed_or_slow_calls_opens_it() {
-    check(
-        "
-        half of a minute's calls fail
-        | layer:tool conf:failures=0 conf:failure_rate=50 fails:connect_failed 5*get works 4*get=ok
-        | fails:connect_failed get get=30s started=10
-        | says:6_of_10_calls_within_60s_failed,_the_last:_scripted
-        slow calls
-        | layer:tool conf:slow=2s conf:min_calls=3 takes:2s 3*get=ok get=30s
-        | says:3_of_3_calls_within_60s_took_2s_or_longer
-        ",
-    )
-    .await;
-    let config = BreakerConfig::default()
-        .with_slow_calls(2 * SECOND, 100)
-        .with_min_calls(3);
-    let patient = set(config);
-    let service = breaker(asks_a_person(), &patient);
-    for _ in 0..10 {
-        service.clone().oneshot(read()).await.unwrap();
-    }
-    assert_eq!(patient.snapshot()[0].state, BreakerState::Closed);
-    assert_eq!(patient.snapshot()[0].window.unwrap().slow, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_snapshot_tells_the_shares() {
-    let set = set(BreakerConfig::default().with_slow_calls(SECOND, 100));
-    let mock = MockService::new(|_, n| async move {
-        sleep(SECOND * u32::from(n % 4 == 0)).await;
-        Ok(ToolOutput::text("fine"))
-    });
-    let service = breaker(mock, &set);
-    for _ in 0..8 {
-        service.clone().oneshot(read()).await.unwrap();
-    }
-    let window = set.snapshot()[0].window.unwrap();
-    assert_eq!((window.calls, window.failed, window.slow), (8, 0, 2));
-    advance(60 * SECOND).await;
-    assert_eq!(set.snapshot()[0].window.unwrap().calls, 0);
+fn breaker(config: BreakerConfig, inner: MockService) -> (BreakerSet, Breaker<MockService>) {
+    let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
+    let layer = BreakerLayer::new(set.clone(), server("a"));
+    (set, layer.layer(inner))
 }
 
 /// Records the progress it receives.
@@ -101,23 +34,50 @@ impl ProgressSink for Recorded {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_listener_still_receives_everything() {
+async fn slow_calls_count_without_the_time_of_persons() {
+    let config = BreakerConfig::default()
+        .with_slow_calls(secs(2), 25)
+        .with_window(secs(600))
+        .with_min_calls(10);
+    // each call takes a second, and each fourth one more; a person takes five
+    let mock = MockService::new(|call: ToolCall, n| async move {
+        let sink = call.progress().cloned().unwrap();
+        sink.report(b"half");
+        sink.waits_for_person(true);
+        sleep(secs(5)).await;
+        sink.waits_for_person(false);
+        sleep(secs(1 + u64::from(n % 4 == 0))).await;
+        fine()
+    });
+    let (set, service) = breaker(config, mock.clone());
+    for _ in 0..8 {
+        service.clone().oneshot(of("get")).await.unwrap();
+    }
+    let window = set.snapshot()[0].window.unwrap();
+    assert_eq!((window.calls, window.failed, window.slow), (8, 0, 2));
+    // a sink of the caller's own still receives everything
     let reported = Arc::new(Recorded::default());
-    let timed = set(BreakerConfig::default().with_slow_calls(SECOND, 50));
-    let call = read().with_progress(reported.clone());
-    breaker(asks_a_person(), &timed)
-        .oneshot(call)
-        .await
-        .unwrap();
+    let call = of("get").with_progress(reported.clone());
+    service.clone().oneshot(call).await.unwrap();
     assert_eq!(*reported.0.lock(), ["half", "waits: true", "waits: false"]);
+    for _ in 0..3 {
+        service.clone().oneshot(of("get")).await.unwrap();
+    }
+    let status = &set.snapshot()[0];
+    assert_eq!(status.state, BreakerState::Open);
+    let why = status.last_trip.as_deref().unwrap();
+    assert_eq!(why, "3 of 12 calls within 600s took 2s or longer");
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_time_is_not_taken_nobody_listens() {
+async fn where_no_share_is_set_nobody_listens_and_old_calls_do_not_count() {
     let mock = MockService::new(|call: ToolCall, _| async move {
         assert!(call.progress().is_none());
-        Ok(ToolOutput::text("fine"))
+        fine()
     });
-    let plain = set(BreakerConfig::default().with_failure_rate(50));
-    breaker(mock, &plain).oneshot(read()).await.unwrap();
+    let (set, plain) = breaker(BreakerConfig::default().with_failure_rate(50), mock);
+    plain.oneshot(of("get")).await.unwrap();
+    assert_eq!(set.snapshot()[0].window.unwrap().calls, 1);
+    advance(secs(60)).await;
+    assert_eq!(set.snapshot()[0].window.unwrap().calls, 0);
 }

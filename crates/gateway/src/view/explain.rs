@@ -122,7 +122,7 @@ fn route(explanation: &Explanation) -> Value {
         "tags": *plan.route.tags,
         "cost": plan.route.cost,
         "rule": plan.route.to_string(),
-        "strategy": explanation.strategy().strategy().name(),
+        "strategy": explanation.strategy().as_str(),
         "servers": servers.collect::<Vec<_>>(),
     })
 }

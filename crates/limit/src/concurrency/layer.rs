@@ -1,14 +1,9 @@
-//! The layer, and its settings.
+//! The settings of the layer.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use callward_core::ToolName;
 use serde::{Deserialize, Serialize};
-use tower_layer::Layer;
-
-use super::ConcurrencyLimit;
-use super::permits::Permits;
 
 /// Which call a full queue refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -94,13 +89,5 @@ impl Default for ConcurrencyLimitLayer {
     /// 64 calls in flight, 1000 waiting.
     fn default() -> Self {
         Self::new(Self::DEFAULT_MAX_IN_FLIGHT)
-    }
-}
-
-impl<S> Layer<S> for ConcurrencyLimitLayer {
-    type Service = ConcurrencyLimit<S>;
-
-    fn layer(&self, inner: S) -> ConcurrencyLimit<S> {
-        ConcurrencyLimit::new(inner, Arc::new(Permits::new(self.clone())))
     }
 }

@@ -18,7 +18,6 @@
 //! **Order.** Inside the breaker, so that a call it refuses takes no permit, and outside the
 //! attempt timeout, so that waiting here does not count as the server's time.
 
-mod future;
 mod layer;
 mod permits;
 mod queue;

@@ -1,15 +1,18 @@
 //! The service.
 
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
 use futures_util::future::Either;
+use pin_project_lite::pin_project;
+use tower_layer::Layer;
 use tower_service::Service;
 
-use super::ConcurrencyHandle;
-use super::future::Permitted;
-use super::permits::Permits;
+use super::permits::{Held, Permits};
+use super::{ConcurrencyHandle, ConcurrencyLimitLayer};
 
 /// Limits how many calls are in flight at a server; the others wait in a queue.
 #[derive(Debug, Clone)]
@@ -19,14 +22,19 @@ pub struct ConcurrencyLimit<S> {
 }
 
 impl<S> ConcurrencyLimit<S> {
-    pub(super) const fn new(inner: S, permits: Arc<Permits>) -> Self {
-        Self { inner, permits }
-    }
-
     /// Returns a handle that reads the limit.
     #[must_use]
     pub fn handle(&self) -> ConcurrencyHandle {
         ConcurrencyHandle(self.permits.clone())
+    }
+}
+
+impl<S> Layer<S> for ConcurrencyLimitLayer {
+    type Service = ConcurrencyLimit<S>;
+
+    fn layer(&self, inner: S) -> ConcurrencyLimit<S> {
+        let permits = Arc::new(Permits::new(self.clone()));
+        ConcurrencyLimit { inner, permits }
     }
 }
 
@@ -41,7 +49,11 @@ impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let tool = match self.permits.try_acquire(call.tool().name()) {
-            Ok(held) => return Either::Left(Permitted::new(self.inner.call(call), held)),
+            Ok(held) => {
+                let inner = self.inner.call(call);
+                let held = Some(held);
+                return Either::Left(Permitted { inner, held });
+            }
             Err(tool) => tool,
         };
         // the ready service goes with the call, and a clone stays
@@ -52,5 +64,32 @@ impl<S: ToolService> Service<ToolCall> for ConcurrencyLimit<S> {
             let _held = permits.acquire(&call, tool).await?;
             inner.call(call).await
         }))
+    }
+}
+
+pin_project! {
+    /// A call that holds its permits until its result is there.
+    pub struct Permitted<F> {
+        #[pin]
+        inner: F,
+        held: Option<Held>,
+    }
+}
+
+impl<F: Future> Future for Permitted<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let result = ready!(this.inner.poll(cx));
+        // releases the permits now, not when the future is dropped
+        *this.held = None;
+        Poll::Ready(result)
+    }
+}
+
+impl<F> fmt::Debug for Permitted<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permitted").finish_non_exhaustive()
     }
 }

@@ -17,10 +17,6 @@ pub struct RateLimitConfig {
     /// How many calls a minute may pass in all. Default: no limit.
     #[serde(skip)]
     pub in_all: Option<f64>,
-    /// How large a burst may be: as many calls as the rate allows in this time, at least 1.
-    /// Default: 10 s.
-    #[serde(skip)]
-    pub burst: Duration,
     /// How long a call waits at most; zero refuses each call that cannot pass at once. A deadline
     /// may end the wait sooner. Default: 30 s.
     #[serde(with = "callward_core::human::duration")]
@@ -33,7 +29,6 @@ impl Default for RateLimitConfig {
             tools: true,
             per_principal: None,
             in_all: None,
-            burst: Duration::from_secs(10),
             max_wait: Duration::from_secs(30),
         }
     }
@@ -74,18 +69,14 @@ impl RateLimitConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let invalid =
-            |rate: Option<f64>| rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0));
-        let reason = "is not a number of calls a minute above 0; leave it out for no limit";
-        if invalid(self.per_principal) {
-            return Err(InvalidConfig::new("per_principal", reason));
-        }
-        if invalid(self.in_all) {
-            return Err(InvalidConfig::new("in_all", reason));
-        }
-        if self.burst > Duration::from_secs(3600) {
-            let reason = "is above an hour";
-            return Err(InvalidConfig::new("burst", reason));
+        for (field, rate) in [
+            ("per_principal", self.per_principal),
+            ("in_all", self.in_all),
+        ] {
+            if rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+                let reason = "is not a number of calls a minute above 0; leave it out for no limit";
+                return Err(InvalidConfig::new(field, reason));
+            }
         }
         Ok(())
     }
@@ -99,14 +90,11 @@ mod tests {
     fn validate_names_the_invalid_setting() {
         let config = RateLimitConfig::default();
         assert_eq!(config.validate(), Ok(()));
-        let mut long = config;
-        long.burst = Duration::from_secs(4000);
         let cases = [
             (config.with_per_principal(Some(0.0)), "per_principal"),
             (config.with_per_principal(Some(f64::NAN)), "per_principal"),
             (config.with_in_all(Some(-1.0)), "in_all"),
             (config.with_in_all(Some(f64::INFINITY)), "in_all"),
-            (long, "burst"),
         ];
         for (config, field) in cases {
             assert_eq!(config.validate().unwrap_err().field(), field);

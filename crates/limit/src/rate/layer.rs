@@ -1,16 +1,22 @@
-//! The layer, with the limits that all of its services share.
+//! The layer, with the limits that all of its services share, and the service.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict};
-use callward_core::{Delivery, ErrorKind, InvalidConfig, ReplicaSetId, ToolCall, ToolError};
+use callward_core::{
+    BoxFuture, Delivery, ErrorKind, InvalidConfig, ReplicaSetId, ToolCall, ToolError, ToolOutput,
+    ToolService,
+};
 use dashmap::DashMap;
+use futures_util::future::Either;
 use tokio::time::Instant;
 use tower_layer::Layer;
+use tower_service::Service;
 
 use super::bucket::{Bucket, after};
-use super::{RateLimit, RateLimitConfig, RateStatus, RateSubject};
+use super::{RateLimitConfig, RateStatus, RateSubject};
 use crate::latest_start::latest_start;
 
 /// Puts a [`RateLimit`] around a service. Its clones, and all services it makes, share its limits.
@@ -24,6 +30,9 @@ type Key = (RateSubject, u64);
 /// How many limits of principals and tools are kept. With more, those with full buckets are
 /// dropped, or if there are none, all that no call waits for.
 const MAX_KEYS: usize = 10_000;
+
+/// How large a burst may be: as many calls as the rate allows in this time, at least 1.
+const BURST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Inner {
@@ -44,7 +53,7 @@ impl RateLimitLayer {
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: RateLimitConfig) -> Result<Self, InvalidConfig> {
         config.validate()?;
-        let bucket = |per_minute| Bucket::new(per_minute, config.burst);
+        let bucket = |per_minute| Bucket::new(per_minute, BURST);
         Ok(Self(Arc::new(Inner {
             in_all: config.in_all.and_then(bucket).map(Arc::new),
             keyed: DashMap::new(),
@@ -104,7 +113,7 @@ impl RateLimitLayer {
         if let Some(entry) = self.0.keyed.get(&key) {
             return Some((key.0, entry.value().clone()));
         }
-        let fresh = Arc::new(Bucket::new(per_minute, self.0.config.burst)?);
+        let fresh = Arc::new(Bucket::new(per_minute, BURST)?);
         if self.0.keyed.len() >= MAX_KEYS {
             self.evict();
         }
@@ -133,7 +142,42 @@ impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimit<S>;
 
     fn layer(&self, inner: S) -> RateLimit<S> {
-        RateLimit::new(inner, self.clone())
+        RateLimit {
+            inner,
+            limits: self.clone(),
+        }
+    }
+}
+
+/// Limits the calls per minute; the others wait in a queue, or are refused.
+#[derive(Debug, Clone)]
+pub struct RateLimit<S> {
+    inner: S,
+    limits: RateLimitLayer,
+}
+
+impl<S: ToolService> Service<ToolCall> for RateLimit<S> {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = Either<S::Future, BoxFuture<'static, Result<ToolOutput, ToolError>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, call: ToolCall) -> Self::Future {
+        let mut limits = self.limits.of(&call);
+        if limits.try_acquire() {
+            return Either::Left(self.inner.call(call));
+        }
+        // the ready service waits with the call, and a clone stays
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let until = self.limits.until(&call);
+        Either::Right(Box::pin(async move {
+            limits.acquire(&call, until).await?;
+            inner.call(call).await
+        }))
     }
 }
 

@@ -19,13 +19,10 @@
 //! outside its concurrency limit: a call that waits here holds no permit.
 
 mod bucket;
-mod clock;
 mod config;
 mod layer;
-mod service;
 mod status;
 
 pub use config::RateLimitConfig;
-pub use layer::RateLimitLayer;
-pub use service::RateLimit;
+pub use layer::{RateLimit, RateLimitLayer};
 pub use status::{RateStatus, RateSubject};

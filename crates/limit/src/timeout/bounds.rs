@@ -18,7 +18,6 @@ pub(crate) struct Bounds {
     cap: Duration,
     /// The attempt's share of the time to the deadline, until it ended without a retry.
     share: Option<Share>,
-    share_ignored: bool,
     /// The call's.
     deadline: Option<Instant>,
     /// Records the decisions, if the call has a record.
@@ -51,7 +50,6 @@ impl Bounds {
             limit,
             cap: cap.of(limit),
             share: call.attempt().share.clone(),
-            share_ignored: false,
             deadline: call.deadline().map(Instant::from_std),
             writer: Writer::of(call),
         }
@@ -63,9 +61,8 @@ impl Bounds {
         let left = self
             .deadline
             .map_or(Duration::MAX, |at| at.saturating_duration_since(now));
-        let ends = self.share.as_ref().is_some_and(|share| share.end(left));
-        self.share_ignored = !ends;
-        ends
+        self.share = self.share.take().filter(|share| share.end(left));
+        self.share.is_some()
     }
 
     /// Returns whether the attempt is over, and which bound comes first.
@@ -75,7 +72,7 @@ impl Bounds {
             let counts = !meter.is_paused();
             counts.then(|| now.checked_add(bound.saturating_sub(used)))?
         };
-        let share = self.share.as_ref().filter(|_| !self.share_ignored);
+        let share = self.share.as_ref();
         let share = share.and_then(|share| left(share.time(), meter.active(now)));
         let first = [
             (self.deadline, Bound::Deadline),

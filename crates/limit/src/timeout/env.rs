@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use callward_core::InvalidValue;
+
 /// The environment variable with the attempt timeout, in milliseconds, of tools without an
 /// estimated duration.
 pub const TOOL_TIMEOUT_VAR: &str = "MCP_TOOL_TIMEOUT";
@@ -11,7 +13,7 @@ pub const TOOL_TIMEOUT_VAR: &str = "MCP_TOOL_TIMEOUT";
 ///
 /// # Errors
 ///
-/// [`InvalidToolTimeout`] if the value is anything else.
+/// [`InvalidValue`] if the value is anything else.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,9 +26,9 @@ pub const TOOL_TIMEOUT_VAR: &str = "MCP_TOOL_TIMEOUT";
 ///     error.to_string(),
 ///     "MCP_TOOL_TIMEOUT is \"90s\": give whole milliseconds from 1 to 86400000, such as 60000"
 /// );
-/// # Ok::<(), callward_limit::InvalidToolTimeout>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
-pub fn parse_tool_timeout(value: &str) -> Result<Option<Duration>, InvalidToolTimeout> {
+pub fn parse_tool_timeout(value: &str) -> Result<Option<Duration>, InvalidValue> {
     let text = value.trim();
     if text.is_empty() {
         return Ok(None);
@@ -37,24 +39,19 @@ pub fn parse_tool_timeout(value: &str) -> Result<Option<Duration>, InvalidToolTi
         Ok(millis) if digits && (1..=MAX_MILLIS).contains(&millis) => {
             Ok(Some(Duration::from_millis(millis)))
         }
-        _ => Err(InvalidToolTimeout {
-            found: text.chars().take(MAX_SHOWN_CHARS).collect(),
-        }),
+        _ => {
+            let found: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+            Err(InvalidValue::new(format!(
+                "{TOOL_TIMEOUT_VAR} is {found:?}: give whole milliseconds from 1 to {MAX_MILLIS}, \
+                 such as 60000"
+            )))
+        }
     }
 }
 
 /// A day.
 const MAX_MILLIS: u64 = 24 * 60 * 60 * 1000;
 const MAX_SHOWN_CHARS: usize = 40;
-
-/// The environment variable has an invalid value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{TOOL_TIMEOUT_VAR} is {found:?}: give whole milliseconds from 1 to {MAX_MILLIS}, such as 60000"
-)]
-pub struct InvalidToolTimeout {
-    found: String,
-}
 
 #[cfg(test)]
 mod tests {
@@ -68,23 +65,11 @@ mod tests {
             assert_eq!(parse_tool_timeout(text), Ok(expected), "{text:?}");
         }
         assert_eq!(parse_tool_timeout("  "), Ok(None));
-        for bad in [
-            "0",
-            "-5",
-            "+5",
-            "1.5",
-            "1e3",
-            "60s",
-            "86400001",
-            "99999999999999999999",
-        ] {
+        for bad in "0 -5 +5 1.5 1e3 60s 86400001 99999999999999999999".split(' ') {
             let error = parse_tool_timeout(bad).unwrap_err();
             assert!(error.to_string().contains(bad), "{error}");
         }
-    }
-
-    #[test]
-    fn a_long_value_is_truncated_in_the_error() {
+        // a long value is truncated
         let error = parse_tool_timeout(&"9".repeat(10_000)).unwrap_err();
         assert!(error.to_string().len() < 150, "{error}");
     }

@@ -22,11 +22,9 @@ mod env;
 mod future;
 mod layer;
 mod meter;
-mod service;
 mod watch;
 
 pub use cap::Cap;
-pub use env::{InvalidToolTimeout, TOOL_TIMEOUT_VAR, parse_tool_timeout};
+pub use env::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 pub use future::AttemptTimeoutFuture;
-pub use layer::AttemptTimeoutLayer;
-pub use service::AttemptTimeout;
+pub use layer::{AttemptTimeout, AttemptTimeoutLayer};

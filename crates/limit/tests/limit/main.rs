@@ -2,6 +2,5 @@
 
 mod concurrency;
 mod contract;
-mod progress;
 mod rate;
 mod timeout;

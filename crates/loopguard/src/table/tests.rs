@@ -14,60 +14,11 @@ fn table() -> Table {
     Table::new(config)
 }
 
-fn fail(table: &Table, key: u128, now: Instant) {
-    fail_as(table, key, now, false);
-}
-
-fn fail_as(table: &Table, key: u128, now: Instant, wrote: bool) {
-    if wrote {
-        table.clear(Some(key));
-    }
-    table.fail(key, now, "no".into());
-}
-
-#[tokio::test(start_paused = true)]
-async fn failures_far_apart_are_not_in_a_row() {
-    let (table, mut now) = (table(), Instant::now());
-    for _ in 0..10 {
-        fail(&table, 1, now);
-        now += WINDOW + Duration::from_secs(1);
-        assert_eq!(table.admit(1, now), Admission::Send);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_wait_admits_one_trial_also_after_one_that_never_ends() {
-    let (table, begin) = (table(), Instant::now());
-    (0..FAILURES).for_each(|_| fail(&table, 1, begin));
-    let later = begin + WAIT;
-    assert_eq!(table.admit(1, later), Admission::Trial);
-    let stopped = Admission::Stop {
-        failures: FAILURES,
-        message: "no".into(),
-        wait: WAIT,
-    };
-    assert_eq!(table.admit(1, later), stopped);
-    assert_eq!(table.admit(1, later + WAIT), Admission::Trial);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_trial_taken_back_late_does_not_end_a_newer_one() {
-    let (table, begin) = (table(), Instant::now());
-    (0..FAILURES).for_each(|_| fail(&table, 1, begin));
-    let (first, second) = (begin + WAIT, begin + WAIT * 2);
-    assert_eq!(table.admit(1, first), Admission::Trial);
-    assert_eq!(table.admit(1, second), Admission::Trial);
-    table.take_back(1, first);
-    assert!(matches!(table.admit(1, second), Admission::Stop { .. }));
-    table.take_back(1, second);
-    assert_eq!(table.admit(1, second), Admission::Trial);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_full_table_drops_the_oldest_call() {
     let (table, begin) = (table(), Instant::now());
     for n in 0..4200_u64 {
-        fail(&table, n.into(), begin + Duration::from_millis(n));
+        table.fail(n.into(), begin + Duration::from_millis(n), "no".into());
     }
     assert_eq!(table.len(), CAPACITY);
     let holds = |key| table.calls.lock().contains_key(&key);
@@ -167,22 +118,19 @@ proptest! {
                             prop_assert_eq!(*failures, count);
                         }
                     }
-                    match admission {
-                        Admission::Send => running.push((key, None)),
-                        Admission::Trial => running.push((key, Some(now))),
-                        Admission::Stop { .. } => {}
+                    if !matches!(admission, Admission::Stop { .. }) {
+                        running.push((key, (admission == Admission::Trial).then_some(now)));
                     }
                 }
                 Step::End(place, end) if place < running.len() => {
                     let (key, trial) = running.remove(place);
                     match end {
-                        End::Failed => {
-                            fail(&table, key, now);
-                            model.0.entry(key).or_default().push(now);
-                        }
-                        End::MayHaveRun => {
-                            fail_as(&table, key, now, true);
-                            model.0.retain(|other, _| *other == key);
+                        End::Failed | End::MayHaveRun => {
+                            if matches!(end, End::MayHaveRun) {
+                                table.clear(Some(key));
+                                model.0.retain(|other, _| *other == key);
+                            }
+                            table.fail(key, now, "no".into());
                             model.0.entry(key).or_default().push(now);
                         }
                         End::Succeeded => {

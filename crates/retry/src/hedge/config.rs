@@ -47,13 +47,13 @@ mod tests {
 
     #[test]
     fn validate_names_the_invalid_setting() {
-        let config = HedgeConfig::default();
-        assert_eq!(config.validate(), Ok(()));
-        for (config, field) in [
-            (config.with_percentile(49), "percentile"),
-            (config.with_percentile(100), "percentile"),
+        for (percent, field) in [
+            (49, Some("percentile")),
+            (95, None),
+            (100, Some("percentile")),
         ] {
-            assert_eq!(config.validate().map_err(|fault| fault.field()), Err(field));
+            let fault = HedgeConfig::default().with_percentile(percent).validate();
+            assert_eq!(fault.err().map(|fault| fault.field()), field);
         }
     }
 }

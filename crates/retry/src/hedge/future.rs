@@ -100,7 +100,7 @@ pub(super) async fn hedged<S: ToolService>(
             }
             (Err(error), true) => {
                 if error.delivery() == Delivery::NotSent {
-                    shared.bucket(&call).refund();
+                    shared.retry.bucket(&call).refund();
                 }
                 second_error = Some(error);
             }
@@ -123,7 +123,7 @@ fn prepare(
         record(call, Verdict::Skip, "no server has the first yet", None);
         return None;
     };
-    if !shared.bucket(call).withdraw() {
+    if !shared.retry.bucket(call).withdraw() {
         shared.count(|stats| stats.no_budget += 1);
         record(call, Verdict::Skip, "the retry budget is spent", None);
         return None;

@@ -1,14 +1,17 @@
-//! The layer, and what its services share.
+//! The layer and its service.
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use callward_core::{InvalidConfig, ToolCall};
+use callward_core::{BoxFuture, InvalidConfig, ToolCall, ToolError, ToolOutput, ToolService};
+use futures_util::future::Either;
 use parking_lot::Mutex;
 use tower_layer::Layer;
+use tower_service::Service;
 
+use super::HedgeConfig;
+use super::future::{Output, hedged};
 use super::latency::Latencies;
-use super::{Hedge, HedgeConfig};
-use crate::budget::TokenBucket;
 use crate::{RetryLayer, shared};
 
 /// Puts a [`Hedge`] around a service. All services of one layer share latencies and counts.
@@ -27,7 +30,7 @@ pub(super) struct Shared {
     pub(super) latencies: Latencies,
     pub(super) stats: Mutex<HedgeStats>,
     /// The retry layer's: its budgets pay.
-    budget: Arc<shared::Shared>,
+    pub(super) retry: Arc<shared::Shared>,
 }
 
 /// What one layer's hedges came to, since it was made.
@@ -71,7 +74,7 @@ impl RetryLayer {
             config,
             latencies: Latencies::default(),
             stats: Mutex::default(),
-            budget: self.shared.clone(),
+            retry: self.shared.clone(),
         });
         Ok(HedgeLayer {
             shared: Some(shared),
@@ -79,21 +82,58 @@ impl RetryLayer {
     }
 }
 
+impl Shared {
+    pub(super) fn count(&self, count: impl FnOnce(&mut HedgeStats)) {
+        count(&mut self.stats.lock());
+    }
+}
+
 impl<S> Layer<S> for HedgeLayer {
     type Service = Hedge<S>;
 
     fn layer(&self, inner: S) -> Hedge<S> {
-        Hedge::new(inner, self.shared.clone())
+        Hedge {
+            inner,
+            shared: self.shared.clone(),
+        }
     }
 }
 
-impl Shared {
-    /// Returns the retry budget that pays for a hedge of this call.
-    pub(super) fn bucket(&self, call: &ToolCall) -> Arc<TokenBucket> {
-        self.budget.bucket(call)
+/// Sends a slow read a second time, to another server, and takes the first answer.
+#[derive(Debug, Clone)]
+pub struct Hedge<S> {
+    inner: S,
+    shared: Option<Arc<Shared>>,
+}
+
+impl<S: ToolService> Service<ToolCall> for Hedge<S> {
+    type Response = ToolOutput;
+    type Error = ToolError;
+    type Future = Either<S::Future, BoxFuture<'static, Output>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
+        self.inner.poll_ready(cx)
     }
 
-    pub(super) fn count(&self, count: impl FnOnce(&mut HedgeStats)) {
-        count(&mut self.stats.lock());
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
+        let shared = self.shared.as_ref().filter(|_| may_hedge(&call));
+        let Some(shared) = shared.cloned() else {
+            return Either::Left(self.inner.call(call));
+        };
+        let hedge = call.clone();
+        let server = call.attempt_mut().chosen.get_or_insert_default().clone();
+        let first = self.inner.call(call);
+        // the clone gets ready when the hedge is due
+        let inner = self.inner.clone();
+        Either::Right(Box::pin(hedged(shared, first, server, inner, hedge)))
     }
+}
+
+/// Returns `true` if a second attempt of the call may run beside the first.
+fn may_hedge(call: &ToolCall) -> bool {
+    let plan = call.plan();
+    !plan.is_write()
+        && plan.is_retryable()
+        && !call.purpose().is_background()
+        && !call.attempt().elsewhere_only
 }

@@ -28,8 +28,6 @@ mod config;
 mod future;
 mod latency;
 mod layer;
-mod service;
 
 pub use config::HedgeConfig;
-pub use layer::{HedgeLayer, HedgeStats};
-pub use service::Hedge;
+pub use layer::{Hedge, HedgeLayer, HedgeStats};

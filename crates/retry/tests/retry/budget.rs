@@ -2,18 +2,19 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ToolCall};
-use callward_retry::{Retry, RetryConfig, RetryLayer};
+use callward_retry::{RetryConfig, RetryLayer};
 use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::json;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{layer, ms, result, run, runtime, scripted};
+use crate::bed::{layer, ms, result, run, runtime, scripted, within};
 
 fn read_of(set: &str) -> ToolCall {
     call(&tool("get_order").set(set).read_only().build(), json!({}))
@@ -39,47 +40,34 @@ async fn a_hundred_failing_reads_cost_a_fifth_and_the_reserve() {
 
 #[tokio::test(start_paused = true)]
 async fn each_refused_retry_is_counted_and_stated_in_the_error() {
-    let (layer, mut refused) = (RetryLayer::default(), 0);
-    let mut last = None;
+    let (layer, mut errors) = (RetryLayer::default(), Vec::new());
     for _ in 0..50 {
-        let error = run(&layer, read_of("orders"), "connect_failed-").await;
-        let error = error.result.unwrap_err();
-        let spent = "budget of replica set `orders` is spent";
-        refused += u32::from(error.message().contains(spent));
-        last = Some(error);
+        let ended = run(&layer, read_of("orders"), "connect_failed-").await;
+        errors.push(ended.result.unwrap_err());
     }
+    let last = errors.last().cloned().unwrap();
+    let spent = "budget of replica set `orders` is spent";
+    errors.retain(|error| error.message().contains(spent));
     let budget = &layer.budgets()[0];
-    assert_eq!((budget.set.as_str(), budget.refused), ("orders", refused));
-    assert!(refused > 30, "{refused}");
+    assert_eq!(budget.set.as_str(), "orders");
+    assert_eq!(budget.refused as usize, errors.len());
+    assert!(errors.len() > 30, "{}", errors.len());
     // the failure is still stated
-    let error = last.unwrap();
-    assert_eq!(error.kind(), ErrorKind::ConnectFailed);
-    assert_eq!(error.delivery(), Delivery::NotSent);
+    assert_eq!(last.kind(), ErrorKind::ConnectFailed);
+    assert_eq!(last.delivery(), Delivery::NotSent);
     assert!(
-        error.message().starts_with("scripted; not retried"),
-        "{error}"
+        last.message().starts_with("scripted; not retried"),
+        "{last}"
     );
-    let cause = error.source().unwrap().to_string();
+    let cause = last.source().unwrap().to_string();
     assert!(cause.starts_with("scripted ("), "{cause}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_outage_of_one_replica_set_leaves_the_others_their_retries() {
-    let layer = RetryLayer::default();
-    for _ in 0..50 {
-        run(&layer, read_of("sick"), "connect_failed-").await;
-    }
+    // the attempts before it are its history, each with its own message
+    let refused = errors.iter().find(|error| error.attempts() == 2).unwrap();
+    let history = refused.history().iter().map(|attempt| &*attempt.message);
+    assert_eq!(history.collect::<Vec<_>>(), ["scripted", "scripted"]);
+    // another set has a budget of its own
     let flaky = run(&layer, read_of("flaky"), "connect_failed-").await;
     assert_eq!(flaky.begins.len(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn successes_pay_for_later_retries() {
-    let layer = layer(RetryConfig::default().with_budget_reserve(0));
-    for _ in 0..10 {
-        run(&layer, read_of("orders"), "ok").await.result.unwrap();
-    }
-    assert_eq!(layer.budgets()[0].tokens, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,9 +94,10 @@ async fn a_set_that_returns_has_a_new_budget_with_the_reserve() {
         run(&layer, read_of(set), "connect_failed-").await;
     }
     layer.retain_sets(|set| set.as_str() == "kept");
-    let left: Vec<_> = layer.budgets().into_iter().map(|one| one.set).collect();
-    assert_eq!(left.len(), 1);
-    assert_eq!(left[0].as_str(), "kept");
+    let [left] = &layer.budgets()[..] else {
+        panic!("one is left")
+    };
+    assert_eq!(left.set.as_str(), "kept");
     let mut attempts = 0;
     for _ in 0..3 {
         let ended = run(&layer, read_of("orders"), "connect_failed-").await;
@@ -118,79 +107,89 @@ async fn a_set_that_returns_has_a_new_budget_with_the_reserve() {
     assert_eq!(attempts, 3 + 3);
 }
 
-/// One call: how often it fails before it succeeds, and when it is made.
+/// How an attempt ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    Answered,
+    Lost,
+    /// A breaker refuses it.
+    Refused,
+}
+
+/// One call: how its attempts end, when it is made, and how long its caller waits.
 #[derive(Debug, Clone)]
 struct Scripted {
-    failures: usize,
-    after_ms: u64,
-    given_up_after_ms: Option<u64>,
+    fates: Vec<Fate>,
+    after: Duration,
+    patience: Duration,
 }
 
-fn scripted_call() -> impl Strategy<Value = Scripted> {
-    let given_up = prop::option::weighted(0.2, 0_u64..400);
-    (0_usize..12, 0_u64..400, given_up).prop_map(|(failures, after_ms, given_up_after_ms)| {
-        Scripted {
-            failures,
-            after_ms,
-            given_up_after_ms,
-        }
-    })
-}
-
-/// Makes the calls, each at its time, one after the other or all together.
-async fn make(calls: Vec<Scripted>, together: bool, service: Retry<MockService>) {
-    let make = |scripted: Scripted| {
-        let service = service.clone();
-        async move {
-            tokio::time::sleep(ms(scripted.after_ms)).await;
-            let arguments = json!({ "failures": scripted.failures });
-            let read = call(&tool("get_order").read_only().build(), arguments);
-            let limit = scripted
-                .given_up_after_ms
-                .map_or(std::time::Duration::MAX, ms);
-            let _ended = tokio::time::timeout(limit, service.oneshot(read)).await;
-        }
-    };
-    if together {
-        join_all(calls.into_iter().map(make)).await;
-    } else {
-        for scripted in calls {
-            make(scripted).await;
-        }
-    }
+fn scripted_calls() -> impl Strategy<Value = Vec<Scripted>> {
+    let fate = prop_oneof![
+        1 => Just(Fate::Answered),
+        5 => Just(Fate::Lost),
+        3 => Just(Fate::Refused),
+    ];
+    let patience = prop_oneof![1 => (0_u64..400).prop_map(ms), 4 => Just(ms(600_000))];
+    let after = (0_u64..400).prop_map(ms);
+    let call = (prop::collection::vec(fate, 0..12), after, patience);
+    let call = call.prop_map(|(fates, after, patience)| Scripted {
+        fates,
+        after,
+        patience,
+    });
+    prop::collection::vec(call, 1..120)
 }
 
 proptest! {
     /// At no moment are there more attempts than calls, a fifth of them and the reserve, whatever
-    /// fails, and also if callers leave.
+    /// fails and whatever breakers refuse, also if callers leave; and no token is lost.
     #[test]
     fn attempts_stay_within_a_fifth_of_the_calls_and_the_reserve(
-        calls in prop::collection::vec(scripted_call(), 1..120),
-        together in any::<bool>(),
+        calls in scripted_calls(),
         max_attempts in 1_u32..12,
+        reserve in 0_u32..10,
+        pays in any::<bool>(),
     ) {
-        let excess = Arc::new(AtomicI64::new(i64::MIN));
-        let firsts = Arc::new(AtomicI64::new(0));
-        let mock = {
-            let excess = excess.clone();
-            MockService::new(move |call, n| {
-                let number = call.attempt().number;
-                let first = firsts.fetch_add(i64::from(number == 1), Ordering::SeqCst);
-                let calls = first + i64::from(number == 1);
-                // in fifths: five times the attempts, less six times the calls
-                let over = 5 * i64::try_from(n).unwrap() - 6 * calls;
-                excess.fetch_max(over, Ordering::SeqCst);
-                let failures: serde_json::Value = serde_json::from_slice(call.arguments()).unwrap();
-                let fails = failures["failures"].as_u64() >= Some(u64::from(number));
-                async move {
-                    tokio::time::sleep(ms(5)).await;
-                    result(if fails { "timeout?" } else { "ok" })
+        let fifth = u32::from(pays);
+        // the attempts of each call that got out, and how many calls were made
+        let counts = Arc::new(Mutex::new((vec![0_u32; calls.len()], 0)));
+        let (counted, fates) = (counts.clone(), calls.clone());
+        let mock = MockService::new(move |call, _| {
+            let id: usize = serde_json::from_slice(call.arguments()).unwrap();
+            let nth = call.attempt().number as usize - 1;
+            let fate = fates[id].fates.get(nth).copied().unwrap_or(Fate::Answered);
+            let (out, made) = &mut *counted.lock();
+            out[id] += u32::from(fate != Fate::Refused);
+            *made += u32::from(nth == 0);
+            let all: u32 = out.iter().sum();
+            assert!(all * 5 <= *made * (5 + fifth) + reserve * 5, "{all} of {made} calls");
+            async move {
+                if fate == Fate::Refused {
+                    return result("breaker_open-@1000");
                 }
-            })
+                tokio::time::sleep(ms(5)).await;
+                result(if fate == Fate::Lost { "timeout?" } else { "ok" })
+            }
+        });
+        let config = RetryConfig::default()
+            .with_max_attempts(max_attempts)
+            .with_budget_percent(fifth * 20)
+            .with_budget_reserve(reserve);
+        let layer = layer(config);
+        let service = layer.layer(mock);
+        let make = |(id, scripted): (usize, Scripted)| {
+            let service = service.clone();
+            async move {
+                tokio::time::sleep(scripted.after).await;
+                let tool = tool("get_order").read_only().build();
+                let call = within(ms(600_000), call(&tool, json!(id)));
+                let _ended = tokio::time::timeout(scripted.patience, service.oneshot(call)).await;
+            }
         };
-        let service = layer(RetryConfig::default().with_max_attempts(max_attempts)).layer(mock);
-        runtime().block_on(make(calls, together, service));
-        let excess = excess.load(Ordering::SeqCst);
-        prop_assert!(excess <= 5 * 3, "{excess} fifths beyond 1.2 attempts per call");
+        runtime().block_on(join_all(calls.into_iter().enumerate().map(make)));
+        let retries: u32 = counts.lock().0.iter().map(|out| out.saturating_sub(1)).sum();
+        let left = layer.budgets().first().map_or(reserve, |budget| budget.tokens);
+        prop_assert!(pays || retries + left == reserve, "{retries} + {left}");
     }
 }

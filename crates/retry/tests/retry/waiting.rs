@@ -1,7 +1,6 @@
 //! Calls that wait for a breaker: for how long, and at whose cost.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use callward_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError};
@@ -10,15 +9,13 @@ use callward_testkit::{MockService, call};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{
-    Output, layer, ms, named, plain, read, result, rows, run, runtime, scripted, within,
-};
+use crate::bed::{Output, layer, ms, named, plain, read, result, rows, run, runtime, within};
 
 /// A breaker, or a server, that notifies when it is worth another attempt.
 #[derive(Clone, Default)]
@@ -122,16 +119,6 @@ async fn a_call_waits_for_a_breaker_or_a_server_but_not_too_long() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_server_whose_breaker_refused_a_call_is_not_avoided() {
-    let mock = scripted("breaker_open-:a@30000 timeout?:a ok");
-    let service = layer(plain()).layer(mock.clone());
-    service.oneshot(within(secs(600), read())).await.unwrap();
-    let seen = mock.seen();
-    let avoided: Vec<_> = seen.iter().map(|call| call.attempt().avoid.len()).collect();
-    assert_eq!(avoided, [0, 0, 1]);
-}
-
 /// Waiting for a server does not bypass the budget, nor the number of allowed attempts.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
@@ -183,24 +170,6 @@ async fn waiting_calls_come_in_steps_that_double() {
     }
 }
 
-/// A read with ten minutes.
-fn long(arguments: Value) -> ToolCall {
-    within(secs(600), call(&named("read"), arguments))
-}
-
-/// How each attempt of a call ends.
-fn fates() -> impl Strategy<Value = Vec<Fate>> {
-    let fate = prop_oneof![Just(Fate::Answered), Just(Fate::Lost), Just(Fate::Refused)];
-    prop::collection::vec(fate, 0..6)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Fate {
-    Answered,
-    Lost,
-    Refused,
-}
-
 proptest! {
     /// A waiting call that was not sent before holds nothing. A call that was sent holds the one
     /// retry it is going to make, and returns it when it is dropped.
@@ -218,7 +187,8 @@ proptest! {
             let config = plain().with_budget_percent(0).with_budget_reserve(50);
             let layer = layer(config);
             let start = |was_sent: bool| {
-                let waiting = layer.layer(mock.clone()).oneshot(long(json!({"sent": was_sent})));
+                let call = call(&named("read"), json!({"sent": was_sent}));
+                let waiting = layer.layer(mock.clone()).oneshot(within(secs(600), call));
                 tokio::spawn(async move { drop(waiting.await) })
             };
             let mut waiting: Vec<_> = (0..new).map(|_| start(false)).collect();
@@ -232,48 +202,6 @@ proptest! {
                 prop_assert!(call.await.is_err());
             }
             prop_assert_eq!(tokens(), 50);
-            Ok(())
-        })?;
-    }
-
-    /// However often calls are refused on their way, no more of their attempts get out than there
-    /// are calls, and retries in reserve; and what is not made is there again at the end.
-    #[test]
-    fn each_retry_that_is_sent_is_paid_for(
-        calls in prop::collection::vec(fates(), 1..40),
-        reserve in 0_u32..10,
-    ) {
-        runtime().block_on(async {
-            let out = Arc::new(AtomicU32::new(0));
-            let firsts = Arc::new(Mutex::new(vec![0_u32; calls.len()]));
-            let fates = calls.clone();
-            let (counted, by_call) = (out.clone(), firsts.clone());
-            let mock = MockService::new(move |call: ToolCall, _| {
-                let arguments: Value = serde_json::from_slice(call.arguments()).unwrap();
-                let id = usize::try_from(arguments["id"].as_u64().unwrap()).unwrap();
-                let nth = usize::try_from(call.attempt().number).unwrap() - 1;
-                let fate = fates[id].get(nth).copied().unwrap_or(Fate::Answered);
-                if fate != Fate::Refused {
-                    counted.fetch_add(1, Ordering::SeqCst);
-                    by_call.lock()[id] += 1;
-                }
-                async move {
-                    match fate {
-                        Fate::Answered => result("ok"),
-                        Fate::Lost => result("timeout?"),
-                        Fate::Refused => Err(refused(1)),
-                    }
-                }
-            });
-            let config = plain().with_budget_percent(0).with_budget_reserve(reserve);
-            let layer = layer(config);
-            let all = (0..calls.len()).map(|id| {
-                layer.layer(mock.clone()).oneshot(long(json!({"id": id})))
-            });
-            join_all(all).await;
-            let retries: u32 = firsts.lock().iter().map(|runs| runs.saturating_sub(1)).sum();
-            let left = layer.budgets()[0].tokens;
-            prop_assert_eq!(retries + left, reserve, "{} got out", out.load(Ordering::SeqCst));
             Ok(())
         })?;
     }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use callward_core::InvalidConfig;
 use callward_core::refine::ArgumentPath;
+use callward_core::{InvalidConfig, InvalidValue};
 use serde::{Deserialize, Serialize};
 
-/// The affinity key, how long it is remembered, and how many are.
+/// The affinity key, and how long it is remembered.
 ///
 /// ```
 /// use std::time::Duration;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 ///     .with_ttl(Duration::from_secs(600));
 /// assert_eq!(config.validate(), Ok(()));
 /// assert_eq!(AffinityConfig::default().by, AffinityKey::Session);
-/// # Ok::<(), callward_router::affinity::InvalidAffinityKey>(())
+/// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -31,11 +31,6 @@ pub struct AffinityConfig {
     /// days. Default: 30 min.
     #[serde(with = "callward_core::human::duration")]
     pub ttl: Duration,
-    /// How many keys are remembered at most, of all replica sets together, 1 to 10,000,000. When
-    /// there are more, some that were not used for long are forgotten. Default: 100,000, of about
-    /// 100 bytes each.
-    #[serde(skip)]
-    pub max_keys: usize,
     /// How calls without a session are treated, if the key is the session. Default:
     /// [`WithoutSession::Pass`].
     pub without_session: WithoutSession,
@@ -76,7 +71,6 @@ impl Default for AffinityConfig {
         Self {
             by: AffinityKey::default(),
             ttl: Duration::from_secs(30 * 60),
-            max_keys: 100_000,
             without_session: WithoutSession::default(),
         }
     }
@@ -94,13 +88,6 @@ impl AffinityConfig {
     #[must_use]
     pub const fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
-        self
-    }
-
-    /// Sets how many keys are remembered.
-    #[must_use]
-    pub const fn with_max_keys(mut self, keys: usize) -> Self {
-        self.max_keys = keys;
         self
     }
 
@@ -127,46 +114,38 @@ impl AffinityConfig {
                 "is above 7 days; new servers would get no calls of keys in use for ever",
             );
         }
-        if !(1..=MOST_KEYS).contains(&self.max_keys) {
-            return fault("max_keys", "is not between 1 and 10000000");
-        }
         Ok(())
     }
 }
 
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// About a GiB.
-const MOST_KEYS: usize = 10_000_000;
-
-/// A text that names nothing to keep calls together by.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0:?} is nothing to keep calls together by: expected session, user, or a JSON Pointer into \
-     the arguments, as /account/id, with ~0 for ~ and ~1 for / within a name"
-)]
-pub struct InvalidAffinityKey(String);
 
 impl FromStr for AffinityKey {
-    type Err = InvalidAffinityKey;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text {
-            "session" => Ok(Self::Session),
-            "user" => Ok(Self::User),
-            // a plain name might be a word that is misspelt
-            pointer if pointer.starts_with('/') => ArgumentPath::new(pointer)
-                .map(Self::Argument)
-                .map_err(|_| InvalidAffinityKey(text.to_owned())),
-            _ => Err(InvalidAffinityKey(text.to_owned())),
+            "session" => return Ok(Self::Session),
+            "user" => return Ok(Self::User),
+            _ => {}
         }
+        // a plain name might be a word that is misspelt
+        let path = text.starts_with('/').then(|| ArgumentPath::new(text).ok());
+        path.flatten().map(Self::Argument).ok_or_else(|| {
+            InvalidValue::new(format!(
+                "{text:?} is nothing to keep calls together by: expected session, user, or a JSON \
+                 Pointer into the arguments, as /account/id, with ~0 for ~ and ~1 for / within a \
+                 name"
+            ))
+        })
     }
 }
 
 impl TryFrom<String> for AffinityKey {
-    type Error = InvalidAffinityKey;
+    type Error = InvalidValue;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
         text.parse()
     }
 }
@@ -201,18 +180,11 @@ mod tests {
         let config = AffinityConfig::default();
         assert_eq!(config.validate(), Ok(()));
         let ttl = |ttl| config.clone().with_ttl(ttl);
-        let keys = |keys| config.clone().with_max_keys(keys);
-        for (config, field) in [
-            (ttl(Duration::ZERO), "ttl"),
-            (ttl(Duration::from_millis(999)), "ttl"),
-            (ttl(Duration::MAX), "ttl"),
-            (keys(0), "max_keys"),
-            (keys(usize::MAX), "max_keys"),
-        ] {
-            assert_eq!(config.validate().map_err(|fault| fault.field()), Err(field));
+        for wrong in [Duration::ZERO, Duration::from_millis(999), Duration::MAX] {
+            assert_eq!(ttl(wrong).validate().unwrap_err().field(), "ttl");
         }
-        for config in [ttl(SHORTEST), ttl(LONGEST), keys(1), keys(MOST_KEYS)] {
-            assert_eq!(config.validate(), Ok(()));
+        for right in [SHORTEST, LONGEST] {
+            assert_eq!(ttl(right).validate(), Ok(()));
         }
     }
 

@@ -14,22 +14,21 @@
 //! server, such as an open breaker, moves only the call at hand: a detour to the next of the
 //! ranking.
 //!
-//! **Bounds.** A key is forgotten after [`ttl`](AffinityConfig::ttl) without a call. At most
-//! [`max_keys`](AffinityConfig::max_keys) are remembered.
+//! **Bounds.** A key is forgotten after [`ttl`](AffinityConfig::ttl) without a call. At most 100,000
+//! are remembered.
 //!
 //! Each change is a [`RouteEvent`](crate::RouteEvent), with a digest that does not reveal the key.
 //! The ranking is public, so callers who choose their own keys can choose a server by them.
 
 mod argument;
 mod config;
-mod event;
 mod key;
 pub(crate) mod rendezvous;
 mod table;
 
-pub use config::{AffinityConfig, AffinityKey, InvalidAffinityKey, WithoutSession};
-pub use event::{AffinityExpired, AffinitySet, ExpiryCause};
-pub use key::{KeyDigest, KeyKind};
+pub use config::{AffinityConfig, AffinityKey, WithoutSession};
+pub use key::KeyDigest;
+pub use table::ExpiryCause;
 
 pub(crate) use key::{Key, Keys};
 pub(crate) use table::{Entry, Table};

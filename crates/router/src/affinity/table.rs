@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use callward_core::{ReplicaSetId, ServerId};
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{AffinityExpired, ExpiryCause, KeyDigest, KeyKind};
+use super::KeyDigest;
+use crate::RouteEvent;
 
 /// Which server each key has.
 #[derive(Debug)]
@@ -30,7 +32,8 @@ struct Slots {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) key: u64,
-    pub(crate) kind: KeyKind,
+    /// Of which kind it is: `session`, `user` or `argument`.
+    pub(crate) by: &'static str,
     pub(crate) digest: KeyDigest,
     pub(crate) set: ReplicaSetId,
     pub(crate) server: ServerId,
@@ -38,12 +41,21 @@ pub(crate) struct Entry {
     pub(crate) used: Instant,
 }
 
-/// What a call of [`Table::set`] changed.
-#[derive(Debug, Default)]
-pub(crate) struct Change {
-    /// The key has the server that was set. Otherwise another call came first.
-    pub(crate) is_set: bool,
-    pub(crate) expired: Vec<AffinityExpired>,
+/// Why a key has lost its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ExpiryCause {
+    /// It had no call for as long as keys are remembered.
+    Ttl,
+    /// The server left the replica set.
+    Removed,
+    /// The server is drained.
+    Draining,
+    /// The server cannot be reached.
+    Unreachable,
+    /// There were too many keys, and this one was not used for long.
+    Capacity,
 }
 
 /// How many entries a new key checks for expiry, and how many where the table is full.
@@ -55,18 +67,9 @@ impl Table {
     pub(crate) fn new(max_keys: usize, ttl: Duration) -> Self {
         Self {
             slots: Mutex::default(),
-            max_keys: max_keys.max(1),
+            max_keys,
             ttl,
         }
-    }
-
-    pub(crate) const fn ttl(&self) -> Duration {
-        self.ttl
-    }
-
-    /// Returns how many keys are remembered, expired ones that were not met since included.
-    pub(crate) fn len(&self) -> usize {
-        self.slots.lock().entries.len()
     }
 
     /// Returns the entry of a key; `uses` counts this as a use of it.
@@ -83,54 +86,61 @@ impl Table {
         Some(entry.clone())
     }
 
-    /// Gives a key its server. One that it has already stays, unless it is the `lost` one.
+    /// Gives a key its server, and returns what that changed. One that it has already stays, unless
+    /// it is the `lost` one.
     pub(crate) fn set(
         &self,
         entry: Entry,
         now: Instant,
         lost: Option<(ServerId, ExpiryCause)>,
-    ) -> Change {
-        let mut change = Change::default();
+    ) -> Vec<RouteEvent> {
+        let is_set = RouteEvent::AffinitySet {
+            by: entry.by,
+            key: entry.digest,
+            set: entry.set.clone(),
+            server: entry.server.clone(),
+            ttl_ms: u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
+        };
         let mut slots = self.slots.lock();
         let place = slots.places.get(&entry.key).copied();
         if let Some(known) = place.and_then(|place| slots.entries.get_mut(place)) {
-            let cause = if self.is_expired(known, now) {
-                Some(ExpiryCause::Ttl)
-            } else {
-                lost.and_then(|(server, cause)| (server == known.server).then_some(cause))
+            let lost = lost.filter(|(server, _)| *server == known.server);
+            let cause = match self.is_expired(known, now) {
+                true => Some(ExpiryCause::Ttl),
+                false => lost.map(|(_, cause)| cause),
             };
-            if let Some(cause) = cause {
-                let before = std::mem::replace(known, entry);
-                change.expired.push(before.expire(cause));
-                change.is_set = true;
-            }
-            return change;
+            return match cause {
+                Some(cause) => vec![std::mem::replace(known, entry).expire(cause), is_set],
+                // another call came first
+                None => Vec::new(),
+            };
         }
-        self.make_space(&mut slots, now, &mut change);
+        let mut changes = self.make_space(&mut slots, now);
         let place = slots.entries.len();
         slots.places.insert(entry.key, place);
         slots.entries.push(entry);
-        change.is_set = true;
-        change
+        changes.push(is_set);
+        changes
     }
 
     /// Removes expired entries among the next few, and where the table is full the least recently
     /// used of them.
-    fn make_space(&self, slots: &mut Slots, now: Instant, change: &mut Change) {
+    fn make_space(&self, slots: &mut Slots, now: Instant) -> Vec<RouteEvent> {
         let is_full = slots.entries.len() >= self.max_keys;
         let checks = if is_full { CHECKS_IF_FULL } else { CHECKS };
+        let mut removed = Vec::new();
         let mut oldest: Option<(Instant, u64)> = None;
         for _ in 0..checks {
             if slots.hand >= slots.entries.len() {
                 slots.hand = 0;
             }
             let Some(entry) = slots.entries.get(slots.hand) else {
-                return;
+                return removed;
             };
             let (used, key) = (entry.used, entry.key);
             if self.is_expired(entry, now) {
                 // another entry moves to this place, and is checked next
-                change.expired.extend(slots.remove(key, ExpiryCause::Ttl));
+                removed.extend(slots.remove(key, ExpiryCause::Ttl));
                 continue;
             }
             if oldest.is_none_or(|(before, _)| used < before) {
@@ -139,10 +149,9 @@ impl Table {
             slots.hand += 1;
         }
         if let Some((_, key)) = oldest.filter(|_| slots.entries.len() >= self.max_keys) {
-            change
-                .expired
-                .extend(slots.remove(key, ExpiryCause::Capacity));
+            removed.extend(slots.remove(key, ExpiryCause::Capacity));
         }
+        removed
     }
 
     fn is_expired(&self, entry: &Entry, now: Instant) -> bool {
@@ -151,7 +160,7 @@ impl Table {
 }
 
 impl Slots {
-    fn remove(&mut self, key: u64, cause: ExpiryCause) -> Option<AffinityExpired> {
+    fn remove(&mut self, key: u64, cause: ExpiryCause) -> Option<RouteEvent> {
         let place = self.places.remove(&key)?;
         if place >= self.entries.len() {
             return None;
@@ -165,13 +174,13 @@ impl Slots {
 }
 
 impl Entry {
-    fn expire(self, cause: ExpiryCause) -> AffinityExpired {
-        AffinityExpired {
-            kind: self.kind,
+    fn expire(self, reason: ExpiryCause) -> RouteEvent {
+        RouteEvent::AffinityExpired {
+            by: self.by,
             key: self.digest,
             set: self.set,
             server: self.server,
-            cause,
+            reason,
         }
     }
 }
@@ -191,7 +200,7 @@ mod tests {
     fn entry(key: u64, on: u64, used: Instant) -> Entry {
         Entry {
             key,
-            kind: KeyKind::User,
+            by: "user",
             digest: KeyDigest(u32::try_from(key).unwrap()),
             set: ReplicaSetId::new("test").unwrap(),
             server: server(on),
@@ -199,30 +208,53 @@ mod tests {
         }
     }
 
+    /// Gives a key a server, and returns what that changed, in words.
+    fn set(table: &Table, key: u64, on: u64, now: Instant) -> String {
+        words(table.set(entry(key, on, now), now, None))
+    }
+
+    fn words(changes: Vec<RouteEvent>) -> String {
+        let word = |change| match change {
+            RouteEvent::AffinitySet { key, server, .. } => format!("{key} to {server}"),
+            RouteEvent::AffinityExpired {
+                key,
+                server,
+                reason,
+                ..
+            } => format!("{key} from {server}: {reason:?}"),
+            other => panic!("{other:?}"),
+        };
+        changes.into_iter().map(word).collect::<Vec<_>>().join(", ")
+    }
+
     #[test]
     fn a_key_keeps_its_server_until_it_was_unused_for_the_ttl() {
         let (table, start) = (Table::new(10, TTL), Instant::now());
-        assert!(table.set(entry(1, 4, start), start, None).is_set);
+        assert_eq!(set(&table, 1, 4, start), "00000001 to s4");
         let mut now = start;
         for _ in 0..5 {
             now += TTL.checked_sub(Duration::from_millis(1)).unwrap();
             assert_eq!(table.find(1, now, true).unwrap().server, server(4));
         }
         assert_eq!(table.find(1, now + TTL, true), None);
-        let change = table.set(entry(1, 5, now + TTL), now + TTL, None);
-        assert!(change.is_set);
-        assert_eq!(change.expired[0].cause, ExpiryCause::Ttl);
+        let changes = set(&table, 1, 5, now + TTL);
+        assert_eq!(changes, "00000001 from s4: Ttl, 00000001 to s5");
     }
 
     #[test]
     fn the_first_server_stays_until_it_is_lost() {
         let (table, now) = (Table::new(10, TTL), Instant::now());
-        table.set(entry(1, 4, now), now, None);
-        assert!(!table.set(entry(1, 5, now), now, None).is_set);
-        let lost = |on| Some((server(on), ExpiryCause::Removed));
-        assert!(!table.set(entry(1, 6, now), now, lost(5)).is_set);
-        let change = table.set(entry(1, 6, now), now, lost(4));
-        assert_eq!(change.expired[0].server, server(4));
+        set(&table, 1, 4, now);
+        assert_eq!(set(&table, 1, 5, now), "");
+        let lose = |on| {
+            words(table.set(
+                entry(1, 6, now),
+                now,
+                Some((server(on), ExpiryCause::Removed)),
+            ))
+        };
+        assert_eq!(lose(5), "");
+        assert_eq!(lose(4), "00000001 from s4: Removed, 00000001 to s6");
         assert_eq!(table.find(1, now, false).unwrap().server, server(6));
     }
 
@@ -231,17 +263,11 @@ mod tests {
         let (table, start) = (Table::new(8, TTL), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         for key in 0..8 {
-            table.set(entry(key, 0, at(key)), at(key), None);
+            set(&table, key, 0, at(key));
         }
         table.find(0, at(9), true);
-        let change = table.set(entry(9, 0, at(10)), at(10), None);
-        let [gone] = &change.expired[..] else {
-            panic!("one leaves")
-        };
-        assert_eq!(
-            (gone.key, gone.cause),
-            (KeyDigest(1), ExpiryCause::Capacity)
-        );
+        let changes = set(&table, 9, 0, at(10));
+        assert_eq!(changes, "00000001 from s0: Capacity, 00000009 to s0");
     }
 
     proptest! {
@@ -264,13 +290,13 @@ mod tests {
                     *used = now;
                 }
                 if sets {
-                    let change = table.set(entry(key, on, now), now, None);
-                    prop_assert_eq!(change.is_set, found.is_none());
-                    if change.is_set {
+                    let is_set = !set(&table, key, on, now).is_empty();
+                    prop_assert_eq!(is_set, found.is_none());
+                    if is_set {
                         model.insert(key, (server(on), now));
                     }
                 }
-                prop_assert!(table.len() <= max_keys);
+                prop_assert!(table.slots.lock().entries.len() <= max_keys);
             }
         }
     }

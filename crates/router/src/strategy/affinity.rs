@@ -2,30 +2,27 @@
 
 use std::sync::Arc;
 
-use callward_core::{InvalidConfig, ServerId};
+use callward_core::InvalidConfig;
 use tokio::time::Instant;
 
-use super::{PeakEwma, Strategy};
+use super::{Strategy, StrategyName};
 use crate::affinity::rendezvous::highest;
-use crate::affinity::{AffinityConfig, AffinitySet, Entry, ExpiryCause, Key, Keys, Table};
+use crate::affinity::{AffinityConfig, Entry, ExpiryCause, Key, Keys, Table};
 use crate::candidates::Candidates;
-use crate::events::{RouteEvent, RouteEvents};
+use crate::events::RouteEvents;
 use crate::rule::ExclusionReason;
 
 /// Calls that belong together go to one server: those of a session, of a user, or about one thing.
 /// See [`affinity`](crate::affinity) for what counts as together, and what moves when.
 ///
-/// Calls without a key go where another strategy says, [`PeakEwma`](crate::PeakEwma) if none is
-/// set.
+/// Calls without a key go where another strategy says, [`StrategyName::PeakEwma`] if none is set.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use callward_router::affinity::{AffinityConfig, AffinityKey};
-/// use callward_router::{Affinity, RoundRobin};
+/// use callward_router::{Affinity, StrategyName};
 ///
 /// let config = AffinityConfig::default().with_by(AffinityKey::User);
-/// let strategy = Affinity::new(&config)?.with_fallback(Arc::new(RoundRobin));
-/// assert_eq!(strategy.held(), 0);
+/// let strategy = Affinity::new(&config)?.with_fallback(StrategyName::RoundRobin.strategy());
 /// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```
 #[derive(Debug)]
@@ -35,6 +32,10 @@ pub struct Affinity {
     fallback: Arc<dyn Strategy>,
     events: Option<Arc<RouteEvents>>,
 }
+
+/// How many keys are remembered, of all replica sets together, each in about 100 bytes. When there
+/// are more, some that were not used for long are forgotten.
+const MAX_KEYS: usize = 100_000;
 
 impl Affinity {
     /// Makes the strategy.
@@ -51,13 +52,13 @@ impl Affinity {
     fn of(config: &AffinityConfig) -> Self {
         Self {
             keys: Keys::new(config),
-            homes: Table::new(config.max_keys, config.ttl),
-            fallback: Arc::new(PeakEwma),
+            homes: Table::new(MAX_KEYS, config.ttl),
+            fallback: StrategyName::PeakEwma.strategy(),
             events: None,
         }
     }
 
-    /// Sets a custom strategy for calls without a key. Default: [`PeakEwma`].
+    /// Sets the strategy for calls without a key. Default: [`StrategyName::PeakEwma`].
     #[must_use]
     pub fn with_fallback(mut self, strategy: Arc<dyn Strategy>) -> Self {
         self.fallback = strategy;
@@ -69,33 +70,6 @@ impl Affinity {
     pub fn with_events(mut self, events: Arc<RouteEvents>) -> Self {
         self.events = Some(events);
         self
-    }
-
-    /// Returns how many keys are remembered, expired ones that were not met since included.
-    #[must_use]
-    pub fn held(&self) -> usize {
-        self.homes.len()
-    }
-
-    /// Gives a key a home and reports it, unless another call gave it one meanwhile.
-    fn settle(&self, entry: Entry, now: Instant, lost: Option<(ServerId, ExpiryCause)>) {
-        let set = AffinitySet {
-            kind: entry.kind,
-            key: entry.digest,
-            set: entry.set.clone(),
-            server: entry.server.clone(),
-            ttl: self.homes.ttl(),
-        };
-        let change = self.homes.set(entry, now, lost);
-        let Some(events) = &self.events else {
-            return;
-        };
-        for expired in change.expired {
-            events.send(|| RouteEvent::AffinityExpired(expired));
-        }
-        if change.is_set {
-            events.send(|| RouteEvent::AffinitySet(set));
-        }
     }
 }
 
@@ -136,13 +110,18 @@ impl Strategy for Affinity {
         if !candidates.is_preview() {
             let entry = Entry {
                 key: place,
-                kind: key.kind(),
+                by: key.kind(),
                 digest: self.keys.event_digest(&key),
                 set: call.tool().set().clone(),
                 server: candidates.server(index)?.server().clone(),
                 used: now,
             };
-            self.settle(entry, now, lost);
+            let changes = self.homes.set(entry, now, lost);
+            for change in changes {
+                if let Some(events) = &self.events {
+                    events.send(|| change);
+                }
+            }
         }
         Some(index)
     }

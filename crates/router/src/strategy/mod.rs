@@ -1,29 +1,14 @@
 //! How calls are spread over the servers that may get them.
 
 mod affinity;
-mod capability;
-mod category;
 mod draw;
-mod least_connections;
 mod name;
 mod peak_ewma;
-mod priority;
-mod random;
-mod round_robin;
-mod weighted;
 
 use std::fmt;
 
 pub use affinity::Affinity;
-pub use capability::Capability;
-pub use category::Category;
-pub use least_connections::LeastConnections;
 pub use name::StrategyName;
-pub use peak_ewma::PeakEwma;
-pub use priority::Priority;
-pub use random::Random;
-pub use round_robin::RoundRobin;
-pub use weighted::Weighted;
 
 use crate::candidates::Candidates;
 

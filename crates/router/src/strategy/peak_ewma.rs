@@ -2,37 +2,14 @@
 
 use smallvec::SmallVec;
 
-use super::{Strategy, draw};
+use super::draw;
 use crate::candidates::Candidates;
 use crate::ewma::Estimate;
-
-/// The better of two servers that are drawn by weight: the one that is expected to answer sooner.
-///
-/// What a server costs is how long calls take there, as a peak-sensitive moving average, times the
-/// calls in flight, this one included, as in Finagle's and linkerd's balancers. Two choices keep
-/// queues short whatever the size of the set (Mitzenmacher, "The Power of Two Choices in Randomized
-/// Load Balancing", 2001). Where both are busy and there are up to 16 candidates, all are compared.
-///
-/// An unknown server counts as the mean of those it is compared with, not as free. One that fails
-/// seems three times as costly with each consecutive failure, however quickly it fails.
-#[derive(Debug, Clone, Copy, Default)]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing to set")]
-pub struct PeakEwma;
 
 /// Up to this many candidates are all compared: two of a few are often the wrong two.
 const FEW: usize = 16;
 
-impl Strategy for PeakEwma {
-    fn name(&self) -> &'static str {
-        "peak_ewma"
-    }
-
-    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
-        choose(candidates, &candidates.indexes())
-    }
-}
-
-/// Chooses one of these candidates.
+/// Chooses one of these candidates: see [`StrategyName::PeakEwma`](super::StrategyName::PeakEwma).
 pub(super) fn choose(candidates: &Candidates<'_>, among: &[usize]) -> Option<usize> {
     if let [only] = among {
         return Some(*only);

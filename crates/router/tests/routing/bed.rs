@@ -1,21 +1,33 @@
-//! A replica set of scripted servers, with a router in front of it.
+//! Replica sets of scripted servers, with a router in front of them.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::{
-    CallRecord, Delivery, ErrorKind, ReplicaSetId, ServerId, Tool, ToolCall, ToolError, ToolOutput,
-    Weight,
+    CallRecord, Caller, Delivery, ErrorKind, Principal, ReplicaSetId, ServerId, SessionId, Tool,
+    ToolCall, ToolError, ToolOutput, Weight,
 };
-use callward_router::{ExclusionReason, Member, Pool, Router, StrategyName};
+use callward_router::affinity::AffinityConfig;
+use callward_router::{
+    Affinity, ExclusionReason, Member, Pool, RouteEvent, RouteListener, Router, StrategyName,
+};
 use callward_testkit::{MockService, call, tool};
+use futures_util::FutureExt;
+use parking_lot::Mutex;
 use serde_json::json;
+use tokio::task::unconstrained;
 use tower::ServiceExt;
 
 pub(crate) struct Bed {
     pub(crate) pool: Arc<Pool<MockService>>,
-    pub(crate) strategy: StrategyName,
+    pub(crate) router: Router<MockService>,
+    flaws: Flaws,
 }
+
+/// What speaks against servers, by their names.
+type Flaws = Mutex<HashMap<String, Flaw>>;
+type Flaw = Arc<Mutex<Option<ExclusionReason>>>;
 
 pub(crate) fn server(id: &str) -> ServerId {
     ServerId::new(id).unwrap()
@@ -35,23 +47,28 @@ pub(crate) fn member(id: &str, service: &MockService) -> Member<MockService> {
 
 /// A member that answers every call.
 pub(crate) fn counting(id: &str) -> Member<MockService> {
-    Member::new(server(id), MockService::counting())
+    member(id, &MockService::counting())
 }
 
 /// Makes members by their words: `a=49` has a weight, `a+caching` a category, `a*0.5` a cost
 /// factor, and `a!unreachable` is excluded for that reason.
 pub(crate) fn members(words: &str) -> Vec<Member<MockService>> {
-    words.split_whitespace().map(one).collect()
+    with_flaws(words, &Flaws::default())
 }
 
-fn one(word: &str) -> Member<MockService> {
-    let end = word.find(['=', '+', '*', '!']).unwrap_or(word.len());
-    let (id, mut rest) = word.split_at(end);
+fn with_flaws(words: &str, flaws: &Flaws) -> Vec<Member<MockService>> {
+    let words = words.split_whitespace();
+    words.map(|word| one(word, flaws)).collect()
+}
+
+fn one(word: &str, flaws: &Flaws) -> Member<MockService> {
+    let is_sign = |sign: char| "=+*!".contains(sign);
+    let (id, mut rest) = word.split_at(word.find(is_sign).unwrap_or(word.len()));
+    let flaw = flaws.lock().entry(id.to_owned()).or_default().clone();
     let mut member = counting(id);
     while let Some(sign) = rest.chars().next() {
-        let end = rest[1..].find(['=', '+', '*', '!']).map(|at| at + 1);
-        let (word, more) = rest.split_at(end.unwrap_or(rest.len()));
-        let value = word[1..].to_owned();
+        let end = rest[1..].find(is_sign).map_or(rest.len(), |at| at + 1);
+        let value = rest[1..end].to_owned();
         member = match sign {
             '=' => member.with_weight(weight(value.parse().unwrap())),
             '+' => member.with_categories([value]),
@@ -63,23 +80,19 @@ fn one(word: &str) -> Member<MockService> {
                     "held" => ExclusionReason::HeldOpen,
                     _ => ExclusionReason::NotOffered,
                 };
-                member.with_gate(move |_| Err(reason))
+                *flaw.lock() = Some(reason);
+                member
             }
         };
-        rest = more;
+        rest = &rest[end..];
     }
-    member
+    member.with_gate(move |_| flaw.lock().map_or(Ok(()), Err))
 }
 
 /// A member whose own gate refuses every call.
 pub(crate) fn refusing(id: &str, error: ToolError) -> Member<MockService> {
     let service = MockService::new(move |_, _| std::future::ready(Err(error.clone())));
-    Member::new(server(id), service)
-}
-
-/// The answer of a gate: available or not.
-pub(crate) fn well(is_well: bool) -> Result<(), ExclusionReason> {
-    is_well.then_some(()).ok_or(ExclusionReason::Unreachable)
+    member(id, &service)
 }
 
 pub(crate) fn not_sent(kind: ErrorKind) -> ToolError {
@@ -109,6 +122,13 @@ pub(crate) fn delete() -> ToolCall {
     call(&of("delete"), json!({}))
 }
 
+/// A call of a session.
+pub(crate) fn by(session: impl ToString + Copy, effect: &str) -> ToolCall {
+    let session = SessionId::new(session.to_string());
+    let caller = Caller::new(Principal::new("ada")).with_session(session);
+    call(&of(effect), json!({"id": 1})).with_caller(Arc::new(caller))
+}
+
 /// Returns the cells of a table: its columns are at least two spaces apart.
 pub(crate) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
     let lines = table.lines().filter(|line| !line.trim().is_empty());
@@ -121,35 +141,83 @@ pub(crate) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = 
 
 /// Reads the name of a strategy.
 pub(crate) fn strategy(name: &str) -> StrategyName {
-    serde_json::from_value(name.into()).unwrap()
+    StrategyName::by_name(name).unwrap()
+}
+
+/// Returns all events that a listener has not received yet.
+pub(crate) fn received(listener: &mut RouteListener) -> Vec<RouteEvent> {
+    // also beyond tokio's budget for a poll
+    let next = || unconstrained(listener.next()).now_or_never().flatten();
+    std::iter::from_fn(next).collect()
 }
 
 impl Bed {
     pub(crate) fn new(strategy: StrategyName, members: Vec<Member<MockService>>) -> Self {
         let pool = Arc::new(Pool::new());
         pool.set_members(test_set(), members);
-        Self { pool, strategy }
+        Self {
+            router: Router::new(pool.clone()).with_strategy(strategy),
+            pool,
+            flaws: Flaws::default(),
+        }
+    }
+
+    pub(crate) fn by(strategy: StrategyName, words: &str) -> Self {
+        let bed = Self::new(strategy, Vec::new());
+        bed.set_servers(words);
+        bed
     }
 
     /// By the default strategy.
     pub(crate) fn of(words: &str) -> Self {
-        Self::new(StrategyName::default(), members(words))
+        Self::by(StrategyName::default(), words)
     }
 
     pub(crate) fn in_turn(words: &str) -> Self {
-        Self::new(StrategyName::RoundRobin, members(words))
+        Self::by(StrategyName::RoundRobin, words)
     }
 
     pub(crate) fn one(member: Member<MockService>) -> Self {
         Self::new(StrategyName::default(), vec![member])
     }
 
-    pub(crate) fn router(&self) -> Router<MockService> {
-        Router::new(self.pool.clone()).with_strategy(self.strategy)
+    /// By affinity, and in turn without a key.
+    pub(crate) fn together(config: &AffinityConfig, words: &str) -> Self {
+        let mut bed = Self::of(words);
+        let strategy = Affinity::new(config)
+            .unwrap()
+            .with_fallback(StrategyName::RoundRobin.strategy())
+            .with_events(bed.pool.events().clone());
+        bed.router = bed.router.with_custom_strategy(Arc::new(strategy));
+        bed
+    }
+
+    pub(crate) fn set_servers(&self, words: &str) {
+        let members = with_flaws(words, &self.flaws);
+        self.pool.set_members(test_set(), members);
+    }
+
+    pub(crate) fn spoil(&self, server: &str, flaw: ExclusionReason) {
+        *self.flaws.lock()[server].lock() = Some(flaw);
+    }
+
+    pub(crate) fn heal(&self, server: &str) {
+        *self.flaws.lock()[server].lock() = None;
+    }
+
+    /// Returns the server of a call, as if it were sent.
+    pub(crate) fn decide(&self, call: &ToolCall) -> String {
+        self.router.decide(call).unwrap().to_string()
+    }
+
+    /// Returns the servers in the order they would be asked.
+    pub(crate) fn order(&self, call: &ToolCall) -> Vec<String> {
+        let endpoints = self.router.candidates(call);
+        endpoints.map(|one| one.server().to_string()).collect()
     }
 
     pub(crate) async fn send(&self, call: ToolCall) -> Result<ToolOutput, ToolError> {
-        self.router().oneshot(call).await
+        self.router.clone().oneshot(call).await
     }
 
     /// Sends a call that fails.

@@ -1,13 +1,11 @@
 //! Which server gets a call, and why.
 
-use crate::bed::{
-    Bed, delete, member, members, not_sent, of, read, refusing, rows, server, strategy,
-};
+use crate::bed::{Bed, delete, members, not_sent, of, read, refusing, rows, server, strategy};
 use callward_core::{Delivery, ErrorKind};
 use callward_router::{ExclusionReason, StrategyName};
-use callward_testkit::{MockService, call, tool};
+use callward_testkit::{call, tool};
 use serde_json::json;
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 /// Turns take the heaviest first, then servers as they were added.
 const CHOICES: &str = "
@@ -16,6 +14,7 @@ const CHOICES: &str = "
     peak_ewma          a!unreachable                 read   aa              no healthy server
     peak_ewma          a!not_offered b               read   bbbbbbbb        peak_ewma
     round_robin        a b=1 c                       read   acbacb          round_robin
+    priority           a=20 b=90!unreachable c d     read   ccc             priority
     weighted           a=5 b=1 c=1                   read   aaabacaaaabaca  weighted
     round_robin        a b+caching                   put    bbb             preferred category
     round_robin        a b+caching                   read   abab            round_robin
@@ -32,7 +31,7 @@ const CHOICES: &str = "
 #[tokio::test(start_paused = true)]
 async fn calls_go_where_rule_and_strategy_say() {
     for [name, servers, effect, routed, reason] in rows(CHOICES) {
-        let (bed, tool) = (Bed::new(strategy(name), members(servers)), of(effect));
+        let (bed, tool) = (Bed::by(strategy(name), servers), of(effect));
         let found = bed.route_many(&tool, routed.len()).await;
         assert_eq!(found, routed, "{name}: {effect} of {servers}");
         let found = bed.route(&tool).await.1;
@@ -50,10 +49,7 @@ async fn each_set_takes_its_own_turns() {
         assert_eq!(bed.route(&here).await.0, first);
         assert_eq!(bed.route(&there).await.0, second);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn calls_that_choose_among_the_same_servers_share_their_turns() {
+    // calls that choose among the same servers share their turns, whatever the tool
     let bed = Bed::in_turn("a b");
     for _ in 0..4 {
         assert_eq!(bed.route_call(read()).await.0, "a");
@@ -62,30 +58,9 @@ async fn calls_that_choose_among_the_same_servers_share_their_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_with_the_fewest_calls_in_flight_gets_the_next() {
-    let (busy, gate) = MockService::gated();
-    let members = [member("a", &busy)].into_iter().chain(members("b"));
-    let bed = Bed::new(StrategyName::LeastConnections, members.collect());
-    let tool = of("read");
-    // the first turn is a's, and its call stays
-    let held = tokio::spawn(bed.router().oneshot(read()));
-    while busy.started() == 0 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(bed.in_flight("a"), 1);
-    assert_eq!(bed.route_many(&tool, 4).await, "bbbb");
-
-    gate.open(100);
-    held.await.unwrap().unwrap();
-    assert_eq!(bed.in_flight("a"), 0);
-    let routed = bed.route_many(&tool, 4).await;
-    assert_eq!(routed.matches('a').count(), 2, "{routed}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn calls_in_flight_are_measured_by_weight() {
-    let bed = Bed::new(StrategyName::LeastConnections, members("a=75 b=25"));
-    let mut router = bed.router();
+async fn the_fewest_calls_in_flight_are_measured_by_weight() {
+    let bed = Bed::by(StrategyName::LeastConnections, "a=75 b=25");
+    let mut router = bed.router.clone();
     // in flight from the choice on
     let held: Vec<_> = (0..8).map(|_| router.call(read())).collect();
     assert_eq!((bed.in_flight("a"), bed.in_flight("b")), (6, 2));

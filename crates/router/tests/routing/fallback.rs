@@ -9,7 +9,7 @@ use crate::bed::{
     Bed, counting, delete, member, members, not_sent, of, read, refusing, server, test_set,
 };
 use callward_core::{
-    BoxFuture, CallRecord, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
+    BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
 };
 use callward_router::{Member, Pool, Router, StrategyName};
 use callward_testkit::MockService;
@@ -45,17 +45,13 @@ async fn any_other_failure_ends_the_call() {
         ToolError::new(ErrorKind::BreakerOpen, Delivery::Unknown, "odd"),
     ];
     for failure in failures {
-        for named in [None, Some(server("behind-a"))] {
-            let error = match named.clone() {
-                Some(name) => failure.clone().with_server(name),
-                None => failure.clone(),
-            };
-            let bed = before(error, "b");
-            let error = bed.fail(read()).await;
-            assert_eq!(error.kind(), failure.kind());
-            let named = named.unwrap_or_else(|| server("a"));
-            assert_eq!(error.server(), Some(&named), "a server's own name is kept");
-            assert_eq!(bed.started("b"), 0, "{failure}");
+        let named = failure.clone().with_server(server("behind-a"));
+        for (error, of) in [(failure, "a"), (named, "behind-a")] {
+            let bed = before(error.clone(), "b");
+            let found = bed.fail(read()).await;
+            assert_eq!(found.kind(), error.kind());
+            assert_eq!(found.server(), Some(&server(of)), "its own name is kept");
+            assert_eq!(bed.started("b"), 0, "{error}");
         }
     }
 }
@@ -111,9 +107,25 @@ async fn at_most_32_servers_are_asked() {
     assert_eq!(asked, 32);
 }
 
-/// A server that is never ready, or refuses in `poll_ready`.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_in_poll_ready_counts_as_a_refusal() {
+    let members = [
+        ("a", ErrorKind::Overloaded),
+        ("b", ErrorKind::ConnectFailed),
+    ];
+    let members = members.map(|(id, kind)| {
+        let refusing = MockService::counting().never_ready(not_sent(kind));
+        member(id, &refusing)
+    });
+    let bed = Bed::new(StrategyName::RoundRobin, members.into());
+    let error = bed.fail(read()).await;
+    assert_eq!(error.kind(), ErrorKind::ConnectFailed);
+    assert_eq!(error.server(), Some(&server("b")));
+}
+
+/// A server that is never ready.
 #[derive(Clone)]
-struct NotReady(Option<ToolError>);
+struct NotReady;
 
 impl Service<ToolCall> for NotReady {
     type Response = ToolOutput;
@@ -121,8 +133,7 @@ impl Service<ToolCall> for NotReady {
     type Future = Ready<Result<ToolOutput, ToolError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
-        let error = self.0.clone();
-        error.map_or(Poll::Pending, |error| Poll::Ready(Err(error)))
+        Poll::Pending
     }
 
     fn call(&mut self, _: ToolCall) -> Self::Future {
@@ -130,29 +141,15 @@ impl Service<ToolCall> for NotReady {
     }
 }
 
-fn pool_of(services: Vec<NotReady>) -> Arc<Pool<NotReady>> {
+fn not_ready() -> Arc<Pool<NotReady>> {
     let pool = Arc::new(Pool::new());
-    let members = services.into_iter().enumerate();
-    let members = members.map(|(n, service)| Member::new(server(&format!("s{n}")), service));
-    pool.set_members(test_set(), members.collect());
+    pool.set_members(test_set(), vec![Member::new(server("a"), NotReady)]);
     pool
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_in_poll_ready_counts_as_a_refusal() {
-    let refusals = [ErrorKind::Overloaded, ErrorKind::ConnectFailed];
-    let pool = pool_of(refusals.map(|kind| NotReady(Some(not_sent(kind)))).into());
-    let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
-    let record = Arc::new(CallRecord::new());
-    let request = read().with_record(record.clone());
-    let error = router.oneshot(request).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectFailed);
-    assert_eq!(record.server().unwrap().0, server("s1"));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_server_that_is_not_ready_is_waited_for_until_the_deadline() {
-    let router = Router::new(pool_of(vec![NotReady(None)]));
+    let router = Router::new(not_ready());
     let start = Instant::now();
     let deadline = start + Duration::from_secs(3);
     let request = read().with_deadline(deadline.into_std());
@@ -165,29 +162,26 @@ async fn a_server_that_is_not_ready_is_waited_for_until_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_is_no_longer_in_flight_whatever_stage_it_was_in() {
     // waiting for readiness: not polled, and polled
-    let pool = pool_of(vec![NotReady(None)]);
+    let pool = not_ready();
     let in_flight = || pool.get(&test_set()).unwrap().endpoints()[0].in_flight();
-    let mut waiting = Router::new(pool.clone()).call(read());
-    assert_eq!(in_flight(), 1);
-    assert!((&mut waiting).now_or_never().is_none());
-    assert_eq!(in_flight(), 1);
-    drop(waiting);
-    assert_eq!(in_flight(), 0);
-    drop(Router::new(pool.clone()).call(read()));
-    assert_eq!(in_flight(), 0);
-
+    for polls in [false, true] {
+        let mut waiting = Router::new(pool.clone()).call(read());
+        assert!(!polls || (&mut waiting).now_or_never().is_none());
+        assert_eq!(in_flight(), 1);
+        drop(waiting);
+        assert_eq!(in_flight(), 0);
+    }
     // running
     let (slow, _gate) = MockService::gated();
     let bed = Bed::one(member("a", &slow));
-    let mut running = bed.router().call(read());
+    let mut running = bed.router.clone().call(read());
     assert!((&mut running).now_or_never().is_none());
     assert_eq!((slow.running(), bed.in_flight("a")), (1, 1));
     drop(running);
     assert_eq!((slow.running(), bed.in_flight("a")), (0, 0));
-
     // done, but not yet dropped
     let bed = Bed::one(counting("a"));
-    let mut done = bed.router().call(read());
+    let mut done = bed.router.clone().call(read());
     assert!((&mut done).now_or_never().is_some());
     assert_eq!(bed.in_flight("a"), 0);
 }

@@ -103,7 +103,7 @@ async fn a_call_goes_where_it_costs_no_more_than_both_budgets() {
 async fn the_servers_that_the_rule_admits_are_listed_as_they_were_added() {
     let bed = Bed::of("c=20 standby=0 b+caching a=90 sick!unreachable");
     let listed = |builder: ToolBuilder| {
-        let ids = bed.router().route_by_annotation(&builder.build());
+        let ids = bed.router.route_by_annotation(&builder.build());
         ids.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let all = ["c", "standby", "b", "a"];

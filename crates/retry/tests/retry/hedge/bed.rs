@@ -15,22 +15,13 @@ use callward_testkit::MockService;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
 
-use crate::bed::{ms, read};
+use crate::bed::{Output, ms, read};
 
-/// After which time an attempt ends, and how.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Fate {
-    Answers(Duration),
-    Fails(Duration, Delivery),
-    Hangs,
-}
-
-pub(crate) const fn answers(millis: u64) -> Fate {
-    Fate::Answers(ms(millis))
-}
+/// How an attempt ends, `ok`, `lost`, `unsent` or never (`hangs`), and after how many milliseconds.
+pub(crate) type Fate = (&'static str, u64);
 
 pub(crate) struct Bed {
-    pub(crate) servers: Vec<MockService>,
+    servers: Vec<MockService>,
     pub(crate) layer: HedgeLayer,
     pub(crate) retry: RetryLayer,
     pub(crate) service: Hedge<Router<MockService>>,
@@ -38,7 +29,7 @@ pub(crate) struct Bed {
 
 /// How a call ended.
 pub(crate) struct Ended {
-    pub(crate) result: Result<ToolOutput, ToolError>,
+    pub(crate) result: Output,
     pub(crate) took: Duration,
     pub(crate) record: Arc<CallRecord>,
 }
@@ -50,12 +41,8 @@ impl Bed {
         servers: usize,
         fate: impl Fn(usize) -> Fate + Send + Sync + 'static,
     ) -> Self {
-        Self::with(
-            servers,
-            RetryConfig::default(),
-            HedgeConfig::default(),
-            fate,
-        )
+        let (budget, config) = (RetryConfig::default(), HedgeConfig::default());
+        Self::with(servers, budget, config, fate)
     }
 
     pub(crate) fn with(
@@ -65,19 +52,16 @@ impl Bed {
         fate: impl Fn(usize) -> Fate + Send + Sync + 'static,
     ) -> Self {
         let (fate, attempts) = (Arc::new(fate), Arc::new(AtomicUsize::new(0)));
-        let servers: Vec<_> = (0..servers)
-            .map(|place| {
-                let (fate, attempts) = (fate.clone(), attempts.clone());
-                MockService::new(move |_, _| {
-                    let n = attempts.fetch_add(1, Ordering::SeqCst) + 1;
-                    run(place, n, fate(n))
-                })
+        let server = |place| {
+            let (fate, attempts) = (fate.clone(), attempts.clone());
+            MockService::new(move |_, _| {
+                let n = attempts.fetch_add(1, Ordering::SeqCst) + 1;
+                run(place, n, fate(n))
             })
-            .collect();
-        let members = servers
-            .iter()
-            .enumerate()
-            .map(|(place, server)| Member::new(name(place), server.clone()));
+        };
+        let servers: Vec<_> = (0..servers).map(server).collect();
+        let members = servers.iter().enumerate();
+        let members = members.map(|(place, server)| Member::new(name(place), server.clone()));
         let pool = Arc::new(Pool::new());
         pool.set_members(ReplicaSetId::new("test").unwrap(), members.collect());
         let router = Router::new(pool).with_strategy(StrategyName::RoundRobin);
@@ -95,9 +79,8 @@ impl Bed {
         let record = Arc::new(CallRecord::new());
         let begin = Instant::now();
         let call = call.with_record(record.clone());
-        let result = self.service.clone().oneshot(call).await;
         Ended {
-            result,
+            result: self.service.clone().oneshot(call).await,
             took: begin.elapsed(),
             record,
         }
@@ -114,16 +97,18 @@ impl Bed {
         }
     }
 
+    /// Returns how many attempts were started, run, and were cancelled.
+    pub(crate) fn attempts(&self) -> [usize; 3] {
+        let count = |of: fn(&MockService) -> usize| self.servers.iter().map(of).sum();
+        [
+            count(MockService::started),
+            count(MockService::running),
+            count(MockService::cancelled),
+        ]
+    }
+
     pub(crate) fn started(&self) -> usize {
-        self.servers.iter().map(MockService::started).sum()
-    }
-
-    pub(crate) fn running(&self) -> usize {
-        self.servers.iter().map(MockService::running).sum()
-    }
-
-    pub(crate) fn cancelled(&self) -> usize {
-        self.servers.iter().map(MockService::cancelled).sum()
+        self.attempts()[0]
     }
 }
 
@@ -132,18 +117,15 @@ pub(crate) fn name(place: usize) -> ServerId {
 }
 
 /// Ends as it is fated; an answer names the attempt.
-async fn run(place: usize, n: usize, fate: Fate) -> Result<ToolOutput, ToolError> {
-    match fate {
-        Fate::Answers(after) => {
-            sleep(after).await;
-            Ok(ToolOutput::text(n.to_string()))
-        }
-        Fate::Fails(after, delivery) => {
-            sleep(after).await;
-            let text = format!("attempt {n} failed");
-            let error = ToolError::new(ErrorKind::ConnectionLost, delivery, text);
-            Err(error.with_server(name(place)))
-        }
-        Fate::Hangs => std::future::pending().await,
-    }
+async fn run(place: usize, n: usize, (end, after): Fate) -> Output {
+    sleep(ms(after)).await;
+    let delivery = match end {
+        "ok" => return Ok(ToolOutput::text(n.to_string())),
+        "lost" => Delivery::Unknown,
+        "unsent" => Delivery::NotSent,
+        _ => std::future::pending().await,
+    };
+    let text = format!("attempt {n} failed");
+    let error = ToolError::new(ErrorKind::ConnectionLost, delivery, text);
+    Err(error.with_server(name(place)))
 }

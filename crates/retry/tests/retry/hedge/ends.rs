@@ -5,32 +5,22 @@ use callward_core::{Delivery, HedgeStatus};
 use tower::ServiceExt;
 
 use crate::bed::{ms, read, rows};
-use crate::hedge::bed::{Bed, Ended, Fate, answers, name};
+use crate::hedge::bed::{Bed, Fate, name};
 
-/// Twenty quick calls, and then one whose two attempts have these fates.
-async fn hedged(first: Fate, second: Fate) -> (Bed, Ended) {
+/// Twenty quick calls, before one whose attempts have these fates.
+async fn hedged(first: Fate, second: Fate) -> Bed {
     let bed = Bed::new(2, move |n| match n {
-        1..=20 => answers(100),
+        1..=20 => ("ok", 100),
         21 => first,
         _ => second,
     });
     bed.reads(20).await;
-    let ended = bed.read().await;
-    assert_eq!(bed.running(), 0, "nothing runs on");
-    assert_eq!(bed.started(), 22);
-    (bed, ended)
+    bed
 }
 
-/// A fate: `ok`, `lost`, `unsent` or `hangs`, with its milliseconds.
-fn fate(word: &str) -> Fate {
+fn fate(word: &'static str) -> Fate {
     let (word, after) = word.split_once('@').unwrap_or((word, "0"));
-    let after = ms(after.parse().unwrap());
-    match word {
-        "ok" => Fate::Answers(after),
-        "lost" => Fate::Fails(after, Delivery::Unknown),
-        "unsent" => Fate::Fails(after, Delivery::NotSent),
-        _ => Fate::Hangs,
-    }
+    (word, after.parse().unwrap())
 }
 
 /// A hedge is due after 100 ms. The call ends as that attempt, at this time.
@@ -50,7 +40,10 @@ const ENDS: &str = "
 async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
     for [first, hedge, end, at] in rows(ENDS) {
         let row = format!("{first}, {hedge}");
-        let (bed, ended) = hedged(fate(first), fate(hedge)).await;
+        let bed = hedged(fate(first), fate(hedge)).await;
+        let ended = bed.read().await;
+        let [started, running, cancelled] = bed.attempts();
+        assert_eq!((started, running), (22, 0), "{row}: nothing runs on");
         let text = match &ended.result {
             Ok(output) => output.to_text(),
             Err(error) => {
@@ -68,7 +61,7 @@ async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
         assert_eq!(ended.record.hedge() == HedgeStatus::Won, won, "{row}");
         if first == "ok@150" {
             assert_eq!(ended.record.hedge(), HedgeStatus::Sent);
-            assert_eq!(bed.servers[1].cancelled(), 1, "the hedge is cancelled");
+            assert_eq!(cancelled, 1, "the hedge is cancelled");
             let (server, reason) = ended.record.server().unwrap();
             assert_eq!((server, reason), (name(0), "answered before its hedge"));
         }
@@ -77,11 +70,7 @@ async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_before_a_hedge_is_due_ends_the_attempt_at_once() {
-    let bed = Bed::new(2, |n| match n {
-        21 => Fate::Fails(ms(5), Delivery::Unknown),
-        _ => answers(100),
-    });
-    bed.reads(20).await;
+    let bed = hedged(("lost", 5), ("ok", 0)).await;
     let ended = bed.read().await;
     assert_eq!((ended.took, bed.started()), (ms(5), 21));
     let error = ended.result.unwrap_err();
@@ -90,12 +79,8 @@ async fn a_failure_before_a_hedge_is_due_ends_the_attempt_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_drop_of_the_call_drops_both_attempts() {
-    let bed = Bed::new(2, |n| match n {
-        1..=20 => answers(100),
-        _ => Fate::Hangs,
-    });
-    bed.reads(20).await;
+    let bed = hedged(("hangs", 0), ("hangs", 0)).await;
     let call = bed.service.clone().oneshot(read());
     assert!(tokio::time::timeout(ms(1000), call).await.is_err());
-    assert_eq!((bed.started(), bed.cancelled(), bed.running()), (22, 2, 0));
+    assert_eq!(bed.attempts(), [22, 0, 2]);
 }

@@ -7,14 +7,14 @@ use callward_testkit::{call, tool};
 use serde_json::json;
 
 use crate::bed::{ms, read};
-use crate::hedge::bed::{Bed, Fate, answers, name};
+use crate::hedge::bed::{Bed, Fate, name};
 
 /// The first twenty attempts take 10, 20, ... 200 ms; the next hangs, the others answer at once.
 fn slow_at_21(n: usize) -> Fate {
     match n {
-        1..=20 => answers(n as u64 * 10),
-        21 => Fate::Hangs,
-        _ => answers(0),
+        1..=20 => ("ok", n as u64 * 10),
+        21 => ("hangs", 0),
+        _ => ("ok", 0),
     }
 }
 
@@ -29,7 +29,7 @@ async fn a_hedge_is_sent_elsewhere_after_the_95th_percentile() {
     assert!((ms(190)..=ms(202)).contains(&took), "{took:?}");
     assert_eq!(ended.record.hedge(), HedgeStatus::Won);
     // attempts take turns: the 21st is of the first server
-    assert_eq!(bed.servers[0].cancelled(), 1, "the loser is cancelled");
+    assert_eq!(bed.attempts()[2], 1, "the loser is cancelled");
     let (server, reason) = ended.record.server().unwrap();
     assert_eq!(
         (server, reason),
@@ -49,7 +49,7 @@ async fn a_call_is_not_hedged_before_enough_is_known_nor_too_soon() {
         ("of another tool", 20, other(), 1_000, 21),
         ("in the background", 20, background(), 1_000, 21),
     ] {
-        let bed = Bed::new(2, move |n| answers(if n == known + 1 { 1_000 } else { 1 }));
+        let bed = Bed::new(2, move |n| ("ok", if n == known + 1 { 1_000 } else { 1 }));
         bed.reads(known).await;
         assert_eq!(bed.send(call).await.took, ms(took), "{name}");
         assert_eq!(bed.started(), attempts, "{name}");
@@ -62,9 +62,9 @@ async fn a_hedge_costs_a_token_of_the_budget_that_retries_are_paid_from() {
         .with_budget_reserve(1)
         .with_budget_percent(0);
     let bed = Bed::with(2, budget, HedgeConfig::default(), |n| match n {
-        1..=20 => answers(10),
-        n if n % 2 == 1 => answers(1000),
-        _ => answers(10),
+        1..=20 => ("ok", 10),
+        n if n % 2 == 1 => ("ok", 1000),
+        _ => ("ok", 10),
     });
     let tokens = || bed.retry.budgets().first().map(|budget| budget.tokens);
     bed.reads(20).await;
@@ -81,7 +81,7 @@ async fn a_hedge_costs_a_token_of_the_budget_that_retries_are_paid_from() {
 
 #[tokio::test(start_paused = true)]
 async fn without_another_server_nothing_is_hedged_nor_paid() {
-    let bed = Bed::new(1, |n| answers(if n == 21 { 1000 } else { 10 }));
+    let bed = Bed::new(1, |n| ("ok", if n == 21 { 1000 } else { 10 }));
     bed.reads(20).await;
     let ended = bed.read().await;
     assert_eq!((ended.took, bed.started()), (ms(1000), 21));
@@ -97,8 +97,8 @@ async fn slow_calls_that_lost_still_count_as_slow() {
     open.budget_capacity = 10_000;
     let config = HedgeConfig::default().with_percentile(80);
     let bed = Bed::with(2, open, config, |n| match (n * 7919) % 100 {
-        0..15 => answers(60_000),
-        rest => answers(rest as u64 * 10),
+        0..15 => ("ok", 60_000),
+        rest => ("ok", rest as u64 * 10),
     });
     let reads = 4000;
     bed.reads(reads).await;

@@ -1,131 +1,166 @@
-//! What is reported, and when keys are forgotten.
+//! Which calls have one key, what is reported of keys, and when they are forgotten.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use callward_router::affinity::{AffinityConfig, AffinityKey};
-use callward_router::{ExclusionReason, RouteEvent};
+use callward_core::{Caller, Principal, ToolCall};
+use callward_router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
+use callward_router::{ExclusionReason, RouteEvent, RouteListener};
+use callward_testkit::tool;
 use tokio::time::advance;
 
-use crate::affinity::bed::{Bed, FOUR, read};
-use crate::bed::server;
+use crate::affinity::{read_all, sessions};
+use crate::bed::{Bed, by, members, received, server};
 
-const TWO: [(&str, u32); 2] = [("a", 50), ("b", 50)];
+/// Returns what was reported, in words, and the digests apart.
+fn words(listener: &mut RouteListener) -> (Vec<String>, Vec<String>) {
+    let words = |event: RouteEvent| match event {
+        RouteEvent::AffinitySet {
+            by, key, server, ..
+        } => (format!("{by} to {server}"), key.to_string()),
+        RouteEvent::AffinityExpired {
+            by,
+            key,
+            server,
+            reason,
+            ..
+        } => (format!("{by} from {server}: {reason:?}"), key.to_string()),
+        other => panic!("{other:?}"),
+    };
+    received(listener).into_iter().map(words).unzip()
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_reported_when_it_is_set_and_when_it_ends() {
-    let bed = Bed::new(&TWO);
-    let home = bed.read("secret-session");
+    let config = AffinityConfig::default().with_ttl(Duration::from_secs(10));
+    let bed = Bed::together(&config, "a b");
+    let mut listener = bed.pool.events().listen();
+    let read = || bed.decide(&by("secret-session", "read"));
+    let home = read();
     let other = if home == "a" { "b" } else { "a" };
-    bed.read("secret-session");
-    let (words, digests) = bed.observed.words();
-    assert_eq!(words, [format!("session to {home}")]);
+    read();
+    let (set, digests) = words(&mut listener);
+    assert_eq!(set, [format!("session to {home}")]);
 
     bed.spoil(&home, ExclusionReason::Unreachable);
-    bed.read("secret-session");
-    bed.read("secret-session");
-    let (words, moved) = bed.observed.words();
-    assert_eq!(
-        words,
-        [
-            format!("session from {home}: unreachable"),
-            format!("session to {other}")
-        ]
-    );
-    assert_eq!(moved, [digests[0]; 2]);
+    read();
+    read();
+    let (moved, again) = words(&mut listener);
+    let from = format!("session from {home}: Unreachable");
+    assert_eq!(moved, [from, format!("session to {other}")]);
+    assert_eq!(again, [&*digests[0]; 2]);
 
     bed.heal(&home);
-    advance(Duration::from_secs(30 * 60)).await;
-    let back = bed.read("secret-session");
-    let (words, _) = bed.observed.words();
-    assert_eq!(
-        words,
-        [
-            format!("session from {other}: ttl"),
-            format!("session to {back}")
-        ]
-    );
-    assert_eq!(back, home, "a forgotten key is ranked again");
+    for _ in 0..5 {
+        advance(Duration::from_millis(9_999)).await;
+        assert_eq!(read(), other, "each call begins the time anew");
+    }
+    // a lookup is not a use
+    advance(Duration::from_secs(6)).await;
+    assert_eq!(bed.order(&by("secret-session", "read"))[0], other);
+    advance(Duration::from_secs(4)).await;
+    assert_eq!(read(), home, "a forgotten key is ranked again");
+    let from = format!("session from {other}: Ttl");
+    assert_eq!(words(&mut listener).0, [from, format!("session to {home}")]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn removed_and_drained_are_different_reasons() {
-    let bed = Bed::new(&[("a", 50)]);
-    bed.read("1");
-    bed.set_servers(&[("b", 50)]);
-    bed.read("1");
-    bed.set_servers(&[("b", 50), ("c", 50)]);
+    let bed = sessions("a");
+    let mut listener = bed.pool.events().listen();
+    read_all(&bed, 1);
+    bed.set_servers("b");
+    read_all(&bed, 1);
+    bed.set_servers("b c");
     drop(bed.pool.drain(&server("b")));
-    bed.read("1");
+    read_all(&bed, 1);
     assert_eq!(
-        bed.observed.words().0,
+        words(&mut listener).0,
         [
             "session to a",
-            "session from a: removed",
+            "session from a: Removed",
             "session to b",
-            "session from b: draining",
+            "session from b: Draining",
             "session to c"
         ]
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_call_begins_the_ttl_anew() {
-    let config = AffinityConfig::default().with_ttl(Duration::from_secs(10));
-    let bed = Bed::with(&config, &TWO);
-    let home = bed.read("1");
-    bed.observed.take();
-    for _ in 0..5 {
-        advance(Duration::from_millis(9_999)).await;
-        assert_eq!(bed.read("1"), home);
-    }
-    assert!(bed.observed.take().is_empty());
-    // a lookup is not a use
-    advance(Duration::from_secs(6)).await;
-    assert!(bed.router.candidates(&read("1")).next().is_some());
-    advance(Duration::from_secs(4)).await;
-    bed.read("1");
-    assert_eq!(bed.observed.take().len(), 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_number_of_keys_is_bounded_and_each_that_goes_is_reported() {
-    let config = AffinityConfig::default().with_max_keys(50);
-    let bed = Bed::with(&config, &TWO);
-    bed.read_all(200);
-    assert_eq!(bed.strategy.held(), 50);
-    let events = bed.observed.take();
-    let is_expired = |event: &&RouteEvent| matches!(event, RouteEvent::AffinityExpired(_));
-    let expired = events.iter().filter(is_expired).count();
-    assert_eq!((events.len(), expired), (350, 150));
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_event_has_a_name_in_it() {
-    for by in [
-        AffinityKey::Session,
-        AffinityKey::User,
-        "/id".parse().unwrap(),
+async fn calls_with_one_key_stay_together_and_no_event_names_it() {
+    let config = AffinityConfig::default;
+    let by_argument = || config().with_by("/repo/id".parse().unwrap());
+    let by_principal = config().with_without_session(WithoutSession::ByPrincipal);
+    let by_user = || config().with_by(AffinityKey::User);
+    let about = |who: &str, id: &str| {
+        let arguments = format!(r#"{{"who":"{who}","repo":{{"id":{id}}}}}"#);
+        let caller = Caller::new(Principal::new(who));
+        let get = tool("get").read_only().build();
+        ToolCall::new(get, arguments).with_caller(Arc::new(caller))
+    };
+    let (a1, a2, e1) = (about("ada", "1"), about("ada", "2"), about("eve", "1"));
+    let (a7, e7, null) = (about("ada", "7"), about("eve", "7.0"), about("ada", "null"));
+    let (s1, s2) = (by("session-17", "read"), by("other", "read"));
+    for (name, config, calls, one) in [
+        ("no session", config(), [&a1, &e1], None),
+        ("by principal", by_principal, [&a1, &a2], Some("user to ")),
+        (
+            "sessions of a user",
+            by_user(),
+            [&s1, &s2],
+            Some("user to "),
+        ),
+        ("one session", config(), [&s1, &s1], Some("session to ")),
+        (
+            "one argument",
+            by_argument(),
+            [&a7, &e7],
+            Some("argument to "),
+        ),
+        ("no argument", by_argument(), [&null, &null], None),
     ] {
-        let bed = Bed::with(&AffinityConfig::default().with_by(by), &TWO);
-        bed.read("secret-session");
-        let events = bed.observed.take();
-        assert_eq!(events.len(), 1);
-        let text = format!("{events:?} {:?}", bed.strategy);
-        for secret in ["secret-session", "ada"] {
+        let bed = Bed::together(&config, "a b c d");
+        let mut listener = bed.pool.events().listen();
+        let calls = calls.into_iter().cycle().take(8);
+        let all: String = calls.map(|call| bed.decide(call)).collect();
+        let events = received(&mut listener);
+        let text = format!("{events:?} {:?}", bed.router);
+        for secret in ["session-17", "ada"] {
             assert!(!text.contains(secret), "{text}");
         }
+        match (one, &events[..]) {
+            (None, []) => assert_eq!(all, "abcdabcd", "{name}"),
+            (Some(_), [_]) => assert_eq!(all, all[..1].repeat(8), "{name}"),
+            _ => panic!("{name}: {events:?}"),
+        }
+        let json = serde_json::to_value(&events).unwrap();
+        let by = one.map(|word| word.trim_end_matches(" to "));
+        assert_eq!(json[0]["by"].as_str(), by, "{name}");
     }
+    // different keys spread, and sets are apart
+    let bed = Bed::together(&by_user(), "a b c d");
+    let users = (0..40).map(|n| about(&format!("u{n}"), "1"));
+    let homes: HashSet<String> = users.map(|call| bed.decide(&call)).collect();
+    assert_eq!(homes.len(), 4);
+    bed.pool.set_members("other".parse().unwrap(), members("z"));
+    let get = tool("get").set("other").read_only().build();
+    let elsewhere = ToolCall::new(get, "{}").with_caller(s1.caller().clone());
+    let home = bed.decide(&s1);
+    assert_eq!(bed.decide(&elsewhere), "z");
+    assert_eq!(bed.decide(&s1), home);
 }
 
 #[test]
 fn calls_that_run_at_once_agree_and_move_a_key_once() {
     const SESSIONS: usize = 200;
-    let bed = Bed::new(&FOUR);
+    let bed = sessions("a b c d");
+    let mut listener = bed.pool.events().listen();
     let read_at_once = || {
         let start = std::sync::Barrier::new(4);
         let read = || {
             start.wait();
-            bed.read_all(SESSIONS)
+            read_all(&bed, SESSIONS)
         };
         let homes: [Vec<String>; 4] = std::thread::scope(|scope| {
             let threads: [_; 4] = std::array::from_fn(|_| scope.spawn(read));
@@ -135,25 +170,9 @@ fn calls_that_run_at_once_agree_and_move_a_key_once() {
         homes[0].clone()
     };
     let homes = read_at_once();
-    assert_eq!(bed.observed.take().len(), SESSIONS);
+    assert_eq!(received(&mut listener).len(), SESSIONS);
     bed.spoil("b", ExclusionReason::Unreachable);
     read_at_once();
     let moved = homes.iter().filter(|home| *home == "b").count();
-    assert_eq!(bed.observed.take().len(), 2 * moved);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_comes_too_late_to_move_a_key_leaves_it() {
-    let bed = Bed::new(&[("a", 50), ("b", 50), ("c", 50)]);
-    let home = bed.read("1");
-    bed.spoil(&home, ExclusionReason::Unreachable);
-    bed.observed.take();
-    // both have found the key at the same home before either moves it
-    let (router, observed) = (bed.router.clone(), bed.observed.clone());
-    bed.interrupt(move || {
-        assert!(router.decide(&read("1")).is_some());
-        assert_eq!(observed.take().len(), 2);
-    });
-    bed.read("1");
-    assert!(bed.observed.take().is_empty());
+    assert_eq!(received(&mut listener).len(), 2 * moved);
 }

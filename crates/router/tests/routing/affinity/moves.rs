@@ -2,8 +2,8 @@
 
 use callward_router::ExclusionReason;
 
-use crate::affinity::bed::{Bed, FOUR, by, read};
-use crate::bed::server;
+use crate::affinity::{read_all, sessions};
+use crate::bed::{Bed, by, received, server};
 
 fn count(servers: &[String], server: &str) -> usize {
     servers.iter().filter(|s| *s == server).count()
@@ -11,67 +11,52 @@ fn count(servers: &[String], server: &str) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn the_calls_of_a_session_go_to_one_server_and_sessions_spread() {
-    let bed = Bed::new(&FOUR);
-    let homes = bed.read_all(400);
-    assert_eq!(bed.read_all(400), homes);
-    for (server, _) in FOUR {
+    let bed = sessions("a b c d");
+    let homes = read_all(&bed, 400);
+    assert_eq!(read_all(&bed, 400), homes);
+    for server in ["a", "b", "c", "d"] {
         assert!((60..140).contains(&count(&homes, server)), "{homes:?}");
     }
+    // a router that knows nothing of this one chooses alike
+    assert_eq!(read_all(&sessions("d c b a"), 400), homes);
+    // and no key moves while all servers are sick
+    for server in ["a", "b", "c", "d"] {
+        bed.spoil(server, ExclusionReason::Unreachable);
+    }
+    assert_eq!(read_all(&bed, 400), homes);
 }
 
 #[tokio::test(start_paused = true)]
-async fn routers_that_know_nothing_of_each_other_choose_alike() {
-    let mut reversed = FOUR;
-    reversed.reverse();
-    assert_eq!(
-        Bed::new(&FOUR).read_all(100),
-        Bed::new(&reversed).read_all(100)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_joining_server_moves_no_key_in_use_and_gets_new_ones() {
-    let bed = Bed::new(&FOUR[..3]);
-    let homes = bed.read_all(200);
+async fn a_joining_server_or_a_new_weight_moves_no_key_in_use() {
+    let bed = sessions("a b c");
+    let homes = read_all(&bed, 200);
     // the heaviest comes first, so all others stand elsewhere than before
-    bed.set_servers(&[("a", 50), ("b", 50), ("c", 50), ("d", 100)]);
-    assert_eq!(bed.read_all(200), homes);
-    let new = bed.read_all(1200).split_off(200);
+    bed.set_servers("a b c d=100");
+    assert_eq!(read_all(&bed, 200), homes);
+    let new = read_all(&bed, 1200).split_off(200);
     // two fifths of a thousand, give or take four sigmas
     let found = count(&new, "d");
     assert!((338..462).contains(&found), "{found}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_new_weight_moves_no_key_in_use() {
-    let bed = Bed::new(&FOUR);
-    let homes = bed.read_all(200);
-    bed.set_servers(&[("a", 10), ("b", 50), ("c", 100), ("d", 50)]);
-    assert_eq!(bed.read_all(200), homes);
+    bed.set_servers("a=10 b c=100 d");
+    assert_eq!(read_all(&bed, 200), homes);
 }
 
 #[tokio::test(start_paused = true)]
 async fn among_servers_of_a_preferred_category_keys_stay_too() {
-    let bed = Bed::new(&[("a", 50), ("cache1", 50), ("cache2", 50)]);
-    let set = callward_testkit::tool("set").idempotent().build();
-    let all = || -> Vec<String> {
-        let call = |n: usize| by(&n.to_string(), &set);
-        (0..100).map(|n| bed.decide(&call(n))).collect()
-    };
+    let bed = sessions("a one+caching two+caching");
+    let all = || -> Vec<String> { (0..100).map(|n| bed.decide(&by(n, "put"))).collect() };
     let homes = all();
-    assert!(homes.iter().all(|home| home.starts_with("cache")));
-    let others = [("cache0", 100), ("b", 50)].into_iter();
-    let others = others.chain([("a", 50), ("cache1", 50), ("cache2", 50)]);
-    bed.set_servers(&others.collect::<Vec<_>>());
+    assert!(!homes.contains(&"a".to_owned()));
+    bed.set_servers("three=100+caching b a one+caching two+caching");
     assert_eq!(all(), homes);
-    assert_eq!(bed.read_all(100), homes, "no matter what is called");
+    assert_eq!(read_all(&bed, 100), homes, "no matter what is called");
 }
 
 /// Checks that `lose` moves the keys of `b` and no others, over all servers that are left, and
 /// returns where they are.
 fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {
     lose();
-    let after = bed.read_all(before.len());
+    let after = read_all(bed, before.len());
     for (before, after) in before.iter().zip(&after) {
         assert!(after != "b" && (before == "b" || before == after));
     }
@@ -90,8 +75,8 @@ fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn the_keys_of_a_lost_server_spread_over_the_others_and_stay() {
     type Act = fn(&Bed);
-    let removes: Act = |bed| bed.set_servers(&[("a", 50), ("c", 50), ("d", 50)]);
-    let adds: Act = |bed| bed.set_servers(&FOUR);
+    let removes: Act = |bed| bed.set_servers("a c d");
+    let adds: Act = |bed| bed.set_servers("a b c d");
     let drains: Act = |bed| drop(bed.pool.drain(&server("b")));
     let undrains: Act = |bed| bed.pool.undrain(&server("b")).unwrap();
     let loses_it: Act = |bed| bed.spoil("b", ExclusionReason::Unreachable);
@@ -103,40 +88,25 @@ async fn the_keys_of_a_lost_server_spread_over_the_others_and_stay() {
         ("unreachable", loses_it, heals),
         ("drained, by its gate", gate_drains, heals),
     ] {
-        let bed = Bed::new(&FOUR);
-        let homes = bed.read_all(400);
+        let bed = sessions("a b c d");
+        let homes = read_all(&bed, 400);
         let after = loses(&bed, &homes, || lose(&bed));
         restore(&bed);
-        assert_eq!(bed.read_all(400), after, "{how}");
+        assert_eq!(read_all(&bed, 400), after, "{how}");
         // new ones find it
-        assert!(count(&bed.read_all(800)[400..], "b") > 50, "{how}");
+        assert!(count(&read_all(&bed, 800)[400..], "b") > 50, "{how}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_key_moves_while_all_servers_are_sick() {
-    let bed = Bed::new(&FOUR);
-    let homes = bed.read_all(100);
-    for (server, _) in FOUR {
-        bed.spoil(server, ExclusionReason::Unreachable);
-    }
-    assert_eq!(bed.read_all(100), homes);
-    FOUR.iter().for_each(|(server, _)| bed.heal(server));
-    assert_eq!(bed.read_all(100), homes);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_preview_remembers_nothing() {
-    let bed = Bed::new(&FOUR);
-    let call = read("0");
-    let order: Vec<String> = bed
-        .router
-        .candidates(&call)
-        .map(|endpoint| endpoint.server().to_string())
-        .collect();
+    let bed = sessions("a b c d");
+    let mut listener = bed.pool.events().listen();
+    let call = by(0, "read");
+    let order = bed.order(&call);
     assert_eq!(order.len(), 4);
-    assert_eq!(bed.strategy.held(), 0);
-    assert!(bed.observed.take().is_empty());
+    assert_eq!(bed.router.explain(&call).chosen, Some(server(&order[0])));
+    assert!(received(&mut listener).is_empty());
     assert_eq!(bed.decide(&call), order[0]);
     bed.spoil(&order[0], ExclusionReason::BreakerOpen);
     assert_eq!(bed.decide(&call), order[1]);

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use callward_core::{
     Caller, Principal, Profile, ReplicaSetId, ServerId, SessionId, Tool, ToolCall, Weight,
 };
-use callward_router::{
-    Affinity, Category, LeastConnections, Member, Pool, Priority, Random, RoundRobin, Router,
-    Strategy,
-};
+use callward_router::{Affinity, Member, Pool, Router, Strategy, StrategyName};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tower::Service;
@@ -107,13 +104,14 @@ impl Way {
     }
 
     fn strategy(self) -> Arc<dyn Strategy> {
-        match self {
-            Self::Turns => Arc::new(RoundRobin),
-            Self::LeastLoaded => Arc::new(LeastConnections),
-            Self::BestMatch => Arc::new(Category),
-            Self::Heaviest => Arc::new(Priority),
-            Self::Chance => Arc::new(Random),
-        }
+        let name = match self {
+            Self::Turns => StrategyName::RoundRobin,
+            Self::LeastLoaded => StrategyName::LeastConnections,
+            Self::BestMatch => StrategyName::Category,
+            Self::Heaviest => StrategyName::Priority,
+            Self::Chance => StrategyName::Random,
+        };
+        name.strategy()
     }
 }
 
