@@ -30,7 +30,8 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 fn to(collector: &Collector) -> OtlpConfig {
     let mut config = OtlpConfig::new(collector.endpoint()).unwrap();
-    config.service_name = Some("test".to_owned());
+    let name = ("service.name".to_owned(), "test".to_owned());
+    config.resource.extend([name]);
     config.interval = NEVER;
     config.metrics_interval = NEVER;
     config
