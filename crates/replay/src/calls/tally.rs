@@ -212,19 +212,6 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_write_is_swallowed_unless_it_only_repeats() {
-        let write = facts(true, None, None);
-        let repeat = Facts {
-            repeats: true,
-            ..write
-        };
-        let hit = Did::Hit(kept(None, None));
-        let figures = figures(&[(write, hit), (repeat, hit), (write, Did::Ran)]);
-        assert_eq!((figures.writes_swallowed, figures.repeats_answered), (1, 1));
-        assert_eq!((figures.reads, figures.calls), (0, 3));
-    }
-
-    #[test]
     fn saved_time_is_that_of_the_call_or_the_stored_one_or_assumed() {
         for (of_call, of_stored, saved) in [
             (Some(7), Some(30), 7.0),

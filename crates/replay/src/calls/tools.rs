@@ -71,7 +71,6 @@ fn make((name, effect, ttl_ms): &Kind, profile: &Profile) -> Tool {
 }
 
 /// Makes a tool that declares an effect.
-#[must_use]
 pub fn labelled_tool(name: ToolName, effect: Effect, profile: &Profile) -> Tool {
     let hints = Annotations::default();
     let hints = match effect {
