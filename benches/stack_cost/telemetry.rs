@@ -66,7 +66,7 @@ fn seen_by(
     subscriber: &Dispatch,
     service: &impl ToolService,
     call: &ToolCall,
-    needed: impl 'static,
+    needed: impl Sized + 'static,
 ) -> Subject {
     let (subscriber, once) = (subscriber.clone(), once(service, call));
     Subject::new(DISTINCT, move || {

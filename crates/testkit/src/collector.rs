@@ -258,7 +258,7 @@ async fn answer(
     seen: &Seen,
     request: Request,
     take: impl FnOnce(&[u8]) -> Option<()> + Send,
-    reply: &(impl Message + Sync),
+    reply: &impl Message,
 ) -> Response {
     let (head, body) = request.into_parts();
     // the only content type of OTLP over HTTP that is not JSON
