@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
+use callward::cache::{BucketStatus, EvidenceStatus};
 use callward_replay::report::{Cell, Grid, Mark, percent, share};
 use callward_replay::trace::Calls;
 
-use crate::day::figures::ToolEvidence;
 use crate::day::{Fault, Figures, Freshness, Model, Traffic, measure};
 
 #[path = "../crates/replay/tests/replay/day/mod.rs"]
@@ -130,7 +130,7 @@ fn grid(rows: &[(&str, Figures)]) -> Grid {
 
 /// Returns the evidence of the tools with the most repeats: in each bucket
 /// `equal weight (different of repeats)`.
-fn evidence_grid(tools: &[ToolEvidence]) -> Grid {
+fn evidence_grid(tools: &[(String, EvidenceStatus)]) -> Grid {
     let mut grid = Grid::new(&[
         "tool",
         "to 1 s",
@@ -144,23 +144,31 @@ fn evidence_grid(tools: &[ToolEvidence]) -> Grid {
         "without empty",
         "longest alone",
     ]);
-    let repeats = |tool: &&ToolEvidence| tool.buckets.iter().map(|sum| sum.repeats).sum::<u64>();
-    let mut tools: Vec<_> = tools.iter().filter(|tool| repeats(tool) > 0).collect();
-    tools.sort_by_key(|tool| std::cmp::Reverse(repeats(tool)));
-    for tool in tools.into_iter().take(TOOLS) {
-        let mut cells = vec![Cell::plain(&tool.name)];
-        cells.extend(tool.buckets.iter().map(|bucket| {
+    let repeats = |status: &EvidenceStatus| -> u64 {
+        let buckets = status.buckets.iter();
+        buckets.map(|bucket| bucket.repeats).sum()
+    };
+    let mut tools: Vec<_> = tools.iter().filter(|tool| repeats(&tool.1) > 0).collect();
+    tools.sort_by_key(|tool| std::cmp::Reverse(repeats(&tool.1)));
+    for (name, status) in tools.into_iter().take(TOOLS) {
+        let buckets = &status.buckets;
+        let mut cells = vec![Cell::plain(name)];
+        cells.extend(buckets.iter().map(|bucket| {
             Cell::plain(format_args!(
                 "{:.0} ({} of {})",
                 bucket.equal_weight, bucket.different, bucket.repeats
             ))
         }));
-        cells.push(Cell::plain(format_args!(
-            "{:.0}",
-            tool.needed.unwrap_or(f64::INFINITY)
-        )));
-        for lifetime in [tool.allowed, tool.without_empty, tool.longest_alone] {
-            cells.push(Cell::plain(format_args!("{} s", lifetime.as_secs())));
+        let needed = status.needed.unwrap_or(f64::INFINITY);
+        cells.push(Cell::plain(format_args!("{needed:.0}")));
+        let observed = buckets.iter().filter(|bucket| bucket.repeats > 0);
+        // the lifetime if buckets without observations did not count
+        let without_empty = observed.take_while(|bucket| bucket.passes).last();
+        // the longest bucket that passes by itself
+        let alone = buckets.iter().rfind(|bucket| bucket.passes);
+        let edge = |bucket: Option<&BucketStatus>| bucket.map_or(0, |bucket| bucket.up_to_s.into());
+        for seconds in [status.allowed.as_secs(), edge(without_empty), edge(alone)] {
+            cells.push(Cell::plain(format_args!("{seconds} s")));
         }
         grid.row(cells);
     }

@@ -80,7 +80,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let collector = Collector::start().await;
     // from here on it is what a program of yours would do
     let mut config = OtlpConfig::new(collector.endpoint())?;
-    config.service_name = Some("orders-agent".to_owned());
+    let name = ("service.name".to_owned(), "orders-agent".to_owned());
+    config.resource.extend([name]);
     let exporter = config.start()?;
     let subscriber = tracing_subscriber::registry().with(exporter.layer());
     tracing::subscriber::set_global_default(subscriber)?;

@@ -18,7 +18,7 @@ use callward_registry::{Changes, KeptName, Registry};
 use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
 use callward_router::{RouteEvent, RouteEvents};
-use callward_telemetry::{DiscoveryPurpose, DiscoverySpan};
+use callward_telemetry::DiscoverySpan;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -257,7 +257,7 @@ impl Scan {
     /// Lists the server's tools. A server that panics has failed, and is followed on.
     fn list(&self, permit: Permit) -> Listing {
         let (server, timeout) = (self.server.clone(), self.timeout);
-        let span = DiscoverySpan::begin(server.id(), DiscoveryPurpose::Discovery);
+        let span = DiscoverySpan::begin(server.id());
         let watch = span.watch();
         let listed = async move {
             match watch {

@@ -16,11 +16,11 @@ use callward::{ToolCall, ToolServer, ToolService};
 use tower::{Layer, ServiceExt, service_fn};
 
 use crate::calls::{calls, server};
-use crate::measure::{Subject, prepared};
+use crate::measure::{Once, Subject, prepared};
 use crate::rows::{DISTINCT, Part, Row};
 
 /// One server, called, as it stands innermost in the stack.
-fn leaf() -> impl ToolService {
+pub(crate) fn leaf() -> impl ToolService {
     let server = Arc::new(server(10));
     service_fn(move |call| server.call(call))
 }
@@ -77,10 +77,15 @@ pub(crate) fn hit(call: &ToolCall) -> Vec<Row> {
     ]
 }
 
-fn around<S: ToolService>(service: &S, call: &ToolCall) -> Subject {
+fn around(service: &impl ToolService, call: &ToolCall) -> Subject {
+    Subject::new(DISTINCT, once(service, call))
+}
+
+/// Returns what makes a function that calls a service again and again.
+pub(crate) fn once<S: ToolService>(service: &S, call: &ToolCall) -> impl Fn() -> Once + use<S> {
     let service = service.clone();
     let calls = calls(call.tool(), DISTINCT);
-    Subject::new(DISTINCT, move || {
+    move || {
         let mut service = service.clone();
         let calls = calls.clone();
         prepared(
@@ -95,5 +100,5 @@ fn around<S: ToolService>(service: &S, call: &ToolCall) -> Subject {
                     .call(call)
             },
         )
-    })
+    }
 }

@@ -1,13 +1,14 @@
 //! What the whole stack costs: a cached call beside the least that any cache must do, an uncached
 //! one beside the service without a stack, and the share of each layer.
 //!
-//! `cargo bench --bench stack_cost`; after `--` with `--rounds N` (40), with `--json` for a line
-//! for each row, with `--instructions` to count instructions under `valgrind`, and with a part of a
-//! name for the rows whose name has it.
+//! `cargo bench --features otlp --bench stack_cost`; after `--` with `--rounds N` (40), with
+//! `--json` for a line for each row, with `--instructions` to count instructions under `valgrind`,
+//! and with a part of a name for the rows whose name has it.
 //!
 //! Tools of this process answer at once with some 230 bytes; calls have 200 bytes of arguments. The
 //! stack has its defaults, no subscriber and no metrics. *Prepared* calls are made before the clock
-//! starts; *by name*, looking up the tool and making the call count.
+//! starts; *by name*, looking up the tool and making the call count. *Exporting*, a call span with
+//! an attempt span in it is sent to a collector in this process.
 //!
 //! **The floor** of a cached call is one keyed hash of the arguments (SipHash-1-3, 128 bits) and
 //! one `get` of a bare `moka` cache. That of a read whose answer is kept is the floor of a cached
@@ -41,8 +42,9 @@ mod peer;
 mod processes;
 mod report;
 mod rows;
+mod telemetry;
 
-const USAGE: &str = "usage: cargo bench --bench stack_cost -- \
+const USAGE: &str = "usage: cargo bench --features otlp --bench stack_cost -- \
                      [--json] [--rounds N] [--instructions] [PART OF A NAME]";
 
 fn main() -> ExitCode {

@@ -31,7 +31,7 @@ pub(crate) fn tables(rows: &[Row], measured: bool) -> Result<(), String> {
     let reports = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("bench-reports");
     let page = reports.join("stack_cost.md");
     let written = fs::create_dir_all(&reports).and_then(|()| {
-        let command = "cargo bench --bench stack_cost";
+        let command = "cargo bench --features otlp --bench stack_cost";
         fs::write(&page, format!("`{command}`\n\n```text\n{reported}```\n"))
     });
     written.map_err(|fault| format!("{}: {fault}", page.display()))
@@ -85,7 +85,7 @@ fn whole(rows: &[Row]) -> Grid {
         };
         let times = floor(rows, row).map(|floor| nanos / floor);
         let over = match row.part {
-            Part::Uncached => Some(nanos - alone),
+            Part::Uncached | Part::Watched => Some(nanos - alone),
             _ => None,
         };
         let two = row.subject.median(2).map(|(nanos, _)| nanos);
@@ -97,7 +97,10 @@ fn whole(rows: &[Row]) -> Grid {
                 Part::Cached(_) => goal(times, GOAL_CACHED, 2),
                 _ => Cell::plain(times.map_or_else(String::new, |times| format!("{times:.2}"))),
             },
-            goal(over, GOAL_UNCACHED, 0),
+            match row.part {
+                Part::Watched => number(over),
+                _ => goal(over, GOAL_UNCACHED, 0),
+            },
             number(two),
             Cell::plain(format!("{:.2}", row.subject.allocations)),
             Cell::plain(format!("{:.0}", row.subject.bytes)),

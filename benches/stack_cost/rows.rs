@@ -12,7 +12,7 @@ use moka::sync::Cache;
 use crate::calls::{CALLED, READ, WRITE, World, argument, arguments, calls, server};
 use crate::measure::{RUN, Subject, bare, prepared};
 use crate::peer::{self, sip};
-use crate::{layers, report};
+use crate::{layers, report, telemetry};
 
 /// How many distinct calls there are where nothing else is said.
 pub(crate) const DISTINCT: usize = 1024;
@@ -56,6 +56,8 @@ pub(crate) enum Part {
     HitsAmong(usize),
     /// The same: writes.
     WritesAmong(usize),
+    /// Calls whose spans are seen, and measured or sent.
+    Watched,
     /// Another stack.
     Peer,
 }
@@ -136,6 +138,7 @@ pub(crate) fn all(part: &str) -> Vec<Row> {
     ]);
     rows.extend(layers::hit(&read));
     rows.extend(layers::passed(&write));
+    rows.extend(telemetry::watched(&write));
     rows.extend([
         Row::new(
             "tower-resilience: cached call",

@@ -208,7 +208,7 @@ impl StackBuilder {
         self
     }
 
-    /// Sets which contents of calls are written into their spans. Default: [`Contents::none`].
+    /// Sets which contents of calls are written into their spans. Default: none.
     pub fn span_contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
         self

@@ -251,15 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn a_keyed_line_is_intact_only_with_its_key() {
-        let key = |byte| AuditKey::new(vec![byte; 32]).unwrap();
-        let ours = Seal::new(Some(&key(1)));
-        let written = line(&ours);
-        let read = Line::parse(&written).unwrap();
-        assert!(read.is_intact(&ours));
-        assert!(!read.is_intact(&Seal::Plain));
-        assert!(!read.is_intact(&Seal::new(Some(&key(2)))));
+    fn a_key_is_long_enough_and_not_shown() {
         assert!(AuditKey::new([0; 15]).is_err());
-        assert_eq!(format!("{:?}", key(7)), "AuditKey(..)");
+        assert_eq!(
+            format!("{:?}", AuditKey::new([7; 16]).unwrap()),
+            "AuditKey(..)"
+        );
     }
 }

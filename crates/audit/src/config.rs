@@ -1,6 +1,6 @@
 //! Settings.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
@@ -32,7 +32,7 @@ pub struct AuditConfig {
     pub path: PathBuf,
     /// The file for open-world calls. The same path as the main one gives one file.
     pub open_world_path: PathBuf,
-    /// The size at which a file is rotated.
+    /// The size at which a file is rotated, at least 4 KiB.
     pub max_bytes: u64,
     /// The age at which a file is rotated; `None` for never.
     pub max_age: Option<Duration>,
@@ -112,19 +112,14 @@ impl AuditConfig {
     pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
     /// The default for [`max_age`](Self::max_age): a day.
     pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-    /// The default for [`queue`](Self::queue).
-    pub const DEFAULT_QUEUE: usize = 4096;
     /// The default limit on texts, in bytes: 64 KiB.
     pub const DEFAULT_MAX_TEXT: usize = 64 << 10;
-    /// The minimum of [`max_bytes`](Self::max_bytes): 4 KiB.
-    pub const MIN_MAX_BYTES: u64 = 4 << 10;
-
     /// Creates the default settings for a path.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
-            open_world_path: Self::open_world_beside(&path),
+            open_world_path: before_extension(&path, ".open-world"),
             path,
             max_bytes: Self::DEFAULT_MAX_BYTES,
             max_age: Some(Self::DEFAULT_MAX_AGE),
@@ -132,18 +127,12 @@ impl AuditConfig {
             fsync: Fsync::default(),
             on_full: OnFull::default(),
             on_failure: OnFailure::default(),
-            queue: Self::DEFAULT_QUEUE,
+            queue: 4096,
             arguments: Bodies::default(),
             results: Bodies::default(),
             redactor: Redactor::new(Redactor::DEFAULT_NAMES, Self::DEFAULT_MAX_TEXT),
             key: None,
         }
-    }
-
-    /// Returns the default path for open-world calls: `audit.open-world.jsonl` for `audit.jsonl`.
-    #[must_use]
-    pub fn open_world_beside(path: &Path) -> PathBuf {
-        before_extension(path, ".open-world")
     }
 
     /// Checks the settings.
@@ -152,39 +141,43 @@ impl AuditConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let is_file = |path: &Path| path.file_name().is_some();
+        let check = |holds: bool, field: &'static str, reason: &'static str| match holds {
+            true => Ok(()),
+            false => Err(InvalidConfig::new(field, reason)),
+        };
         let fsync = match self.fsync {
             Fsync::Interval(time) => !time.is_zero() && time <= MAX_INTERVAL,
             Fsync::EveryRecord | Fsync::Never => true,
         };
         let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
-        let file = "expected the path of a file";
-        let at_least_1 = "expected 1 or more";
-        let rules = [
-            (is_file(&self.path), "path", file),
-            (is_file(&self.open_world_path), "open_world_path", file),
-            (
-                self.max_bytes >= Self::MIN_MAX_BYTES,
-                "max_bytes",
-                "expected 4 KiB or more",
-            ),
-            (
-                self.max_age.is_none_or(|age| age >= MIN_AGE),
-                "max_age",
-                "expected 1 s or more",
-            ),
-            (self.keep_files != Some(0), "keep_files", at_least_1),
-            (queue, "queue", "expected 1 to 4294967295 permits"),
-            (
-                fsync,
-                "fsync",
-                "expected more than zero, and at most an hour",
-            ),
-        ];
-        match rules.into_iter().find(|(holds, ..)| !holds) {
-            Some((_, field, reason)) => Err(InvalidConfig::new(field, reason)),
-            None => Ok(()),
+        for (path, field) in [
+            (&self.path, "path"),
+            (&self.open_world_path, "open_world_path"),
+        ] {
+            check(
+                path.file_name().is_some(),
+                field,
+                "expected the path of a file",
+            )?;
         }
+        check(
+            self.max_bytes >= 4 << 10,
+            "max_bytes",
+            "expected 4 KiB or more",
+        )?;
+        let age = self.max_age.unwrap_or(Duration::MAX);
+        check(age >= MIN_AGE, "max_age", "expected 1 s or more")?;
+        check(
+            self.keep_files != Some(0),
+            "keep_files",
+            "expected 1 or more",
+        )?;
+        check(queue, "queue", "expected 1 to 4294967295 permits")?;
+        check(
+            fsync,
+            "fsync",
+            "expected more than zero, and at most an hour",
+        )
     }
 }
 
@@ -202,6 +195,8 @@ impl Default for Fsync {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

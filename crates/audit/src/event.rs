@@ -8,13 +8,14 @@ use std::time::{Duration, SystemTime};
 use callward_core::redact::Redactor;
 use callward_core::{
     AuditLevel, AuditRule, CallRecord, Caller, ConfirmRule, Delivery, ErrorKind, HedgeStatus,
-    Inbound, ToolCall, ToolError, ToolOutput,
+    Inbound, ToolCall, ToolError,
 };
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use crate::chain::Seal;
+use crate::service::Answer;
 use crate::{AuditConfig, Bodies};
 
 /// An event to record.
@@ -40,25 +41,8 @@ pub(crate) struct Called {
     pub(crate) took: Duration,
     pub(crate) call: ToolCall,
     pub(crate) record: Arc<CallRecord>,
-    pub(crate) ending: Ending,
-}
-
-/// The outcome of a call.
-#[derive(Debug)]
-pub(crate) enum Ending {
-    Answered(ToolOutput),
-    Failed(ToolError),
-    Cancelled,
-}
-
-impl Ending {
-    /// Returns the size of the result in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Answered(output) => output.body().len(),
-            Self::Failed(_) | Self::Cancelled => 0,
-        }
-    }
+    /// `None` if the call was cancelled.
+    pub(crate) answer: Option<Answer>,
 }
 
 impl Called {
@@ -67,19 +51,16 @@ impl Called {
     }
 
     fn error(&self) -> Option<&ToolError> {
-        match &self.ending {
-            Ending::Failed(error) => Some(error),
-            Ending::Answered(_) | Ending::Cancelled => None,
-        }
+        self.answer.as_ref()?.as_ref().err()
     }
 
     fn outcome(&self) -> &'static str {
-        match &self.ending {
-            Ending::Answered(output) if output.is_error() => "tool_error",
-            Ending::Answered(_) => "answered",
-            Ending::Failed(error) if refuser(error).is_some() => "refused",
-            Ending::Failed(_) => "failed",
-            Ending::Cancelled => "cancelled",
+        match &self.answer {
+            Some(Ok(output)) if output.is_error() => "tool_error",
+            Some(Ok(_)) => "answered",
+            Some(Err(error)) if refuser(error).is_some() => "refused",
+            Some(Err(_)) => "failed",
+            None => "cancelled",
         }
     }
 }
@@ -134,17 +115,17 @@ impl Recorder {
         out.put("set", tool.set().as_str());
         out.put("open_world", rule.open_world);
         out.put("outcome", called.outcome());
-        out.client(called.call.inbound().map(|inbound| &**inbound));
+        out.put(
+            "client",
+            client(called.call.inbound().map(|inbound| &**inbound)),
+        );
         let took = u64::try_from(called.took.as_micros()).unwrap_or(u64::MAX);
         out.put("duration_us", took);
         if rule.level == AuditLevel::Full {
             self.full(called, &mut out);
         } else if let Some(error) = called.error() {
-            let delivery = error.delivery().as_str();
-            out.put(
-                "error",
-                json!({"kind": error.kind().as_str(), "delivery": delivery}),
-            );
+            let (kind, delivery) = (error.kind().as_str(), error.delivery().as_str());
+            out.put("error", json!({"kind": kind, "delivery": delivery}));
         }
         out.0
     }
@@ -156,8 +137,10 @@ impl Recorder {
         out.put("plan_reason", &plan.reason);
         self.caller(call.caller(), out);
         let trace = call.trace();
-        let trace = trace.map(|trace| format!("{:032x}", trace.trace_id()));
-        out.maybe("trace_id", trace);
+        out.put(
+            "trace_id",
+            trace.map(|trace| format!("{:032x}", trace.trace_id())),
+        );
         let by = error.and_then(refuser);
         let by = by.or_else(|| record.was_guarded().then_some("loop_guard"));
         match by {
@@ -167,19 +150,22 @@ impl Recorder {
         let skips = plan.confirm == ConfirmRule::Skip;
         out.put("confirm", if skips { "skip" } else { "ask" });
         let server = record.server().map(|(server, _)| server.to_string());
-        let server = server.or_else(|| error?.server().map(ToString::to_string));
-        out.maybe("server", server);
+        out.put(
+            "server",
+            server.or_else(|| error?.server().map(ToString::to_string)),
+        );
         out.put("attempts", record.started_attempts());
         out.put("cache", record.cache().as_str());
         let hedge = record.hedge();
-        if hedge != HedgeStatus::None {
-            out.put("hedge", hedge.as_str());
-        }
+        out.put(
+            "hedge",
+            (hedge != HedgeStatus::None).then(|| hedge.as_str()),
+        );
         if let Some(error) = error {
             self.error(error, out);
         }
         self.content("arguments", self.arguments, call.arguments(), out);
-        if let Ending::Answered(output) = &called.ending {
+        if let Some(Ok(output)) = &called.answer {
             self.content("result", self.results, output.body(), out);
         }
     }
@@ -188,7 +174,7 @@ impl Recorder {
         let mut out = Members::new("refused");
         out.put("tool", cut(&refused.tool));
         out.put("outcome", "refused");
-        out.client(refused.inbound.as_deref());
+        out.put("client", client(refused.inbound.as_deref()));
         if let Some(caller) = &refused.caller {
             self.caller(caller, &mut out);
         }
@@ -201,14 +187,12 @@ impl Recorder {
     fn error(&self, error: &ToolError, out: &mut Members) {
         let message: String = error.message().chars().take(MAX_MESSAGE).collect();
         let message = self.redactor.redact(json!(message).to_string().as_bytes());
-        out.put(
-            "error",
-            json!({
-                "kind": error.kind().as_str(),
-                "delivery": error.delivery().as_str(),
-                "message": RawValue::from_string(message).ok(),
-            }),
-        );
+        let error = json!({
+            "kind": error.kind().as_str(),
+            "delivery": error.delivery().as_str(),
+            "message": RawValue::from_string(message).ok(),
+        });
+        out.put("error", error);
     }
 
     /// Adds the arguments or the result: redacted, or as a digest.
@@ -245,32 +229,31 @@ impl Members {
         Self(format!("\"kind\":\"{kind}\""))
     }
 
+    /// Adds a member, unless it is `null`.
     fn put(&mut self, name: &str, value: impl Serialize) {
-        if let Ok(value) = serde_json::to_string(&value) {
+        let value = serde_json::to_string(&value).ok();
+        if let Some(value) = value.filter(|value| value != "null") {
             // writing into memory does not fail
             let _ = write!(self.0, ",\"{name}\":{value}");
         }
     }
+}
 
-    fn maybe(&mut self, name: &str, value: Option<impl Serialize>) {
-        if let Some(value) = value {
-            self.put(name, value);
-        }
-    }
-
-    /// Adds the client: its own statement of name and version, and its address.
-    fn client(&mut self, inbound: Option<&Inbound>) {
-        let Some(inbound) = inbound else { return };
-        let mut client = serde_json::Map::new();
-        if let Some(info) = inbound.client_info.as_deref() {
-            client.insert("name".into(), json!(info.name()));
-            client.extend(info.version().map(|text| ("version".into(), json!(text))));
-        }
-        client.extend(inbound.client.map(|from| ("address".into(), json!(from))));
-        if !client.is_empty() {
-            self.put("client", client);
-        }
-    }
+/// Returns what is known of the client: its own statement of name and version, and its address.
+fn client(inbound: Option<&Inbound>) -> Option<Map<String, Value>> {
+    let info = inbound?.client_info.as_deref();
+    let members = [
+        ("name", info.map(|info| json!(info.name()))),
+        (
+            "version",
+            info.and_then(|info| Some(json!(info.version()?))),
+        ),
+        ("address", inbound?.client.map(|from| json!(from))),
+    ];
+    let known = members
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Some(known.collect()).filter(|client: &Map<_, _>| !client.is_empty())
 }
 
 /// Returns the layer that refused the call; `None` if it was sent, or may have been.

@@ -1,6 +1,5 @@
 //! The layer and its service.
 
-use std::future::ready;
 use std::task::{Context, Poll};
 
 use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
@@ -73,19 +72,13 @@ impl<S: ToolService> Service<ToolCall> for Audit<S> {
             _ => return Either::Left(self.inner.call(call)),
         };
         let (call, mut watch) = Watch::begin(log, call);
-        Either::Right(match watch.try_enter() {
-            Ok(true) => Box::pin(watch.follow(self.inner.call(call))),
-            Ok(false) => {
-                let fresh = self.inner.clone();
-                let mut inner = std::mem::replace(&mut self.inner, fresh);
-                Box::pin(async move {
-                    match watch.wait().await {
-                        Ok(()) => watch.follow(inner.call(call)).await,
-                        Err(error) => watch.refuse(error),
-                    }
-                })
+        let fresh = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, fresh);
+        Either::Right(Box::pin(async move {
+            match watch.enter().await {
+                Ok(()) => watch.follow(inner.call(call)).await,
+                Err(error) => watch.refuse(error),
             }
-            Err(error) => Box::pin(ready(watch.refuse(error))),
-        })
+        }))
     }
 }

@@ -68,18 +68,6 @@ pub struct Fault {
     pub what: String,
 }
 
-impl Fault {
-    fn of(file: &Path, line: u64, byte: u64, what: String) -> Self {
-        let file = file.to_owned();
-        Self {
-            file,
-            line,
-            byte,
-            what,
-        }
-    }
-}
-
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
@@ -138,27 +126,30 @@ fn verify_log(path: &Path, seal: &Seal) -> io::Result<Report> {
             ..Report::default()
         },
     };
-    let is_alone = number_in(path).is_some() && path.exists();
     let files = files(path)?;
-    if files.is_empty() {
+    let Some(last) = files.last() else {
         let text = format!("{}: no such audit log", path.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, text));
-    }
-    for (index, file) in files.iter().enumerate() {
-        let is_last = index + 1 == files.len();
-        if !scan.file(file, is_last && index > 0)? {
+    };
+    for file in &files {
+        if !scan.file(file, file == last && files.len() > 1)? {
             return Ok(scan.report);
         }
     }
     let mut report = scan.report;
-    if is_alone {
+    if files == [path] && number_in(path).is_some() {
+        // a closed file alone
         return Ok(report);
     }
     report.closed = Some(!scan.is_open);
     let first = (scan.number + 1).saturating_sub(report.files);
     if first > report.oldest.max(1) {
-        let what = format!("the log begins with file {first}: the files before it are missing");
-        report.fault = files.first().map(|file| Fault::of(file, 0, 0, what));
+        report.fault = files.first().map(|file| Fault {
+            file: file.clone(),
+            line: 0,
+            byte: 0,
+            what: format!("the log begins with file {first}: the files before it are missing"),
+        });
     }
     Ok(report)
 }
@@ -210,7 +201,13 @@ impl Scan<'_> {
             let named = number_in(path).filter(|named| *named != self.number)?;
             Some(format!("file {} has the name of file {named}", self.number))
         });
-        self.report.fault = fault.map(|what| Fault::of(path, line, byte, what));
+        let file = path.to_owned();
+        self.report.fault = fault.map(|what| Fault {
+            file,
+            line,
+            byte,
+            what,
+        });
         Ok(self.report.fault.is_none())
     }
 

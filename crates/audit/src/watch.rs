@@ -6,7 +6,7 @@ use callward_core::{CallRecord, ToolCall, ToolError};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
-use crate::event::{Called, Ending, Event};
+use crate::event::{Called, Event};
 use crate::service::Answer;
 use crate::{AuditLog, time};
 
@@ -38,7 +38,7 @@ impl Watch {
             call: call.clone(),
             record,
             // until it ends
-            ending: Ending::Cancelled,
+            answer: None,
         };
         let watch = Self {
             log,
@@ -51,32 +51,21 @@ impl Watch {
         (call, watch)
     }
 
-    /// Takes permits if the call needs them. Returns `false` if it has to [wait](Self::wait).
-    ///
-    /// # Errors
-    ///
-    /// If the log cannot be written.
-    pub(crate) fn try_enter(&mut self) -> Result<bool, ToolError> {
-        self.admit()?;
-        if !self.log.blocks() {
-            // a permit is taken at the end of the call
-            return Ok(true);
-        }
-        self.permit = self.log.try_permits(self.weight);
-        Ok(self.permit.is_some())
-    }
-
-    fn admit(&self) -> Result<(), ToolError> {
-        let called = self.called.as_ref();
-        called.map_or(Ok(()), |called| self.log.admit(called.rule()))
-    }
-
-    /// Waits for permits.
+    /// Takes permits if the call needs them, and waits for them if the queue is full.
     ///
     /// # Errors
     ///
     /// If the deadline passes, or the log cannot be written.
-    pub(crate) async fn wait(&mut self) -> Result<(), ToolError> {
+    pub(crate) async fn enter(&mut self) -> Result<(), ToolError> {
+        self.admit()?;
+        if !self.log.blocks() {
+            // a permit is taken at the end of the call
+            return Ok(());
+        }
+        self.permit = self.log.try_permits(self.weight);
+        if self.permit.is_some() {
+            return Ok(());
+        }
         let permit = self.log.permits(self.weight);
         self.permit = match self.deadline {
             None => permit.await,
@@ -87,11 +76,14 @@ impl Watch {
         self.admit()
     }
 
+    fn admit(&self) -> Result<(), ToolError> {
+        let called = self.called.as_ref();
+        called.map_or(Ok(()), |called| self.log.admit(called.rule()))
+    }
+
     /// Records the refusal of the call. Its answer does not wait.
     pub(crate) fn refuse(mut self, error: ToolError) -> Answer {
-        if let Some(called) = &mut self.called {
-            called.ending = Ending::Failed(error.clone());
-        }
+        self.end(Some(Err(error.clone())));
         Err(error)
     }
 
@@ -99,16 +91,9 @@ impl Watch {
     pub(crate) async fn follow(mut self, answer: impl Future<Output = Answer>) -> Answer {
         // dropped before the rest: the inner future still updates the record
         let result = answer.await;
-        let ending = match &result {
-            Ok(output) => Ending::Answered(output.clone()),
-            Err(error) => Ending::Failed(error.clone()),
-        };
-        let more = permits(ending.bytes());
+        let more = permits(result.as_ref().map_or(0, |output| output.body().len()));
         let all = self.weight.saturating_add(more);
-        if let Some(called) = &mut self.called {
-            called.ending = ending;
-        }
-        self.stamp();
+        self.end(Some(result.clone()));
         if more > 0 && self.log.blocks() {
             match (self.log.try_permits(more), &mut self.permit) {
                 (Some(more), Some(permit)) => permit.merge(more),
@@ -121,16 +106,17 @@ impl Watch {
             }
         }
         if let Some(written) = self.queue(all) {
-            // an error here means that the log failed, and the call is over
+            // it ends when the record is written, or cannot be: the call is over
             let _ = written.await;
         }
         result
     }
 
-    fn stamp(&mut self) {
+    fn end(&mut self, answer: Option<Answer>) {
         if let Some(called) = &mut self.called {
             called.at = time::now();
             called.took = self.began.elapsed();
+            called.answer = answer;
         }
     }
 
@@ -146,7 +132,13 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.stamp();
+        if self
+            .called
+            .as_ref()
+            .is_some_and(|called| called.answer.is_none())
+        {
+            self.end(None);
+        }
         // no answer waits
         let _: Option<oneshot::Receiver<()>> = self.queue(self.weight);
     }

@@ -172,38 +172,34 @@ impl Fault {
     }
 
     /// Draws each number between zero and its value here, and each choice evenly.
-    pub(crate) fn drawn(self, rng: &mut Rng) -> Self {
-        match self {
-            Self::Answer { refusal, .. } => Self::Answer {
-                refusal,
-                runs: rng.bool(),
-            },
-            Self::Crash { down, .. } => Self::Crash {
-                runs: rng.bool(),
-                down: within(down, rng),
-            },
-            Self::Drip { within: most } => Self::Drip {
-                within: within(most, rng),
-            },
-            Self::Hang { .. } => Self::Hang { runs: rng.bool() },
-            Self::LandLate { after, .. } => Self::LandLate {
-                after: within(after, rng),
-                broken: Break::drawn(rng),
-            },
-            Self::LoseReply { sent, .. } => Self::LoseReply {
-                sent: rng.usize(0..=sent),
-                broken: Break::drawn(rng),
-            },
-            Self::LoseRequest { read, .. } => Self::LoseRequest {
-                read: rng.usize(0..=read),
-                broken: Break::drawn(rng),
-            },
-            Self::Refuse => Self::Refuse,
-            Self::Report { .. } => Self::Report { runs: rng.bool() },
-            Self::Slow { by } => Self::Slow {
-                by: within(by, rng),
-            },
+    pub(crate) fn drawn(mut self, rng: &mut Rng) -> Self {
+        match &mut self {
+            Self::Answer { runs, .. } | Self::Hang { runs } | Self::Report { runs } => {
+                *runs = rng.bool();
+            }
+            Self::Crash { runs, down } => {
+                *runs = rng.bool();
+                *down = within(*down, rng);
+            }
+            Self::Drip { within: time } | Self::Slow { by: time } => *time = within(*time, rng),
+            Self::LandLate { after, broken } => {
+                *after = within(*after, rng);
+                *broken = Break::drawn(rng);
+            }
+            Self::LoseReply {
+                sent: bytes,
+                broken,
+            }
+            | Self::LoseRequest {
+                read: bytes,
+                broken,
+            } => {
+                *bytes = rng.usize(0..=*bytes);
+                *broken = Break::drawn(rng);
+            }
+            Self::Refuse => {}
         }
+        self
     }
 }
 

@@ -33,6 +33,19 @@ pub struct Count {
     pub executions: u64,
 }
 
+impl Count {
+    /// Adds one to what an entry counts, and returns it.
+    fn add(&mut self, word: &str) -> u64 {
+        let number = match word {
+            TRIED => &mut self.tried,
+            SEEN => &mut self.seen,
+            _ => &mut self.executions,
+        };
+        *number += 1;
+        *number
+    }
+}
+
 impl Ledger {
     /// Creates an empty ledger in memory.
     #[must_use]
@@ -46,13 +59,10 @@ impl Ledger {
     ///
     /// If the file cannot be read or written.
     pub fn in_file(path: &Path) -> io::Result<Self> {
-        let mut counts = HashMap::new();
-        Self::add(&mut counts, path)?;
+        let counts = Self::counts(&[path])?;
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self(Arc::new(Inner {
-            counts: Mutex::new(counts),
-            file: Some(Mutex::new(file)),
-        })))
+        let file = Some(Mutex::new(file));
+        Ok(Self(Arc::new(Inner { counts, file })))
     }
 
     /// Reads the sum of several files; a missing file is empty.
@@ -61,36 +71,28 @@ impl Ledger {
     ///
     /// If a file cannot be read.
     pub fn read(paths: &[impl AsRef<Path>]) -> io::Result<Self> {
-        let mut counts = HashMap::new();
-        for path in paths {
-            Self::add(&mut counts, path.as_ref())?;
-        }
-        Ok(Self(Arc::new(Inner {
-            counts: Mutex::new(counts),
-            file: None,
-        })))
+        let counts = Self::counts(paths)?;
+        Ok(Self(Arc::new(Inner { counts, file: None })))
     }
 
-    fn add(counts: &mut HashMap<u64, Count>, path: &Path) -> io::Result<()> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error),
-        };
-        for line in text.lines() {
-            let (word, call) = line.split_once(' ').unwrap_or_default();
-            let Ok(call) = call.parse() else {
-                let text = format!("{}: {line:?} is not an entry", path.display());
-                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    fn counts(paths: &[impl AsRef<Path>]) -> io::Result<Mutex<HashMap<u64, Count>>> {
+        let mut counts: HashMap<_, Count> = HashMap::new();
+        for path in paths {
+            let text = match std::fs::read_to_string(path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
             };
-            let count = counts.entry(call).or_default();
-            match word {
-                TRIED => count.tried += 1,
-                SEEN => count.seen += 1,
-                _ => count.executions += 1,
+            for line in text.lines() {
+                let (word, call) = line.split_once(' ').unwrap_or_default();
+                let Ok(call) = call.parse() else {
+                    let text = format!("{}: {line:?} is not an entry", path.as_ref().display());
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                };
+                counts.entry(call).or_default().add(word);
             }
         }
-        Ok(())
+        Ok(Mutex::new(counts))
     }
 
     /// Returns the counts of one call.
@@ -112,23 +114,22 @@ impl Ledger {
 
     /// Counts an attempt to send a call, and returns the number of attempts.
     pub(crate) fn try_send(&self, call: u64) -> u64 {
-        self.write(TRIED, call);
-        let mut counts = self.0.counts.lock();
-        let count = counts.entry(call).or_default();
-        count.tried += 1;
-        count.tried
+        self.count(TRIED, call)
     }
 
     /// Counts that a server received a call.
     pub(crate) fn see(&self, call: u64) {
-        self.write(SEEN, call);
-        self.0.counts.lock().entry(call).or_default().seen += 1;
+        self.count(SEEN, call);
     }
 
     /// Counts an execution.
     pub(crate) fn execute(&self, call: u64) {
-        self.write(RAN, call);
-        self.0.counts.lock().entry(call).or_default().executions += 1;
+        self.count(RAN, call);
+    }
+
+    fn count(&self, word: &str, call: u64) -> u64 {
+        self.write(word, call);
+        self.0.counts.lock().entry(call).or_default().add(word)
     }
 
     /// Writes an entry at once. A lost entry would hide a duplicate, so a failure aborts.

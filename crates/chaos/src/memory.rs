@@ -1,6 +1,5 @@
 //! A server without sockets, on tokio's clock. On a paused clock it takes millions of calls.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,9 +19,10 @@ use crate::{Chaos, Engine, Fault, Ledger, Refusal};
 /// client would know at its end of the connection.
 ///
 /// A received call is executed even if the caller cancels it. Clones are the same server.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ChaosServer(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
     id: ServerId,
     tools: Vec<ToolDefinition>,
@@ -188,15 +188,6 @@ impl ToolServer for ChaosServer {
         Some(Box::pin(futures_util::stream::poll_fn(move |cx| {
             events.poll_recv(cx)
         })))
-    }
-}
-
-impl fmt::Debug for ChaosServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChaosServer")
-            .field("id", &self.0.id)
-            .field("engine", &self.0.engine)
-            .finish_non_exhaustive()
     }
 }
 

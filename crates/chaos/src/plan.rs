@@ -168,11 +168,8 @@ impl Chaos {
         match &self.kind {
             Kind::Drawn(drawn) => drawn.draw(call, tried),
             Kind::Script(faults) => {
-                let length = u64::try_from(faults.len())
-                    .ok()
-                    .filter(|length| *length > 0)?;
-                let at = usize::try_from(nth % length).ok()?;
-                faults.get(at).copied().flatten()
+                let at = nth.checked_rem(faults.len() as u64)?;
+                faults.get(usize::try_from(at).ok()?).copied().flatten()
             }
         }
     }
@@ -200,11 +197,8 @@ impl Drawn {
     fn draw(&self, call: u64, tried: u64) -> Option<Fault> {
         let key = mix(mix(mix(self.seed) ^ call) ^ tried);
         let mut rng = Rng::with_seed(key);
-        if rng.u32(0..1000) >= self.per_mille {
-            return None;
-        }
         let all: u32 = self.faults.iter().map(|(weight, _)| weight).sum();
-        if all == 0 {
+        if rng.u32(0..1000) >= self.per_mille || all == 0 {
             return None;
         }
         let mut at = rng.u32(0..all);

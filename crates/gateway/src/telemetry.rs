@@ -25,22 +25,19 @@ pub(crate) fn exporter(config: &Telemetry) -> Result<Option<Exporter>, AppError>
 ///
 /// [`InvalidOtlp`] if a variable of the environment is invalid.
 pub(crate) fn otlp(config: &Telemetry) -> Result<Option<OtlpConfig>, InvalidOtlp> {
-    let from_env = match &config.otlp_endpoint {
-        Some(endpoint) => Some(OtlpConfig::from_env_with(endpoint)?),
-        None => OtlpConfig::from_env()?,
-    };
-    let Some(mut otlp) = from_env else {
+    let Some(mut otlp) = OtlpConfig::from_env(config.otlp_endpoint.as_deref())? else {
         return Ok(None);
     };
     for (name, value) in &config.otlp_headers {
         otlp = otlp.with_header(name, value)?;
     }
-    otlp.service_name.clone_from(&config.service_name);
-    if otlp.service_name.is_none() && std::env::var_os("OTEL_SERVICE_NAME").is_none() {
-        otlp.service_name = Some("callward".to_owned());
-    }
+    let is_named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
+    let name = config.service_name.clone();
+    let name = name.or_else(|| (!is_named).then(|| "callward".to_owned()));
     let version = env!("CARGO_PKG_VERSION").to_owned();
     otlp.resource.insert("service.version".to_owned(), version);
+    otlp.resource
+        .extend(name.map(|name| ("service.name".to_owned(), name)));
     Ok(Some(otlp))
 }
 
@@ -62,14 +59,10 @@ pub(crate) fn sampling(config: &Telemetry) -> Result<Sampling, AppError> {
 
 /// Returns which contents of calls spans record.
 pub(crate) fn contents(config: &Telemetry) -> Contents {
-    let redactor = Redactor::new(&config.redact, Redactor::DEFAULT_MAX_BYTES);
-    let mut contents = Contents::none().with_redactor(redactor);
-    if config.record_arguments {
-        contents = contents.with_arguments();
-    }
-    if config.record_results {
-        contents = contents.with_results();
-    }
+    let mut contents = Contents::default();
+    contents.arguments = config.record_arguments;
+    contents.results = config.record_results;
+    contents.redactor = Redactor::new(&config.redact, Redactor::DEFAULT_MAX_BYTES);
     contents
 }
 

@@ -15,7 +15,8 @@ use crate::contents::Contents;
 use crate::metrics::Metrics;
 use crate::sampling::{self, Sampling};
 use crate::span_future::SpanFuture;
-use observed::ObservedCall;
+
+pub(crate) use observed::ObservedCall;
 
 /// Puts a [`CallSpan`] around a service.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +40,7 @@ impl CallSpanLayer {
         self
     }
 
-    /// Sets which contents of calls are written into their spans. Default: [`Contents::none`].
+    /// Sets which contents of calls are written into their spans. Default: none.
     #[must_use]
     pub fn with_contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
@@ -76,31 +77,6 @@ pub struct CallSpan<S> {
     settings: Arc<CallSpanLayer>,
 }
 
-impl CallSpanLayer {
-    /// Passes the call to `send`, observed if necessary.
-    fn around<F>(&self, mut call: ToolCall, send: impl FnOnce(ToolCall) -> F) -> SpanFuture<F> {
-        let span = match sampling::is_enabled() {
-            true => self.span(&mut call),
-            // without a subscriber, the trace goes on as it came
-            false => Span::none(),
-        };
-        if span.is_disabled() && self.metrics.is_none() {
-            return SpanFuture::unobserved(send(call));
-        }
-        let (call, observed) = ObservedCall::begin(call, span, self);
-        SpanFuture::observed(observed, || send(call))
-    }
-
-    /// Makes the span of a call. A call that is not sampled is marked, and gets none.
-    fn span(&self, call: &mut ToolCall) -> Span {
-        if !self.sampling.takes(call) {
-            call.leave_out();
-            return Span::none();
-        }
-        span::begin(call, &self.contents)
-    }
-}
-
 impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
     type Response = ToolOutput;
     type Error = ToolError;
@@ -110,8 +86,20 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, call: ToolCall) -> Self::Future {
+    fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let Self { inner, settings } = self;
-        settings.around(call, |call| inner.call(call))
+        let mut span = Span::none();
+        // without a subscriber, the trace goes on as it came
+        if sampling::is_enabled() {
+            match settings.sampling.takes(&call) {
+                true => span = span::begin(&call, &settings.contents),
+                false => call.leave_out(),
+            }
+        }
+        if span.is_disabled() && settings.metrics.is_none() {
+            return SpanFuture::unobserved(inner.call(call));
+        }
+        let (call, observed) = ObservedCall::begin(call, span, settings);
+        SpanFuture::observed(observed, || inner.call(call))
     }
 }

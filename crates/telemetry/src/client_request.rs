@@ -1,9 +1,10 @@
 //! The MCP request that an attempt or a listing is sent as.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use callward_core::{Outbound, SendWatch, TraceContext, Watch};
+use parking_lot::Mutex;
 use tracing::Span;
 
 use crate::{context, names};
@@ -37,12 +38,7 @@ impl ClientRequestInfo {
 
     /// Drops the span, which ends.
     pub(crate) fn close(&self) {
-        *self.lock() = None;
-    }
-
-    /// A panic elsewhere must not spread through a span.
-    fn lock(&self) -> MutexGuard<'_, Option<Span>> {
-        self.span.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.span.lock() = None;
     }
 
     fn write(&self, span: &Span, request: &Outbound<'_>) {
@@ -68,7 +64,7 @@ impl ClientRequestInfo {
 
 impl SendWatch for ClientRequestInfo {
     fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
-        let span = self.lock().clone()?;
+        let span = self.span.lock().clone()?;
         // only the first request is written: one may be sent again, or be one of several pages
         if !self.is_written.swap(true, Ordering::Relaxed) {
             self.write(&span, request);

@@ -10,46 +10,23 @@ use callward_core::{ToolCall, ToolOutput};
 /// (`securityLevel: restricted`) are never written.
 ///
 /// ```
-/// use callward_core::redact::Redactor;
 /// use callward_telemetry::Contents;
 ///
-/// let arguments_only = Contents::none().with_arguments().with_redactor(Redactor::default());
+/// let mut arguments_only = Contents::default();
+/// arguments_only.arguments = true;
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Contents {
-    arguments: bool,
-    results: bool,
-    redactor: Redactor,
+    /// Writes arguments, as `gen_ai.tool.call.arguments`.
+    pub arguments: bool,
+    /// Writes results, as `gen_ai.tool.call.result`.
+    pub results: bool,
+    /// What is removed from both, and how long they may be.
+    pub redactor: Redactor,
 }
 
 impl Contents {
-    /// Writes nothing.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::default()
-    }
-
-    /// Writes arguments, as `gen_ai.tool.call.arguments`.
-    #[must_use]
-    pub fn with_arguments(mut self) -> Self {
-        self.arguments = true;
-        self
-    }
-
-    /// Writes results, as `gen_ai.tool.call.result`.
-    #[must_use]
-    pub fn with_results(mut self) -> Self {
-        self.results = true;
-        self
-    }
-
-    /// Sets what is removed from both, and how long they may be. Default: [`Redactor::default`].
-    #[must_use]
-    pub fn with_redactor(mut self, redactor: Redactor) -> Self {
-        self.redactor = redactor;
-        self
-    }
-
     /// Returns the arguments as they may be shown, if they may.
     pub(crate) fn arguments(&self, call: &ToolCall) -> Option<String> {
         let is_shown = self.arguments && !call.plan().limits.restricted;

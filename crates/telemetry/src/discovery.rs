@@ -9,27 +9,8 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use crate::client_request::ClientRequestInfo;
-use crate::error_type::Ending;
-use crate::{names, status};
-
-/// The purpose of a listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DiscoveryPurpose {
-    /// To learn the tools.
-    Discovery,
-    /// To find out whether the server is back.
-    Probe,
-}
-
-impl DiscoveryPurpose {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Discovery => "discovery",
-            Self::Probe => "probe",
-        }
-    }
-}
+use crate::error_type::Status;
+use crate::names;
 
 /// The span of one listing. Dropped before its end, the listing was cancelled.
 ///
@@ -39,13 +20,14 @@ pub struct DiscoverySpan {
     span: Span,
     request: Option<Arc<ClientRequestInfo>>,
     started: Instant,
-    has_ended: bool,
+    /// What is written at the end.
+    status: Status,
 }
 
 impl DiscoverySpan {
     /// Begins a span for a listing of this server.
     #[must_use]
-    pub fn begin(server: &ServerId, purpose: DiscoveryPurpose) -> Self {
+    pub fn begin(server: &ServerId) -> Self {
         let span = tracing::info_span!(
             target: names::TARGET,
             parent: None,
@@ -65,7 +47,6 @@ impl DiscoverySpan {
             { names::ERROR_TYPE } = Empty,
             { names::STATUS_CODE } = Empty,
             { names::SERVER } = server.as_str(),
-            { names::PURPOSE } = purpose.as_str(),
             { names::TOOLS } = Empty,
             { names::DURATION_MS } = Empty,
         );
@@ -74,7 +55,7 @@ impl DiscoverySpan {
                 .then(|| ClientRequestInfo::new(&span, names::METHOD_TOOLS_LIST, None)),
             span,
             started: Instant::now(),
-            has_ended: false,
+            status: Status::of_request(None),
         }
     }
 
@@ -95,22 +76,23 @@ impl DiscoverySpan {
         F: Future<Output = Result<Vec<ToolDefinition>, ToolError>>,
     {
         let listed = listed.instrument(self.span.clone()).await;
-        match &listed {
+        self.status = match &listed {
             Ok(tools) => {
                 self.span.record(names::TOOLS, tools.len());
-                self.end(None);
+                Status::default()
             }
-            Err(error) => self.end(Some(Ending::Done(&Err(error.clone())))),
-        }
+            Err(error) => Status::of_request(Some(&Err(error.clone()))),
+        };
         listed
     }
+}
 
-    fn end(&mut self, failure: Option<Ending<'_>>) {
-        self.has_ended = true;
+impl Drop for DiscoverySpan {
+    fn drop(&mut self) {
         if let Some(request) = &self.request {
             request.close();
         }
-        let status = failure.map(status::of_request).unwrap_or_default();
+        let status = std::mem::take(&mut self.status);
         tracing::record_all!(
             self.span,
             { names::STATUS_CODE } = status.code,
@@ -118,13 +100,5 @@ impl DiscoverySpan {
             { names::OTEL_STATUS } = status.status,
             { names::DURATION_MS } = self.started.elapsed().as_secs_f64() * 1e3,
         );
-    }
-}
-
-impl Drop for DiscoverySpan {
-    fn drop(&mut self) {
-        if !self.has_ended && !self.span.is_disabled() {
-            self.end(Some(Ending::Cancelled));
-        }
     }
 }

@@ -1,40 +1,24 @@
-//! The value of `error.type`: one word of a bounded set.
+//! What a span and its metrics say of an error: `error.type` is one word of a bounded set.
 
 use callward_core::{ErrorKind, ToolError, ToolOutput};
+use tracing::field::{DisplayValue, display};
 
 use crate::names;
 
-/// How an observed call or attempt ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Ending<'a> {
-    /// Dropped before its end.
-    Cancelled,
-    /// Answered or failed.
-    Done(&'a Result<ToolOutput, ToolError>),
+/// How an observed call or attempt ended; `None` if it was dropped before its end.
+pub(crate) type Ending<'a> = Option<&'a Result<ToolOutput, ToolError>>;
+
+/// Returns the error of a failed call or attempt.
+pub(crate) fn error(ending: Ending<'_>) -> Option<&ToolError> {
+    ending?.as_ref().err()
 }
 
-impl<'a> Ending<'a> {
-    pub(crate) fn result(self) -> Option<&'a Result<ToolOutput, ToolError>> {
-        match self {
-            Self::Done(result) => Some(result),
-            Self::Cancelled => None,
-        }
-    }
-
-    pub(crate) fn error(self) -> Option<&'a ToolError> {
-        match self {
-            Self::Done(Err(error)) => Some(error),
-            Self::Done(Ok(_)) | Self::Cancelled => None,
-        }
-    }
-
-    /// Returns the value of `error.type`, or `None` without an error.
-    pub(crate) fn error_type(self) -> Option<&'static str> {
-        match self {
-            Self::Cancelled => Some(ErrorKind::Cancelled.as_str()),
-            Self::Done(Ok(output)) => output.is_error().then_some(names::ERROR_TOOL),
-            Self::Done(Err(error)) => Some(error_type(error)),
-        }
+/// Returns the value of `error.type`, or `None` without an error.
+pub(crate) fn of_ending(ending: Ending<'_>) -> Option<&'static str> {
+    match ending {
+        None => Some(ErrorKind::Cancelled.as_str()),
+        Some(Ok(output)) => output.is_error().then_some(names::ERROR_TOOL),
+        Some(Err(error)) => Some(error_type(error)),
     }
 }
 
@@ -65,6 +49,53 @@ pub(crate) fn code_word(code: i64) -> Option<&'static str> {
     }
 }
 
+/// The error fields of a span. `None` leaves a field empty.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    /// [`names::STATUS_CODE`]: a string in the conventions.
+    pub(crate) code: Option<DisplayValue<i64>>,
+    /// [`names::ERROR_TYPE`].
+    pub(crate) error_type: Option<&'static str>,
+    /// [`names::OTEL_STATUS`].
+    pub(crate) status: Option<&'static str>,
+}
+
+impl Status {
+    fn new(code: Option<i64>, error_type: Option<&'static str>) -> Self {
+        Self {
+            code: code.map(display),
+            error_type,
+            status: error_type.map(|_| names::STATUS_ERROR),
+        }
+    }
+
+    /// Returns the status of a request that this process served. The caller's own fault is not an
+    /// error.
+    pub(crate) fn of_server(ending: Ending<'_>) -> Self {
+        let code = error(ending).map(ToolError::rpc_code);
+        let is_ours = !code.is_some_and(is_callers_fault);
+        Self::new(code, of_ending(ending).filter(|_| is_ours))
+    }
+
+    /// Returns the status of a call from within this process: every failure is an error.
+    pub(crate) fn of_client(ending: Ending<'_>) -> Self {
+        Self::new(None, of_ending(ending))
+    }
+
+    /// Returns the status of a request to a server, with the JSON-RPC code that the server answered
+    /// with.
+    pub(crate) fn of_request(ending: Ending<'_>) -> Self {
+        let code = error(ending).and_then(ToolError::code);
+        Self::new(code.filter(|code| *code < 0), of_ending(ending))
+    }
+}
+
+/// Returns `true` for codes that are the caller's fault by the conventions: JSON-RPC 2.0 section
+/// 5.1, and MCP's "resource not found".
+const fn is_callers_fault(code: i64) -> bool {
+    matches!(code, -32700 | -32600 | -32601 | -32602 | -32002)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -90,15 +121,15 @@ mod tests {
             (Err(timeout), Some("timeout")),
         ];
         for (result, word) in &cases {
-            assert_eq!(Ending::Done(result).error_type(), *word);
+            assert_eq!(of_ending(Some(result)), *word);
         }
-        assert_eq!(Ending::Cancelled.error_type(), Some("cancelled"));
+        assert_eq!(of_ending(None), Some("cancelled"));
     }
 
     #[test]
     fn servers_cannot_invent_error_types() {
         let words: HashSet<_> = (-40_000..40_000)
-            .filter_map(|code| Ending::Done(&fault(code)).error_type())
+            .filter_map(|code| of_ending(Some(&fault(code))))
             .collect();
         // the codes, and the kind for all others
         assert_eq!(words.len(), 33 + 1);

@@ -37,12 +37,11 @@ pub mod metrics;
 pub mod names;
 mod sampling;
 mod span_future;
-mod status;
 
 pub use attempt_span::{AttemptSpan, AttemptSpanLayer};
 pub use call_span::{CallSpan, CallSpanLayer};
 pub use contents::Contents;
-pub use discovery::{DiscoveryPurpose, DiscoverySpan};
+pub use discovery::DiscoverySpan;
 pub use metrics::Metrics;
 pub use sampling::Sampling;
 pub use span_future::SpanFuture;

@@ -146,7 +146,6 @@ fields! {
     ROUTE_CANDIDATES = "callward.route.candidates" in ATTEMPT, "The candidates with weight and the reasons against them, at most eight.";
     ROUTE_ALTERNATES = "callward.route.alternates" in ATTEMPT, "The next best servers, at most four.";
     DELIVERY = "callward.delivery" in ATTEMPT, "The delivery of the attempt: `answered`, `not_sent` or `unknown`.";
-    PURPOSE = "callward.discovery.purpose" in DISCOVERY, "`discovery`, or `probe` of a server that was down.";
     TOOLS = "callward.discovery.tools" in DISCOVERY, "The number of tools listed.";
     DURATION_MS = "duration_ms" in EACH, "The duration in milliseconds.";
 }

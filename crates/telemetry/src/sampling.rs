@@ -30,16 +30,11 @@ impl Sampling {
     /// `tracing` no call is traced.
     #[must_use]
     pub const fn always() -> Self {
-        Self::above(0)
+        Self { threshold: 0 }
     }
 
-    /// Traces no call that begins a trace; calls of callers that record their trace still are.
-    #[must_use]
-    pub const fn never() -> Self {
-        Self::above(NUMBERS)
-    }
-
-    /// Traces this part of the calls that begin a trace, from 0 to 1.
+    /// Traces this part of the calls that begin a trace, from 0 to 1. With 0, calls of callers that
+    /// record their trace are still traced.
     ///
     /// # Errors
     ///
@@ -50,11 +45,7 @@ impl Sampling {
         }
         // both ends are exact; the rest is rounded to one of 2^56 steps
         let threshold = ((1.0 - ratio) * NUMBERS as f64).round() as u64;
-        Ok(Self::above(threshold))
-    }
-
-    const fn above(threshold: u64) -> Self {
-        Self { threshold }
+        Ok(Self { threshold })
     }
 
     /// Returns `true` if the call is traced.
@@ -88,30 +79,10 @@ const NUMBERS: u64 = 1 << 56;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use callward_core::TraceContext;
     use callward_testkit::{call, tool};
     use serde_json::json;
 
     use super::*;
-
-    fn of_trace(id: u128, sampled: bool) -> ToolCall {
-        let trace = TraceContext::new(id, 1, sampled).unwrap();
-        call(&tool("x").build(), json!({})).with_trace(Arc::new(trace))
-    }
-
-    #[test]
-    fn the_flag_of_the_caller_beats_the_ratio() {
-        for sampling in [
-            Sampling::always(),
-            Sampling::never(),
-            Sampling::ratio(0.5).unwrap(),
-        ] {
-            assert!(sampling.takes(&of_trace(1, true)));
-            assert!(!sampling.takes(&of_trace(1, false)));
-        }
-    }
 
     #[test]
     fn a_root_call_is_sampled_by_the_ratio() {
@@ -127,21 +98,9 @@ mod tests {
             let taken = (0..10_000).filter(|_| sampling.takes(&root)).count();
             assert!((least..=most).contains(&taken), "{taken} at {ratio}");
         }
-    }
-
-    #[test]
-    fn an_unsampled_call_stays_unsampled() {
-        let mut left_out = of_trace(1, true);
-        left_out.leave_out();
-        assert!(!Sampling::always().takes(&left_out));
-    }
-
-    #[test]
-    fn an_invalid_ratio_is_refused() {
+        assert_eq!(Sampling::ratio(1.0), Ok(Sampling::always()));
         for ratio in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
             assert!(Sampling::ratio(ratio).is_err(), "{ratio}");
         }
-        assert_eq!(Sampling::ratio(1.0), Ok(Sampling::always()));
-        assert_eq!(Sampling::ratio(0.0), Ok(Sampling::never()));
     }
 }

@@ -59,7 +59,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.end(Ending::Cancelled);
+        self.end(None);
     }
 }
 
@@ -75,7 +75,7 @@ where
             return this.answer.poll(cx);
         };
         let result = ready!(observed.span().in_scope(|| this.answer.poll(cx)));
-        this.guard.end(Ending::Done(&result));
+        this.guard.end(Some(&result));
         Poll::Ready(result)
     }
 }

@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
 use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -29,15 +29,14 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
 /// How the collector answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mood {
     /// It takes everything.
+    #[default]
     Takes,
     /// It takes nothing, and answers with this status.
     Refuses(u16),
-    /// It takes everything but this many spans of each request, and says so.
-    Rejects(i64),
     /// It does not answer until its mood changes.
     Hangs,
 }
@@ -84,7 +83,7 @@ pub struct Collector {
     server: tokio::task::JoinHandle<()>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Seen {
     mood: watch::Sender<Mood>,
     spans: Mutex<Vec<Collected>>,
@@ -109,14 +108,7 @@ impl Collector {
     pub async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::new(Seen {
-            mood: watch::Sender::new(Mood::Takes),
-            spans: Mutex::default(),
-            metrics: Mutex::default(),
-            headers: Mutex::default(),
-            answers: Mutex::default(),
-            changed: Notify::new(),
-        });
+        let seen = Arc::<Seen>::default();
         let routes = Router::new()
             .route("/v1/traces", post(traces))
             .route("/v1/metrics", post(metrics))
@@ -236,14 +228,7 @@ async fn traces(State(seen): State<Arc<Seen>>, request: Request) -> Response {
         seen.spans.lock().extend(spans);
         Some(())
     };
-    answer(&seen, request, take, |rejected| {
-        let partial_success = (rejected > 0).then(|| ExportTracePartialSuccess {
-            rejected_spans: rejected,
-            error_message: "too many".into(),
-        });
-        ExportTraceServiceResponse { partial_success }.encode_to_vec()
-    })
-    .await
+    answer(&seen, request, take, &ExportTraceServiceResponse::default()).await
 }
 
 async fn metrics(State(seen): State<Arc<Seen>>, request: Request) -> Response {
@@ -259,9 +244,12 @@ async fn metrics(State(seen): State<Arc<Seen>>, request: Request) -> Response {
         }
         Some(())
     };
-    answer(&seen, request, take, |_| {
-        ExportMetricsServiceResponse::default().encode_to_vec()
-    })
+    answer(
+        &seen,
+        request,
+        take,
+        &ExportMetricsServiceResponse::default(),
+    )
     .await
 }
 
@@ -270,13 +258,13 @@ async fn answer(
     seen: &Seen,
     request: Request,
     take: impl FnOnce(&[u8]) -> Option<()> + Send,
-    reply: impl FnOnce(i64) -> Vec<u8> + Send,
+    reply: &impl Message,
 ) -> Response {
     let (head, body) = request.into_parts();
-    let is_protobuf = head.headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
-        // the only content type of OTLP over HTTP that is not JSON
-        kind == "application/x-protobuf"
-    });
+    // the only content type of OTLP over HTTP that is not JSON
+    let protobuf = "application/x-protobuf";
+    let kind = head.headers.get(header::CONTENT_TYPE);
+    let is_protobuf = kind.is_some_and(|kind| kind == protobuf);
     let encoding = head.headers.get(header::CONTENT_ENCODING).cloned();
     seen.headers.lock().push(head.headers);
     seen.changed.notify_waiters();
@@ -288,21 +276,13 @@ async fn answer(
     };
     let mut moods = seen.mood.subscribe();
     let mood = moods.wait_for(|mood| *mood != Mood::Hangs).await;
-    let mood = mood.map_or(Mood::Takes, |mood| *mood);
-    let rejected = if let Mood::Rejects(spans) = mood {
-        spans
-    } else {
-        0
-    };
-    let answer = match mood {
+    let answer = match mood.map_or(Mood::Takes, |mood| *mood) {
         Mood::Refuses(status) => StatusCode::from_u16(status).unwrap().into_response(),
-        _ if !is_protobuf || body.and_then(|body| take(&body)).is_none() => {
-            StatusCode::BAD_REQUEST.into_response()
+        _ if is_protobuf && body.and_then(|body| take(&body)).is_some() => {
+            let kind = [(header::CONTENT_TYPE, protobuf)];
+            (kind, reply.encode_to_vec()).into_response()
         }
-        _ => {
-            let kind = [(header::CONTENT_TYPE, "application/x-protobuf")];
-            (kind, Bytes::from(reply(rejected))).into_response()
-        }
+        _ => StatusCode::BAD_REQUEST.into_response(),
     };
     seen.answers.lock().push(answer.status().as_u16());
     seen.changed.notify_waiters();
@@ -332,34 +312,31 @@ fn collected(resource: &BTreeMap<String, Value>, span: Span) -> Collected {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "tests count no further")]
 fn points(data: Data) -> Vec<Point> {
+    let point = |attributes, value| Point {
+        attributes: map(attributes),
+        value,
+    };
     let numbers = match data {
         Data::Gauge(gauge) => gauge.data_points,
         Data::Sum(sum) => sum.data_points,
         Data::Histogram(histogram) => {
-            return histogram
-                .data_points
-                .into_iter()
-                .map(|point| Point {
-                    attributes: map(point.attributes),
-                    #[expect(clippy::cast_precision_loss, reason = "tests count no further")]
-                    value: point.count as f64,
-                })
+            let points = histogram.data_points.into_iter();
+            return points
+                .map(|p| point(p.attributes, p.count as f64))
                 .collect();
         }
         Data::ExponentialHistogram(_) | Data::Summary(_) => Vec::new(),
     };
-    numbers
-        .into_iter()
-        .map(|point| Point {
-            attributes: map(point.attributes),
-            value: match point.value {
-                Some(Number::AsDouble(number)) => number,
-                #[expect(clippy::cast_precision_loss, reason = "tests count no further")]
-                Some(Number::AsInt(number)) => number as f64,
-                None => f64::NAN,
-            },
-        })
+    let number = |value| match value {
+        Some(Number::AsDouble(number)) => number,
+        Some(Number::AsInt(number)) => number as f64,
+        None => f64::NAN,
+    };
+    let points = numbers.into_iter();
+    points
+        .map(|p| point(p.attributes, number(p.value)))
         .collect()
 }
 

@@ -36,7 +36,7 @@ mod work_queue;
 
 pub use at_once::AtOnce;
 pub use callward_chaos as chaos;
-pub use mock::{Gate, MockFuture, MockService};
+pub use mock::{Gate, MockService};
 pub use server::{MockServer, Ping};
 pub use share::share;
 pub use tool::{ToolBuilder, call, tool};

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -12,9 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+type Answer = Result<ToolOutput, ToolError>;
+
 /// The answer of a [`MockService`] to its n-th call, counted from 1.
-type Script =
-    dyn Fn(ToolCall, usize) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type Script = dyn Fn(ToolCall, usize) -> BoxFuture<'static, Answer> + Send + Sync;
 
 /// A scripted service that counts its calls. Clones share everything except readiness: each clone
 /// must be polled ready before each call, and a call without that panics.
@@ -48,6 +48,11 @@ impl Clone for Ready {
 
 struct Shared {
     script: Box<Script>,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
     started: AtomicUsize,
     finished: AtomicUsize,
     running: AtomicUsize,
@@ -60,16 +65,12 @@ impl MockService {
     pub fn new<F, Fut>(script: F) -> Self
     where
         F: Fn(ToolCall, usize) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+        Fut: Future<Output = Answer> + Send + 'static,
     {
         Self {
             shared: Arc::new(Shared {
                 script: Box::new(move |call, n| Box::pin(script(call, n))),
-                started: AtomicUsize::new(0),
-                finished: AtomicUsize::new(0),
-                running: AtomicUsize::new(0),
-                peak: AtomicUsize::new(0),
-                seen: Mutex::new(Vec::new()),
+                counts: Counts::default(),
             }),
             ready: Ready::default(),
         }
@@ -97,7 +98,7 @@ impl MockService {
 
     /// Answers the n-th call with the n-th result; panics when they are used up.
     #[must_use]
-    pub fn sequence(results: Vec<Result<ToolOutput, ToolError>>) -> Self {
+    pub fn sequence(results: Vec<Answer>) -> Self {
         Self::new(move |_, n| {
             let result = results.get(n - 1).cloned();
             std::future::ready(result.unwrap_or_else(|| panic!("call {n} was not expected")))
@@ -122,13 +123,13 @@ impl MockService {
     /// Returns the number of started calls.
     #[must_use]
     pub fn started(&self) -> usize {
-        self.shared.started.load(Ordering::SeqCst)
+        self.shared.counts.started.load(Ordering::SeqCst)
     }
 
     /// Returns the number of finished calls.
     #[must_use]
     pub fn finished(&self) -> usize {
-        self.shared.finished.load(Ordering::SeqCst)
+        self.shared.counts.finished.load(Ordering::SeqCst)
     }
 
     /// Returns the number of calls that were dropped before their end.
@@ -140,36 +141,32 @@ impl MockService {
     /// Returns the number of calls in flight.
     #[must_use]
     pub fn running(&self) -> usize {
-        self.shared.running.load(Ordering::SeqCst)
+        self.shared.counts.running.load(Ordering::SeqCst)
     }
 
     /// Returns the maximum number of concurrent calls.
     #[must_use]
     pub fn peak(&self) -> usize {
-        self.shared.peak.load(Ordering::SeqCst)
+        self.shared.counts.peak.load(Ordering::SeqCst)
     }
 
     /// Returns the calls in order of arrival.
     #[must_use]
     pub fn seen(&self) -> Vec<ToolCall> {
-        self.shared.seen.lock().clone()
+        self.shared.counts.seen.lock().clone()
     }
 }
 
 impl fmt::Debug for MockService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MockService")
-            .field("started", &self.started())
-            .field("finished", &self.finished())
-            .field("running", &self.running())
-            .finish()
+        self.shared.counts.fmt(f)
     }
 }
 
 impl Service<ToolCall> for MockService {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = MockFuture;
+    type Future = BoxFuture<'static, Answer>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         if let Some(error) = &self.ready.never {
@@ -184,44 +181,24 @@ impl Service<ToolCall> for MockService {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: ToolCall) -> MockFuture {
+    fn call(&mut self, call: ToolCall) -> Self::Future {
         assert!(
             std::mem::take(&mut self.ready.is),
             "called without being polled ready first"
         );
         self.ready.waited = 0;
-        let n = self.shared.started.fetch_add(1, Ordering::SeqCst) + 1;
-        let running = self.shared.running.fetch_add(1, Ordering::SeqCst) + 1;
-        self.shared.peak.fetch_max(running, Ordering::SeqCst);
-        self.shared.seen.lock().push(call.clone());
-        MockFuture {
-            answer: (self.shared.script)(call, n),
-            running: Running(self.shared.clone()),
-        }
-    }
-}
-
-/// The response future of [`MockService`].
-pub struct MockFuture {
-    answer: BoxFuture<'static, Result<ToolOutput, ToolError>>,
-    running: Running,
-}
-
-impl fmt::Debug for MockFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MockFuture").finish_non_exhaustive()
-    }
-}
-
-impl Future for MockFuture {
-    type Output = Result<ToolOutput, ToolError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = self.answer.as_mut().poll(cx);
-        if answer.is_ready() {
-            self.running.0.finished.fetch_add(1, Ordering::SeqCst);
-        }
-        answer
+        let counts = &self.shared.counts;
+        let n = counts.started.fetch_add(1, Ordering::SeqCst) + 1;
+        let running = counts.running.fetch_add(1, Ordering::SeqCst) + 1;
+        counts.peak.fetch_max(running, Ordering::SeqCst);
+        counts.seen.lock().push(call.clone());
+        let answer = (self.shared.script)(call, n);
+        let running = Running(self.shared.clone());
+        Box::pin(async move {
+            let answer = answer.await;
+            running.0.counts.finished.fetch_add(1, Ordering::SeqCst);
+            answer
+        })
     }
 }
 
@@ -229,7 +206,7 @@ struct Running(Arc<Shared>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        self.0.counts.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -1,5 +1,4 @@
-//! `compare run` takes every peer through every scenario; `compare report` writes the page and
-//! pictures.
+//! `compare run` takes every peer through every scenario; `compare report` writes the page.
 
 mod figures;
 mod layers;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Receiver, Sender};
 
 use callward_core::{
     AuditLevel, AuditRule, Caller, Delivery, ErrorKind, Inbound, InvalidConfig, ToolError,
@@ -25,7 +25,7 @@ pub(crate) use self::paths::{all_closed, before_extension, number_in};
 
 use self::file::LogFile;
 use self::unwritten::{Bound, Unwritten};
-use self::writer::{Logs, Message};
+use self::writer::{Logs, Message, Writer};
 
 /// A log with its own writer thread. Clones share it.
 ///
@@ -64,8 +64,6 @@ pub struct AuditStats {
     pub dropped: u64,
     /// Records that were lost, because a file could not be written.
     pub failed: u64,
-    /// Calls that waited for the queue.
-    pub waited: u64,
     /// Calls that were refused, because the log could not be written.
     pub refused_calls: u64,
     /// Refusals of unknown tools that were counted only, because of their rate.
@@ -104,34 +102,32 @@ impl AuditLog {
     /// process, or has another key.
     pub fn open(config: &AuditConfig) -> Result<Self, OpenError> {
         config.validate()?;
-        let fault = |path: &Path, source| OpenError::Io {
-            path: path.to_owned(),
-            source,
+        let fault = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OpenError::Io { path, source }
         };
-        let open = |path: &Path| LogFile::open(path, config).map_err(|error| fault(path, error));
+        let open = |path: &Path| LogFile::open(path, config).map_err(fault(path));
+        let (path, separate) = (&config.path, &config.open_world_path);
         let logs = Logs {
-            main: open(&config.path)?,
-            open_world: match config.open_world_path == config.path {
-                true => None,
-                false => Some(open(&config.open_world_path)?),
-            },
+            main: open(path)?,
+            open_world: (separate != path).then(|| open(separate)).transpose()?,
         };
-        Self::start(config, logs).map_err(|error| fault(&config.path, error))
+        Self::start(config, logs).map_err(fault(path))
     }
 
     /// Starts the writer thread.
     fn start(config: &AuditConfig, logs: Logs) -> io::Result<Self> {
         let (log, messages) = Self::queue(config);
-        let (state, config) = (log.0.state.clone(), config.clone());
+        let writer = Writer::new(logs, config, log.0.state.clone());
         std::thread::Builder::new()
             .name("audit".into())
-            .spawn(move || writer::run(&messages, logs, &config, &state))?;
+            .spawn(move || writer.run(&messages))?;
         Ok(log)
     }
 
     /// Creates a log without its writer thread.
-    fn queue(config: &AuditConfig) -> (Self, std::sync::mpsc::Receiver<Message>) {
-        let (to_writer, messages) = std::sync::mpsc::channel();
+    fn queue(config: &AuditConfig) -> (Self, Receiver<Message>) {
+        let (to_writer, messages) = mpsc::channel();
         let log = Self(Arc::new(Shared {
             to_writer: Mutex::new(Some(to_writer)),
             permits: Arc::new(Semaphore::new(config.queue.min(Semaphore::MAX_PERMITS))),
@@ -211,7 +207,6 @@ impl AuditLog {
 
     /// Waits for permits; `None` if the log is closed.
     pub(crate) async fn permits(&self, count: u32) -> Option<OwnedSemaphorePermit> {
-        self.0.state.lock().stats.waited += 1;
         let permits = self.0.permits.clone();
         permits.acquire_many_owned(self.up_to_all(count)).await.ok()
     }
@@ -224,21 +219,18 @@ impl AuditLog {
     /// Checks whether a call may be sent although its record may not be written.
     pub(crate) fn admit(&self, rule: AuditRule) -> Result<(), ToolError> {
         let mut state = self.0.state.lock();
-        let may_be_lost =
-            self.0.config.on_failure == OnFailure::FailOpen || rule.level != AuditLevel::Full;
-        if may_be_lost || !state.stats.is_failing {
+        let is_needed =
+            self.0.config.on_failure == OnFailure::FailClosed && rule.level == AuditLevel::Full;
+        if !is_needed || !state.stats.is_failing {
             return Ok(());
         }
         state.stats.refused_calls += 1;
-        let why = &state.why;
-        Err(ToolError::new(
-            ErrorKind::Internal,
-            Delivery::NotSent,
-            format!(
-                "the call needs an audit record, and the log cannot be written: {why}; writing is \
-                 retried each second"
-            ),
-        ))
+        let text = format!(
+            "the call needs an audit record, and the log cannot be written: {}; writing is retried \
+             each second",
+            state.why
+        );
+        Err(ToolError::new(ErrorKind::Internal, Delivery::NotSent, text))
     }
 
     /// Queues a record, or drops it without a permit. The answer waits for the returned receiver.
@@ -252,16 +244,15 @@ impl AuditLog {
         let mut state = self.0.state.lock();
         let waits = permit.is_some() && state.unwritten.reaches(self.0.bound);
         let (done, written) = waits.then(oneshot::channel).unzip();
-        let sent = permit.zip(to_writer.as_ref()).map(|(permit, to_writer)| {
-            to_writer.send(Message::Event {
-                event,
-                permit,
-                done,
-            })
-        });
+        let sent = permit
+            .zip(to_writer.as_ref())
+            .is_some_and(|(permit, to_writer)| {
+                let message = Message::Event(event, permit, done);
+                to_writer.send(message).is_ok()
+            });
         match sent {
-            Some(Ok(())) => state.unwritten.add(),
-            _ => state.stats.dropped += 1,
+            true => state.unwritten.add(),
+            false => state.stats.dropped += 1,
         }
         written
     }

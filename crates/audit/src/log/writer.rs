@@ -1,5 +1,7 @@
 //! The writer thread.
 
+use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -17,16 +19,14 @@ use super::file::LogFile;
 /// A message to the writer.
 #[derive(Debug)]
 pub(super) enum Message {
-    Event {
-        event: Event,
-        /// Held until the record is written.
-        permit: OwnedSemaphorePermit,
-        /// Notified when the record is written, or synced with [`Fsync::EveryRecord`].
-        done: Option<oneshot::Sender<()>>,
-    },
-    Flush(oneshot::Sender<()>),
-    End(oneshot::Sender<()>),
+    /// An event, its permit, which is held until the record is written, and what is notified when
+    /// it is written, or synced with [`Fsync::EveryRecord`].
+    Event(Event, OwnedSemaphorePermit, Option<Done>),
+    Flush(Done),
+    End(Done),
 }
+
+pub(super) type Done = oneshot::Sender<()>;
 
 /// The open files.
 #[derive(Debug)]
@@ -44,14 +44,13 @@ impl Logs {
         }
     }
 
-    fn each(
-        &mut self,
-        mut act: impl FnMut(&mut LogFile) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
-        // both are tried, even if the first fails
-        let main = act(&mut self.main);
-        let open_world = self.open_world.as_mut().map_or(Ok(()), act);
-        main.and(open_world)
+    /// Does this to each file, even if it fails for one.
+    fn each(&mut self, act: fn(&mut LogFile) -> io::Result<()>) -> io::Result<()> {
+        let results = [
+            act(&mut self.main),
+            self.open_world.as_mut().map_or(Ok(()), act),
+        ];
+        results.into_iter().collect()
     }
 
     fn waiting(&self) -> usize {
@@ -69,81 +68,15 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// The time between two attempts to write a file that fails.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Writes records until the log is closed or dropped.
-pub(super) fn run(
-    messages: &Receiver<Message>,
-    logs: Logs,
-    config: &AuditConfig,
-    state: &Mutex<State>,
-) {
-    let mut writer = Writer {
-        logs,
-        recorder: Recorder::new(config),
-        fsync: config.fsync,
-        state,
-        batch: Batch::default(),
-        sync_at: None,
-        rotate_at: None,
-        lost: 0,
-    };
-    loop {
-        let mut next = match messages.recv_timeout(writer.patience()) {
-            Ok(first) => Some(first),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return writer.close(),
-        };
-        while let Some(message) = next {
-            match message {
-                Message::Event {
-                    event,
-                    permit,
-                    done,
-                } => {
-                    writer.batch.permits.push(permit);
-                    writer.add(&event, done);
-                }
-                Message::Flush(done) => {
-                    writer.write();
-                    writer.sync();
-                    // the receiver may be dropped
-                    let _ = done.send(());
-                }
-                Message::End(done) => {
-                    writer.close();
-                    // the receiver may reopen the log at once
-                    drop(writer);
-                    let _ = done.send(());
-                    return;
-                }
-            }
-            let is_full = writer.logs.waiting() >= MAX_WRITE;
-            next = if is_full {
-                None
-            } else {
-                messages.try_recv().ok()
-            };
-        }
-        writer.write();
-        if writer.fsync == Fsync::EveryRecord || writer.is_sync_due() {
-            writer.sync();
-        }
-    }
-}
-
-/// Records that are written together.
-#[derive(Debug, Default)]
-struct Batch {
-    records: u64,
-    permits: Vec<OwnedSemaphorePermit>,
-    done: Vec<oneshot::Sender<()>>,
-}
-
-struct Writer<'a> {
+pub(super) struct Writer {
     logs: Logs,
     recorder: Recorder,
     fsync: Fsync,
-    state: &'a Mutex<State>,
-    batch: Batch,
+    state: Arc<Mutex<State>>,
+    /// How many records are written together next, and what is held and notified for them.
+    records: u64,
+    permits: Vec<OwnedSemaphorePermit>,
+    done: Vec<Done>,
     /// When the next sync is due.
     sync_at: Option<Instant>,
     /// When a failed rotation is retried.
@@ -152,12 +85,66 @@ struct Writer<'a> {
     lost: u64,
 }
 
-impl Writer<'_> {
+impl Writer {
+    pub(super) fn new(logs: Logs, config: &AuditConfig, state: Arc<Mutex<State>>) -> Self {
+        Self {
+            logs,
+            recorder: Recorder::new(config),
+            fsync: config.fsync,
+            state,
+            records: 0,
+            permits: Vec::new(),
+            done: Vec::new(),
+            sync_at: None,
+            rotate_at: None,
+            lost: 0,
+        }
+    }
+
+    /// Writes records until the log is closed or dropped.
+    pub(super) fn run(mut self, messages: &Receiver<Message>) {
+        loop {
+            let mut next = match messages.recv_timeout(self.patience()) {
+                Ok(first) => Some(first),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return self.close(),
+            };
+            while let Some(message) = next {
+                match message {
+                    Message::Event(event, permit, done) => {
+                        self.permits.push(permit);
+                        self.add(&event, done);
+                    }
+                    Message::Flush(done) => {
+                        self.write();
+                        self.sync();
+                        // the receiver may be dropped
+                        let _ = done.send(());
+                    }
+                    Message::End(done) => {
+                        self.close();
+                        // the receiver may reopen the log at once
+                        drop(self);
+                        let _ = done.send(());
+                        return;
+                    }
+                }
+                let is_full = self.logs.waiting() >= MAX_WRITE;
+                next = (!is_full).then(|| messages.try_recv().ok()).flatten();
+            }
+            self.write();
+            let is_due = self.sync_at.is_some_and(|at| at <= Instant::now());
+            if self.fsync == Fsync::EveryRecord || is_due {
+                self.sync();
+            }
+        }
+    }
+
     fn is_failing(&self) -> bool {
         self.state.lock().stats.is_failing
     }
 
-    fn add(&mut self, event: &Event, done: Option<oneshot::Sender<()>>) {
+    fn add(&mut self, event: &Event, done: Option<Done>) {
         if self.is_failing() && self.logs.waiting() >= MAX_BUFFERED {
             self.lost += 1;
             self.state.lock().stats.failed += 1;
@@ -167,18 +154,16 @@ impl Writer<'_> {
         let members = self.recorder.members(event);
         let log = self.logs.of(event);
         if self.rotate_at.is_none_or(|at| at <= Instant::now()) {
-            self.rotate_at = match log.rotate_if_due(time::now()) {
-                Ok(()) => None,
-                // the current file stays in use
-                Err(error) => {
-                    tracing::error!(%error, "the audit log cannot be rotated");
-                    Instant::now().checked_add(RETRY)
-                }
-            };
+            let rotated = log.rotate_if_due(time::now());
+            // on failure the current file stays in use
+            self.rotate_at = rotated.err().and_then(|error| {
+                tracing::error!(%error, "the audit log cannot be rotated");
+                Instant::now().checked_add(RETRY)
+            });
         }
         log.push(&members, event.at());
-        self.batch.records += 1;
-        self.batch.done.extend(done);
+        self.records += 1;
+        self.done.extend(done);
     }
 
     fn note_suppressed(&mut self) {
@@ -195,9 +180,13 @@ impl Writer<'_> {
         }
         match self.logs.each(LogFile::flush) {
             Ok(()) => {
-                self.state.lock().stats.written += std::mem::take(&mut self.batch.records);
+                self.state.lock().stats.written += std::mem::take(&mut self.records);
                 if self.sync_at.is_none() {
-                    self.sync_at = Instant::now().checked_add(self.sync_after());
+                    let after = match self.fsync {
+                        Fsync::Interval(time) => time,
+                        Fsync::EveryRecord | Fsync::Never => RETRY,
+                    };
+                    self.sync_at = Instant::now().checked_add(after);
                 }
                 if self.is_failing() {
                     self.recovers();
@@ -206,11 +195,10 @@ impl Writer<'_> {
             Err(error) => self.fails(&error),
         }
         // released on failure too, or all calls would stop
-        let written = self.batch.permits.len();
-        self.state.lock().unwritten.written(written);
-        self.batch.permits.clear();
+        self.state.lock().unwritten.written(self.permits.len());
+        self.permits.clear();
         if self.fsync != Fsync::EveryRecord || self.is_failing() {
-            self.batch.done.clear();
+            self.done.clear();
         }
     }
 
@@ -225,31 +213,15 @@ impl Writer<'_> {
     }
 
     fn sync(&mut self) {
-        match self.logs.each(LogFile::sync) {
-            Ok(()) => {
-                self.sync_at = None;
-                for done in self.batch.done.drain(..) {
-                    // the receiver may be dropped
-                    let _ = done.send(());
-                }
-            }
+        self.sync_at = match self.logs.each(LogFile::sync) {
+            Ok(()) => None,
             Err(error) => {
                 self.fails(&error);
-                self.sync_at = Some(Instant::now() + RETRY);
-                self.batch.done.clear();
+                Some(Instant::now() + RETRY)
             }
-        }
-    }
-
-    fn sync_after(&self) -> Duration {
-        match self.fsync {
-            Fsync::Interval(time) => time,
-            Fsync::EveryRecord | Fsync::Never => RETRY,
-        }
-    }
-
-    fn is_sync_due(&self) -> bool {
-        self.sync_at.is_some_and(|at| at <= Instant::now())
+        };
+        // an answer does not wait for a failing file either
+        self.done.clear();
     }
 
     fn patience(&self) -> Duration {
@@ -265,15 +237,14 @@ impl Writer<'_> {
         self.write();
         if let Err(error) = self.logs.each(LogFile::close) {
             self.fails(&error);
-            let records = self.batch.records;
-            self.state.lock().stats.failed += records;
-            tracing::error!(records, %error, "audit records are lost");
+            self.state.lock().stats.failed += self.records;
+            tracing::error!(records = self.records, %error, "audit records are lost");
         }
         self.sync();
     }
 
     /// Records a failure, and logs the first one in a row.
-    fn fails(&self, error: &std::io::Error) {
+    fn fails(&self, error: &io::Error) {
         let mut state = self.state.lock();
         state.why = error.to_string();
         if !std::mem::replace(&mut state.stats.is_failing, true) {

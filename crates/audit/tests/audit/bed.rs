@@ -82,7 +82,7 @@ impl Bed {
     }
 
     pub(crate) fn open_world(&self) -> Vec<Value> {
-        let mut records = records_in(&AuditConfig::open_world_beside(&self.path));
+        let mut records = records_in(&self.config().open_world_path);
         records.retain(|record| record["kind"] == "call");
         records
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_core::{ErrorKind, ToolError, ToolOutput};
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
@@ -14,8 +14,6 @@ use super::tally::{Facts, Kept};
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) facts: Facts,
-    /// The delivery, if the call had no answer.
-    pub(crate) lost: Option<Delivery>,
     pub(crate) takes: Duration,
     /// The maximum length of the result; a longer one is cut.
     pub(crate) max_length: u64,
@@ -32,25 +30,26 @@ impl Answer {
         } else {
             sleep(self.takes).await;
         }
-        if let Some(delivery) = self.lost {
+        if let Some(delivery) = self.facts.lost {
             let text = "recorded as without an answer";
             return Err(ToolError::new(ErrorKind::ConnectionLost, delivery, text));
         }
         if self.facts.error {
             return Ok(ToolOutput::error_text("recorded as a failure"));
         }
-        Ok(ToolOutput::text(write(&self.facts, self.max_length)))
+        let bytes = self.facts.bytes.min(self.max_length);
+        Ok(ToolOutput::text(write(self.facts.result, bytes)))
     }
 }
 
-/// Makes a result that names its digest and cost, padded to the recorded length.
-fn write(facts: &Facts, max_length: u64) -> String {
-    let digest = facts.digest.map(|digest| format!("{digest:x}"));
-    let cost = facts.cost.map(|cost| cost.as_nanos().to_string());
+/// Makes a result that names its digest and cost, padded to this length.
+fn write(result: Kept, bytes: u64) -> String {
+    let digest = result.digest.map(|digest| format!("{digest:x}"));
+    let cost = result.cost.map(|cost| cost.as_nanos().to_string());
     let (digest, cost) = (digest.unwrap_or_default(), cost.unwrap_or_default());
     let mut text = format!("{digest} {cost} ");
     let around = ToolOutput::text("").body().len() + text.len();
-    let bytes = usize::try_from(facts.bytes.min(max_length)).unwrap_or(usize::MAX);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     text.extend(std::iter::repeat_n('.', bytes.saturating_sub(around)));
     text
 }
@@ -72,30 +71,18 @@ mod tests {
 
     #[test]
     fn a_result_names_its_call_and_has_the_recorded_length() {
-        let facts = Facts {
-            key: 1,
-            bytes: 1_000,
+        let known = Kept {
             digest: Some(7 << 100),
-            error: false,
-            answered: true,
-            write: false,
-            repeats: false,
             cost: Some(Duration::from_millis(3)),
         };
-        let kept = |facts: &Facts| Kept {
-            digest: facts.digest,
-            cost: facts.cost,
-        };
-        let output = ToolOutput::text(write(&facts, 1 << 20));
-        assert_eq!(output.body().len(), 1_000);
-        assert_eq!(read(&output), kept(&facts));
-        assert_eq!(ToolOutput::text(write(&facts, 500)).body().len(), 500);
-        let bare = Facts {
+        let unknown = Kept {
             digest: None,
             cost: None,
-            bytes: 0,
-            ..facts
         };
-        assert_eq!(read(&ToolOutput::text(write(&bare, 1 << 20))), kept(&bare));
+        for kept in [known, unknown] {
+            let output = ToolOutput::text(write(kept, 1_000));
+            assert_eq!((output.body().len(), read(&output)), (1_000, kept));
+            assert_eq!(read(&ToolOutput::text(write(kept, 0))), kept);
+        }
     }
 }

@@ -22,10 +22,7 @@ pub(crate) struct Seen<'a> {
 impl Seen<'_> {
     /// Returns the result to store; `None` for a failure.
     fn result(&self) -> Option<Kept> {
-        (!self.facts.error && self.facts.answered).then_some(Kept {
-            digest: self.facts.digest,
-            cost: self.facts.cost,
-        })
+        (!self.facts.error).then_some(self.facts.result)
     }
 }
 

@@ -123,7 +123,6 @@ impl Driver {
         let (id, world) = (self.sent, place.world);
         let recorded = Arc::new(Answer {
             facts,
-            lost: call.delivery,
             takes: self.takes(timed),
             max_length: self.max_result,
             asked: AtomicBool::new(false),

@@ -25,9 +25,9 @@ pub use self::tally::Figures;
 use self::blind::{Compared, Seen};
 use self::drive::Driver;
 use self::order::{InOrder, Timed};
-use self::tally::Facts;
+use self::tally::{Facts, Kept};
 use self::tools::Tools;
-pub(crate) use self::tools::labelled_tool;
+pub use self::tools::labelled_tool;
 use crate::ours::{Charge, paused};
 use crate::trace::{Millis, RecordedCall};
 use crate::{Capacity, ReplayError};
@@ -131,18 +131,18 @@ async fn run(
 fn facts(timed: &Timed, effect: Effect) -> Facts {
     let Timed { call, place, .. } = timed;
     let digest = call.result_sha1.as_deref().and_then(|sha1| sha1.get(8..));
+    let cost = call.duration_ms.filter(|_| call.ran());
     Facts {
         key: place.key,
         bytes: call.result_bytes.unwrap_or(UNKNOWN_BYTES),
-        digest: digest.and_then(|digits| u128::from_str_radix(digits, 16).ok()),
+        result: Kept {
+            digest: digest.and_then(|digits| u128::from_str_radix(digits, 16).ok()),
+            cost: cost.map(Millis::duration),
+        },
         error: call.error || call.delivery.is_some(),
-        answered: call.delivery.is_none(),
+        lost: call.delivery,
         write: call.labelled().unwrap_or(effect).is_write(),
         repeats: false,
-        cost: call
-            .duration_ms
-            .filter(|_| call.ran())
-            .map(Millis::duration),
     }
 }
 

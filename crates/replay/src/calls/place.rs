@@ -78,18 +78,4 @@ mod tests {
         assert_eq!(shared(one), shared(other));
         assert_ne!(shared(one), shared(elsewhere));
     }
-
-    #[test]
-    fn sessions_of_a_named_set_share_a_world() {
-        let of = |session: &str, principal: &str| {
-            let line = format!(
-                r#"{{"session":"{session}","set":"s","principal":"{principal}","tool":"a"}}"#
-            );
-            place(&line, Sessions::Apart)
-        };
-        assert_eq!(of("1", "p").world, of("2", "q").world);
-        assert_eq!(of("1", "p").key, of("2", "p").key);
-        assert_ne!(of("1", "p").key, of("1", "q").key);
-        assert_ne!(of("1", "p").session, of("2", "p").session);
-    }
 }

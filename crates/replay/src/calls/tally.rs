@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use callward_core::Delivery;
 use serde::Serialize;
 
 use crate::report::share;
@@ -12,22 +13,22 @@ pub(crate) struct Facts {
     pub(crate) key: u128,
     /// The length of the result.
     pub(crate) bytes: u64,
-    /// The last 128 bits of the SHA-1 of the result.
-    pub(crate) digest: Option<u128>,
+    /// What a policy would keep of it.
+    pub(crate) result: Kept,
     pub(crate) error: bool,
-    /// The call was answered, perhaps with a failure.
-    pub(crate) answered: bool,
+    /// The delivery, if the call had no answer.
+    pub(crate) lost: Option<Delivery>,
     pub(crate) write: bool,
     /// The call repeats the last write to its world, without further effect.
     pub(crate) repeats: bool,
-    /// The time that the server took, if known and the server ran the call.
-    pub(crate) cost: Option<Duration>,
 }
 
-/// The call whose result a policy kept.
+/// What is known of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kept {
+    /// The last 128 bits of its SHA-1.
     pub(crate) digest: Option<u128>,
+    /// The time that the server took, if known and the server ran the call.
     pub(crate) cost: Option<Duration>,
 }
 
@@ -129,7 +130,7 @@ impl Tally {
             }
             None => figures.not_compared += 1,
         }
-        let cost = call.cost.or(kept.cost).unwrap_or(self.assumed);
+        let cost = call.result.cost.or(kept.cost).unwrap_or(self.assumed);
         self.saved = self.saved.saturating_add(cost);
     }
 
@@ -148,10 +149,10 @@ impl Tally {
 
 /// Returns `true` if an answer differs from the recorded one; `None` if that is unknown.
 fn differs(call: &Facts, kept: Kept) -> Option<bool> {
-    match (call.digest, kept.digest) {
+    match (call.result.digest, kept.digest) {
         (Some(recorded), Some(given)) => Some(recorded != given),
         // only successes are stored, and a failure is recorded
-        _ if call.error && call.answered => Some(true),
+        _ if call.error && call.lost.is_none() => Some(true),
         _ => None,
     }
 }
@@ -160,30 +161,26 @@ fn differs(call: &Facts, kept: Kept) -> Option<bool> {
 mod tests {
     use super::*;
 
-    const ASSUMED: Duration = Duration::from_millis(100);
-
-    fn facts(write: bool, digest: Option<u8>) -> Facts {
+    /// A call with this digest, of this cost.
+    fn facts(write: bool, digest: Option<u128>, cost: Option<u64>) -> Facts {
         Facts {
             key: 0,
             bytes: 0,
-            digest: digest.map(u128::from),
+            result: kept(digest, cost),
             error: false,
-            answered: true,
+            lost: None,
             write,
             repeats: false,
-            cost: None,
         }
     }
 
-    fn kept(digest: Option<u8>) -> Kept {
-        Kept {
-            digest: digest.map(u128::from),
-            cost: None,
-        }
+    fn kept(digest: Option<u128>, cost: Option<u64>) -> Kept {
+        let cost = cost.map(Duration::from_millis);
+        Kept { digest, cost }
     }
 
     fn figures(counted: &[(Facts, Did)]) -> Figures {
-        let mut tally = Tally::new("p", ASSUMED);
+        let mut tally = Tally::new("p", Duration::from_millis(100));
         for (facts, did) in counted {
             tally.count(facts, *did);
         }
@@ -192,63 +189,38 @@ mod tests {
 
     #[test]
     fn a_different_answer_is_stale_and_an_unrecorded_one_unknown() {
-        let read = facts(false, Some(1));
+        let read = facts(false, Some(1), None);
+        let unknown = facts(false, None, None);
         let failed = Facts {
             error: true,
-            ..facts(false, None)
+            ..unknown
         };
-        let cases = [
-            (read, Did::Hit(kept(Some(1))), Some(0), 0),
-            (read, Did::Joined(kept(Some(2))), Some(1), 0),
-            (read, Did::Hit(kept(None)), None, 1),
-            (facts(false, None), Did::Hit(kept(Some(1))), None, 1),
-            (failed, Did::Hit(kept(None)), Some(1), 0),
-            (read, Did::Ran, Some(0), 0),
-        ];
-        for (facts, did, stale, unknown) in cases {
-            let figures = figures(&[(facts, did)]);
-            assert_eq!(
-                (figures.stale, figures.not_compared),
-                (stale, unknown),
-                "{did:?}"
-            );
+        let hit = |digest| Did::Hit(kept(digest, None));
+        for (counted, stale, not_compared) in [
+            (vec![(read, hit(Some(1)))], Some(0), 0),
+            (vec![(read, Did::Joined(kept(Some(2), None)))], Some(1), 0),
+            (vec![(read, hit(None))], None, 1),
+            (vec![(unknown, hit(Some(1)))], None, 1),
+            (vec![(failed, hit(None))], Some(1), 0),
+            (vec![(read, Did::Ran)], Some(0), 0),
+            (vec![(read, hit(Some(2))), (unknown, hit(None))], Some(1), 1),
+        ] {
+            let found = figures(&counted);
+            let found = (found.stale, found.not_compared);
+            assert_eq!(found, (stale, not_compared), "{counted:?}");
         }
-        let some = figures(&[
-            (read, Did::Hit(kept(Some(2)))),
-            (facts(false, None), Did::Hit(kept(None))),
-        ]);
-        assert_eq!((some.stale, some.not_compared), (Some(1), 1));
-    }
-
-    #[test]
-    fn an_answered_write_is_swallowed_unless_it_only_repeats() {
-        let write = facts(true, None);
-        let repeat = Facts {
-            repeats: true,
-            ..write
-        };
-        let hit = Did::Hit(kept(None));
-        let figures = figures(&[(write, hit), (repeat, hit), (write, Did::Ran)]);
-        assert_eq!(figures.writes_swallowed, 1);
-        assert_eq!(figures.repeats_answered, 1);
-        assert_eq!((figures.reads, figures.calls), (0, 3));
     }
 
     #[test]
     fn saved_time_is_that_of_the_call_or_the_stored_one_or_assumed() {
-        let ms = |millis| Some(Duration::from_millis(millis));
-        let known = Facts {
-            cost: ms(7),
-            ..facts(false, None)
-        };
-        let filled = Kept {
-            cost: ms(30),
-            ..kept(None)
-        };
-        let unknown = facts(false, None);
-        let saved = |facts, kept| figures(&[(facts, Did::Hit(kept))]).saved_ms;
-        assert!((saved(known, filled) - 7.0).abs() < 1e-9);
-        assert!((saved(unknown, filled) - 30.0).abs() < 1e-9);
-        assert!((saved(unknown, kept(None)) - 100.0).abs() < 1e-9);
+        for (of_call, of_stored, saved) in [
+            (Some(7), Some(30), 7.0),
+            (None, Some(30), 30.0),
+            (None, None, 100.0),
+        ] {
+            let hit = Did::Hit(kept(None, of_stored));
+            let figures = figures(&[(facts(false, None, of_call), hit)]);
+            assert!((figures.saved_ms - saved).abs() < 1e-9, "{figures:?}");
+        }
     }
 }

@@ -71,7 +71,7 @@ fn make((name, effect, ttl_ms): &Kind, profile: &Profile) -> Tool {
 }
 
 /// Makes a tool that declares an effect.
-pub(crate) fn labelled_tool(name: ToolName, effect: Effect, profile: &Profile) -> Tool {
+pub fn labelled_tool(name: ToolName, effect: Effect, profile: &Profile) -> Tool {
     let hints = Annotations::default();
     let hints = match effect {
         Effect::ReadOnly => hints.with_read_only(true),

@@ -90,7 +90,7 @@ fn without_evidence_hits_are_within_the_burst_window() {
 fn evidence_comes_from_the_days_before() {
     assert!(measured(WITHOUT_EVIDENCE, 20).tools.is_empty());
     let tools = measured(AFTER_A_DAY, 20).tools;
-    let news = tools.iter().find(|tool| tool.name == "get_news").unwrap();
+    let (_, news) = tools.iter().find(|tool| tool.0 == "get_news").unwrap();
     assert!(news.buckets.iter().any(|bucket| bucket.different > 0));
     assert_eq!(news.allowed, Duration::ZERO);
 }

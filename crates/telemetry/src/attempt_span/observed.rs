@@ -3,20 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall};
+use callward_core::{
+    Attempt, AttemptRecord, CallRecord, Delivery, ErrorKind, ServerId, ToolCall, ToolError,
+};
 use tokio::time::Instant;
 use tracing::Span;
 
 use crate::client_request::ClientRequestInfo;
-use crate::error_type::Ending;
+use crate::error_type::{Ending, Status, error};
+use crate::names;
 use crate::span_future::Observed;
-use crate::{names, status};
 
 /// An attempt whose end is written into its span and record.
 #[derive(Debug)]
 pub(super) struct ObservedAttempt {
     span: Span,
-    /// Writes the request into the span, if there is one.
+    /// Writes the request into the span, if the span is enabled.
     request: Option<Arc<ClientRequestInfo>>,
     record: Arc<CallRecord>,
     /// Identifies the attempt in the router's decisions.
@@ -49,7 +51,7 @@ impl ObservedAttempt {
     }
 
     fn server(&self, ending: Ending<'_>) -> Option<ServerId> {
-        match ending.error() {
+        match error(ending) {
             Some(error) if error.server().is_some() => error.server().cloned(),
             // the record still has the server of the previous attempt
             Some(error) if error.kind() == ErrorKind::NoEligibleServer => None,
@@ -62,14 +64,13 @@ impl ObservedAttempt {
     }
 
     /// Writes the outcome into the span.
-    fn write_span(
-        &self,
-        ending: Ending<'_>,
-        delivery: Delivery,
-        server: Option<&ServerId>,
-        took: Duration,
-    ) {
-        let status = status::of_request(ending);
+    fn write_span(&self, ending: Ending<'_>, server: Option<&ServerId>, took: Duration) {
+        let status = Status::of_request(ending);
+        let delivery = match ending {
+            None => Delivery::Unknown,
+            Some(Ok(_)) => Delivery::Answered,
+            Some(Err(error)) => error.delivery(),
+        };
         // the last decision, if the attempt moved from server to server
         let route = self.record.route_of(&self.attempt);
         let route = route.as_deref();
@@ -100,15 +101,12 @@ impl Observed for ObservedAttempt {
     fn ended(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
         let server = self.server(ending);
-        let (kind, delivery) = match ending {
-            Ending::Cancelled => (Some(ErrorKind::Cancelled), Delivery::Unknown),
-            Ending::Done(Ok(_)) => (None, Delivery::Answered),
-            Ending::Done(Err(error)) => (Some(error.kind()), error.delivery()),
+        let kind = match ending {
+            None => Some(ErrorKind::Cancelled),
+            Some(result) => result.as_ref().err().map(ToolError::kind),
         };
-        if !self.span.is_disabled() {
-            self.write_span(ending, delivery, server.as_ref(), took);
-        }
         if let Some(request) = &self.request {
+            self.write_span(ending, server.as_ref(), took);
             request.close();
         }
         let ended = AttemptRecord::new(server, kind, took);

@@ -10,24 +10,25 @@ use tracing::Span;
 
 use super::CallSpanLayer;
 use crate::contents::Contents;
-use crate::error_type::Ending;
-use crate::metrics::{EndedCall, Metrics};
+use crate::error_type::{Ending, Status, error};
+use crate::metrics::Metrics;
 use crate::span_future::Observed;
-use crate::{context, names, status};
+use crate::{context, names};
 
 /// A call whose end is written into its span and metrics.
 #[derive(Debug)]
-pub(super) struct ObservedCall {
+pub(crate) struct ObservedCall {
     span: Span,
-    record: Arc<CallRecord>,
-    tool: Arc<Tool>,
+    pub(crate) record: Arc<CallRecord>,
+    pub(crate) tool: Arc<Tool>,
     applied: Applied,
-    effect: Effect,
-    confirm: ConfirmRule,
+    /// Of the call's plan, which is not always the tool's own.
+    pub(crate) effect: Effect,
+    pub(crate) confirm: ConfirmRule,
     started: Instant,
     metrics: Option<Arc<Metrics>>,
     /// The call came as an MCP request.
-    is_served: bool,
+    pub(crate) is_served: bool,
     /// How to write the result, if it is written.
     contents: Option<Contents>,
 }
@@ -69,15 +70,13 @@ impl ObservedCall {
         let record = &self.record;
         let hedge = record.hedge();
         let (server, reason) = record.server().unzip();
-        let server = server
-            .as_ref()
-            .or_else(|| ending.error().and_then(|error| error.server()));
+        let server = server.as_ref().or_else(|| error(ending)?.server());
         let status = match self.is_served {
-            true => status::of_server(ending),
-            false => status::of_client(ending),
+            true => Status::of_server(ending),
+            false => Status::of_client(ending),
         };
         let result = match (&self.contents, ending) {
-            (Some(contents), Ending::Done(Ok(output))) => Some(contents.result(output)),
+            (Some(contents), Some(Ok(output))) => Some(contents.result(output)),
             _ => None,
         };
         tracing::record_all!(
@@ -92,8 +91,7 @@ impl ObservedCall {
             { names::STATUS_CODE } = status.code,
             { names::ERROR_TYPE } = status.error_type,
             { names::OTEL_STATUS } = status.status,
-            { names::DECISIONS } =
-                Trail::observed_line(&self.tool, self.applied, record, ending.result()),
+            { names::DECISIONS } = Trail::observed_line(&self.tool, self.applied, record, ending),
             { names::RESULT } = result,
             { names::DURATION_MS } = took.as_secs_f64() * 1e3,
         );
@@ -111,15 +109,7 @@ impl Observed for ObservedCall {
             self.write_span(ending, took);
         }
         if let Some(metrics) = &self.metrics {
-            metrics.record(&EndedCall {
-                tool: &self.tool,
-                is_served: self.is_served,
-                effect: self.effect,
-                confirm: self.confirm,
-                record: &self.record,
-                ending,
-                took,
-            });
+            metrics.record(self, ending, took);
         }
     }
 }

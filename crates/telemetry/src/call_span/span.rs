@@ -1,6 +1,6 @@
 //! The span of a call, with the fields that are known at its start.
 
-use callward_core::{ConfirmRule, ToolCall};
+use callward_core::{ConfirmRule, Tool, ToolCall};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -10,19 +10,17 @@ use crate::{context, names};
 /// Makes the span of a call, with everything that is known before it runs. If the span is disabled,
 /// none of its fields is computed.
 pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
-    let span = make(call, contents);
-    if !span.is_disabled() {
-        context::continue_call(&span, call);
-    }
-    span
-}
-
-fn make(call: &ToolCall, contents: &Contents) -> Span {
-    let tool = call.tool();
+    let (tool, plan) = (call.tool(), call.plan());
     let inbound = call.inbound().map(|inbound| &**inbound);
     let client = inbound.and_then(|inbound| inbound.client);
     let http_version = inbound.and_then(|inbound| inbound.http_version);
-    tracing::info_span!(
+    // a call that came as an MCP request is a server's; only others describe the tool
+    let (verb, kind) = match inbound {
+        Some(_) => (names::METHOD_TOOLS_CALL, names::KIND_SERVER),
+        None => (names::OPERATION_EXECUTE_TOOL, names::KIND_INTERNAL),
+    };
+    let is_local = inbound.is_none();
+    let span = tracing::info_span!(
         target: names::TARGET,
         names::CALL_SPAN,
         { names::CACHE } = Empty,
@@ -38,13 +36,13 @@ fn make(call: &ToolCall, contents: &Contents) -> Span {
         { names::DECISIONS } = Empty,
         { names::RESULT } = Empty,
         { names::DURATION_MS } = Empty,
-        { names::OTEL_NAME } = shown_name(call),
-        { names::OTEL_KIND } = kind(call),
+        { names::OTEL_NAME } = format!("{verb} {}", tool.name()),
+        { names::OTEL_KIND } = kind,
         { names::METHOD } = inbound.map(|_| names::METHOD_TOOLS_CALL),
         { names::OPERATION } = names::OPERATION_EXECUTE_TOOL,
         { names::TOOL } = tool.name().as_str(),
-        { names::TOOL_TYPE } = (inbound.is_none()).then_some(names::TOOL_TYPE_FUNCTION),
-        { names::TOOL_DESCRIPTION } = description(call),
+        { names::TOOL_TYPE } = is_local.then_some(names::TOOL_TYPE_FUNCTION),
+        { names::TOOL_DESCRIPTION } = description(tool).filter(|_| is_local),
         { names::CALL_ID } = call.id(),
         { names::ARGUMENTS } = contents.arguments(call),
         { names::REQUEST_ID } = inbound.and_then(|from| from.request.as_ref()).map(display),
@@ -57,36 +55,19 @@ fn make(call: &ToolCall, contents: &Contents) -> Span {
         { names::CLIENT_PORT } = client.map(|client| client.port()),
         { names::SERVER_SET } = tool.set().as_str(),
         { names::ANNOTATIONS } = call.annotations_shown().to_string(),
-        { names::EFFECT } = call.plan().effect.as_str(),
-        { names::PLAN } = call.plan().in_line().to_string(),
-        { names::PLAN_REASON } = &*call.plan().reason,
-        { names::CONFIRM } = confirm_word(call.plan().confirm),
-    )
-}
-
-/// Returns the name that OpenTelemetry shows.
-fn shown_name(call: &ToolCall) -> String {
-    let verb = match call.inbound() {
-        Some(_) => names::METHOD_TOOLS_CALL,
-        None => names::OPERATION_EXECUTE_TOOL,
-    };
-    format!("{verb} {}", call.tool().name())
-}
-
-/// Returns the kind of the span: an MCP server's if the call came as an MCP request.
-fn kind(call: &ToolCall) -> &'static str {
-    match call.inbound() {
-        Some(_) => names::KIND_SERVER,
-        None => names::KIND_INTERNAL,
+        { names::EFFECT } = plan.effect.as_str(),
+        { names::PLAN } = plan.in_line().to_string(),
+        { names::PLAN_REASON } = &*plan.reason,
+        { names::CONFIRM } = confirm_word(plan.confirm),
+    );
+    if !span.is_disabled() {
+        context::continue_call(&span, call);
     }
+    span
 }
 
-/// Returns the tool's description, for a call that did not come as an MCP request.
-fn description(call: &ToolCall) -> Option<&str> {
-    let text = match call.inbound() {
-        Some(_) => None,
-        None => call.tool().definition().description(),
-    }?;
+fn description(tool: &Tool) -> Option<&str> {
+    let text = tool.definition().description()?;
     Some(&text[..text.floor_char_boundary(MAX_DESCRIPTION)])
 }
 

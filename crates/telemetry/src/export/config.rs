@@ -21,7 +21,7 @@ use super::env;
 ///
 /// let mut config = OtlpConfig::new("http://collector:4318")?
 ///     .with_header("authorization", "Bearer abc")?;
-/// config.service_name = Some("orders-agent".to_owned());
+/// config.resource.insert("service.name".to_owned(), "orders-agent".to_owned());
 /// config.timeout = Duration::from_secs(3);
 /// assert_eq!(config.traces_url(), Some("http://collector:4318/v1/traces"));
 /// # Ok::<_, callward_telemetry::export::InvalidOtlp>(())
@@ -33,35 +33,24 @@ pub struct OtlpConfig {
     pub(super) traces: Option<Url>,
     pub(super) metrics: Option<Url>,
     pub(super) headers: HeaderMap,
-    /// The name of the service. Default: `OTEL_SERVICE_NAME`, or `unknown_service`.
-    pub service_name: Option<String>,
-    /// Attributes of the service, such as `deployment.environment.name`.
+    /// Attributes of the service, such as `service.name` and `deployment.environment.name`. They
+    /// override `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`.
     pub resource: BTreeMap<String, String>,
-    /// How long one request may take, and for how long it is retried.
+    /// How long one request may take, and for how long it is retried. Default: 10 s.
     pub timeout: Duration,
     /// How many spans may wait, those in flight included; further ones are dropped and counted. At
-    /// least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE).
+    /// least one, at most [`MAX_QUEUE`](Self::MAX_QUEUE). Default: 2048.
     pub queue: usize,
     /// How many spans are sent together; a full batch does not wait for the interval. At most the
-    /// size of the queue.
+    /// size of the queue. Default: 512.
     pub batch: usize,
-    /// How long a span waits at most for a full batch.
+    /// How long a span waits at most for a full batch. Default: 5 s.
     pub interval: Duration,
-    /// How often metrics are sent.
+    /// How often metrics are sent. Default: 60 s.
     pub metrics_interval: Duration,
 }
 
 impl OtlpConfig {
-    /// How many spans may wait by default.
-    pub const DEFAULT_QUEUE: usize = 2048;
-    /// How many spans are sent together by default.
-    pub const DEFAULT_BATCH: usize = 512;
-    /// How long a span waits for a full batch by default: 5 s.
-    pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(5);
-    /// How often metrics are sent by default: 60 s.
-    pub const DEFAULT_METRICS_INTERVAL: Duration = Duration::from_secs(60);
-    /// How long one request may take, and for how long it is retried, by default: 10 s.
-    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
     /// The largest queue: the SDK allocates it at the start.
     pub const MAX_QUEUE: usize = 1 << 20;
 
@@ -72,11 +61,11 @@ impl OtlpConfig {
     ///
     /// [`InvalidOtlp`] if this is not an `http` or `https` URL.
     pub fn new(endpoint: &str) -> Result<Self, InvalidOtlp> {
-        Self::nowhere().with_endpoint(endpoint)
+        Self::nowhere().with_base("endpoint", endpoint)
     }
 
-    /// Reads the standard environment variables; `None` if they name no endpoint, or
-    /// `OTEL_SDK_DISABLED` is `true`.
+    /// Reads the standard environment variables, with this endpoint if there is one. Without it,
+    /// `None` if the variables name no endpoint, or `OTEL_SDK_DISABLED` is `true`.
     ///
     /// Each has the default where it is unset or empty:
     ///
@@ -94,46 +83,28 @@ impl OtlpConfig {
     ///
     /// # Errors
     ///
-    /// [`InvalidOtlp`] names the variable with an invalid value.
-    pub fn from_env() -> Result<Option<Self>, InvalidOtlp> {
-        env::read(|name| std::env::var(name).ok())
+    /// [`InvalidOtlp`] names the variable with an invalid value, or says that the endpoint is not
+    /// an `http` or `https` URL.
+    pub fn from_env(endpoint: Option<&str>) -> Result<Option<Self>, InvalidOtlp> {
+        env::read(endpoint, |name| std::env::var(name).ok())
     }
 
-    /// As [`from_env`](Self::from_env), with this endpoint in place of the environment's.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidOtlp`] if this is not an `http` or `https` URL, or names the variable with an
-    /// invalid value.
-    pub fn from_env_with(endpoint: &str) -> Result<Self, InvalidOtlp> {
-        env::settings(|name| std::env::var(name).ok())?.with_endpoint(endpoint)
-    }
-
-    /// No endpoint, and the defaults.
+    /// No endpoint, and the defaults of the specification.
     pub(super) fn nowhere() -> Self {
         Self {
             traces: None,
             metrics: None,
             headers: HeaderMap::new(),
-            service_name: None,
             resource: BTreeMap::new(),
-            timeout: Self::DEFAULT_TIMEOUT,
-            queue: Self::DEFAULT_QUEUE,
-            batch: Self::DEFAULT_BATCH,
-            interval: Self::DEFAULT_INTERVAL,
-            metrics_interval: Self::DEFAULT_METRICS_INTERVAL,
+            timeout: Duration::from_secs(10),
+            queue: 2048,
+            batch: 512,
+            interval: Duration::from_secs(5),
+            metrics_interval: Duration::from_secs(60),
         }
     }
 
     /// Sends both signals to this collector; `/v1/traces` and `/v1/metrics` are appended.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidOtlp`] if this is not an `http` or `https` URL.
-    pub fn with_endpoint(self, endpoint: &str) -> Result<Self, InvalidOtlp> {
-        self.with_base("endpoint", endpoint)
-    }
-
     pub(super) fn with_base(self, setting: &str, endpoint: &str) -> Result<Self, InvalidOtlp> {
         parse_url(setting, endpoint)?;
         let base = endpoint.strip_suffix('/').unwrap_or(endpoint);
@@ -188,12 +159,7 @@ impl OtlpConfig {
     pub(super) fn resource(&self) -> Resource {
         let attributes = self.resource.iter();
         let attributes = attributes.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
-        let resource = Resource::builder().with_attributes(attributes);
-        match &self.service_name {
-            Some(name) => resource.with_service_name(name.clone()),
-            None => resource,
-        }
-        .build()
+        Resource::builder().with_attributes(attributes).build()
     }
 }
 
@@ -204,21 +170,17 @@ const MIN_INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {expected}, found {value:?}")]
 pub struct InvalidOtlp {
-    setting: String,
+    pub(super) setting: String,
     value: String,
-    expected: String,
+    expected: &'static str,
 }
 
 impl InvalidOtlp {
-    pub(super) fn new(
-        setting: &str,
-        value: impl Into<String>,
-        expected: impl Into<String>,
-    ) -> Self {
+    pub(super) fn new(setting: &str, value: &str, expected: &'static str) -> Self {
         Self {
             setting: setting.to_owned(),
-            value: value.into(),
-            expected: expected.into(),
+            value: value.to_owned(),
+            expected,
         }
     }
 

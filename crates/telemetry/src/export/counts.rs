@@ -1,12 +1,13 @@
 //! Counts the outcome of every span around the SDK's processor and exporter, which report none.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::Context;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter, SpanProcessor};
+use parking_lot::Mutex;
 
 /// The outcomes of ended spans. Each span is in exactly one of the three, or still waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,15 +46,6 @@ struct State {
     is_losing: bool,
 }
 
-/// What to log after a batch.
-#[derive(Debug, PartialEq, Eq)]
-enum Report {
-    /// The first loss after a batch without one.
-    Losing,
-    /// The first batch without a loss.
-    Recovered,
-}
-
 impl SpanQueue {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
@@ -63,12 +55,12 @@ impl SpanQueue {
     }
 
     pub(super) fn counts(&self) -> SpanCounts {
-        self.state().counts
+        self.state.lock().counts
     }
 
     /// Returns `true` if a span may wait, and else counts it as dropped.
     fn admit(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let admits = !state.is_closed && state.waiting < self.capacity;
         match admits {
             true => state.waiting += 1,
@@ -77,39 +69,36 @@ impl SpanQueue {
         admits
     }
 
-    /// Counts a batch that was sent.
+    /// Counts a batch that was sent, and logs the first loss and the first batch without one.
     fn sent(&self, spans: usize, result: &OTelSdkResult) {
-        let (report, counts) = {
-            let mut state = self.state();
+        let (is_losing, counts) = {
+            let mut state = self.state.lock();
             (state.sent(spans as u64, result.is_ok()), state.counts)
         };
         let slow = || "the collector is slower than spans end".to_owned();
-        match report {
-            Some(Report::Losing) => tracing::warn!(
+        match is_losing {
+            Some(true) => tracing::warn!(
                 dropped = counts.dropped,
                 failed = counts.failed,
                 reason = result.as_ref().err().map_or_else(slow, ToString::to_string),
                 "spans are lost; calls go on as before"
             ),
-            Some(Report::Recovered) => tracing::info!("spans are exported again"),
+            Some(false) => tracing::info!("spans are exported again"),
             None => {}
         }
     }
 
     /// Counts what still waits as dropped, and all that follows.
     fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         state.counts.dropped += std::mem::take(&mut state.waiting);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn sent(&mut self, spans: u64, is_ok: bool) -> Option<Report> {
+    /// Counts a batch. Returns whether spans are lost, if that has changed.
+    fn sent(&mut self, spans: u64, is_ok: bool) -> Option<bool> {
         if self.is_closed {
             // these were counted as dropped
             return None;
@@ -119,14 +108,10 @@ impl State {
             true => self.counts.exported += spans,
             false => self.counts.failed += spans,
         }
-        let was_losing = self.is_losing;
-        self.is_losing = self.counts.lost() > self.lost_before;
-        self.lost_before = self.counts.lost();
-        match (was_losing, self.is_losing) {
-            (false, true) => Some(Report::Losing),
-            (true, false) => Some(Report::Recovered),
-            _ => None,
-        }
+        let lost_before = std::mem::replace(&mut self.lost_before, self.counts.lost());
+        let is_losing = self.counts.lost() > lost_before;
+        let was_losing = std::mem::replace(&mut self.is_losing, is_losing);
+        (was_losing != is_losing).then_some(is_losing)
     }
 }
 
@@ -240,11 +225,11 @@ mod tests {
             ..State::default()
         };
         assert_eq!(state.sent(1, true), None);
-        assert_eq!(state.sent(1, false), Some(Report::Losing));
+        assert_eq!(state.sent(1, false), Some(true));
         assert_eq!(state.sent(1, false), None);
         state.counts.dropped += 1;
         assert_eq!(state.sent(1, true), None);
-        assert_eq!(state.sent(1, true), Some(Report::Recovered));
+        assert_eq!(state.sent(1, true), Some(false));
         assert_eq!(state.sent(1, true), None);
         assert_eq!(state.counts, counts(4, 1, 2));
     }

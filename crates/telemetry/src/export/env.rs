@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use super::config::{InvalidOtlp, OtlpConfig, parse_url};
 
-/// Reads everything; `None` if no endpoint is named or everything is turned off.
+/// Reads everything, with this endpoint if there is one. `None` if there is no endpoint or
+/// everything is turned off.
 pub(super) fn read(
+    endpoint: Option<&str>,
     get: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<OtlpConfig>, InvalidOtlp> {
     let get = non_empty(get);
+    if let Some(endpoint) = endpoint {
+        return settings(&get)?.with_base("endpoint", endpoint).map(Some);
+    }
     if get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(None);
     }
@@ -34,27 +39,23 @@ pub(super) fn read(
 }
 
 /// Reads everything but the endpoints.
-pub(super) fn settings(get: impl Fn(&str) -> Option<String>) -> Result<OtlpConfig, InvalidOtlp> {
-    let get = non_empty(get);
-    for name in [
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-        "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
-    ] {
-        if let Some(protocol) = get(name).filter(|protocol| protocol != "http/protobuf") {
+fn settings(get: impl Fn(&str) -> Option<String>) -> Result<OtlpConfig, InvalidOtlp> {
+    for signal in ["", "TRACES_", "METRICS_"] {
+        let name = format!("OTEL_EXPORTER_OTLP_{signal}PROTOCOL");
+        if let Some(protocol) = get(&name).filter(|protocol| protocol != "http/protobuf") {
             let expected = "expected \"http/protobuf\", the only supported protocol";
-            return Err(InvalidOtlp::new(name, protocol, expected));
+            return Err(InvalidOtlp::new(&name, &protocol, expected));
         }
     }
-    let number = |name| match get(name) {
-        Some(text) => match text.trim().parse::<usize>() {
-            Ok(number) if number > 0 => Ok(Some(number)),
-            _ => {
-                let expected = "expected a whole number above zero";
-                Err(InvalidOtlp::new(name, text, expected))
-            }
-        },
-        None => Ok(None),
+    let number = |name| {
+        let Some(text) = get(name) else {
+            return Ok(None);
+        };
+        let number = text.trim().parse().ok().filter(|number| *number > 0);
+        let expected = "expected a whole number above zero";
+        number
+            .map(Some)
+            .ok_or_else(|| InvalidOtlp::new(name, &text, expected))
     };
     let mut config = OtlpConfig::nowhere();
     for (name, size) in [
@@ -68,7 +69,7 @@ pub(super) fn settings(get: impl Fn(&str) -> Option<String>) -> Result<OtlpConfi
         ("OTEL_BSP_SCHEDULE_DELAY", &mut config.interval),
         ("OTEL_METRIC_EXPORT_INTERVAL", &mut config.metrics_interval),
     ] {
-        *time = number(name)?.map_or(*time, |millis| Duration::from_millis(millis as u64));
+        *time = number(name)?.map_or(*time, |millis: usize| Duration::from_millis(millis as u64));
     }
     Ok(config)
 }
@@ -93,107 +94,108 @@ fn share(get: impl Fn(&str) -> Option<String>) -> Result<Option<f64>, InvalidOtl
     let Some(sampler) = get("OTEL_TRACES_SAMPLER") else {
         return Ok(None);
     };
-    match sampler.strip_prefix("parentbased_").unwrap_or(&sampler) {
-        "always_on" => Ok(Some(1.0)),
-        "always_off" => Ok(Some(0.0)),
+    let share = match sampler.strip_prefix("parentbased_").unwrap_or(&sampler) {
+        "always_on" => 1.0,
+        "always_off" => 0.0,
         "traceidratio" => {
-            let Some(text) = get("OTEL_TRACES_SAMPLER_ARG") else {
-                return Ok(Some(1.0));
-            };
-            match text.trim().parse::<f64>() {
-                Ok(share) if (0.0..=1.0).contains(&share) => Ok(Some(share)),
-                _ => Err(InvalidOtlp::new(
-                    "OTEL_TRACES_SAMPLER_ARG",
-                    text,
-                    "expected a share from 0.0 to 1.0",
-                )),
-            }
+            let name = "OTEL_TRACES_SAMPLER_ARG";
+            let text = get(name).unwrap_or_else(|| "1".to_owned());
+            let share = text.trim().parse().ok();
+            let share = share.filter(|share| (0.0..=1.0).contains(share));
+            let expected = "expected a share from 0.0 to 1.0";
+            share.ok_or_else(|| InvalidOtlp::new(name, &text, expected))?
         }
-        _ => Err(InvalidOtlp::new(
-            "OTEL_TRACES_SAMPLER",
-            sampler,
-            "expected always_on, always_off or traceidratio, with or without parentbased_",
-        )),
-    }
+        _ => {
+            let expected =
+                "expected always_on, always_off or traceidratio, with or without parentbased_";
+            return Err(InvalidOtlp::new("OTEL_TRACES_SAMPLER", &sampler, expected));
+        }
+    };
+    Ok(Some(share))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
-        let pairs: Vec<_> = pairs
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+    type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+    /// Of two values of a name, the first counts.
+    fn of(pairs: Pairs<'_>) -> impl Fn(&str) -> Option<String> {
         move |name| {
-            let pair = pairs.iter().find(|(key, _)| key == name)?;
-            Some(pair.1.clone())
+            let pair = pairs.iter().find(|(key, _)| *key == name)?;
+            Some(pair.1.to_owned())
         }
     }
 
-    fn urls(pairs: &[(&str, &str)]) -> Option<(Option<String>, Option<String>)> {
-        let config = read(of(pairs)).unwrap()?;
-        let text = |url: Option<&str>| url.map(ToOwned::to_owned);
-        Some((text(config.traces_url()), text(config.metrics_url())))
-    }
+    const BASE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
     #[test]
-    fn nothing_is_sent_without_an_endpoint() {
-        assert_eq!(urls(&[]), None);
-        assert_eq!(urls(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), None);
-        let off = ("OTEL_SDK_DISABLED", "True");
-        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318");
-        assert_eq!(urls(&[endpoint, off]), None);
-        let (traces, metrics) = urls(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]).unwrap();
-        assert_eq!(traces, None);
-        assert_eq!(metrics.as_deref(), Some("http://c:4318/v1/metrics"));
-    }
-
-    #[test]
-    fn an_endpoint_of_one_signal_is_used_unchanged() {
-        let (traces, metrics) = urls(&[
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318/base/"),
-            ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://t/in"),
-        ])
-        .unwrap();
-        assert_eq!(traces.as_deref(), Some("https://t/in"));
-        assert_eq!(metrics.as_deref(), Some("http://c:4318/base/v1/metrics"));
+    fn each_signal_goes_where_the_variables_say() {
+        let c = (BASE, "http://c:4318/base/");
+        let (traces, metrics) = (
+            "http://c:4318/base/v1/traces",
+            "http://c:4318/base/v1/metrics",
+        );
+        let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://t/in");
+        let rows: [(Pairs<'_>, Option<[Option<&str>; 2]>); 6] = [
+            (&[], None),
+            (&[(BASE, " ")], None),
+            (&[c, ("OTEL_SDK_DISABLED", "True")], None),
+            (&[c], Some([Some(traces), Some(metrics)])),
+            (
+                &[c, ("OTEL_TRACES_EXPORTER", "none")],
+                Some([None, Some(metrics)]),
+            ),
+            // used unchanged
+            (&[c, own], Some([Some("https://t/in"), Some(metrics)])),
+        ];
+        for (pairs, expected) in rows {
+            let config = read(None, of(pairs)).unwrap();
+            let urls = config.as_ref().map(|c| [c.traces_url(), c.metrics_url()]);
+            assert_eq!(urls, expected, "{pairs:?}");
+        }
+        // an endpoint of the program overrides all of them
+        let off = [c, own, ("OTEL_SDK_DISABLED", "True")];
+        let config = read(Some("http://d"), of(&off)).unwrap().unwrap();
+        assert_eq!(config.traces_url(), Some("http://d/v1/traces"));
     }
 
     #[test]
     fn sizes_and_times_are_read() {
-        let config = settings(of(&[
+        let sizes = |pairs| {
+            let config = settings(of(pairs)).unwrap();
+            let times = [config.interval, config.metrics_interval, config.timeout];
+            (
+                config.queue,
+                config.batch,
+                times.map(|time| time.as_millis()),
+            )
+        };
+        assert_eq!(sizes(&[]), (2048, 512, [5_000, 60_000, 10_000]));
+        let set = [
             ("OTEL_BSP_MAX_QUEUE_SIZE", "9"),
             ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "8"),
             ("OTEL_BSP_SCHEDULE_DELAY", "7"),
             ("OTEL_METRIC_EXPORT_INTERVAL", "6"),
-        ]))
-        .unwrap();
-        assert_eq!((config.queue, config.batch), (9, 8));
-        assert_eq!(config.interval, Duration::from_millis(7));
-        assert_eq!(config.metrics_interval, Duration::from_millis(6));
-        let default = settings(of(&[])).unwrap();
-        assert_eq!((default.queue, default.batch), (2048, 512));
-        assert_eq!(default.interval, Duration::from_secs(5));
-        assert_eq!(default.metrics_interval, Duration::from_secs(60));
+            ("OTEL_EXPORTER_OTLP_TIMEOUT", "5"),
+        ];
+        assert_eq!(sizes(&set), (9, 8, [7, 6, 5]));
     }
 
     #[test]
     fn an_invalid_value_is_refused_with_its_name() {
-        let (base, url) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "the URL of a collector");
+        let url = "the URL of a collector";
         for (name, value, want) in [
-            (base, "c:4318", url),
-            (base, "ftp://c", url),
+            (BASE, "c:4318", url),
+            (BASE, "ftp://c", url),
             ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "x", url),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf"),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "0", "above zero"),
             ("OTEL_BSP_SCHEDULE_DELAY", "5s", "above zero"),
         ] {
-            // of two values of a name, the first counts
-            let pairs = [(name, value), (base, "http://c")];
-            let error = read(of(&pairs)).unwrap_err();
-            let text = error.to_string();
+            let pairs = [(name, value), (BASE, "http://c")];
+            let text = read(None, of(&pairs)).unwrap_err().to_string();
             assert!(text.starts_with(name), "{text}");
             assert!(text.contains(want) && text.contains(value), "{text}");
         }
@@ -201,24 +203,19 @@ mod tests {
 
     #[test]
     fn a_sampler_is_read_as_a_share() {
-        let of = |sampler, arg| {
-            let pairs = [
-                ("OTEL_TRACES_SAMPLER", sampler),
-                ("OTEL_TRACES_SAMPLER_ARG", arg),
-            ];
-            share(of(&pairs)).map_err(|error| error.to_string())
-        };
-        assert_eq!(of("", "0.1"), Ok(None));
-        assert_eq!(of("always_on", ""), Ok(Some(1.0)));
-        assert_eq!(of("parentbased_always_off", ""), Ok(Some(0.0)));
-        assert_eq!(of("traceidratio", "0.01"), Ok(Some(0.01)));
-        assert_eq!(of("parentbased_traceidratio", ""), Ok(Some(1.0)));
-        for (sampler, arg, name) in [
-            ("traceidratio", "NaN", "OTEL_TRACES_SAMPLER_ARG: "),
-            ("xray", "", "OTEL_TRACES_SAMPLER: "),
+        let name = "OTEL_TRACES_SAMPLER";
+        for (sampler, arg, expected) in [
+            ("", "0.1", Ok(None)),
+            ("always_on", "", Ok(Some(1.0))),
+            ("parentbased_always_off", "", Ok(Some(0.0))),
+            ("traceidratio", "0.01", Ok(Some(0.01))),
+            ("parentbased_traceidratio", "", Ok(Some(1.0))),
+            ("traceidratio", "NaN", Err("OTEL_TRACES_SAMPLER_ARG")),
+            ("xray", "", Err(name)),
         ] {
-            let error = of(sampler, arg).unwrap_err();
-            assert!(error.starts_with(name), "{error}");
+            let found = share(of(&[(name, sampler), ("OTEL_TRACES_SAMPLER_ARG", arg)]));
+            let found = found.as_ref().map_err(|error| &*error.setting);
+            assert_eq!(found, expected.as_ref().map_err(|name| *name), "{sampler}");
         }
     }
 }

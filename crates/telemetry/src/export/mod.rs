@@ -42,7 +42,7 @@ use opentelemetry_otlp::{
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::PeriodicReader;
 use opentelemetry_sdk::trace::{
-    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider,
+    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider,
 };
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
@@ -65,7 +65,31 @@ impl OtlpConfig {
     ///
     /// [`InvalidOtlp`] if no HTTP client or exporter can be built.
     pub fn start(self) -> Result<Exporter, InvalidOtlp> {
-        Exporter::start(self.bounded())
+        let config = self.bounded();
+        let client = Client::build(&config).map_err(not_built)?;
+        let queue = Arc::new(SpanQueue::new(config.queue));
+        // the decision is made before a span is built, see `Sampling`
+        let mut provider = SdkTracerProvider::builder()
+            .with_resource(config.resource())
+            .with_sampler(Sampler::AlwaysOn);
+        if let Some(url) = config.traces_url() {
+            let exporter = SpanExporter::builder().with_http();
+            let exporter = configured(exporter, url, &client, &config).build();
+            let batches = BatchConfigBuilder::default()
+                .with_max_queue_size(config.queue)
+                .with_max_export_batch_size(config.batch)
+                .with_scheduled_delay(config.interval)
+                .build();
+            let exporter = Counted::new(exporter.map_err(not_built)?, &queue);
+            let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches);
+            provider = provider.with_span_processor(Counted::new(processor.build(), &queue));
+        }
+        Ok(Exporter {
+            provider: provider.build(),
+            config,
+            client,
+            queue,
+        })
     }
 }
 
@@ -76,44 +100,12 @@ impl OtlpConfig {
 #[derive(Debug)]
 pub struct Exporter {
     config: OtlpConfig,
-    resource: Resource,
     client: Client,
     provider: SdkTracerProvider,
     queue: Arc<SpanQueue>,
 }
 
 impl Exporter {
-    fn start(config: OtlpConfig) -> Result<Self, InvalidOtlp> {
-        let client = Client::build(&config).map_err(not_built)?;
-        let resource = config.resource();
-        let queue = Arc::new(SpanQueue::new(config.queue));
-        // the decision is made before a span is built, see `Sampling`
-        let mut provider = SdkTracerProvider::builder()
-            .with_resource(resource.clone())
-            .with_sampler(Sampler::AlwaysOn);
-        if let Some(url) = config.traces_url() {
-            let exporter = SpanExporter::builder().with_http();
-            let exporter = configured(exporter, url, &client, &config).build();
-            let batches = BatchConfigBuilder::default()
-                .with_max_queue_size(config.queue)
-                .with_max_export_batch_size(config.batch)
-                .with_scheduled_delay(config.interval)
-                .build();
-            let processor =
-                BatchSpanProcessor::builder(Counted::new(exporter.map_err(not_built)?, &queue))
-                    .with_batch_config(batches)
-                    .build();
-            provider = provider.with_span_processor(Counted::new(processor, &queue));
-        }
-        Ok(Self {
-            provider: provider.build(),
-            config,
-            resource,
-            client,
-            queue,
-        })
-    }
-
     /// Returns the layer that turns this runtime's spans into OpenTelemetry's.
     ///
     /// It ignores spans of other crates, and takes this runtime's events from level `INFO` on. The
@@ -126,7 +118,7 @@ impl Exporter {
         let sends = self.config.traces.is_some();
         sends.then(|| {
             tracing_opentelemetry::layer()
-                .with_tracer(self.tracer())
+                .with_tracer(self.provider.tracer(names::TARGET))
                 // each of these costs an attribute per span, or reads the clock whenever it is
                 // entered
                 .with_location(false)
@@ -139,16 +131,10 @@ impl Exporter {
         })
     }
 
-    /// Returns the tracer, for a layer of your own over other spans.
-    #[must_use]
-    pub fn tracer(&self) -> SdkTracer {
-        self.provider.tracer(names::TARGET)
-    }
-
     /// Returns the attributes of the service, for a meter provider beside this exporter.
     #[must_use]
     pub fn resource(&self) -> Resource {
-        self.resource.clone()
+        self.config.resource()
     }
 
     /// Returns the reader that sends metrics; `None` if metrics are not sent.
@@ -226,7 +212,7 @@ const DROP_LIMIT: Duration = Duration::from_secs(5);
 
 fn not_built(error: impl Display) -> InvalidOtlp {
     let expected = "expected settings that an exporter can be built from";
-    InvalidOtlp::new("endpoint", error.to_string(), expected)
+    InvalidOtlp::new("endpoint", &error.to_string(), expected)
 }
 
 fn is_exported(of: &Metadata<'_>) -> bool {

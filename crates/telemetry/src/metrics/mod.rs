@@ -4,7 +4,6 @@ mod by_tool;
 mod observe;
 mod requests;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
@@ -13,7 +12,8 @@ use callward_core::{
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 
-use crate::error_type::Ending;
+use crate::call_span::ObservedCall;
+use crate::error_type::{Ending, of_ending};
 use crate::names;
 use crate::names::metric::{self, Metric, OPERATION_BUCKETS, OWN_BUCKETS, label};
 use by_tool::{ByTool, Record, counted, measured};
@@ -86,20 +86,6 @@ struct OfCalls {
     overhead: Record<f64>,
 }
 
-/// A call that ended.
-#[derive(Debug)]
-pub(crate) struct EndedCall<'a> {
-    pub(crate) tool: &'a Arc<Tool>,
-    /// The call came from a client, over MCP.
-    pub(crate) is_served: bool,
-    /// Of the call's plan, which is not always the tool's own.
-    pub(crate) effect: Effect,
-    pub(crate) confirm: ConfirmRule,
-    pub(crate) record: &'a CallRecord,
-    pub(crate) ending: Ending<'a>,
-    pub(crate) took: Duration,
-}
-
 impl Metrics {
     /// Makes the instruments on this meter.
     #[must_use]
@@ -125,38 +111,44 @@ impl Metrics {
     }
 
     /// Records one call and its attempts.
-    pub(crate) fn record(&self, call: &EndedCall<'_>) {
+    pub(crate) fn record(&self, call: &ObservedCall, ending: Ending<'_>, took: Duration) {
+        let record = &call.record;
         let mut last_attempt = None;
-        call.record.each_attempt(|attempt| {
+        record.each_attempt(|attempt| {
             last_attempt = Some(attempt.took);
             let error = attempt.error.map(ErrorKind::as_str);
             let outcome = (attempt.server.clone(), error);
             let new = || {
-                let attributes = of_request(call.tool, attempt.server.as_ref(), error);
+                let attributes = of_request(&call.tool, attempt.server.as_ref(), error);
                 counted(&self.attempts, &attributes)
             };
-            self.of_attempts.with(call.tool, outcome, new, |add| add(1));
+            self.of_attempts
+                .with(&call.tool, outcome, new, |add| add(1));
         });
         let outcome = Outcome {
             is_served: call.is_served,
             effect: call.effect,
-            cache: call.record.cache(),
-            error: call.ending.error_type(),
+            cache: record.cache(),
+            error: of_ending(ending),
         };
-        let new = || self.of_calls(call.tool, outcome);
-        self.of_calls.with(call.tool, outcome, new, |series| {
+        let new = || self.of_calls(&call.tool, outcome);
+        self.of_calls.with(&call.tool, outcome, new, |series| {
             (series.calls)(1);
-            (series.duration)(call.took.as_secs_f64());
-            if let Some(overhead) = call.overhead(last_attempt) {
+            (series.duration)(took.as_secs_f64());
+            // a cancelled call, and one that asks a person, wait for others
+            if ending.is_some()
+                && call.confirm == ConfirmRule::Skip
+                && let Some(overhead) = overhead(record, took, last_attempt)
+            {
                 (series.overhead)(overhead.as_secs_f64());
             }
         });
         if call.confirm != ConfirmRule::Skip {
-            let [tool, set] = of_tool(call.tool);
+            let [tool, set] = of_tool(&call.tool);
             let outcome = KeyValue::new(label::OUTCOME, UNASKED);
             self.confirmations.add(1, &[tool, set, outcome]);
         }
-        let spent = call.record.spent();
+        let spent = record.spent();
         for (waited, histogram) in [
             (spent.limits(), &self.limit_wait),
             (spent.pauses(), &self.backoff),
@@ -169,15 +161,10 @@ impl Metrics {
 
     fn of_calls(&self, tool: &Tool, outcome: Outcome) -> OfCalls {
         let cache = KeyValue::new(names::CACHE, outcome.cache.as_str());
-        let error = outcome.error.map(of_error);
-        let common = of_tool(tool)
-            .into_iter()
-            .chain([cache.clone()])
-            .chain(error);
-        let with = |more: &[KeyValue]| -> Vec<KeyValue> {
-            common.clone().chain(more.iter().cloned()).collect()
-        };
-        let calls = with(&[KeyValue::new(names::EFFECT, outcome.effect.as_str())]);
+        let mut common = Vec::from(of_tool(tool));
+        common.push(cache.clone());
+        common.extend(outcome.error.map(of_error));
+        let with = |more: &[KeyValue]| [&common, more].concat();
         let duration = match outcome.is_served {
             true => {
                 let attributes = with(&[operation(), method(names::METHOD_TOOLS_CALL)]);
@@ -185,41 +172,34 @@ impl Metrics {
             }
             false => measured(&self.executed, &with(&[operation()])),
         };
+        let effect = KeyValue::new(names::EFFECT, outcome.effect.as_str());
         OfCalls {
-            calls: counted(&self.calls, &calls),
+            calls: counted(&self.calls, &with(&[effect])),
             duration,
             overhead: measured(&self.overhead, &[cache]),
         }
     }
 }
 
-impl EndedCall<'_> {
-    /// Returns what the runtime itself added, where that can be known.
-    fn overhead(&self, last_attempt: Option<Duration>) -> Option<Duration> {
-        let is_cancelled = matches!(self.ending, Ending::Cancelled);
-        if is_cancelled || self.confirm != ConfirmRule::Skip {
-            return None;
-        }
-        match self.record.cache() {
-            CacheStatus::Joined => None,
-            CacheStatus::Hit => Some(self.took),
-            _ => self.overhead_of_one_attempt(last_attempt?),
-        }
+/// Returns what the runtime itself added to a call, where that can be known.
+fn overhead(
+    record: &CallRecord,
+    took: Duration,
+    last_attempt: Option<Duration>,
+) -> Option<Duration> {
+    match record.cache() {
+        CacheStatus::Joined => return None,
+        CacheStatus::Hit => return Some(took),
+        _ if record.started_attempts() != 1 || record.hedge() != HedgeStatus::None => return None,
+        _ => {}
     }
-
-    fn overhead_of_one_attempt(&self, took: Duration) -> Option<Duration> {
-        let record = self.record;
-        if record.started_attempts() != 1 || record.hedge() != HedgeStatus::None {
-            return None;
-        }
-        // where the server's own time is not measured, the attempt's stands for it
-        let spent = record.spent();
-        let elsewhere = match spent.server() {
-            Duration::ZERO => took,
-            server => server.saturating_add(spent.limits()),
-        };
-        Some(self.took.saturating_sub(elsewhere))
-    }
+    // where the server's own time is not measured, the attempt's stands for it
+    let (spent, attempt) = (record.spent(), last_attempt?);
+    let elsewhere = match spent.server() {
+        Duration::ZERO => attempt,
+        server => server.saturating_add(spent.limits()),
+    };
+    Some(took.saturating_sub(elsewhere))
 }
 
 /// [`OUTCOME`](label::OUTCOME) of a call whose plan asks a person, where none was asked.
@@ -239,13 +219,10 @@ fn of_request(
     server: Option<&ServerId>,
     error: Option<&'static str>,
 ) -> Vec<KeyValue> {
-    let server = server.map(of_server);
-    let error = error.map(of_error);
-    of_tool(tool)
-        .into_iter()
-        .chain(server)
-        .chain(error)
-        .collect()
+    let mut attributes = Vec::from(of_tool(tool));
+    attributes.extend(server.map(of_server));
+    attributes.extend(error.map(of_error));
+    attributes
 }
 
 fn of_server(server: &ServerId) -> KeyValue {

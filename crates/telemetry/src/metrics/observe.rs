@@ -18,7 +18,13 @@ use crate::names::metric::{Metric, label};
 /// use callward_telemetry::metrics::observe_counter;
 /// use callward_telemetry::names::metric::{Kind, Metric};
 ///
-/// const LINES: Metric = Metric::new("mine.lines", Kind::Counter, "{line}", "Lines written");
+/// const LINES: Metric = Metric {
+///     name: "mine.lines",
+///     kind: Kind::Counter,
+///     unit: "{line}",
+///     description: "Lines written",
+///     labels: &["mine.file"],
+/// };
 ///
 /// fn observe(meter: &Meter, written: impl Fn() -> u64 + Send + Sync + 'static) {
 ///     observe_counter(meter, LINES, move |lines| {

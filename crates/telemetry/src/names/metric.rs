@@ -19,9 +19,9 @@ pub const OWN_BUCKETS: [f64; 16] = [
     1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1, 1.0, 10.0,
 ];
 
-/// The description of a metric.
+/// The description of a metric. [`ALL`] has ours; an embedding program may describe its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "others describe metrics too")]
 pub struct Metric {
     /// The name in OpenTelemetry.
     pub name: &'static str,
@@ -34,32 +34,6 @@ pub struct Metric {
     /// The attributes its series may have, beside
     /// [`OVERFLOW`](label::OVERFLOW), which any may have.
     pub labels: &'static [&'static str],
-}
-
-impl Metric {
-    /// Describes a metric. [`ALL`] has ours; this is for metrics of an embedding program.
-    #[must_use]
-    pub const fn new(
-        name: &'static str,
-        kind: Kind,
-        unit: &'static str,
-        description: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            kind,
-            unit,
-            description,
-            labels: &[],
-        }
-    }
-
-    /// Sets the attributes that its series may have. Default: none.
-    #[must_use]
-    pub const fn with_labels(mut self, labels: &'static [&'static str]) -> Self {
-        self.labels = labels;
-        self
-    }
 }
 
 /// What the values of a metric mean.
@@ -91,8 +65,13 @@ macro_rules! metrics {
     ($($constant:ident = $kind:ident $name:literal $unit:literal [$($label:expr),*] $description:literal;)*) => {
         $(
             #[doc = concat!("`", $name, "`, ", stringify!($kind), ": ", $description, ".")]
-            pub const $constant: Metric =
-                Metric::new($name, Kind::$kind, $unit, $description).with_labels(&[$($label),*]);
+            pub const $constant: Metric = Metric {
+                name: $name,
+                kind: Kind::$kind,
+                unit: $unit,
+                description: $description,
+                labels: &[$($label),*],
+            };
         )*
         /// All of them, in the order of the names.
         pub const ALL: &[Metric] = &[$($constant),*];

@@ -42,22 +42,27 @@ async fn an_attempt_is_a_child_of_its_call() {
 
 #[tokio::test(start_paused = true)]
 async fn each_ending_is_recorded_in_span_and_record() {
-    let error = |kind, delivery| (Err(ToolError::new(kind, delivery, "failed")), Some(kind));
-    let no = ToolOutput::error_text("no");
-    for ((answer, kind), error_type, delivery) in [
-        ((Ok(ToolOutput::text("fine")), None), None, "answered"),
-        ((Ok(no), None), Some("tool_error"), "answered"),
+    let failed = |kind, delivery| Err(ToolError::new(kind, delivery, "failed"));
+    let refused = ErrorKind::ConnectFailed;
+    for (answer, error_type, delivery) in [
+        (Ok(ToolOutput::text("fine")), None, "answered"),
         (
-            error(ErrorKind::ConnectFailed, Delivery::NotSent),
+            Ok(ToolOutput::error_text("no")),
+            Some("tool_error"),
+            "answered",
+        ),
+        (
+            failed(refused, Delivery::NotSent),
             Some("connect_failed"),
             "not_sent",
         ),
         (
-            error(ErrorKind::Timeout, Delivery::Unknown),
+            failed(ErrorKind::Timeout, Delivery::Unknown),
             Some("timeout"),
             "unknown",
         ),
     ] {
+        let kind = answer.as_ref().err().map(ToolError::kind);
         let capture = Capture::start();
         let (record, request) = recorded();
         let answers = server(CacheStatus::Miss, move |_| answer.clone());

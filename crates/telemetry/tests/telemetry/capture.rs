@@ -10,10 +10,8 @@ use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
 use callward_testkit::{MockService, call, tool};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider;
-use opentelemetry_sdk::error::OTelSdkResult;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
-use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
-use opentelemetry_sdk::metrics::{SdkMeterProvider, Temporality};
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
+use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use parking_lot::Mutex;
 use tower::{Layer as _, ServiceExt};
 use tracing::field::{Field, Visit};
@@ -29,6 +27,8 @@ pub(crate) struct Seen {
     pub(crate) name: &'static str,
     pub(crate) target: &'static str,
     pub(crate) parent: Option<&'static str>,
+    /// The fields that it may have.
+    pub(crate) declared: Vec<&'static str>,
     pub(crate) fields: BTreeMap<&'static str, String>,
     pub(crate) entered: usize,
     pub(crate) inside: usize,
@@ -57,13 +57,15 @@ impl Visit for Seen {
     }
 }
 
+type Spans = Arc<Mutex<Vec<(Id, Seen)>>>;
+
 /// Keeps every span of the current thread until dropped.
 pub(crate) struct Capture {
-    spans: Arc<Mutex<Vec<(Id, Seen)>>>,
+    spans: Spans,
     _guard: DefaultGuard,
 }
 
-struct Keep(Arc<Mutex<Vec<(Id, Seen)>>>);
+struct Keep(Spans);
 
 impl Keep {
     fn change(&self, id: &Id, change: impl FnOnce(&mut Seen)) {
@@ -75,15 +77,16 @@ impl Keep {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keep {
-    fn on_new_span(&self, attrs: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
-        let parent = ctx.span(id).and_then(|span| Some(span.parent()?.name()));
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
+        let metadata = attributes.metadata();
         let mut seen = Seen {
-            name: attrs.metadata().name(),
-            target: attrs.metadata().target(),
-            parent,
+            name: metadata.name(),
+            target: metadata.target(),
+            parent: ctx.span(id).and_then(|span| Some(span.parent()?.name())),
+            declared: metadata.fields().iter().map(|field| field.name()).collect(),
             ..Seen::default()
         };
-        attrs.record(&mut seen);
+        attributes.record(&mut seen);
         self.0.lock().push((id.clone(), seen));
     }
 
@@ -113,8 +116,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keep {
 
 impl Capture {
     pub(crate) fn start() -> Self {
-        let spans = Arc::default();
-        let subscriber = tracing_subscriber::registry().with(Keep(Arc::clone(&spans)));
+        let spans = Spans::default();
+        let subscriber = tracing_subscriber::registry().with(Keep(spans.clone()));
         Self {
             spans,
             _guard: tracing::subscriber::set_default(subscriber),
@@ -128,17 +131,21 @@ impl Capture {
         of_name.map(|(_, seen)| seen.clone()).collect()
     }
 
-    /// The only span of this name.
     pub(crate) fn one(&self, name: &str) -> Seen {
-        let mut all = self.all(name);
-        assert_eq!(all.len(), 1, "{all:?}");
-        all.remove(0)
+        only(self.all(name))
     }
 
-    /// Everything that was seen, in one text.
+    /// Everything that was recorded, in one text.
     pub(crate) fn text(&self) -> String {
-        format!("{:?}", self.spans.lock())
+        let spans = self.spans.lock();
+        let fields = spans.iter().map(|(_, seen)| format!("{:?}", seen.fields));
+        fields.collect()
     }
+}
+
+fn only<T: Debug>(mut all: Vec<T>) -> T {
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
 }
 
 /// The server that [`server`] says was chosen.
@@ -197,7 +204,6 @@ pub(crate) async fn send(
 /// One data point: its attributes, how many values it holds, and their sum.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Point {
-    pub(crate) metric: String,
     pub(crate) unit: String,
     pub(crate) by: BTreeMap<String, String>,
     pub(crate) count: u64,
@@ -208,24 +214,39 @@ pub(crate) struct Point {
 /// A meter whose data points can be looked at.
 pub(crate) struct Meters {
     provider: SdkMeterProvider,
-    points: Arc<Mutex<Vec<Point>>>,
-    metrics: Arc<Metrics>,
+    exported: InMemoryMetricExporter,
+    pub(crate) metrics: Arc<Metrics>,
 }
-
-struct Export(Arc<Mutex<Vec<Point>>>);
 
 fn attributes<'a>(by: impl Iterator<Item = &'a KeyValue>) -> BTreeMap<String, String> {
     by.map(|pair| (pair.key.to_string(), pair.value.to_string()))
         .collect()
 }
 
-impl PushMetricExporter for Export {
-    async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
-        let mut points = self.0.lock();
-        points.clear();
-        for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
+impl Meters {
+    pub(crate) fn start() -> Self {
+        let exported = InMemoryMetricExporter::default();
+        let provider = SdkMeterProvider::builder()
+            .with_periodic_exporter(exported.clone())
+            .build();
+        Self {
+            metrics: Arc::new(Metrics::new(&provider.meter("test"))),
+            provider,
+            exported,
+        }
+    }
+
+    /// All data points of this metric, but for those that are there with 0 from the start.
+    pub(crate) fn points(&self, name: &str) -> Vec<Point> {
+        self.provider.force_flush().unwrap();
+        let exported = self.exported.get_finished_metrics().unwrap();
+        let mut points = Vec::new();
+        let scopes = exported.last().unwrap().scope_metrics();
+        for metric in scopes.flat_map(|scope| scope.metrics()) {
+            if metric.name() != name {
+                continue;
+            }
             let point = |by, count, sum, bounds| Point {
-                metric: metric.name().to_owned(),
                 unit: metric.unit().to_owned(),
                 by,
                 count,
@@ -248,55 +269,11 @@ impl PushMetricExporter for Export {
                 other => panic!("a kind of metric that is not used: {other:?}"),
             }
         }
-        Ok(())
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
-        Ok(())
-    }
-
-    fn temporality(&self) -> Temporality {
-        Temporality::Cumulative
-    }
-}
-
-impl Meters {
-    pub(crate) fn start() -> Self {
-        let points = Arc::default();
-        let provider = SdkMeterProvider::builder()
-            .with_periodic_exporter(Export(Arc::clone(&points)))
-            .build();
-        let metrics = Arc::new(Metrics::new(&provider.meter("test")));
-        Self {
-            provider,
-            points,
-            metrics,
-        }
-    }
-
-    pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        self.metrics.clone()
-    }
-
-    /// All data points of this metric, but for those that are there with 0 from the start.
-    pub(crate) fn points(&self, metric: &str) -> Vec<Point> {
-        self.provider.force_flush().unwrap();
-        let points = self.points.lock();
+        points.retain(|point| point.count > 0);
         points
-            .iter()
-            .filter(|p| p.metric == metric && p.count > 0)
-            .cloned()
-            .collect()
     }
 
-    /// The only data point of this metric.
-    pub(crate) fn one(&self, metric: &str) -> Point {
-        let mut points = self.points(metric);
-        assert_eq!(points.len(), 1, "{points:?}");
-        points.remove(0)
+    pub(crate) fn one(&self, name: &str) -> Point {
+        only(self.points(name))
     }
 }

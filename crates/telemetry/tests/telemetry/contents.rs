@@ -8,15 +8,19 @@ use serde_json::json;
 
 use crate::capture::{Capture, send, server};
 
+fn contents(arguments: bool, results: bool) -> Contents {
+    let mut contents = Contents::default();
+    (contents.arguments, contents.results) = (arguments, results);
+    contents
+}
+
 async fn shown(contents: Contents, level: SecurityLevel) -> (Option<String>, Option<String>) {
     let capture = Capture::start();
     let answers = server(CacheStatus::Miss, |_| {
         Ok(ToolOutput::text(r#"{"id":7,"apiKey":"hunter2"}"#))
     });
-    let tool = tool("x")
-        .hint(|hints| hints.security_level = Some(level))
-        .build();
-    let request = call(&tool, json!({"id": 7, "password": "hunter2"}));
+    let tool = tool("x").hint(|hints| hints.security_level = Some(level));
+    let request = call(&tool.build(), json!({"id": 7, "password": "hunter2"}));
     let layer = CallSpanLayer::new().with_contents(contents);
     send(&layer, &answers, request).await.unwrap();
     assert!(!capture.text().contains("hunter2"), "{}", capture.text());
@@ -26,33 +30,25 @@ async fn shown(contents: Contents, level: SecurityLevel) -> (Option<String>, Opt
 }
 
 #[tokio::test(start_paused = true)]
-async fn selected_contents_are_recorded_without_secrets() {
-    let all = Contents::none().with_arguments().with_results();
-    let (arguments, result) = shown(all, SecurityLevel::Public).await;
-    let arguments = arguments.unwrap();
-    assert_eq!(arguments, r#"{"id":7,"password":"[redacted]"}"#);
-    assert!(result.unwrap().contains(r#"\"apiKey\":\"[redacted]\""#));
-
-    let (arguments, result) = shown(Contents::none().with_arguments(), SecurityLevel::Public).await;
-    assert!(arguments.is_some() && result.is_none());
-    let (arguments, result) = shown(Contents::none().with_results(), SecurityLevel::Public).await;
-    assert!(arguments.is_none() && result.is_some());
-    assert_eq!(
-        shown(Contents::none(), SecurityLevel::Public).await,
-        (None, None)
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn contents_of_a_restricted_tool_are_not_recorded() {
-    let all = Contents::none().with_arguments().with_results();
-    assert_eq!(shown(all, SecurityLevel::Restricted).await, (None, None));
+async fn only_selected_contents_are_recorded_and_without_secrets() {
+    for arguments in [false, true] {
+        for results in [false, true] {
+            let selected = contents(arguments, results);
+            let (shown_arguments, result) = shown(selected.clone(), SecurityLevel::Public).await;
+            let expected = arguments.then_some(r#"{"id":7,"password":"[redacted]"}"#);
+            assert_eq!(shown_arguments.as_deref(), expected);
+            let shows = |text: &String| text.contains(r#"\"apiKey\":\"[redacted]\""#);
+            assert_eq!(result.as_ref().map(shows), results.then_some(true));
+            let restricted = shown(selected, SecurityLevel::Restricted).await;
+            assert_eq!(restricted, (None, None));
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn recorded_contents_have_a_size_limit() {
-    let short = Redactor::new(Redactor::DEFAULT_NAMES, 64);
-    let contents = Contents::none().with_results().with_redactor(short);
-    let (_, result) = shown(contents, SecurityLevel::Public).await;
+    let mut short = contents(false, true);
+    short.redactor = Redactor::new(Redactor::DEFAULT_NAMES, 64);
+    let (_, result) = shown(short, SecurityLevel::Public).await;
     assert!(result.unwrap().len() <= 64);
 }

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use callward_core::{
-    Delivery, ErrorKind, Inbound, Outbound, RequestName, ServerId, ToolCall, ToolError, ToolOutput,
-    TraceContext, Transport,
+    Delivery, ErrorKind, Inbound, Outbound, Purpose, RequestName, SessionId, ToolCall, ToolError,
+    ToolOutput, TraceContext, Transport,
 };
-use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, DiscoveryPurpose, DiscoverySpan};
+use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, DiscoverySpan};
 use callward_testkit::{MockService, call, tool};
 use opentelemetry::trace::{SpanKind, Status, TracerProvider};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use parking_lot::Mutex;
 use serde_json::json;
 use tower::{Layer, ServiceExt};
+use tracing::Instrument;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -22,6 +24,52 @@ struct Exporter {
     spans: InMemorySpanExporter,
     _provider: SdkTracerProvider,
     _guard: DefaultGuard,
+}
+
+/// A span as it was exported.
+#[derive(Debug)]
+struct Exported {
+    name: String,
+    kind: SpanKind,
+    trace: u128,
+    id: u64,
+    parent: u64,
+    /// The traces it is linked to.
+    links: Vec<u128>,
+    attributes: BTreeMap<String, String>,
+    is_error: bool,
+}
+
+impl Exported {
+    fn of(span: SpanData) -> Self {
+        let trace = |id: opentelemetry::TraceId| u128::from_be_bytes(id.to_bytes());
+        let links = span.links.links.iter();
+        let attributes = span.attributes.iter();
+        Self {
+            trace: trace(span.span_context.trace_id()),
+            id: u64::from_be_bytes(span.span_context.span_id().to_bytes()),
+            parent: u64::from_be_bytes(span.parent_span_id.to_bytes()),
+            links: links
+                .map(|link| trace(link.span_context.trace_id()))
+                .collect(),
+            attributes: attributes
+                .map(|pair| (pair.key.to_string(), pair.value.to_string()))
+                .collect(),
+            is_error: matches!(span.status, Status::Error { .. }),
+            kind: span.span_kind,
+            name: span.name.into_owned(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.attributes.get(name).map(String::as_str)
+    }
+
+    fn assert_has(&self, expected: &[(&str, &str)]) {
+        for (name, value) in expected {
+            assert_eq!(self.get(name), Some(*value), "{name} of {self:?}");
+        }
+    }
 }
 
 impl Exporter {
@@ -44,66 +92,32 @@ impl Exporter {
         }
     }
 
-    /// The spans that ended, in the order they did, under their names.
-    fn spans(&self) -> Vec<SpanData> {
-        self.spans.get_finished_spans().unwrap()
-    }
-
-    fn one(&self, name: &str) -> SpanData {
-        let mut spans = self.spans();
-        spans.retain(|span| span.name == name);
-        assert_eq!(spans.len(), 1, "{name}: {spans:?}");
-        spans.remove(0)
+    /// The spans that ended, in the order they did.
+    fn spans<const N: usize>(&self) -> [Exported; N] {
+        let spans = self.spans.get_finished_spans().unwrap();
+        let spans: Vec<_> = spans.into_iter().map(Exported::of).collect();
+        spans.try_into().unwrap()
     }
 }
 
-fn attributes(span: &SpanData) -> BTreeMap<String, String> {
-    let pairs = span.attributes.iter();
-    pairs
-        .map(|pair| (pair.key.to_string(), pair.value.to_string()))
-        .collect()
-}
-
-fn assert_has(span: &SpanData, expected: &[(&str, &str)]) {
-    let found = attributes(span);
-    for (name, value) in expected {
-        let has = found.get(*name).map(String::as_str);
-        assert_eq!(has, Some(*value), "{name} of {found:?}");
-    }
-}
-
-fn is_error(span: &SpanData) -> bool {
-    matches!(span.status, Status::Error { .. })
-}
-
-fn context_of(span: &SpanData) -> (u128, u64) {
-    let context = &span.span_context;
-    (
-        u128::from_be_bytes(context.trace_id().to_bytes()),
-        u64::from_be_bytes(context.span_id().to_bytes()),
-    )
-}
-
-fn parent_of(span: &SpanData) -> u64 {
-    u64::from_be_bytes(span.parent_span_id.to_bytes())
-}
+/// The contexts that requests carried.
+type Carried = Arc<Mutex<Vec<TraceContext>>>;
 
 /// A leaf that sends its attempts out as MCP requests would be, and keeps the contexts they carry.
 fn remote(
-    carried: Arc<parking_lot::Mutex<Vec<TraceContext>>>,
+    carried: Carried,
     answer: impl Fn(usize) -> Result<ToolOutput, ToolError> + Send + Sync + 'static,
 ) -> MockService {
-    let id = AtomicUsize::new(40);
+    let id = AtomicU64::new(40);
     MockService::new(move |call: ToolCall, n| {
-        let mut request = Outbound::new(Transport::Tcp, id.fetch_add(1, Ordering::Relaxed) as u64);
+        let mut request = Outbound::new(Transport::Tcp, id.fetch_add(1, Ordering::Relaxed));
         request.protocol_version = Some("2026-07-28");
         request.address = Some("127.0.0.1");
         request.port = Some(8080);
         request.http_version = Some("1.1");
         let watch = call.attempt().watch.as_ref();
-        carried
-            .lock()
-            .extend(watch.and_then(|watch| watch.sends(&request)));
+        let sent = watch.and_then(|watch| watch.sends(&request));
+        carried.lock().extend(sent);
         std::future::ready(answer(n))
     })
 }
@@ -113,15 +127,13 @@ fn inbound() -> ToolCall {
     let mut inbound = Inbound::new(Transport::Tcp);
     inbound.request = Some(RequestName::Text("a-1".into()));
     inbound.protocol_version = Some("2025-11-25");
-    inbound.session = Some(callward_core::SessionId::new("s-1"));
+    inbound.session = Some(SessionId::new("s-1"));
     inbound.http_version = Some("1.1");
     inbound.client = Some(([10, 0, 0, 1], 5000).into());
     inbound.beside = TraceContext::new(0xbe51de, 5, true);
-    let trace = TraceContext::new(0xcafe, 0xf00d, true)
-        .unwrap()
-        .with_state(Some("v=1"));
+    let trace = TraceContext::new(0xcafe, 0xf00d, true).unwrap();
     call(&tool("read_order").read_only().build(), json!({}))
-        .with_trace(Arc::new(trace))
+        .with_trace(Arc::new(trace.with_state(Some("v=1"))))
         .with_inbound(Arc::new(inbound))
 }
 
@@ -132,98 +144,78 @@ async fn send(leaf: &MockService, call: ToolCall) -> Result<ToolOutput, ToolErro
 #[tokio::test(start_paused = true)]
 async fn a_trace_continues_from_client_to_server() {
     let exporter = Exporter::start();
-    let carried = Arc::default();
-    let leaf = remote(Arc::clone(&carried), |_| Ok(ToolOutput::text("42")));
+    let carried = Carried::default();
+    let leaf = remote(carried.clone(), |_| Ok(ToolOutput::text("42")));
     send(&leaf, inbound()).await.unwrap();
-    let spans = exporter.spans();
-    let [attempt, call] = &spans[..] else {
-        panic!("two spans: {spans:?}");
-    };
-    for (span, kind) in [(call, SpanKind::Server), (attempt, SpanKind::Client)] {
-        assert_eq!(
-            (&*span.name, &span.span_kind),
-            ("tools/call read_order", &kind)
-        );
-        assert_has(
-            span,
-            &[
-                ("mcp.method.name", "tools/call"),
-                ("gen_ai.operation.name", "execute_tool"),
-                ("gen_ai.tool.name", "read_order"),
-                ("network.transport", "tcp"),
-            ],
-        );
-        let found = attributes(span);
+    let [attempt, call] = exporter.spans();
+    for (span, kind) in [(&call, SpanKind::Server), (&attempt, SpanKind::Client)] {
+        assert_eq!((&*span.name, &span.kind), ("tools/call read_order", &kind));
+        span.assert_has(&[
+            ("mcp.method.name", "tools/call"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "read_order"),
+            ("network.transport", "tcp"),
+        ]);
         for name in ["otel.name", "otel.kind", "otel.status_code"] {
-            assert!(!found.contains_key(name));
+            assert_eq!(span.get(name), None);
         }
+        assert!(!span.is_error);
     }
-    let ((trace, call_id), (attempt_trace, attempt_id)) = (context_of(call), context_of(attempt));
-    assert_eq!((trace, attempt_trace), (0xcafe, 0xcafe));
-    assert_eq!((parent_of(call), parent_of(attempt)), (0xf00d, call_id));
+    assert_eq!((call.trace, call.parent), (0xcafe, 0xf00d));
+    assert_eq!((attempt.trace, attempt.parent), (0xcafe, call.id));
+    assert_eq!(call.links, [0xbe51de]);
     let sent = carried.lock()[0].clone();
-    assert_eq!((sent.trace_id(), sent.parent_id()), (0xcafe, attempt_id));
-    assert!(sent.is_sampled());
-    assert_eq!(sent.state(), Some("v=1"));
-    let link = &call.links.links[0].span_context;
-    assert_eq!(u128::from_be_bytes(link.trace_id().to_bytes()), 0xbe51de);
-    assert!(!is_error(call) && !is_error(attempt));
-    assert_has(
-        call,
-        &[
-            ("jsonrpc.request.id", "a-1"),
-            ("mcp.protocol.version", "2025-11-25"),
-            ("mcp.session.id", "s-1"),
-            ("network.protocol.name", "http"),
-            ("network.protocol.version", "1.1"),
-            ("client.address", "10.0.0.1"),
-            ("client.port", "5000"),
-            ("callward.effect", "read_only"),
-            ("callward.annotations", "[read-only]"),
-        ],
-    );
-    assert_has(
-        attempt,
-        &[
-            ("jsonrpc.request.id", "40"),
-            ("mcp.protocol.version", "2026-07-28"),
-            ("server.address", "127.0.0.1"),
-            ("server.port", "8080"),
-            ("callward.attempt.number", "1"),
-        ],
-    );
+    assert_eq!((sent.trace_id(), sent.parent_id()), (0xcafe, attempt.id));
+    assert_eq!((sent.is_sampled(), sent.state()), (true, Some("v=1")));
+    call.assert_has(&[
+        ("jsonrpc.request.id", "a-1"),
+        ("mcp.protocol.version", "2025-11-25"),
+        ("mcp.session.id", "s-1"),
+        ("network.protocol.name", "http"),
+        ("network.protocol.version", "1.1"),
+        ("client.address", "10.0.0.1"),
+        ("client.port", "5000"),
+        ("callward.effect", "read_only"),
+        ("callward.annotations", "[read-only]"),
+    ]);
+    attempt.assert_has(&[
+        ("jsonrpc.request.id", "40"),
+        ("mcp.protocol.version", "2026-07-28"),
+        ("server.address", "127.0.0.1"),
+        ("server.port", "8080"),
+        ("callward.attempt.number", "1"),
+    ]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_local_call_is_exported_as_execute_tool() {
     let exporter = Exporter::start();
-    let leaf = MockService::sequence(vec![Ok(ToolOutput::text("42"))]);
     let request = call(&tool("add").build(), json!({})).with_id("call_7");
     let around = tracing::info_span!("agent");
-    tracing::Instrument::instrument(send(&leaf, request), around.clone())
-        .await
-        .unwrap();
-    drop(around);
-    let (agent, call) = (exporter.one("agent"), exporter.one("execute_tool add"));
-    assert_eq!(parent_of(&call), context_of(&agent).1);
-    assert_eq!(call.span_kind, SpanKind::Internal);
-    let own = [
+    let leaf = MockService::counting();
+    send(&leaf, request).instrument(around).await.unwrap();
+    let [attempt, call, agent] = exporter.spans();
+    assert_eq!((&*agent.name, call.parent), ("agent", agent.id));
+    assert_eq!(
+        (&*call.name, &*attempt.name),
+        ("execute_tool add", "attempt")
+    );
+    call.assert_has(&[
         ("gen_ai.tool.call.id", "call_7"),
         ("gen_ai.tool.type", "function"),
-    ];
-    assert_has(&call, &own);
-    assert!(!attributes(&call).contains_key("mcp.method.name"));
+    ]);
     // nothing was sent anywhere
-    let attempt = exporter.one("attempt");
-    assert_eq!(attempt.span_kind, SpanKind::Internal);
-    assert!(!attributes(&attempt).contains_key("mcp.method.name"));
+    for span in [call, attempt] {
+        assert_eq!(span.kind, SpanKind::Internal);
+        assert_eq!(span.get("mcp.method.name"), None);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_attempt_is_a_client_of_its_own() {
     let exporter = Exporter::start();
-    let carried = Arc::default();
-    let leaf = remote(Arc::clone(&carried), |n| match n {
+    let carried = Carried::default();
+    let leaf = remote(carried.clone(), |n| match n {
         1 => {
             let kind = ErrorKind::ConnectionLost;
             Err(ToolError::new(kind, Delivery::Unknown, "gone"))
@@ -232,35 +224,24 @@ async fn each_attempt_is_a_client_of_its_own() {
     });
     let attempts = AttemptSpanLayer::new().layer(leaf);
     // stands in for a retry layer
-    let twice = tower::service_fn(move |call: ToolCall| {
+    let twice = tower::service_fn(move |mut call: ToolCall| {
         let attempts = attempts.clone();
         async move {
-            if let Ok(answer) = attempts.clone().oneshot(call.clone()).await {
-                return Ok(answer);
-            }
-            let mut again = call;
-            again.attempt_mut().advance(None);
-            attempts.oneshot(again).await
+            let _failed = attempts.clone().oneshot(call.clone()).await;
+            call.attempt_mut().advance(None);
+            attempts.oneshot(call).await
         }
     });
-    CallSpanLayer::new()
-        .layer(twice)
-        .oneshot(inbound())
-        .await
-        .unwrap();
-    let spans = exporter.spans();
-    let [first, second, call] = &spans[..] else {
-        panic!("three spans: {spans:?}");
-    };
-    let (_, call_id) = context_of(call);
-    assert_eq!((parent_of(first), parent_of(second)), (call_id, call_id));
-    assert!(is_error(first) && !is_error(second) && !is_error(call));
+    let calls = CallSpanLayer::new().layer(twice);
+    calls.oneshot(inbound()).await.unwrap();
+    let [first, second, call] = exporter.spans();
+    assert_eq!([first.parent, second.parent], [call.id; 2]);
+    assert!(first.is_error && !second.is_error && !call.is_error);
     let number = "callward.attempt.number";
-    let of_first = [("error.type", "connection_lost"), (number, "1")];
-    assert_has(first, &of_first);
-    assert_has(second, &[(number, "2"), ("jsonrpc.request.id", "41")]);
+    first.assert_has(&[("error.type", "connection_lost"), (number, "1")]);
+    second.assert_has(&[(number, "2"), ("jsonrpc.request.id", "41")]);
     let parents: Vec<_> = carried.lock().iter().map(TraceContext::parent_id).collect();
-    assert_eq!(parents, [context_of(first).1, context_of(second).1]);
+    assert_eq!(parents, [first.id, second.id]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -280,22 +261,16 @@ async fn a_fault_of_the_caller_is_an_error_of_the_client_span_only() {
         (Ok(ToolOutput::error_text("no such order")), None, true),
     ] {
         let exporter = Exporter::start();
-        let outcome = answer.clone();
-        let leaf = remote(Arc::default(), move |_| outcome.clone());
+        let leaf = remote(Carried::default(), move |_| answer.clone());
         let _ = send(&leaf, inbound()).await;
-        let spans = exporter.spans();
-        let [attempt, call] = &spans[..] else {
-            panic!("two spans: {spans:?}");
-        };
-        assert!(is_error(attempt), "{code:?}");
-        assert_eq!(is_error(call), is_ours, "{code:?}");
-        for span in [attempt, call] {
-            let code_of = attributes(span).remove("rpc.response.status_code");
-            assert_eq!(code_of.as_deref(), code);
+        let [attempt, call] = exporter.spans();
+        assert!(attempt.is_error, "{code:?}");
+        assert_eq!(call.is_error, is_ours, "{code:?}");
+        for span in [&attempt, &call] {
+            assert_eq!(span.get("rpc.response.status_code"), code);
         }
-        let error_type = attributes(call).remove("error.type");
-        assert_eq!(error_type.is_some(), is_ours);
-        assert_has(attempt, &[("error.type", code.unwrap_or("tool_error"))]);
+        assert_eq!(call.get("error.type").is_some(), is_ours);
+        attempt.assert_has(&[("error.type", code.unwrap_or("tool_error"))]);
     }
 }
 
@@ -305,13 +280,12 @@ async fn a_call_refused_here_has_our_code_and_no_request() {
     let open = ToolError::new(ErrorKind::NoEligibleServer, Delivery::NotSent, "open");
     let leaf = MockService::sequence(vec![Err(open)]);
     let _ = send(&leaf, inbound()).await;
-    let call = exporter.one("tools/call read_order");
-    assert!(is_error(&call));
-    let code = ("rpc.response.status_code", "-32010");
-    assert_has(&call, &[code, ("error.type", "no_eligible_server")]);
-    let attempt = exporter.one("attempt");
-    assert_eq!(attempt.span_kind, SpanKind::Internal);
-    assert!(!attributes(&attempt).contains_key("rpc.response.status_code"));
+    let [attempt, call] = exporter.spans();
+    assert!(call.is_error);
+    let code = "rpc.response.status_code";
+    call.assert_has(&[(code, "-32010"), ("error.type", "no_eligible_server")]);
+    assert_eq!(attempt.kind, SpanKind::Internal);
+    assert_eq!(attempt.get(code), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -320,48 +294,36 @@ async fn a_background_attempt_continues_the_trace_of_its_call() {
     let leaf = MockService::counting();
     send(&leaf, inbound()).await.unwrap();
     // a refresh runs in a task of its own, outside of any span
-    let seen = leaf.seen()[0].in_background(callward_core::Purpose::Refresh);
-    let refresh = AttemptSpanLayer::new().layer(leaf.clone());
+    let seen = leaf.seen()[0].in_background(Purpose::Refresh);
+    let refresh = AttemptSpanLayer::new().layer(leaf);
     refresh.oneshot(seen).await.unwrap();
-    let call = exporter.one("tools/call read_order");
-    let spans = exporter.spans();
-    let last = spans.last().unwrap();
-    assert_eq!(parent_of(last), context_of(&call).1);
+    let [_, call, refreshed] = exporter.spans();
+    assert_eq!(refreshed.parent, call.id);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_listing_is_exported_as_a_client_span() {
     let exporter = Exporter::start();
-    let server: ServerId = "orders-eu".parse().unwrap();
-    let span = DiscoverySpan::begin(&server, DiscoveryPurpose::Discovery);
+    let server = "orders-eu".parse().unwrap();
+    let span = DiscoverySpan::begin(&server);
     let watch = span.watch().unwrap();
-    let mut carried = Vec::new();
-    for id in [1, 2] {
-        let request = Outbound::new(Transport::Pipe, id);
-        carried.extend(watch.sends(&request));
-    }
-    span.follow(std::future::ready(Ok(Vec::new())))
-        .await
-        .unwrap();
-    let listing = exporter.one("tools/list");
-    assert_eq!(listing.span_kind, SpanKind::Client);
-    assert_has(
-        &listing,
-        &[
-            ("mcp.method.name", "tools/list"),
-            ("callward.server", "orders-eu"),
-            ("callward.discovery.purpose", "discovery"),
-            ("callward.discovery.tools", "0"),
-            ("jsonrpc.request.id", "1"),
-            ("network.transport", "pipe"),
-        ],
+    let carried = [1, 2].map(|id| watch.sends(&Outbound::new(Transport::Pipe, id)).unwrap());
+    let listed = std::future::ready(Ok(Vec::new()));
+    span.follow(listed).await.unwrap();
+    drop(DiscoverySpan::begin(&server).follow(std::future::pending()));
+    let [listing, cancelled] = exporter.spans();
+    assert_eq!(
+        (&*listing.name, listing.kind.clone()),
+        ("tools/list", SpanKind::Client)
     );
-    assert_eq!(carried.len(), 2);
-    let (_, own) = context_of(&listing);
-    assert!(carried.iter().all(|sent| sent.parent_id() == own));
-
-    let span = DiscoverySpan::begin(&server, DiscoveryPurpose::Probe);
-    drop(span.follow(std::future::pending()));
-    let spans = exporter.spans();
-    assert_has(spans.last().unwrap(), &[("error.type", "cancelled")]);
+    listing.assert_has(&[
+        ("mcp.method.name", "tools/list"),
+        ("callward.server", "orders-eu"),
+        ("callward.discovery.tools", "0"),
+        ("jsonrpc.request.id", "1"),
+        ("network.transport", "pipe"),
+    ]);
+    assert!(carried.iter().all(|sent| sent.parent_id() == listing.id));
+    assert!(cancelled.is_error && !listing.is_error);
+    cancelled.assert_has(&[("error.type", "cancelled")]);
 }

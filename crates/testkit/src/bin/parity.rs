@@ -23,7 +23,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let parity = Parity::run(&text);
     let mut out = std::io::stdout().lock();
     if args.json() {
-        writeln!(out, "{}", parity.to_json())?;
+        writeln!(out, "{}", serde_json::to_string(&parity)?)?;
     } else {
         writeln!(out, "{parity}")?;
     }

@@ -33,7 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(out, "{}", score.to_json())?;
     } else {
         writeln!(out, "{}, rules `{rules}`\n", file.display())?;
-        writeln!(out, "{}", score.report(errors))?;
+        let mut report = String::new();
+        score.report(&mut report, errors)?;
+        writeln!(out, "{report}")?;
     }
     Ok(())
 }

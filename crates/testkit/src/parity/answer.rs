@@ -5,31 +5,22 @@ use std::collections::BTreeSet;
 use callward_core::Annotations;
 use serde_json::{Value, json};
 
-use super::{Deviation, hints, neurolink, route};
+use super::{Deviation, Fallible, hints, neurolink, route};
 
 /// What we answer.
-#[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "there is an answer, one that differs with reason, or nothing to compare"
-)]
-pub enum Answer {
+pub(super) enum Answer {
     /// The same kind of value as NeuroLink's.
     Is(Value),
     /// Another one than NeuroLink's, or one that may be, for reasons that were found to hold; the
     /// same where there is none.
-    Otherwise(Value, BTreeSet<Deviation>),
+    Otherwise(BTreeSet<Deviation>),
     /// We do not have this function.
     Skipped,
 }
 
 /// Answers a recorded call. `theirs` is what NeuroLink answered, to see where a difference is
 /// meant.
-///
-/// # Errors
-///
-/// What is wrong with the input.
-pub fn answer(function: &str, input: &Value, theirs: &Value) -> Result<Answer, String> {
+pub(super) fn answer(function: &str, input: &Value, theirs: &Value) -> Fallible<Answer> {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
     let stated = || hints::read(input.get("annotations").unwrap_or(&Value::Null));
     Ok(Answer::Is(match function {
@@ -43,7 +34,7 @@ pub fn answer(function: &str, input: &Value, theirs: &Value) -> Result<Answer, S
             let sets = input.as_array().ok_or("the input is not a list")?.iter();
             let sets = sets
                 .map(|set| (!set.is_null()).then(|| hints::read(set)).transpose())
-                .collect::<Result<Vec<_>, _>>()?;
+                .collect::<Fallible<Vec<_>>>()?;
             let merge = |base: Annotations, over: &Annotations| base.merge(over);
             hints::write(&sets.iter().flatten().fold(Annotations::default(), merge))?
         }
@@ -61,14 +52,14 @@ pub fn answer(function: &str, input: &Value, theirs: &Value) -> Result<Answer, S
     }))
 }
 
-fn thrown(answer: Option<Annotations>) -> Result<Value, String> {
+fn thrown(answer: Option<Annotations>) -> Fallible<Value> {
     match answer {
         Some(found) => hints::write(&found),
         None => Ok(json!({"throws": "TypeError"})),
     }
 }
 
-fn filter(input: &Value) -> Result<Value, String> {
+fn filter(input: &Value) -> Fallible<Value> {
     let tools = input.get("tools").and_then(Value::as_array);
     let tools = tools
         .ok_or("there is no list of tools")?
@@ -77,7 +68,7 @@ fn filter(input: &Value) -> Result<Value, String> {
             let stated = tool.get("annotations").map(hints::read).transpose()?;
             Ok((tool.get("name").cloned().unwrap_or_default(), stated))
         })
-        .collect::<Result<Vec<_>, String>>()?;
+        .collect::<Fallible<Vec<_>>>()?;
     let tools = tools.iter().map(|(name, stated)| (name, stated.as_ref()));
     let key = input.get("key").and_then(Value::as_str).ok_or("no key")?;
     let wanted = hints::plain(input.get("value").cloned().unwrap_or_default());

@@ -3,11 +3,13 @@
 use callward_core::Annotations;
 use serde_json::{Map, Value, json};
 
+use super::Fallible;
+
 /// Numeric fields, where JSON spells what it has no word for as a string.
 const NUMBERS: [&str; 3] = ["estimatedDuration", "rateLimitHint", "costHint"];
 
 /// Reads a set of hints, numbers in words included.
-pub(super) fn read(value: &Value) -> Result<Annotations, String> {
+pub(super) fn read(value: &Value) -> Fallible<Annotations> {
     let mut fields = value.as_object().cloned().unwrap_or_default();
     let mut words = Map::new();
     for key in NUMBERS {
@@ -15,8 +17,7 @@ pub(super) fn read(value: &Value) -> Result<Annotations, String> {
             words.extend(fields.remove_entry(key));
         }
     }
-    let mut hints: Annotations =
-        serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())?;
+    let mut hints: Annotations = serde_json::from_value(Value::Object(fields))?;
     let number = |key: &str| words.get(key)?.as_str()?.parse::<f64>().ok();
     hints.estimated_duration = hints.estimated_duration.or_else(|| number(NUMBERS[0]));
     hints.rate_limit_hint = hints.rate_limit_hint.or_else(|| number(NUMBERS[1]));
@@ -25,23 +26,20 @@ pub(super) fn read(value: &Value) -> Result<Annotations, String> {
 }
 
 /// Writes a set of hints, numbers in words included.
-pub(super) fn write(hints: &Annotations) -> Result<Value, String> {
-    let mut value = serde_json::to_value(hints).map_err(|error| error.to_string())?;
+pub(super) fn write(hints: &Annotations) -> Fallible<Value> {
+    let mut value = serde_json::to_value(hints)?;
     for (key, number) in NUMBERS.into_iter().zip([
         hints.estimated_duration,
         hints.rate_limit_hint,
         hints.cost_hint,
     ]) {
-        if let Some(number) = number.filter(|number| !number.is_finite()) {
-            let word = if number.is_nan() {
-                "NaN"
-            } else if number > 0.0 {
-                "Infinity"
-            } else {
-                "-Infinity"
-            };
-            value[key] = json!(word);
-        }
+        let word = match number {
+            Some(number) if number.is_nan() => "NaN",
+            Some(f64::INFINITY) => "Infinity",
+            Some(f64::NEG_INFINITY) => "-Infinity",
+            _ => continue,
+        };
+        value[key] = json!(word);
     }
     Ok(value)
 }

@@ -13,25 +13,25 @@ mod neurolink;
 mod route;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use answer::{Answer, answer};
+use answer::{Answer, answer};
 pub use deviation::Deviation;
 
+/// A value, or what is wrong with a case.
+type Fallible<T> = Result<T, Box<dyn Error>>;
+
 /// One recorded call.
-#[derive(Debug, Clone, Deserialize)]
-#[non_exhaustive]
-pub struct Case {
-    /// The function's name.
+#[derive(Deserialize)]
+struct Case {
     #[serde(rename = "fn")]
-    pub function: String,
-    /// What it was given.
-    pub input: Value,
-    /// What it answered.
-    pub output: Value,
+    function: String,
+    input: Value,
+    output: Value,
 }
 
 /// A case where we answer otherwise.
@@ -51,7 +51,7 @@ pub struct Difference {
 }
 
 /// What came of all cases.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Parity {
     /// Passed cases, by function.
@@ -101,7 +101,7 @@ impl Parity {
                 *self.skipped.entry(function).or_default() += 1;
                 return;
             }
-            Ok(Answer::Otherwise(_, reasons)) => {
+            Ok(Answer::Otherwise(reasons)) => {
                 for reason in reasons {
                     *self.deviations.entry(reason).or_default() += 1;
                 }
@@ -109,7 +109,7 @@ impl Parity {
                 return;
             }
             Ok(Answer::Is(ours)) => hints::plain(ours),
-            Err(error) => json!({ "error": error }),
+            Err(error) => json!({ "error": error.to_string() }),
         };
         if ours == theirs {
             *self.passed.entry(function).or_default() += 1;
@@ -128,17 +128,6 @@ impl Parity {
     #[must_use]
     pub fn count_passed(&self) -> usize {
         self.passed.values().sum()
-    }
-
-    /// Returns all of it for a program.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        json!({
-            "passed": self.passed,
-            "skipped": self.skipped,
-            "deviations": self.deviations,
-            "failed": self.failed,
-        })
     }
 }
 

@@ -18,4 +18,3 @@ mod worst;
 pub use corpus::{Case, read};
 pub use figures::{Counts, Hint, Mistake, OfServer, Score, score};
 pub use interval::{Interval, Intervals};
-pub use report::Report;

@@ -7,36 +7,24 @@ use serde_json::{Value, json};
 use super::figures::{Counts, Hint, Mistake, OfServer, Score, share};
 use super::interval::Interval;
 
-/// Shows a [`Score`] to a person, with this many of its worst mistakes.
-#[derive(Debug)]
-pub struct Report<'a> {
-    score: &'a Score,
-    mistakes: usize,
+/// Shows a score without mistakes, but for those that do harm.
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.report(f, 0)
+    }
 }
 
 impl Score {
-    /// Returns the figures as text, with the worst `mistakes`. Those that do harm are always shown.
-    #[must_use]
-    pub const fn report(&self, mistakes: usize) -> Report<'_> {
-        Report {
-            score: self,
-            mistakes,
-        }
-    }
-}
-
-impl fmt::Display for Score {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.report(0).fmt(f)
-    }
-}
-
-impl fmt::Display for Report<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes the figures as text, with the worst `mistakes`. Those that do harm are always shown.
+    ///
+    /// # Errors
+    ///
+    /// If the text cannot be written.
+    pub fn report(&self, f: &mut impl fmt::Write, mistakes: usize) -> fmt::Result {
         self.hints(f)?;
-        self.mistakes(f)?;
+        self.mistakes(f, mistakes)?;
         writeln!(f, "\n{:32} F1 of each hint", "server")?;
-        for (server, figures) in &self.score.servers {
+        for (server, figures) in &self.servers {
             write!(f, "{server:32}")?;
             for hint in Hint::ALL {
                 let f1 = figures.hints.get(&hint).and_then(Counts::f1);
@@ -46,21 +34,18 @@ impl fmt::Display for Report<'_> {
         }
         Ok(())
     }
-}
 
-impl Report<'_> {
-    fn hints(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let score = self.score;
-        let intervals = score.intervals();
-        let servers = score.servers.len();
-        writeln!(f, "{} tools of {servers} servers", score.tools)?;
+    fn hints(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        let intervals = self.intervals();
+        let servers = self.servers.len();
+        writeln!(f, "{} tools of {servers} servers", self.tools)?;
         writeln!(
             f,
             "\n{:16} {:>6} {:>9} {:>6} {:>6} {:14} {:>6} {:14}",
             "hint", "labels", "precision", "recall", "F1", " (90 %)", "macro", " (90 %)"
         )?;
         for hint in Hint::ALL {
-            let counts = score.total.get(&hint).copied().unwrap_or_default();
+            let counts = self.total.get(&hint).copied().unwrap_or_default();
             writeln!(
                 f,
                 "{:16} {:>6} {:>9} {:>6} {:>6} {:14} {:>6} {}",
@@ -70,7 +55,7 @@ impl Report<'_> {
                 figure(counts.recall()),
                 figure(counts.f1()),
                 span(intervals.f1.get(&hint)),
-                figure(score.macro_f1(hint)),
+                figure(self.macro_f1(hint)),
                 span(intervals.macro_f1.get(&hint)),
             )?;
         }
@@ -79,11 +64,11 @@ impl Report<'_> {
             "(90 %): between these in nine of ten draws of as many servers from these"
         )?;
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
-        let unsafe_share = (score.unsafe_share()).map_or_else(|| "-".to_owned(), percent);
-        let likely = if score.harmful.is_empty() {
+        let unsafe_share = self.unsafe_share().map_or_else(|| "-".to_owned(), percent);
+        let likely = if self.harmful.is_empty() {
             // Draws of nothing give nothing. Of a share above three in this many, one would have
             // shown in nineteen cases of twenty.
-            let bound = share(3, score.writes);
+            let bound = share(3, self.writes);
             bound.map(|bound| format!("; this many show no less than {}", percent(bound)))
         } else {
             let between = intervals.unsafe_share;
@@ -98,15 +83,15 @@ impl Report<'_> {
         writeln!(
             f,
             "\nunsafe: {} of {} writes would be called read-only ({unsafe_share}{})",
-            score.harmful.len(),
-            score.writes,
+            self.harmful.len(),
+            self.writes,
             likely.unwrap_or_default(),
         )
     }
 
-    fn mistakes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let harmful = self.score.harmful.len();
-        let worst = self.score.worst();
+    fn mistakes(&self, f: &mut impl fmt::Write, shown: usize) -> fmt::Result {
+        let harmful = self.harmful.len();
+        let worst = self.worst();
         for mistake in worst.iter().take(harmful) {
             let Mistake {
                 server, tool, why, ..
@@ -114,7 +99,7 @@ impl Report<'_> {
             writeln!(f, "  {server} {tool}: {why}")?;
         }
         let rest = worst.len().saturating_sub(harmful);
-        let shown = self.mistakes.saturating_sub(harmful).min(rest);
+        let shown = shown.saturating_sub(harmful).min(rest);
         if shown > 0 {
             writeln!(f, "\n{shown} of {rest} other mistakes, the worst first")?;
         }

@@ -2,34 +2,23 @@
 
 use super::{Hint, Mistake, Score};
 
-/// How bad a mistake is, from the worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Harm {
-    /// A write that would be cached and repeated.
-    Unsafe,
-    /// A conclusion that is wrong, relaxes a rule, and is firm enough to do so.
-    Relaxes,
-    /// A firm conclusion that is wrong, and outweighs what a server declares.
-    Contradicts,
-    /// A weak conclusion that is wrong: it costs a question, or a repeat.
-    Tightens,
-    /// Nothing was concluded.
-    Silent,
-}
-
-impl Harm {
-    fn of(mistake: &Mistake, harmful: bool) -> Self {
-        let relaxes = match mistake.hint {
-            Hint::ReadOnly | Hint::Idempotent => mistake.concluded == Some(true),
-            Hint::Destructive | Hint::OpenWorld => mistake.concluded == Some(false),
-        };
-        match (mistake.concluded, mistake.strong) {
-            _ if harmful => Self::Unsafe,
-            (None, _) => Self::Silent,
-            _ if relaxes => Self::Relaxes,
-            (Some(_), true) => Self::Contradicts,
-            (Some(_), false) => Self::Tightens,
-        }
+/// Returns how bad a mistake is, from the worst, 0.
+fn rank(mistake: &Mistake, is_harmful: bool) -> u8 {
+    let relaxes = match mistake.hint {
+        Hint::ReadOnly | Hint::Idempotent => mistake.concluded == Some(true),
+        Hint::Destructive | Hint::OpenWorld => mistake.concluded == Some(false),
+    };
+    match mistake.concluded {
+        // a write that would be cached and repeated
+        _ if is_harmful => 0,
+        // nothing was concluded
+        None => 4,
+        // a conclusion that relaxes a rule
+        _ if relaxes => 1,
+        // a firm conclusion that outweighs what a server declares
+        _ if mistake.strong => 2,
+        // a weak conclusion: it costs a question, or a repeat
+        _ => 3,
     }
 }
 
@@ -39,15 +28,12 @@ impl Score {
     /// was not concluded. Equals stay in the order of the corpus.
     #[must_use]
     pub fn worst(&self) -> Vec<&Mistake> {
-        // The same mistake is in both lists if the author declared read-only false.
-        let is_harm = |mistake: &Mistake| self.harmful.contains(mistake);
-        let others = self.mistakes.iter().filter(|mistake| !is_harm(mistake));
-        let mut all: Vec<(Harm, &Mistake)> = (self.harmful.iter())
-            .map(|mistake| (Harm::of(mistake, true), mistake))
-            .chain(others.map(|mistake| (Harm::of(mistake, false), mistake)))
-            .collect();
-        all.sort_by_key(|(harm, _)| *harm);
-        all.into_iter().map(|(_, mistake)| mistake).collect()
+        // the same mistake is in both lists if the author declared read-only false
+        let is_harmful = |mistake: &Mistake| self.harmful.contains(mistake);
+        let others = self.mistakes.iter().filter(|mistake| !is_harmful(mistake));
+        let mut all: Vec<&Mistake> = self.harmful.iter().chain(others).collect();
+        all.sort_by_key(|mistake| rank(mistake, is_harmful(mistake)));
+        all
     }
 }
 

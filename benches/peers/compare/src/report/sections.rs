@@ -10,12 +10,12 @@ const KNOWN: &[(&str, &str, &str)] = &[
     (
         "stack_cost",
         "What the whole stack costs in process",
-        "cargo bench --bench stack_cost",
+        "cargo bench --features otlp --bench stack_cost",
     ),
     (
         "telemetry_cost",
         "What telemetry costs",
-        "cargo bench -p callward-telemetry --features otlp --bench telemetry_cost",
+        "cargo bench --features otlp --bench stack_cost -- exporting",
     ),
     (
         "freshness",
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(
             link("benchmarks", "stack_cost.md"),
             "- [What the whole stack costs in process](benchmarks/stack_cost.md): \
-             `cargo bench --bench stack_cost`\n"
+             `cargo bench --features otlp --bench stack_cost`\n"
         );
         assert_eq!(
             link("benchmarks", "new_bench.txt"),

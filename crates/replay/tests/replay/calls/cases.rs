@@ -147,7 +147,9 @@ fn sessions_of_a_named_set_share_state_but_not_results() {
         of(write(1, 2), "3", "q"),
         of(read(1, 2), "1", "p"),
     ];
-    assert_eq!(ours(&lines), (1, 0, Some(0), 0));
+    let replayed = replay(&lines, &Options::default());
+    assert_eq!(replayed.sessions, 3);
+    assert_eq!(counts(replayed.ours()), (1, 0, Some(0), 0));
 }
 
 #[test]
@@ -170,6 +172,7 @@ fn only_a_labelled_idempotent_write_is_answered() {
     assert_eq!((ours.repeats_answered, ours.writes_swallowed), (1, 0));
     let blind = replayed.policy("blind, TTL").unwrap();
     assert_eq!((blind.repeats_answered, blind.writes_swallowed), (1, 1));
+    assert_eq!((blind.reads, blind.calls), (0, 4));
     let plain = replay(&[write(1, 1), write(1, 1)], &Options::default());
     assert_eq!(plain.ours().repeats_answered + plain.ours().hits, 0);
 }

@@ -3,4 +3,3 @@
 mod cases;
 mod model;
 mod properties;
-mod recordings;

@@ -94,13 +94,11 @@ impl Traffic {
         for call in calls {
             let step = Step::new(call?)?;
             let id = (step.call.trace.clone(), step.call.session.clone());
-            let place = *places.entry(id).or_insert_with(|| {
+            let place = *places.entry(id).or_insert(sessions.len());
+            if place == sessions.len() {
                 sessions.push(Vec::new());
-                sessions.len() - 1
-            });
-            if let Some(session) = sessions.get_mut(place) {
-                session.push(step);
             }
+            sessions[place].push(step);
         }
         sessions
             .iter_mut()
@@ -131,13 +129,12 @@ impl Traffic {
                     });
                 }
                 for (number, step) in session.iter().enumerate() {
-                    let at = |step: usize| made.events.get(first + step).map(|event| event.at);
-                    if let Some((from, to)) =
-                        step.changed_since.and_then(|from| at(from).zip(at(number)))
-                    {
-                        let moment = to.saturating_sub(from).mul_f64(random.share());
-                        made.outside.push((from + moment, step.key));
-                    }
+                    let Some(from) = step.changed_since else {
+                        continue;
+                    };
+                    let at = |step: usize| made.events[first + step].at;
+                    let moment = at(number).saturating_sub(at(from)).mul_f64(random.share());
+                    made.outside.push((at(from) + moment, step.key));
                 }
             }
         }
@@ -180,10 +177,8 @@ fn note_changes(session: &mut [Step]) {
     let mut seen: HashMap<u128, usize> = HashMap::new();
     let mut last_write = None;
     for number in 0..session.len() {
-        let Some(step) = session.get(number) else {
-            return;
-        };
-        let (key, answer) = (step.key, step.call.result_sha1.clone());
+        let step = &session[number];
+        let key = step.key;
         if step.call.error {
             continue;
         }
@@ -192,21 +187,13 @@ fn note_changes(session: &mut [Step]) {
             continue;
         }
         let before = seen.insert(key, number);
-        let last = before.and_then(|at| Some((at, session.get(at)?.call.result_sha1.clone())));
-        let Some((from, _)) = last.filter(|(_, last)| *last != answer) else {
+        let is_other = |at: &usize| session[*at].call.result_sha1 != step.call.result_sha1;
+        let Some(from) = before.filter(is_other) else {
             continue;
         };
         match last_write.filter(|write| *write > from) {
-            Some(write) => {
-                if let Some(write) = session.get_mut(write) {
-                    write.also_changes.push(key);
-                }
-            }
-            None => {
-                if let Some(step) = session.get_mut(number) {
-                    step.changed_since = Some(from);
-                }
-            }
+            Some(write) => session[write].also_changes.push(key),
+            None => session[number].changed_since = Some(from),
         }
     }
 }
@@ -222,19 +209,17 @@ fn changed_by(sessions: &[Vec<Step>]) -> HashMap<u128, Vec<u128>> {
             reads.entry(value).or_default().insert(step.key);
         }
     }
-    let mut changed = HashMap::new();
-    for step in steps(sessions).filter(|step| step.is_write) {
-        changed.entry(step.key).or_insert_with(|| {
-            let found = values(&step.call).into_iter();
-            let keys: HashSet<u128> = found
-                .filter_map(|value| reads.get(&value))
-                .flatten()
-                .copied()
-                .collect();
-            keys.into_iter().collect()
-        });
-    }
-    changed
+    let writes = steps(sessions).filter(|step| step.is_write);
+    let changed = writes.map(|step| {
+        let found = values(&step.call).into_iter();
+        let keys: HashSet<u128> = found
+            .filter_map(|value| reads.get(&value))
+            .flatten()
+            .copied()
+            .collect();
+        (step.key, keys.into_iter().collect())
+    });
+    changed.collect()
 }
 
 /// Returns the texts and numbers among the arguments.
@@ -274,13 +259,12 @@ fn times(
     random: &mut Random,
 ) -> Vec<(Duration, Duration, usize)> {
     let (mut at, mut ends) = (start, start);
-    let mut last: Option<&Step> = None;
+    let mut last = None;
     let mut made = Vec::with_capacity(session.len());
     for (number, step) in session.iter().enumerate() {
-        let (call, recorded) = (&step.call, |call: &RecordedCall| {
-            call.at_ms.map(Millis::duration)
-        });
-        if let Some(last) = last.map(|last| &last.call) {
+        let call = &step.call;
+        let recorded = |call: &RecordedCall| call.at_ms.map(Millis::duration);
+        if let Some(last) = last.map(|last: &Step| &last.call) {
             let together = call.layer.is_some() && call.layer == last.layer;
             match (recorded(last), recorded(call)) {
                 (Some(from), Some(to)) => at += to.saturating_sub(from),

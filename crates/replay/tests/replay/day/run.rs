@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use callward_cache::{CacheConfig, CacheLayer};
+use callward_cache::{CacheConfig, CacheLayer, EvidenceStatus};
 use callward_core::{
-    Annotations, CallPlan, CallRecord, Caller, Effect, Learned, Lifetime, Principal, Profile,
-    ReplicaSetId, Resolved, SessionId, Source, Tool, ToolCall, ToolDefinition,
+    CallRecord, Caller, Effect, Learned, Lifetime, Principal, Profile, SessionId, Tool, ToolCall,
 };
-use callward_replay::trace::RecordedCall;
+use callward_replay::calls::labelled_tool;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
 use tower::{Layer, ServiceExt, service_fn};
 
 use super::Fault;
-use super::figures::{Figures, ToolEvidence};
-use super::model::{DAY, Event, Model, Schedule, Step, Traffic};
+use super::figures::Figures;
+use super::model::{DAY, Event, Model, Step, Traffic};
 use super::state::{Executed, State};
 
 /// The rule for lifetimes.
@@ -36,19 +35,13 @@ pub(crate) enum Freshness {
     Disabled,
 }
 
-/// The answer of one call.
-struct Ended {
-    /// `None` if it was executed for this call.
-    served: Option<Served>,
-    measured: bool,
-}
-
+/// An answer that was not executed for its call.
 struct Served {
     stale: bool,
     age: Option<Duration>,
 }
 
-type Running = Pin<Box<dyn Future<Output = Ended>>>;
+type Running = Pin<Box<dyn Future<Output = Option<Served>>>>;
 
 struct Run<'a> {
     traffic: &'a Traffic,
@@ -70,7 +63,6 @@ pub(crate) fn measure(
     freshness: Freshness,
 ) -> Result<Figures, Fault> {
     fastrand::seed(model.seed);
-    let tools = tools(traffic, freshness)?;
     let mut config = CacheConfig::default();
     config.enabled = freshness != Freshness::Disabled;
     // large enough that time and writes alone end a result
@@ -85,7 +77,7 @@ pub(crate) fn measure(
             traffic,
             layer: CacheLayer::new(config),
             state: Arc::default(),
-            tools,
+            tools: tools(traffic, freshness),
             started: Instant::now(),
             running: FuturesUnordered::new(),
             figures: Figures::default(),
@@ -94,7 +86,8 @@ pub(crate) fn measure(
     }))
 }
 
-fn tools(traffic: &Traffic, freshness: Freshness) -> Result<Vec<Vec<Arc<Tool>>>, Fault> {
+/// Returns the tool of each call.
+fn tools(traffic: &Traffic, freshness: Freshness) -> Vec<Vec<Arc<Tool>>> {
     let mut profile = Profile::standard();
     match freshness {
         Freshness::Learned { .. } => {
@@ -105,40 +98,17 @@ fn tools(traffic: &Traffic, freshness: Freshness) -> Result<Vec<Vec<Arc<Tool>>>,
         Freshness::Disabled => {}
     }
     let mut made = HashMap::new();
-    let mut of_step = |step: &Step| -> Result<Arc<Tool>, Fault> {
+    let mut tool = |step: &Step| -> Arc<Tool> {
         let effect = step.call.labelled().unwrap_or(Effect::Mutating);
-        let name = step.call.tool.as_str();
-        let key = (name.to_owned(), effect);
-        if let Some(tool) = made.get(&key) {
-            return Ok(Arc::clone(tool));
-        }
-        let tool = Arc::new(tool(&step.call, effect, &profile)?);
-        made.insert(key, tool.clone());
-        Ok(tool)
+        let name = &step.call.tool;
+        let tool = made.entry((name.clone(), effect));
+        tool.or_insert_with(|| Arc::new(labelled_tool(name.clone(), effect, &profile)))
+            .clone()
     };
     let sessions = traffic.sessions.iter();
     sessions
-        .map(|session| session.iter().map(&mut of_step).collect())
+        .map(|session| session.iter().map(&mut tool).collect())
         .collect()
-}
-
-fn tool(call: &RecordedCall, effect: Effect, profile: &Profile) -> Result<Tool, Fault> {
-    let hints = Annotations::default();
-    let hints = match effect {
-        Effect::ReadOnly => hints.with_read_only(true),
-        Effect::Idempotent => hints.with_idempotent(true).with_destructive(false),
-        Effect::Mutating => hints.with_read_only(false).with_destructive(false),
-        Effect::Destructive => hints.with_destructive(true),
-    };
-    let definition = ToolDefinition::named(call.tool.clone(), hints.clone());
-    let resolved = Resolved::from_single(hints, Source::Declared);
-    let plan = CallPlan::derive(&resolved, profile);
-    Ok(Tool::new(
-        ReplicaSetId::new("world")?,
-        definition,
-        resolved,
-        plan,
-    ))
 }
 
 impl Run<'_> {
@@ -147,64 +117,51 @@ impl Run<'_> {
             Freshness::Learned { days_before } => days_before,
             _ => 0,
         };
+        for day in LAST - before.min(LAST)..LAST {
+            self.day(model, day).await;
+        }
+        self.run_until(DAY * LAST).await;
+        self.figures = Figures {
+            tools: self.evidence(),
+            ..Figures::default()
+        };
+        let executed = self.state.executions.load(Ordering::Relaxed);
         // the measured day is the same for all rules
-        for day in LAST - before.min(LAST)..=LAST {
-            let measured = day == LAST;
-            self.run_until(DAY * day).await;
-            if measured {
-                self.figures.tools = self.evidence();
-            }
-            self.day(&self.traffic.schedule(model, day), measured).await;
-        }
-        while let Some(ended) = self.running.next().await {
-            self.figures.count(&ended);
-        }
+        self.day(model, LAST).await;
+        self.figures.executions = self.state.executions.load(Ordering::Relaxed) - executed;
         self.figures
     }
 
-    async fn day(&mut self, schedule: &Schedule, measured: bool) {
+    async fn day(&mut self, model: &Model, day: u32) {
+        let schedule = self.traffic.schedule(model, day);
+        self.run_until(DAY * day).await;
         let mut outside = schedule.outside.iter().peekable();
-        let before = self.state.executions.load(Ordering::Relaxed);
         for event in &schedule.events {
             while let Some((at, key)) = outside.next_if(|(at, _)| *at <= event.at) {
                 self.run_until(*at).await;
                 self.state.change(*key);
             }
             self.run_until(event.at).await;
-            self.send(event, measured);
+            self.send(event);
         }
-        while let Some(ended) = self.running.next().await {
-            self.figures.count(&ended);
+        while let Some(served) = self.running.next().await {
+            self.figures.count(served);
         }
-        for (_, key) in outside {
-            self.state.change(*key);
-        }
-        if measured {
-            self.figures.executions = self.state.executions.load(Ordering::Relaxed) - before;
-        }
+        outside.for_each(|(_, key)| self.state.change(*key));
     }
 
     /// Adds a call. It begins when the calls in flight are polled next, at the same time.
-    fn send(&self, event: &Event, measured: bool) {
+    fn send(&self, event: &Event) {
         let (session, number) = event.place;
-        let found = self
-            .traffic
-            .sessions
-            .get(session)
-            .and_then(|s| s.get(number));
-        let tool = self.tools.get(session).and_then(|s| s.get(number));
-        let (Some(step), Some(tool)) = (found, tool) else {
-            return;
-        };
-        let mut changes = step.also_changes.clone();
-        changes.extend(self.traffic.changed_by.get(&step.key).into_iter().flatten());
+        let step = &self.traffic.sessions[session][number];
+        let changed = self.traffic.changed_by.get(&step.key);
         let (state, key, error) = (self.state.clone(), step.key, step.call.error);
         let executed = Arc::new(Executed {
             state: state.clone(),
             key,
             takes: event.takes,
             error,
-            changes,
+            changes: [&step.also_changes[..], changed.map_or(&[], Vec::as_slice)].concat(),
             ran: AtomicBool::new(false),
         });
         let this = executed.clone();
@@ -212,21 +169,18 @@ impl Run<'_> {
         let record = Arc::new(CallRecord::new());
         let caller = Caller::new(Principal::new("agents"))
             .with_session(SessionId::new(event.session.to_string()));
-        let call = ToolCall::new(tool.clone(), step.call.arguments().to_owned())
+        let tool = self.tools[session][number].clone();
+        let call = ToolCall::new(tool, step.call.arguments().to_owned())
             .with_caller(Arc::new(caller))
             .with_record(record.clone());
         let answered = self.layer.layer(server).oneshot(call);
         self.running.push(Box::pin(async move {
             let now = state.answer(key);
-            let answer = answered.await;
-            let served = match answer {
-                Ok(output) if !executed.ran.load(Ordering::Relaxed) => Some(Served {
-                    stale: output.is_error() != error || (!error && output.to_text() != now),
-                    age: record.cache_age(),
-                }),
-                _ => None,
-            };
-            Ended { served, measured }
+            let output = answered.await.ok()?;
+            (!executed.ran.load(Ordering::Relaxed)).then(|| Served {
+                stale: output.is_error() != error || (!error && output.to_text() != now),
+                age: record.cache_age(),
+            })
         }));
     }
 
@@ -236,21 +190,21 @@ impl Run<'_> {
         loop {
             tokio::select! {
                 biased;
-                Some(ended) = self.running.next() => self.figures.count(&ended),
+                Some(served) = self.running.next() => self.figures.count(served),
                 () = &mut until => return,
             }
         }
     }
 
     /// Returns the evidence of each tool.
-    fn evidence(&self) -> Vec<ToolEvidence> {
+    fn evidence(&self) -> Vec<(String, EvidenceStatus)> {
         let mut tools: Vec<_> = self.tools.iter().flatten().collect();
-        tools.sort_by(|a, b| a.name().as_str().cmp(b.name().as_str()));
-        tools.dedup_by(|a, b| a.name() == b.name());
+        tools.sort_by(|one, two| one.name().as_str().cmp(two.name().as_str()));
+        tools.dedup_by(|one, two| one.name() == two.name());
         let handle = self.layer.handle();
         let known = tools.into_iter().filter_map(|tool| {
             let status = handle.evidence(tool.set(), tool.name())?;
-            Some(ToolEvidence::new(tool.name().as_str(), &status))
+            Some((tool.name().to_string(), status))
         });
         known.collect()
     }
@@ -260,12 +214,9 @@ impl Run<'_> {
 const LAST: u32 = 7;
 
 impl Figures {
-    fn count(&mut self, ended: &Ended) {
-        if !ended.measured {
-            return;
-        }
+    fn count(&mut self, served: Option<Served>) {
         self.calls += 1;
-        if let Some(served) = &ended.served {
+        if let Some(served) = served {
             self.hits += 1;
             self.stale += u64::from(served.stale);
             self.oldest = self.oldest.max(served.age.unwrap_or_default());

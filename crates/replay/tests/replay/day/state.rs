@@ -51,9 +51,7 @@ impl Executed {
         if self.error {
             return Ok(ToolOutput::error_text("recorded as a failure"));
         }
-        for key in &self.changes {
-            self.state.change(*key);
-        }
+        self.changes.iter().for_each(|key| self.state.change(*key));
         Ok(ToolOutput::text(answer))
     }
 }

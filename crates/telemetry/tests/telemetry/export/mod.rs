@@ -8,11 +8,10 @@ mod trouble;
 use std::future::Future;
 use std::time::Duration;
 
-use callward_core::ToolOutput;
 use callward_telemetry::export::{Exporter, OtlpConfig};
 use callward_telemetry::{AttemptSpanLayer, CallSpanLayer};
 use callward_testkit::collector::Collector;
-use callward_testkit::{AtOnce, call, tool};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::{Layer, ServiceExt};
 use tracing::instrument::WithSubscriber;
@@ -30,7 +29,8 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 fn to(collector: &Collector) -> OtlpConfig {
     let mut config = OtlpConfig::new(collector.endpoint()).unwrap();
-    config.service_name = Some("test".to_owned());
+    let name = ("service.name".to_owned(), "test".to_owned());
+    config.resource.extend([name]);
     config.interval = NEVER;
     config.metrics_interval = NEVER;
     config
@@ -45,8 +45,8 @@ fn in_batches(collector: &Collector, spans: usize) -> Exporter {
 
 /// Makes `count` calls, each of which has a call span and an attempt span.
 async fn calls(exporter: &Exporter, count: usize) {
-    let leaf = AtOnce::new(ToolOutput::text("ok"));
-    let service = CallSpanLayer::new().layer(AttemptSpanLayer::new().layer(leaf));
+    let attempts = AttemptSpanLayer::new().layer(MockService::counting());
+    let service = CallSpanLayer::new().layer(attempts);
     let tool = tool("read_order").read_only().build();
     let made = async {
         for number in 0..count {

@@ -53,15 +53,6 @@ async fn spans_of_other_crates_are_ignored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_batch_does_not_wait_for_the_interval() {
-    let collector = Collector::start().await;
-    let exporter = in_batches(&collector, 4);
-    calls(&exporter, 2).await;
-    within("the batch", collector.until_spans(4)).await;
-    assert_eq!(exporter.shutdown(NEVER).await.exported, 4);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_without_a_span() {
     let collector = Collector::start().await;
     let config = to(&collector);

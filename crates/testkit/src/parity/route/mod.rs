@@ -14,17 +14,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::setup::{Bed, Context, Named, Setup, Way};
-use super::{Answer, Deviation};
+use super::answer::Answer;
+use super::{Deviation, Fallible};
 
 /// Answers `routeByAnnotation`: the servers that may get a call of the tool.
-pub(super) fn candidates(input: &Value, theirs: &Value) -> Result<Answer, String> {
+pub(super) fn candidates(input: &Value, theirs: &Value) -> Fallible<Answer> {
     #[derive(Deserialize)]
     struct Case {
         #[serde(flatten)]
         setup: Setup,
         tool: Named,
     }
-    let case = Case::deserialize(input).map_err(|error| error.to_string())?;
+    let case = Case::deserialize(input)?;
     let (setup, tool) = (&case.setup, case.tool.tool()?);
     let bed = setup.bed(false)?;
     let admitted = bed.router.route_by_annotation(&tool);
@@ -46,7 +47,7 @@ pub(super) fn candidates(input: &Value, theirs: &Value) -> Result<Answer, String
     } else {
         return Ok(Answer::Is(json!(ours)));
     };
-    Ok(Answer::Otherwise(json!(ours), [deviation].into()))
+    Ok(Answer::Otherwise([deviation].into()))
 }
 
 fn as_set<'a>(ids: &[&'a str]) -> BTreeSet<&'a str> {
@@ -76,15 +77,15 @@ struct Decided {
 }
 
 /// Answers `route`: who gets each of some calls in turn.
-pub(super) fn decisions(input: &Value, theirs: &Value) -> Result<Answer, String> {
+pub(super) fn decisions(input: &Value, theirs: &Value) -> Fallible<Answer> {
     #[derive(Deserialize)]
     struct Case {
         #[serde(flatten)]
         setup: Setup,
         calls: Vec<Made>,
     }
-    let case = Case::deserialize(input).map_err(|error| error.to_string())?;
-    let theirs = Vec::<Decided>::deserialize(theirs).map_err(|error| error.to_string())?;
+    let case = Case::deserialize(input)?;
+    let theirs = Vec::<Decided>::deserialize(theirs)?;
     let by_category = case.calls.iter().any(|made| made.tool.category.is_some());
     let bed = case.setup.bed(by_category)?;
     let mut judge = Judge {
@@ -100,11 +101,10 @@ pub(super) fn decisions(input: &Value, theirs: &Value) -> Result<Answer, String>
         agree &= judge.is_right(made, &decision, theirs);
         ours.push(decision.to_json());
     }
-    if agree {
-        Ok(Answer::Otherwise(json!(ours), judge.deviations))
-    } else {
-        Ok(Answer::Is(json!(ours)))
-    }
+    Ok(match agree {
+        true => Answer::Otherwise(judge.deviations),
+        false => Answer::Is(json!(ours)),
+    })
 }
 
 /// What we decided.
@@ -139,7 +139,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn decide(&self, made: &Made) -> Result<Decision, String> {
+    fn decide(&self, made: &Made) -> Fallible<Decision> {
         let call = self.setup.call(&made.tool, &made.context)?;
         let id = |server: &ServerId| self.setup.id(server).to_owned();
         let next = self.bed.router.candidates(&call);

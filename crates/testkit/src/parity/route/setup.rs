@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower::Service;
 
-use super::super::hints;
+use super::super::{Fallible, hints};
 use crate::{MockService, call, tool};
 
 /// What both kinds of cases begin with.
@@ -131,7 +131,7 @@ impl Setup {
     ///
     /// `by_category` is whether any tool of the case names a category: with NeuroLink that is a
     /// filter before any strategy, and here a strategy.
-    pub(super) fn bed(&self, by_category: bool) -> Result<Bed, String> {
+    pub(super) fn bed(&self, by_category: bool) -> Fallible<Bed> {
         let pool = Arc::new(Pool::new());
         let affinity = self.config.enable_affinity || self.config.strategy == "affinity";
         let way = match by_category {
@@ -150,7 +150,7 @@ impl Setup {
         for (id, _) in marked {
             // an unknown id is refused, and there is no server to take out of service
             if let Some(server) = self.server(id) {
-                drop(pool.drain(&server?).map_err(|error| error.to_string())?);
+                drop(pool.drain(&server?)?);
             }
         }
         Ok(Bed {
@@ -162,15 +162,11 @@ impl Setup {
     }
 
     /// Has each key of the case met its server, as if there had been no other.
-    fn meet_keys(
-        &self,
-        pool: &Pool<MockService>,
-        router: &Router<MockService>,
-    ) -> Result<(), String> {
+    fn meet_keys(&self, pool: &Pool<MockService>, router: &Router<MockService>) -> Fallible<()> {
         for (key, id) in &self.affinity {
             let id = match self.server(id) {
                 Some(id) => id?,
-                None => ServerId::new("gone").map_err(|error| error.to_string())?,
+                None => ServerId::new("gone")?,
             };
             pool.set_members(set()?, vec![Member::new(id, MockService::gated().0)]);
             let call = on_behalf(call(&any_tool(), json!({})), Some(key));
@@ -179,7 +175,7 @@ impl Setup {
         Ok(())
     }
 
-    fn members(&self) -> Result<Vec<Member<MockService>>, String> {
+    fn members(&self) -> Fallible<Vec<Member<MockService>>> {
         let member = |(place, listed): (usize, &Listed)| {
             let mapped = self.config.category_mapping.iter();
             let categories = mapped
@@ -214,7 +210,7 @@ impl Setup {
     }
 
     /// Keeps this many calls in flight at each server as the case says.
-    fn make_load(&self, router: &Router<MockService>) -> Result<Vec<InFlight>, String> {
+    fn make_load(&self, router: &Router<MockService>) -> Fallible<Vec<InFlight>> {
         let mut held = Vec::new();
         for listed in &self.servers {
             let call = call(&any_tool(), json!({})).pinned_to(self.named(&listed.id)?);
@@ -243,14 +239,14 @@ impl Setup {
     }
 
     /// Returns our name of a server of the case, if it has it.
-    fn server(&self, id: &str) -> Option<Result<ServerId, String>> {
+    fn server(&self, id: &str) -> Option<Fallible<ServerId>> {
         let place = self.servers.iter().position(|listed| listed.id == id)?;
         Some(name(place))
     }
 
-    fn named(&self, id: &str) -> Result<ServerId, String> {
+    fn named(&self, id: &str) -> Fallible<ServerId> {
         self.server(id)
-            .unwrap_or_else(|| Err(format!("no server {id}")))
+            .unwrap_or_else(|| Err(format!("no server {id}").into()))
     }
 
     /// Returns the case's name of a server of ours.
@@ -264,7 +260,7 @@ impl Setup {
     }
 
     /// Makes a call of ours.
-    pub(super) fn call(&self, named: &Named, context: &Context) -> Result<ToolCall, String> {
+    pub(super) fn call(&self, named: &Named, context: &Context) -> Fallible<ToolCall> {
         let call = on_behalf(call(&named.tool()?, json!({})), context.key());
         Ok(match &named.server_id {
             None => call,
@@ -275,7 +271,7 @@ impl Setup {
 }
 
 impl Named {
-    pub(super) fn tool(&self) -> Result<Arc<Tool>, String> {
+    pub(super) fn tool(&self) -> Fallible<Arc<Tool>> {
         let mut stated = hints::read(&self.annotations)?;
         if let Some(category) = &self.category {
             stated
@@ -303,10 +299,10 @@ fn on_behalf(call: ToolCall, key: Option<&str>) -> ToolCall {
 }
 
 /// Names a server by its place: a case may call it anything.
-fn name(place: usize) -> Result<ServerId, String> {
-    ServerId::new(format!("s{place}")).map_err(|error| error.to_string())
+fn name(place: usize) -> Fallible<ServerId> {
+    Ok(ServerId::new(format!("s{place}"))?)
 }
 
-fn set() -> Result<ReplicaSetId, String> {
-    ReplicaSetId::new("test").map_err(|error| error.to_string())
+fn set() -> Fallible<ReplicaSetId> {
+    Ok(ReplicaSetId::new("test")?)
 }
