@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use callward_core::{Outbound, ToolCall, TraceContext, Watch};
+use callward_core::{Outbound, ToolCall, TraceContext};
 use http::{HeaderMap, HeaderValue};
 
-use super::ask::text_member;
+use super::ask::{Ask, text_member};
 use crate::wire::{header, meta};
 
 /// The trace context of a request: in `_meta`, and over HTTP in headers too, where proxies before a
@@ -18,12 +18,10 @@ pub(super) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Asks the watcher, if any, and otherwise takes what the call came with.
-    pub(super) fn new(
-        call: Option<&'a ToolCall>,
-        watch: Option<&Watch>,
-        request: &Outbound<'_>,
-    ) -> Self {
+    /// Notifies the watcher, if any, that the request is about to be sent, and takes the context
+    /// that it returns; otherwise takes what the call came with.
+    pub(super) fn new(ask: &Ask<'a>, request: &Outbound<'_>) -> Self {
+        let (call, watch) = (ask.call, ask.watch.as_ref());
         let baggage = call.and_then(ToolCall::baggage).map(|all| all.as_str());
         let (parent, state) = match watch.and_then(|watch| watch.sends(request)) {
             Some(own) => {

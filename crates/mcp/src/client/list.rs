@@ -41,11 +41,6 @@ struct Page<'a> {
 }
 
 impl Pages {
-    /// Returns the first request.
-    pub(super) fn first() -> Ask<'static> {
-        Ask::new("tools/list", "{}")
-    }
-
     /// Takes a page; returns the request for the next one, nothing after the last.
     ///
     /// A cursor is opaque, and may be empty: only a missing one ends the list.
@@ -130,6 +125,7 @@ mod tests {
     use super::*;
     use crate::client::ask::Style;
     use crate::client::carried::Carried;
+    use crate::wire::Era;
 
     fn names(listing: &Listing) -> Vec<&str> {
         let names = listing.tools.iter().map(|tool| tool.name().as_str());
@@ -150,7 +146,7 @@ mod tests {
         let mut pages = Pages::default();
         let first = br#"{"tools":[{"name":"a"}],"nextCursor":""}"#;
         let next = pages.take(first).unwrap().unwrap();
-        let asked = next.to_message(1, &Style::default(), &Carried::default());
+        let asked = next.to_message(1, &Style::unknown(Era::Legacy), &Carried::default());
         let asked = String::from_utf8(asked).unwrap();
         assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
         let last = br#"{"tools":[{"name":"b"}],"nextCursor":null}"#;

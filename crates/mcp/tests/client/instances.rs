@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 
 use crate::script::{
-    LONG, Peer, RESULT, Script, assert_fails, calling, greeted, legacy, listing, scripted, tool_of,
+    LONG, Peer, RESULT, Script, assert_fails, calling, greeted, legacy, listing, tool_of,
 };
 use crate::script_http::Server;
 
@@ -37,9 +37,7 @@ fn write(session: &str) -> ToolCall {
 
 /// An upstream without spare instances, and what is connected first.
 async fn lead(idle: Duration) -> (Upstream, Peer, Script) {
-    let (builder, script) = scripted(1 << 16);
-    let (upstream, peer, script) = greeted(builder.spare(0).idle(idle), script).await;
-    (upstream, peer, script)
+    greeted(1 << 16, |options| (options.spare, options.idle) = (0, idle)).await
 }
 
 async fn answer(peer: &mut Peer) {
@@ -257,7 +255,7 @@ async fn a_shutdown_ends_a_listing_instance_that_is_started_again() {
 #[tokio::test]
 async fn the_listing_session_of_an_http_server_ends_with_its_client() {
     let mut server = Server::start().await;
-    let upstream = server.upstream().spare(0).start();
+    let upstream = server.upstream(|options| options.spare = 0);
     server.greet_legacy("one").await;
     upstream.ready(LONG).await.unwrap();
     for (session, next) in [("one", "two"), ("two", "three")] {

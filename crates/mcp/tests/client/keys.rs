@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use callward_core::{Caller, IdempotencyKey, Principal, ToolCall};
-use callward_mcp::client::{EraChoice, Upstream, UpstreamBuilder};
+use callward_mcp::client::{EraChoice, Upstream, UpstreamOptions};
 use serde_json::{Value, json};
 
 use crate::script::{DISCOVERED, INITIALIZED, LONG, Peer, RESULT, Script, call, calling, scripted};
@@ -18,17 +18,16 @@ fn declared(greeting: &str) -> String {
     )
 }
 
-async fn greeted(
-    builder: UpstreamBuilder,
-    script: &mut Script,
-    greeting: &str,
-) -> (Upstream, Peer) {
+async fn greeted(greeting: &str, keys: Option<bool>) -> (Upstream, Peer, Script) {
     let is_legacy = greeting.contains("protocolVersion");
     let (era, method) = match is_legacy {
         true => (EraChoice::Legacy, "initialize"),
         false => (EraChoice::Modern, "server/discover"),
     };
-    let upstream = builder.era(era).start();
+    let set = |options: &mut UpstreamOptions| {
+        (options.era, options.idempotency_keys) = (era, keys);
+    };
+    let (upstream, mut script) = scripted(1 << 16, set);
     let mut peer = script.accept().await;
     let hello = peer.asked(method).await;
     peer.reply(&hello, greeting).await;
@@ -36,7 +35,7 @@ async fn greeted(
         peer.notified("notifications/initialized").await;
     }
     upstream.ready(LONG).await.unwrap();
-    (upstream, peer)
+    (upstream, peer, script)
 }
 
 /// Makes a call, and returns the key the server saw.
@@ -54,11 +53,7 @@ async fn a_server_gets_keys_if_it_says_so_or_the_operator_does() {
             (declared(greeting), None, true),
             (declared(greeting), Some(false), false),
         ] {
-            let (mut builder, mut script) = scripted(1 << 16);
-            if let Some(send) = said {
-                builder = builder.idempotency_keys(send);
-            }
-            let (upstream, mut peer) = greeted(builder, &mut script, &greeting).await;
+            let (upstream, mut peer, _script) = greeted(&greeting, said).await;
             let takes = upstream.server_info().unwrap().takes_idempotency_keys;
             assert_eq!(takes, greeting.contains("io.callward"));
             let key = key(&upstream, &mut peer, &call("x", "{}")).await;
@@ -69,8 +64,7 @@ async fn a_server_gets_keys_if_it_says_so_or_the_operator_does() {
 
 #[tokio::test(start_paused = true)]
 async fn one_call_has_one_key_over_its_attempts_and_another_call_has_another() {
-    let (builder, mut script) = scripted(1 << 16);
-    let (upstream, mut peer) = greeted(builder, &mut script, &declared(INITIALIZED)).await;
+    let (upstream, mut peer, _script) = greeted(&declared(INITIALIZED), None).await;
     let mut one = call("x", "{}");
     one.ensure_idempotency_key();
     let first = key(&upstream, &mut peer, &one).await;
@@ -83,8 +77,7 @@ async fn one_call_has_one_key_over_its_attempts_and_another_call_has_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_of_a_caller_s_own_is_bound_to_the_caller() {
-    let (builder, mut script) = scripted(1 << 16);
-    let (upstream, mut peer) = greeted(builder, &mut script, &declared(INITIALIZED)).await;
+    let (upstream, mut peer, _script) = greeted(&declared(INITIALIZED), None).await;
     let given = |principal: Option<&str>, key: &str| {
         let call = call("x", "{}").with_idempotency_key(IdempotencyKey::new(key).unwrap());
         match principal {
@@ -119,7 +112,7 @@ async fn a_key_of_a_caller_s_own_is_bound_to_the_caller() {
 #[tokio::test]
 async fn over_http_the_key_is_in_a_header_too_and_survives_a_lost_session() {
     let mut server = Server::start().await;
-    let upstream = server.upstream().idempotency_keys(true).start();
+    let upstream = server.upstream(|options| options.idempotency_keys = Some(true));
     server.greet_legacy("one").await;
     upstream.ready(LONG).await.unwrap();
     let mut repeated = call("x", "{}");
@@ -141,17 +134,4 @@ async fn over_http_the_key_is_in_a_header_too_and_survives_a_lost_session() {
     assert_eq!(json!(second.headers["idempotency-key"]), key);
     second.result(RESULT).await;
     running.await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn a_modern_server_over_http_is_asked_in_its_greeting() {
-    for (greeting, expected) in [(DISCOVERED.to_owned(), false), (declared(DISCOVERED), true)] {
-        let mut server = Server::start().await;
-        let upstream = server.upstream().start();
-        server.greet_modern_with(&greeting).await;
-        upstream.ready(LONG).await.unwrap();
-        let asked = server.serve(&upstream, call("x", "{}")).await;
-        assert_eq!(asked.headers.contains_key("idempotency-key"), expected);
-        assert_eq!(asked.json()["params"]["_meta"][NAME].is_string(), expected);
-    }
 }

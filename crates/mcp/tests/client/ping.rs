@@ -6,11 +6,10 @@ use callward_core::{Delivery, ErrorKind, ToolServer};
 use callward_mcp::client::Upstream;
 
 use crate::script::{DISCOVERED, LONG, Peer, Script, assert_fails, calling, scripted};
-use crate::script_http::{Server, modern, upstream_at};
+use crate::script_http::{legacy as legacy_http, modern as modern_http, upstream_at};
 
 async fn over_pipe(modern: bool) -> (Upstream, Peer, Script) {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
+    let (upstream, mut script) = scripted(1 << 16, |_| {});
     let mut peer = script.accept().await;
     if modern {
         let probe = peer.asked("server/discover").await;
@@ -79,14 +78,10 @@ async fn a_ping_nobody_waits_for_disturbs_no_other() {
 #[tokio::test]
 async fn over_http_too() {
     for (modern, method) in [(true, "server/discover"), (false, "ping")] {
-        let mut server = Server::start().await;
-        let upstream = server.upstream().start();
-        if modern {
-            server.greet_modern().await;
-        } else {
-            server.greet_legacy("s-1").await;
-        }
-        upstream.ready(LONG).await.unwrap();
+        let (upstream, mut server) = match modern {
+            true => modern_http().await,
+            false => legacy_http("s-1").await,
+        };
         let pinging = ping(&upstream);
         server.asked(method).await.result(DISCOVERED).await;
         pinging.await.unwrap().unwrap();
@@ -101,7 +96,7 @@ async fn over_http_too() {
         let address = server.stop().await;
         let error = upstream.ping().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
-        let none = upstream_at(address).start();
+        let none = upstream_at(address, |_| {});
         let error = none.ping().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
     }
@@ -110,7 +105,7 @@ async fn over_http_too() {
 #[tokio::test]
 async fn a_server_that_is_not_modern_any_more_is_greeted_again() {
     for status in [400, 404] {
-        let (upstream, mut server) = modern().await;
+        let (upstream, mut server) = modern_http().await;
         let pinging = ping(&upstream);
         let asked = server.asked("server/discover").await;
         asked.answer(status, "", "Bad Request: no session").await;

@@ -54,16 +54,6 @@ impl Client {
     ///
     /// An invalid address, an invalid proxy in the environment, or a failure of TLS.
     pub(super) fn new(
-        url: Url,
-        headers: HeaderMap,
-        connect_timeout: Duration,
-        connections: Connections,
-    ) -> Result<Self, String> {
-        let proxies = Matcher::from_env();
-        Self::by_way_of(&proxies, url, headers, connect_timeout, connections)
-    }
-
-    pub(super) fn by_way_of(
         proxies: &Matcher,
         mut url: Url,
         mut headers: HeaderMap,
@@ -76,7 +66,7 @@ impl Client {
             format!("no HTTP client: {url} cannot be asked for: {error}")
         })?;
         let tls = tls(url.scheme() == "https")?;
-        let (connect, to_proxy) = Connect::new(&uri, proxies, tls, connect_timeout, connections)?;
+        let mut connect = Connect::new(&uri, proxies, tls, connect_timeout, connections)?;
         // what is configured comes before what follows from the address
         let host = uri.authority().map(Authority::as_str).unwrap_or_default();
         let host = HeaderValue::from_str(host)
@@ -85,13 +75,17 @@ impl Client {
         if let Some(credentials) = credentials {
             headers.entry(AUTHORIZATION).or_insert(credentials);
         }
-        if let Some(credentials) = to_proxy {
+        if let Some(credentials) = connect.credentials.take() {
             headers.entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }
-        let target = if connect.is_forwarded() {
-            uri.clone()
-        } else {
-            path_of(&uri)
+        let target = match connect.is_forwarded {
+            true => uri.clone(),
+            // the default is `/`
+            false => uri
+                .path_and_query()
+                .cloned()
+                .map(Uri::from)
+                .unwrap_or_default(),
         };
         Ok(Self {
             connect,
@@ -150,10 +144,10 @@ impl Client {
     /// Opens a connection, or takes one that is returned meanwhile. Returns `true` if it was used
     /// before.
     async fn conn(&self) -> Result<(Box<Conn>, bool), SendError> {
-        let opening = self.connect.open(self.uri.clone());
+        let opening = self.connect.open();
         let mut opening = Box::pin(async move {
-            let wire = opening.await.map_err(SendError::Connect)?;
-            let conn = Conn::over(wire).await;
+            let (wire, permit) = opening.await.map_err(SendError::Connect)?;
+            let conn = Conn::over(wire, Some(permit)).await;
             conn.map_err(|error| SendError::Broken(error.into()))
         });
         loop {
@@ -174,12 +168,6 @@ impl Client {
             }
         }
     }
-}
-
-/// Returns path and query: all that a server is asked for in the first line of a request.
-fn path_of(uri: &Uri) -> Uri {
-    let path = uri.path_and_query().cloned();
-    path.map_or_else(Uri::default, Uri::from) // the default is `/`
 }
 
 /// Moves user name and password of an address into a header.
@@ -250,7 +238,7 @@ mod tests {
     fn client(proxy: &str, url: &str) -> Result<Client, String> {
         let proxies = Matcher::builder().all(proxy).build();
         let url = Url::parse(url).unwrap();
-        Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8))
+        Client::new(&proxies, url, HeaderMap::new(), LONG, Connections::new(8))
     }
 
     async fn send(client: &Client) -> Result<Response<AnswerBody>, SendError> {
@@ -318,7 +306,7 @@ mod tests {
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer t"));
         let url = Url::parse("http://ada@server.test:8080/mcp").unwrap();
         let none = Matcher::builder().build();
-        let client = Client::by_way_of(&none, url, headers, LONG, Connections::new(8)).unwrap();
+        let client = Client::new(&none, url, headers, LONG, Connections::new(8)).unwrap();
         assert_eq!(client.headers[AUTHORIZATION], "Bearer t");
         assert_eq!(client.headers[HOST], "server.test:8080");
     }

@@ -8,6 +8,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::coop::unconstrained;
 
 use super::connect::{BoxError, Wire};
@@ -36,15 +37,24 @@ pub(super) struct Conn {
     requests: Option<SendRequest<Outgoing>>,
     /// `None` once the connection has ended.
     bytes: Option<Connection<Wire, Outgoing>>,
+    /// Its permit among the connections to the server.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Conn {
     /// Wraps a new connection.
-    pub(super) async fn over(wire: Wire) -> Result<Box<Self>, hyper::Error> {
-        let (requests, bytes) = Builder::new().max_buf_size(BUFFER).handshake(wire).await?;
+    pub(super) async fn over(
+        wire: Wire,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<Box<Self>, hyper::Error> {
+        let mut http = Builder::new();
+        // a plain write of a small request costs the system less than a vectored one
+        http.max_buf_size(BUFFER).writev(false);
+        let (requests, bytes) = http.handshake(wire).await?;
         let mut conn = Box::new(Self {
             requests: Some(requests),
             bytes: Some(bytes),
+            _permit: permit,
         });
         conn.look();
         Ok(conn)

@@ -15,6 +15,7 @@ use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters};
 use crate::client::answer::RequestError;
 use crate::client::ask::{self, Ask, Style};
+use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::client::shared::Shared;
 use crate::wire::{
@@ -83,9 +84,8 @@ impl Connection {
         });
         tokio::spawn({
             let connection = connection.clone();
-            let options = &shared.options;
-            let lines = LineReader::new(reader, options.max_message)
-                .with_long(options.long_messages.clone());
+            let lines = LineReader::new(reader, shared.options.max_message)
+                .with_long(shared.long_messages.clone());
             let shared = shared.clone();
             async move {
                 let closed = connection.closed.clone();
@@ -102,7 +102,7 @@ impl Connection {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut outbound = Outbound::new(Transport::Pipe, id);
         outbound.protocol_version = style.version;
-        let bytes = ask.to_message(id, style, &ask.carried(&outbound));
+        let bytes = ask.to_message(id, style, &Carried::new(ask, &outbound));
         if !self.has_space(bytes.len(), MAX_WAITING) {
             return Err(RequestError::not_sent(format!(
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
@@ -122,11 +122,6 @@ impl Connection {
         receiver
             .await
             .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
-    }
-
-    /// Sends a notification.
-    pub(super) fn notify(&self, method: &str) {
-        self.say(write::notification(method, None));
     }
 
     /// Fires when the connection has ended or has to.
@@ -163,7 +158,7 @@ impl Connection {
     }
 
     /// Sends a message that is not a request, unless too many bytes wait.
-    fn say(&self, bytes: Vec<u8>) {
+    pub(super) fn say(&self, bytes: Vec<u8>) {
         if self.has_space(bytes.len(), MAX_WAITING_BESIDE) {
             self.send(None, bytes);
         }
@@ -214,9 +209,7 @@ impl Connection {
             // a server that always has more must not occupy a thread
             tokio::task::coop::consume_budget().await;
             match lines.next().await {
-                Ok(Some(line)) => {
-                    self.receive(shared, &line);
-                }
+                Ok(Some(line)) => self.receive(shared, &line),
                 Ok(None) => break "the server closed its output".to_owned(),
                 Err(LineError::TooLong { limit, skipped }) => {
                     self.skip(shared, limit, skipped);
@@ -238,10 +231,7 @@ impl Connection {
                     tracing::warn!(server = %shared.id, %error, "an error about no request");
                 }
             }
-            Ok(Message::Request { id, method, .. }) => {
-                let reply = reply(&id, &method);
-                self.say(reply);
-            }
+            Ok(Message::Request { id, method, .. }) => self.say(reply(&id, &method)),
             Ok(Message::Notification { method, params }) => {
                 self.notified(shared, &method, params.as_ref());
             }

@@ -2,13 +2,11 @@
 #![cfg(unix)]
 
 use callward_core::{Delivery, ToolServer};
-use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream};
+use callward_mcp::client::{EraChoice, Upstream};
 use tempfile::TempDir;
 
 use super::{assert_told_the_truth, delivery, object_end};
-use crate::script::{DISCOVERED, INITIALIZED, call, id};
-
-const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+use crate::script::{DISCOVERED, INITIALIZED, LONG, call, shell};
 
 /// A child that greets us, then does as instructed, once.
 async fn child(era: EraChoice, then: &str) -> Upstream {
@@ -19,10 +17,7 @@ async fn child(era: EraChoice, then: &str) -> Upstream {
     let script = format!(
         "read hello; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{greeting}}}'; {ready}{then}"
     );
-    let command = CommandSpec::new("/bin/sh").with_args(["-c", &script]);
-    let upstream = Upstream::builder(id(), Target::Command(command))
-        .era(era)
-        .start();
+    let upstream = shell(&script, |options| options.era = era);
     upstream.ready(LONG).await.unwrap();
     upstream
 }

@@ -35,20 +35,20 @@ fn caller(text: &str) -> Caller {
 impl World {
     /// Makes a table with limits such as `spare=0 max=2`.
     fn new(settings: &str) -> Self {
-        let mut limits = Limits {
+        let mut limits = UpstreamOptions {
             idle: IDLE,
-            ..Limits::default()
+            ..UpstreamOptions::default()
         };
         for setting in settings.split_whitespace() {
             match setting.split_once('=').unwrap() {
                 ("spare", number) => limits.spare = number.parse().unwrap(),
-                ("max", number) => limits.max = number.parse().unwrap(),
+                ("max", number) => limits.max_instances = number.parse().unwrap(),
                 other => panic!("{other:?}"),
             }
         }
         let now = Instant::now();
         Self {
-            table: Table::new(limits, 0, now),
+            table: Table::new(&limits, 0, now),
             started: 0,
             now,
             lead_is_down: false,
@@ -123,9 +123,9 @@ impl World {
                 return format!("{} {next:?}", if swept.lost { "lost" } else { "kept" });
             }
             ["places"] => {
-                let places = self.table.entries().map(|entry| match &entry.place {
-                    Place::Open(number) => number.to_string(),
-                    Place::Ending => "ending".to_owned(),
+                let places = self.table.entries().map(|entry| match entry.handle {
+                    Some(number) => number.to_string(),
+                    None => "ending".to_owned(),
                 });
                 return places.collect::<Vec<_>>().join(" ");
             }
