@@ -83,9 +83,14 @@ impl<'a> Ask<'a> {
             ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
                 .with_code(code::INVALID_PARAMS)
         })?;
+        let mut params = Vec::with_capacity(arguments.len() + 128);
+        params.push(b'{');
+        text_member(&mut params, "name", call.tool().name().as_str());
+        write::member(&mut params, "arguments", arguments);
+        params.push(b'}');
         Ok(Self {
             method: "tools/call",
-            params: call_params(call.tool().name().as_str(), arguments),
+            params,
             call: Some(call),
             watch: call.attempt().watch.clone(),
         })
@@ -163,23 +168,8 @@ fn qualified(principal: &Principal, key: &str) -> String {
         .chain_update([0]) // a key never has this byte, so no other input has this form
         .chain_update(key)
         .finalize();
-    let mut bytes = [0; 16];
-    for (place, byte) in bytes.iter_mut().zip(hash) {
-        *place = byte;
-    }
-    uuid::Builder::from_sha1_bytes(bytes)
-        .into_uuid()
-        .to_string()
-}
-
-/// Writes the `params` of `tools/call`.
-fn call_params(name: &str, arguments: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(name.len() + arguments.len() + 48);
-    out.push(b'{');
-    text_member(&mut out, "name", name);
-    write::member(&mut out, "arguments", arguments);
-    out.push(b'}');
-    out
+    let id = uuid::Builder::from_sha1_bytes(std::array::from_fn(|at| hash[at]));
+    id.into_uuid().to_string()
 }
 
 /// Appends a member that is a text.

@@ -35,7 +35,11 @@ impl<'a> Carried<'a> {
                     (Some(trace), false) => Some(trace.to_string()),
                     // otherwise each further server would sample again, and record parts of an
                     // unsampled trace
-                    (None, true) => unrecorded().map(|root| root.to_string()),
+                    (None, true) => {
+                        let root =
+                            TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false);
+                        root.map(|root| root.to_string())
+                    }
                     (None, false) => None,
                 };
                 (
@@ -77,9 +81,4 @@ impl<'a> Carried<'a> {
         .into_iter()
         .filter_map(|(name, header, value)| Some((name, header, value?)))
     }
-}
-
-/// Makes the context of a trace that is not recorded.
-fn unrecorded() -> Option<TraceContext> {
-    TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false)
 }

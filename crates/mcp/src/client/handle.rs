@@ -151,7 +151,7 @@ impl Upstream {
     pub async fn list_raw(&self) -> Result<Vec<Bytes>, ToolError> {
         let pages = self.all_pages_in_time(None).await;
         pages
-            .map(Pages::into_elements)
+            .map(|pages| pages.elements)
             .map_err(|error| self.attach(error))
     }
 

@@ -25,7 +25,8 @@ const MAX_TOOLS: usize = 10_001;
 /// Puts the pages together. Pure: it returns the next request and takes the answers.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
-    elements: Vec<Bytes>,
+    /// The elements, as the server wrote them.
+    pub(super) elements: Vec<Bytes>,
     cursors: HashSet<String>,
     pages: usize,
     bytes: usize,
@@ -74,11 +75,6 @@ impl Pages {
             return Err("its list of tools goes in a circle: a cursor came twice".to_owned());
         }
         Ok(Some(Ask::new("tools/list", params)))
-    }
-
-    /// Returns the elements unchanged.
-    pub(super) fn into_elements(self) -> Vec<Bytes> {
-        self.elements
     }
 
     /// Reads the definitions. One that cannot be used has a [fault](ToolDefinition::fault), and
@@ -138,7 +134,7 @@ mod tests {
         let mut pages = Pages::default();
         assert!(pages.take(page.as_bytes()).unwrap().is_some());
         assert!(pages.take(page.as_bytes()).unwrap().is_none());
-        assert_eq!(pages.into_elements().len(), 10_001);
+        assert_eq!(pages.elements.len(), 10_001);
     }
 
     #[test]

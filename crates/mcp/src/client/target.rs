@@ -144,12 +144,6 @@ impl HttpSpec {
         self.headers.insert(parsed, value);
         Ok(self)
     }
-
-    /// Returns the URL.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        self.url.as_str()
-    }
 }
 
 impl fmt::Debug for HttpSpec {

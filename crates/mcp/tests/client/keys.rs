@@ -63,19 +63,6 @@ async fn a_server_gets_keys_if_it_says_so_or_the_operator_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_call_has_one_key_over_its_attempts_and_another_call_has_another() {
-    let (upstream, mut peer, _script) = greeted(&declared(INITIALIZED), None).await;
-    let mut one = call("x", "{}");
-    one.ensure_idempotency_key();
-    let first = key(&upstream, &mut peer, &one).await;
-    assert_eq!(key(&upstream, &mut peer, &one).await, first);
-    // the same arguments, and still another call
-    let other = call("x", "{}");
-    let others = key(&upstream, &mut peer, &other).await;
-    assert!(others.is_string() && others != first, "{others}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_key_of_a_caller_s_own_is_bound_to_the_caller() {
     let (upstream, mut peer, _script) = greeted(&declared(INITIALIZED), None).await;
     let given = |principal: Option<&str>, key: &str| {

@@ -1,7 +1,5 @@
 //! Signs of life, in both eras and over both transports.
 
-use std::time::Duration;
-
 use callward_core::{Delivery, ErrorKind, ToolServer};
 use callward_mcp::client::Upstream;
 
@@ -59,20 +57,6 @@ async fn a_server_that_is_gone_gives_no_sign_of_life() {
         let error = upstream.ping().await.unwrap_err();
         assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_ping_nobody_waits_for_disturbs_no_other() {
-    let (upstream, mut peer, _script) = over_pipe(false).await;
-    let late = tokio::time::timeout(Duration::from_secs(5), upstream.ping()).await;
-    assert!(late.is_err());
-    peer.asked("ping").await;
-    let cancelled = peer.notified("notifications/cancelled").await;
-    assert!(cancelled["requestId"].is_number());
-    let pinging = ping(&upstream);
-    let asked = peer.asked("ping").await;
-    peer.reply(&asked, "{}").await;
-    pinging.await.unwrap().unwrap();
 }
 
 #[tokio::test]

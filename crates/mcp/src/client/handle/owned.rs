@@ -22,10 +22,10 @@ impl Upstream {
             return self.run(call).await;
         };
         let lease = pool.lease(owner, call).await?;
-        let instance = lease.upstream().unwrap_or(self);
+        let instance = lease.handle.upstream.as_ref().unwrap_or(self);
         instance.first_attempt().await;
         let mut result = instance.run(call).await;
-        if lease.upstream().is_some()
+        if lease.handle.upstream.as_ref().is_some()
             && is_refused_session(&result)
             && self.opens_no_more_sessions(pool).await
         {

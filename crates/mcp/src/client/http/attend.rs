@@ -2,6 +2,7 @@
 //! for requests, and reconnects when the server is down.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use callward_core::Delivery;
 use tokio::time::Instant;
@@ -112,7 +113,7 @@ async fn attend(link: &Arc<HttpLink>) {
                     shared.down(error.message());
                 } else if !error.kind().is_transient() {
                     tracing::debug!(server = %shared.id, %error, "the server offers no stream of its own");
-                    session.refuse_stream();
+                    session.has_no_stream.store(true, Ordering::Relaxed);
                     continue;
                 }
                 was_listening = true;

@@ -18,7 +18,7 @@ use url::Url;
 
 use super::answer::AnswerBody;
 use super::conn::{Conn, Unanswered};
-use super::connect::{BoxError, Connect, ConnectError, Connections};
+use super::connect::{Connect, Connections, SendError};
 use super::outgoing::Outgoing;
 use super::pool::Pool;
 
@@ -32,15 +32,6 @@ pub(super) struct Client {
     /// What every request carries: the headers of the configuration, and what follows from the
     /// address.
     pub(super) headers: HeaderMap,
-}
-
-/// Why a request has no answer.
-#[derive(Debug)]
-pub(super) enum SendError {
-    /// There is no connection.
-    Connect(ConnectError),
-    /// The connection broke, or closed, before an answer.
-    Broken(BoxError),
 }
 
 impl Client {
@@ -146,7 +137,7 @@ impl Client {
     async fn conn(&self) -> Result<(Box<Conn>, bool), SendError> {
         let opening = self.connect.open();
         let mut opening = Box::pin(async move {
-            let (wire, permit) = opening.await.map_err(SendError::Connect)?;
+            let (wire, permit) = opening.await?;
             let conn = Conn::over(wire, Some(permit)).await;
             conn.map_err(|error| SendError::Broken(error.into()))
         });
@@ -221,7 +212,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// Takes one request, up to the end of `{}`, and answers it; then says what it was.
-    async fn one_request(listener: TcpListener, answer: &str) -> String {
+    async fn one_request(listener: &TcpListener, answer: &str) -> String {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut read = Vec::new();
         while !read.ends_with(b"\r\n\r\n") && !read.ends_with(b"{}") {
@@ -247,39 +238,45 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_goes_by_way_of_the_proxy_and_names_the_server() {
+    async fn a_proxy_is_sent_plain_requests_and_asked_for_a_tunnel_otherwise() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://me:secret@{}", listener.local_addr().unwrap());
-        let client = client(&proxy, "http://ada:p%40ss@server.test/mcp?x=1").unwrap();
-        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-        let seen = tokio::spawn(async move { one_request(listener, answer).await });
-        let response = send(&client).await.unwrap();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(body, "ok");
-        let seen = seen.await.unwrap();
-        let line = "post http://server.test/mcp?x=1 http/1.1\r\n";
-        assert!(seen.starts_with(line), "{seen}");
-        for header in [
-            "host: server.test",
-            // "me:secret" and "ada:p@ss", lower case as the rest
-            "proxy-authorization: basic bwu6c2vjcmv0",
-            "authorization: basic ywrhonbac3m=",
+        let ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        for (url, answer, seen) in [
+            (
+                "http://ada:p%40ss@server.test/mcp?x=1",
+                ok,
+                &[
+                    "post http://server.test/mcp?x=1 http/1.1",
+                    "host: server.test",
+                    // "me:secret" and "ada:p@ss", lower case as the rest
+                    "proxy-authorization: basic bwu6c2vjcmv0",
+                    "authorization: basic ywrhonbac3m=",
+                ][..],
+            ),
+            (
+                "https://server.test/mcp",
+                "HTTP/1.1 403 No\r\n\r\n",
+                &["connect server.test:443 http/1.1"],
+            ),
         ] {
-            assert!(seen.contains(&format!("\r\n{header}\r\n")), "{seen}");
+            let client = client(&proxy, url).unwrap();
+            let (answered, request) = tokio::join!(send(&client), one_request(&listener, answer));
+            assert_eq!(answered.is_ok(), answer == ok);
+            match answered {
+                Ok(answered) => {
+                    let body = answered.into_body().collect().await.unwrap();
+                    assert_eq!(body.to_bytes(), "ok");
+                }
+                Err(error) => assert!(matches!(error, SendError::Connect(..)), "{error:?}"),
+            }
+            for line in seen {
+                assert!(
+                    request.lines().any(|sent| sent == *line),
+                    "{line}: {request}"
+                );
+            }
         }
-    }
-
-    #[tokio::test]
-    async fn an_encrypted_connection_asks_the_proxy_for_a_tunnel() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let proxy = format!("http://{}", listener.local_addr().unwrap());
-        let client = client(&proxy, "https://server.test/mcp").unwrap();
-        let refusal = "HTTP/1.1 403 No\r\n\r\n";
-        let seen = tokio::spawn(async move { one_request(listener, refusal).await });
-        assert!(matches!(send(&client).await, Err(SendError::Connect(_))));
-        let seen = seen.await.unwrap();
-        let line = "connect server.test:443 http/1.1\r\n";
-        assert!(seen.starts_with(line), "{seen}");
     }
 
     #[tokio::test]

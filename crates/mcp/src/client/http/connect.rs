@@ -65,13 +65,15 @@ pub(super) struct Connect {
     connections: Connections,
 }
 
-/// Why there is no connection.
+/// Why a request has no answer.
 #[derive(Debug)]
-pub(super) enum ConnectError {
+pub(super) enum SendError {
     /// All permitted connections, this many, are in use.
     NoneFree(usize),
     /// Connecting failed, through this proxy if there is one.
-    Failed(BoxError, Option<Arc<str>>),
+    Connect(BoxError, Option<Arc<str>>),
+    /// The connection broke, or closed, before an answer.
+    Broken(BoxError),
 }
 
 impl Connect {
@@ -145,18 +147,18 @@ impl Connect {
     /// Opens a connection, once a permit is free.
     pub(super) fn open(
         &self,
-    ) -> BoxFuture<'static, Result<(Wire, OwnedSemaphorePermit), ConnectError>> {
+    ) -> BoxFuture<'static, Result<(Wire, OwnedSemaphorePermit), SendError>> {
         let Connections { free, max } = self.connections.clone();
         let (dialled, proxy, timeout) = ((self.dial)(), self.proxy.clone(), self.timeout);
         Box::pin(async move {
             let permit = tokio::time::timeout(timeout, free.acquire_owned()).await;
             let Ok(Ok(permit)) = permit else {
-                return Err(ConnectError::NoneFree(max)); // the semaphore is never closed
+                return Err(SendError::NoneFree(max)); // the semaphore is never closed
             };
             let wire = tokio::time::timeout(timeout, dialled)
                 .await
                 .unwrap_or_else(|_| Err(format!("not there within {timeout:?}").into()))
-                .map_err(|cause| ConnectError::Failed(cause, proxy))?;
+                .map_err(|cause| SendError::Connect(cause, proxy))?;
             Ok((wire, permit))
         })
     }

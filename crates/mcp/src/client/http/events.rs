@@ -169,19 +169,24 @@ impl EventReader {
     }
 }
 
+/// Reads a stream that comes in these pieces.
+#[cfg(any(test, fuzzing))]
+fn reader(
+    pieces: impl futures_util::Stream<Item = Bytes> + Send + 'static,
+    limit: usize,
+) -> EventReader {
+    use futures_util::StreamExt;
+
+    let frames =
+        pieces.map(|piece| Ok::<_, std::convert::Infallible>(http_body::Frame::data(piece)));
+    let body = http_body_util::StreamBody::new(frames);
+    EventReader::new(body, limit, LongMessages::default())
+}
+
 /// Returns the messages of a stream that comes in these pieces, and why there are no more.
 #[cfg(fuzzing)]
 pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Option<String>) {
-    let pieces = pieces
-        .into_iter()
-        .map(|piece| Ok(http_body::Frame::data(piece)));
-    let pieces =
-        futures_util::stream::iter(pieces.map(|piece: Result<_, std::convert::Infallible>| piece));
-    let mut reader = EventReader::new(
-        http_body_util::StreamBody::new(pieces),
-        limit,
-        LongMessages::default(),
-    );
+    let mut reader = reader(futures_util::stream::iter(pieces), limit);
     let mut messages = Vec::new();
     loop {
         match reader.next().await {
@@ -194,19 +199,10 @@ pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Opt
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use callward_core::{Delivery, ErrorKind};
-    use futures_util::{Stream, StreamExt, stream};
-    use http_body::Frame;
-    use http_body_util::StreamBody;
+    use futures_util::{StreamExt, stream};
 
     use super::*;
-
-    fn reader(pieces: impl Stream<Item = Bytes> + Send + 'static, limit: usize) -> EventReader {
-        let frames = pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
-        EventReader::new(StreamBody::new(frames), limit, LongMessages::default())
-    }
 
     /// Reads a stream in pieces of each size.
     fn in_pieces(text: &[u8]) -> impl Iterator<Item = (usize, EventReader)> {

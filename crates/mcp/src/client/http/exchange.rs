@@ -10,8 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use super::answer::AnswerBody;
 use super::body::{self, innermost};
-use super::client::SendError;
-use super::connect::ConnectError;
+use super::connect::SendError;
 use super::events::{EventReader, Resume};
 use super::link::HttpLink;
 use super::session::Session;
@@ -67,7 +66,9 @@ pub(super) async fn tell(
     session: &Session,
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
-    let response = link.send(Method::POST, session.headers(), message).await?;
+    let response = link
+        .send(Method::POST, session.headers.clone(), message)
+        .await?;
     match response.status().is_success() {
         true => Ok(()),
         false => Err(refused(session, &response)),
@@ -79,7 +80,7 @@ fn headers(
     ask: &Ask<'_>,
     mirrored: Option<&ParamHeaders>,
 ) -> Result<HeaderMap, RequestError> {
-    let mut headers = session.headers();
+    let mut headers = session.headers.clone();
     if ask.method == "initialize" {
         // no revision is agreed on yet: the message itself offers one
         headers.remove(header::PROTOCOL_VERSION);
@@ -367,10 +368,8 @@ impl Drop for InFlight<'_> {
 /// `cut_short` says that the end of the request was never given to the connection.
 pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
     let cause = match error {
-        SendError::Connect(ConnectError::NoneFree(max)) => {
-            return RequestError::no_connection_free(*max);
-        }
-        SendError::Connect(ConnectError::Failed(cause, proxy)) => {
+        SendError::NoneFree(max) => return RequestError::no_connection_free(*max),
+        SendError::Connect(cause, proxy) => {
             let cause = innermost(&**cause);
             return RequestError::not_sent(match proxy {
                 Some(proxy) => format!(

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callward_core::{PeerSession, PeerSide};
 use http::{HeaderValue, Method};
 use tokio::time::{Instant, timeout};
 
@@ -19,6 +20,7 @@ use crate::client::answer::RequestError;
 use crate::client::handshake::{self, PROBE_TIMEOUT};
 use crate::client::info::ServerInfo;
 use crate::client::options::EraChoice;
+use crate::observed::SessionTimer;
 use crate::wire::{Era, LATEST, LATEST_LEGACY, write};
 
 /// Greets the server. The era belongs to it, so one that lost a session is not asked again; if it
@@ -60,8 +62,11 @@ async fn detect(link: &Arc<HttpLink>, was_legacy: bool) -> Result<Session, Reque
 /// Initializes a legacy server.
 async fn open(link: &Arc<HttpLink>) -> Result<Session, RequestError> {
     let (info, id) = initialize(link).await?;
-    let session = link.session_of(info, id);
-    let session = session.observed_by(link.shared.options.observer.as_ref());
+    let mut session = link.session_of(info, id);
+    let observer = link.shared.options.observer.clone();
+    session.timer = observer
+        .filter(|_| session.can_be_forgotten())
+        .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "tcp")));
     let ready = write::notification("notifications/initialized", None);
     exchange::tell(link, &session, ready).await?;
     Ok(session)

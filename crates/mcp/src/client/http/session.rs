@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use callward_core::{PeerObserver, PeerSession, PeerSide};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use parking_lot::Mutex;
@@ -25,14 +24,14 @@ pub(super) struct Session {
     pub(super) info: Arc<ServerInfo>,
     /// What every request carries: the client's own headers, `MCP-Protocol-Version`, and
     /// `Mcp-Session-Id` if the server gave one.
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     pub(super) style: Style,
     /// The server has said that it has no stream of its own.
-    has_no_stream: AtomicBool,
+    pub(super) has_no_stream: AtomicBool,
     /// When the server last answered in it.
     answered: Mutex<Instant>,
     /// Reports how long it lasted: of legacy servers that gave it an id, if an observer is set.
-    timer: Option<SessionTimer>,
+    pub(super) timer: Option<SessionTimer>,
 }
 
 impl Session {
@@ -62,22 +61,9 @@ impl Session {
         }
     }
 
-    /// Sets the observer of its duration, if it is a session.
-    pub(super) fn observed_by(mut self, observer: Option<&Arc<dyn PeerObserver>>) -> Self {
-        let session = PeerSession::new(PeerSide::Client, "tcp");
-        let observer = observer.filter(|_| self.id().is_some());
-        self.timer = observer.map(|observer| SessionTimer::begin(observer.clone(), session));
-        self
-    }
-
     /// Returns the id that a legacy server gave, if it is text.
     pub(super) fn id(&self) -> Option<&str> {
         self.headers.get(header::SESSION_ID)?.to_str().ok()
-    }
-
-    /// Returns the headers of a message to the server.
-    pub(super) fn headers(&self) -> HeaderMap {
-        self.headers.clone()
     }
 
     /// Returns the headers of a request without a message.
@@ -86,11 +72,6 @@ impl Session {
         headers.remove(CONTENT_TYPE);
         headers.remove(ACCEPT);
         headers
-    }
-
-    /// Takes note that the server has refused a stream of its own.
-    pub(super) fn refuse_stream(&self) {
-        self.has_no_stream.store(true, Ordering::Relaxed);
     }
 
     /// Returns `true` if it may be worth to listen: a legacy server may announce changes, and make
@@ -121,20 +102,4 @@ impl Session {
 pub(super) fn unconnected() -> Session {
     let info = ServerInfo::new(LATEST);
     Session::new(info, None, HeaderMap::new(), &UpstreamOptions::default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_session_is_idle_since_its_last_answer() {
-        let session = unconnected();
-        let second = Duration::from_secs(1);
-        tokio::time::advance(second * 40).await;
-        assert_eq!(session.idle(), second * 40);
-        session.answered();
-        tokio::time::advance(second * 2).await;
-        assert_eq!(session.idle(), second * 2);
-    }
 }

@@ -39,7 +39,7 @@ pub(in crate::client) struct Pool {
 #[derive(Clone)]
 pub(in crate::client) struct Handle {
     /// Where calls go; nothing is the lead.
-    upstream: Option<Upstream>,
+    pub(in crate::client) upstream: Option<Upstream>,
     /// Closes the lead's connection with the last clone.
     _lead: Option<Arc<DropGuard>>,
 }
@@ -48,7 +48,7 @@ pub(in crate::client) struct Handle {
 pub(in crate::client) struct Lease {
     pool: Arc<Pool>,
     number: u64,
-    handle: Handle,
+    pub(in crate::client) handle: Handle,
 }
 
 impl Handle {
@@ -158,11 +158,16 @@ impl Pool {
     /// Tries again when an instance ends, for as long as a call waits for one that is starting.
     async fn when_one_ends<T>(
         &self,
-        attempt: impl FnMut() -> Result<T, Refused>,
+        mut attempt: impl FnMut() -> Result<T, Refused>,
     ) -> Result<T, Refused> {
-        let patience = self.lead.options.connect_timeout;
-        let waiting = tokio::time::timeout(patience, self.retried(attempt));
-        waiting.await.unwrap_or(Err(Refused::UntilOneEnds))
+        match attempt() {
+            Err(Refused::UntilOneEnds) => {
+                let patience = self.lead.options.connect_timeout;
+                let waiting = tokio::time::timeout(patience, self.retried(attempt));
+                waiting.await.unwrap_or(Err(Refused::UntilOneEnds))
+            }
+            other => other,
+        }
     }
 
     async fn retried<T>(
@@ -304,12 +309,11 @@ impl Pool {
     /// Returns when to do it again: what is used or started from now on is idle later.
     fn sweep(&self) -> Option<Instant> {
         let now = Instant::now();
-        let swept = self.table.lock().sweep(now, self.lead.is_down());
-        if swept.lost {
+        let (is_lost, next) = self.table.lock().sweep(now, self.lead.is_down());
+        if is_lost {
             self.lead.stale();
         }
-        let idle = self.lead.options.idle;
-        swept.next.or_else(|| now.checked_add(idle))
+        next.or_else(|| now.checked_add(self.lead.options.idle))
     }
 
     fn full(&self) -> ToolError {
@@ -325,11 +329,6 @@ impl Pool {
 }
 
 impl Lease {
-    /// Returns where the call goes; nothing is the lead.
-    pub(in crate::client) const fn upstream(&self) -> Option<&Upstream> {
-        self.handle.upstream.as_ref()
-    }
-
     /// Takes the answer of a call. An instance is not clean, and no other of the server is from now
     /// on, if an equal read of it had another answer: the server keeps state between reads, or what
     /// it reads changes, and the two cannot be distinguished.

@@ -38,15 +38,6 @@ pub(super) enum Refused {
     Closed,
 }
 
-/// What a sweep did.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Swept {
-    /// State was lost that its owner may have read from.
-    pub(super) lost: bool,
-    /// When the next instance is idle for long enough, if none is used until then.
-    pub(super) next: Option<Instant>,
-}
-
 impl<H: Clone> Table<H> {
     pub(super) fn new(options: &UpstreamOptions, lead: H, now: Instant) -> Self {
         Self {
@@ -224,8 +215,11 @@ impl<H: Clone> Table<H> {
     /// Ends instances that were not used for long enough, and spare ones beyond the limit or
     /// without owners to come. The lead stays as the spare one, and while it is down, so that
     /// attempts to connect go on.
-    pub(super) fn sweep(&mut self, now: Instant, lead_is_down: bool) -> Swept {
-        let mut swept = Swept::default();
+    ///
+    /// Returns whether state was lost that its owner may have read from, and when the next instance
+    /// is idle for long enough, if none is used until then.
+    pub(super) fn sweep(&mut self, now: Instant, lead_is_down: bool) -> (bool, Option<Instant>) {
+        let (mut is_lost, mut next) = (false, None);
         let is_owned = !self.owners.is_empty();
         let mut surplus = self.spares().saturating_sub(self.spare);
         let mut overdue = Vec::new();
@@ -244,7 +238,7 @@ impl<H: Clone> Table<H> {
             }
             match entry.used.checked_add(self.idle) {
                 Some(end) if end <= now => overdue.push(*number),
-                Some(end) => swept.next = Some(swept.next.map_or(end, |next| next.min(end))),
+                Some(end) => next = Some(next.map_or(end, |next: Instant| next.min(end))),
                 // beyond the end of time means never
                 None => {}
             }
@@ -255,13 +249,13 @@ impl<H: Clone> Table<H> {
             };
             if let Some(owner) = entry.owner.take() {
                 self.owners.remove(&owner);
-                swept.lost |= !entry.is_clean();
+                is_lost |= !entry.is_clean();
             }
             if !(entry.is_lead && self.lead_is_shared) {
                 entry.handle = None;
             }
         }
-        swept
+        (is_lost, next)
     }
 
     /// Returns `true` if the lead serves some owner, or is closed after it did.

@@ -32,7 +32,7 @@ const MAX_WAITING: usize = 64 * 1024 * 1024;
 /// Further ones are dropped.
 const MAX_WAITING_BESIDE: usize = 1024 * 1024;
 
-/// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
+/// One connection. Ends when `closed` fires; then nothing new is taken.
 pub(super) struct Connection {
     waiters: Mutex<Waiters>,
     outgoing: mpsc::UnboundedSender<Line>,
@@ -41,7 +41,8 @@ pub(super) struct Connection {
     next_id: AtomicU64,
     /// Whether a line was read that is not a message.
     saw_other_line: AtomicBool,
-    closed: CancellationToken,
+    /// Fires when the connection has ended or has to.
+    pub(super) closed: CancellationToken,
     /// Fires when nothing more is written and the written requests are known.
     written: CancellationToken,
     reason: Mutex<Option<String>>,
@@ -122,11 +123,6 @@ impl Connection {
         receiver
             .await
             .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
-    }
-
-    /// Fires when the connection has ended or has to.
-    pub(super) fn closed(&self) -> &CancellationToken {
-        &self.closed
     }
 
     /// Ends the connection. The first reason stays; those who wait are notified by [`fail_all`].

@@ -39,7 +39,7 @@ impl Live {
 /// The current connection. The supervisor sets it; calls use it.
 pub(in crate::client) struct PipeLink {
     shared: Arc<Shared>,
-    state: watch::Sender<LinkState>,
+    pub(super) state: watch::Sender<LinkState>,
 }
 
 /// Whether there is a connection.
@@ -79,10 +79,6 @@ impl PipeLink {
                 Err(RequestError::Failed(error.with_reopening(soon)))
             }
         }
-    }
-
-    pub(super) fn set(&self, state: LinkState) {
-        self.state.send_replace(state);
     }
 
     fn no_connection(&self) -> ToolError {

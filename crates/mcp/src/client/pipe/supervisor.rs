@@ -31,7 +31,7 @@ pub(super) async fn run(shared: Arc<Shared>, link: Arc<PipeLink>, end: End) {
     let mut known = None;
     while let Some(current) = shared.opened().await {
         keep_connected(&shared, &link, &end, &mut known, &current).await;
-        link.set(LinkState::Connecting);
+        link.state.send_replace(LinkState::Connecting);
         shared.idle();
     }
     shared.closed();
@@ -117,7 +117,7 @@ async fn greet(
     // a request in flight fails only after the reason is known, so watch for it here
     let greeted = tokio::select! {
         greeted = tokio::time::timeout(timeout, greeting) => greeted,
-        () = connection.closed().cancelled() => {
+        () = connection.closed.cancelled() => {
             // it may have ended on the probe; if not, its era is detected again
             *known = match known {
                 None => Some(Era::Legacy),
@@ -153,14 +153,14 @@ async fn attend(
         .filter(|_| info.era == Era::Legacy)
         .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "pipe")));
     let listens = info.era == Era::Modern && info.tools_list_changed;
-    link.set(LinkState::Live(live.clone()));
+    link.state.send_replace(LinkState::Live(live.clone()));
     shared.greeted(Arc::new(info));
     tokio::select! {
         () = stop.cancelled() => connection.close("shutting down"),
-        () = connection.closed().cancelled() => {}
+        () = connection.closed.cancelled() => {}
         () = listen(shared, &live), if listens => {}
     }
-    link.set(LinkState::Lost(Instant::now()));
+    link.state.send_replace(LinkState::Lost(Instant::now()));
     connection.reason()
 }
 

@@ -10,7 +10,6 @@
 
 mod child;
 mod http_answers;
-mod http_large;
 mod http_requests;
 mod pipe;
 pub(crate) mod socket;

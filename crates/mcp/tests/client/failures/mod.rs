@@ -44,7 +44,7 @@ fn every_row_is_brought_about_by_a_test() {
     let tests = [
         include_str!("answered.rs"),
         include_str!("unsent.rs"),
-        include_str!("../boundary/http_large.rs"),
+        include_str!("../boundary/http_requests.rs"),
         include_str!("../http.rs"),
         include_str!("../pipe.rs"),
         include_str!("../pipe_faults.rs"),

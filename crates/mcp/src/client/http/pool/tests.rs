@@ -9,12 +9,12 @@ use http_body_util::BodyExt;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use url::Url;
 
 use super::*;
-use crate::client::http::client::{Client, SendError};
-use crate::client::http::connect::Connections;
+use crate::client::http::client::Client;
+use crate::client::http::connect::{Connections, SendError};
 use crate::client::http::outgoing::{Outgoing, Upload};
 
 mod answers;
