@@ -18,13 +18,13 @@ pub(super) const CLIENT_INFO: &str = concat!(
     r#""}"#
 );
 
-/// What every modern request says of its client: the raw members of `_meta`, no brackets.
+/// What every modern request says of its client: the beginning of its `_meta`.
 static MODERN_CONTEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut out = vec![b'{'];
     text_member(&mut out, meta::PROTOCOL_VERSION, LATEST);
     write::member(&mut out, meta::CLIENT_INFO, CLIENT_INFO.as_bytes());
     write::member(&mut out, meta::CLIENT_CAPABILITIES, b"{}");
-    out.split_off(1)
+    out
 });
 
 /// The form of requests that a server expects.
@@ -139,10 +139,10 @@ impl<'a> Ask<'a> {
     }
 
     fn meta(&self, id: u64, style: &Style, carried: &Carried<'_>) -> Vec<u8> {
-        let mut out = vec![b'{'];
-        if style.era == Era::Modern {
-            out.extend_from_slice(&MODERN_CONTEXT);
-        }
+        let mut out = match style.era {
+            Era::Modern => MODERN_CONTEXT.clone(),
+            Era::Legacy => vec![b'{'],
+        };
         if self.progress().is_some() {
             write::member(&mut out, meta::PROGRESS_TOKEN, id.to_string().as_bytes());
         }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(
             written(4, Era::Modern),
             format!(
-                r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{"_meta":{{{context}}}}}}}"#
+                r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{"_meta":{context}}}}}}}"#
             )
         );
     }

@@ -73,7 +73,7 @@ pub(super) fn shows_legacy(error: &RequestError) -> bool {
         },
         // over HTTP an old server may refuse the request before it looks at the message
         RequestError::Failed(error) => error.code().is_some_and(is_legacy_status),
-        _ => false,
+        RequestError::SessionGone => false,
     }
 }
 

@@ -38,7 +38,6 @@ struct State {
     asked: HashMap<String, u32>,
     /// The calls of each session; those without one share an entry.
     calls: HashMap<String, u32>,
-    sessions: u32,
     unanswered: Vec<Exchange>,
 }
 
@@ -71,7 +70,6 @@ impl Counter {
             versions,
             asked: HashMap::new(),
             calls: HashMap::new(),
-            sessions: 0,
             unanswered: Vec::new(),
         }));
         let shared = state.clone();
@@ -117,9 +115,10 @@ async fn answer(state: &Mutex<State>, asked: Exchange) {
     let session = asked.headers.get("mcp-session-id").cloned();
     let (initialize, versions, opened) = {
         let mut state = state.lock();
-        *state.asked.entry(method.clone()).or_default() += 1;
-        state.sessions += u32::from(method == "initialize");
-        (state.initialize, state.versions, state.sessions)
+        let asked = state.asked.entry(method.clone()).or_default();
+        *asked += 1;
+        let opened = *asked;
+        (state.initialize, state.versions, opened)
     };
     match method.as_str() {
         "server/discover" if versions.is_empty() => asked.refuse(400, -32000).await,

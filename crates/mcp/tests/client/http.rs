@@ -99,26 +99,41 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
 #[tokio::test]
 async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
     // the call may have run before the answer
-    let python = |code, words: &str| {
-        format!(
-            r#"{{"jsonrpc":"2.0","id":"server-error","error":{{"code":{code},"message":"{words}"}}}}"#
-        )
+    let json = |id: &str, code, words: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{words}"}}}}"#)
     };
-    for words in [
-        String::new(),
-        "<html>not found</html>".into(),
-        "session not found".into(),
-        python(-32600, "Session not found"),
-        python(-32001, "gone"),
+    let python = "\"server-error\"";
+    let words = "Bad Request: No valid session ID provided";
+    for (status, body) in [
+        (404, String::new()),
+        (404, "<html>not found</html>".into()),
+        (404, "session not found".into()),
+        (404, json(python, -32600, "Session not found")),
+        (404, json(python, -32001, "gone")),
+        // where the protocol requires 404
+        (400, json("null", -32000, words)),
+        (400, json(python, -32000, words)),
+        (400, words.into()),
     ] {
         let (upstream, mut server) = legacy_http("one").await;
         let running = calling(&upstream, call("x", "{}"));
         let asked = server.asked("tools/call").await;
-        asked.answer(404, "", &words).await;
+        asked.answer(status, "", &body).await;
         let error = running.await.unwrap().unwrap_err();
-        assert_documented("the server forgets the session of the call", &error);
         // the next call has a new session
-        server.serve_in("two", &upstream).await;
+        let running = calling(&upstream, call("x", "{}"));
+        if status == 404 {
+            assert_documented("the server forgets the session of the call", &error);
+            server.initialize("two").await;
+        } else {
+            assert_eq!(error.delivery(), Delivery::Answered, "{error}");
+            assert!(error.message().contains(words), "{error}");
+            server.greet_legacy("two").await;
+        }
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "two");
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
     }
 }
 
@@ -289,29 +304,6 @@ async fn a_server_that_starts_late_is_found() {
     let mut server = Server::start_at(address).await;
     server.greet_modern().await;
     upstream.ready(LONG).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_400_for_a_lost_session_opens_another_with_the_next_call() {
-    let words = "Bad Request: No valid session ID provided";
-    let json = |id: &str| {
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"{words}"}}}}"#)
-    };
-    for body in [json("null"), json("\"server-error\""), words.to_owned()] {
-        let (upstream, mut server) = legacy_http("one").await;
-        let running = calling(&upstream, call("x", "{}"));
-        let asked = server.asked("tools/call").await;
-        asked.answer(400, "", &body).await;
-        let error = running.await.unwrap().unwrap_err();
-        assert_eq!(error.delivery(), Delivery::Answered, "{error}");
-        assert!(error.message().contains(words), "{error}");
-        let running = calling(&upstream, call("x", "{}"));
-        server.greet_legacy("two").await;
-        let asked = server.asked("tools/call").await;
-        assert_eq!(asked.headers["mcp-session-id"], "two");
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
-    }
 }
 
 #[tokio::test]

@@ -73,26 +73,6 @@ async fn an_instance_that_cannot_be_started_was_sent_nothing() {
     assert!(error.message().contains("the script is over"), "{error}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_instance_ends_with_its_session() {
-    let (upstream, mut first, mut script) = lead(LONG).await;
-    let [ada, eve] = [caller("ada", "1"), caller("eve", "1")];
-    first.serve(&upstream, call(&ada, false)).await;
-    let running = calling(&upstream, call(&eve, false));
-    let mut second = script.accept().await;
-    second.greet_legacy().await;
-    answer(&mut second).await;
-    running.await.unwrap().unwrap();
-
-    // the same session id with another principal is another session
-    upstream.session_ended(&caller("bob", "1"));
-    second.serve(&upstream, call(&eve, true)).await;
-
-    upstream.session_ended(&eve);
-    assert!(second.message().await.is_none(), "its input is closed");
-    first.serve(&upstream, call(&ada, true)).await;
-}
-
 /// Answers the next call with a number.
 async fn count(peer: &mut Peer, number: u32) {
     let asked = peer.asked("tools/call").await;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
-use callward_mcp::client::{Io, Target, Upstream, UpstreamOptions, UpstreamStatus};
+use callward_mcp::client::{Io, Target, UpstreamOptions, UpstreamStatus};
 use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
 use crate::failures::assert_documented;
 use crate::script::{
-    LONG, RESULT, Script, assert_fails, call, calling, greeted, legacy, listing, scripted, start,
+    LONG, RESULT, assert_fails, call, calling, greeted, legacy, listing, scripted, start,
 };
 
 #[tokio::test(start_paused = true)]
@@ -46,49 +46,40 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     peer.serve(&upstream, call("after", "{}")).await;
 }
 
-/// Has the server come up, and lost.
-async fn lose(upstream: &Upstream, script: &mut Script) {
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    let mut events = upstream.events().unwrap();
-    assert_eq!(events.next().await, Some(ServerEvent::Up));
-    drop(peer);
-    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
-}
-
 #[tokio::test(start_paused = true)]
 async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
-    let (upstream, mut script) = scripted(256, |_| {});
-    let before = upstream.call(call("early", "{}")).await.unwrap_err();
-    assert!(before.reopening().is_none(), "there was nothing to lose");
-    lose(&upstream, &mut script).await;
-    let mut peer = script.accept().await;
-    let lost = upstream.call(call("x", "{}")).await.unwrap_err();
-    assert_fails(&lost, ErrorKind::ConnectFailed, Delivery::NotSent);
-    let back = tokio::spawn(lost.reopening().unwrap().reopened());
-    tokio::task::yield_now().await;
-    assert!(!back.is_finished());
-    let start = Instant::now();
-    peer.initialize().await;
-    back.await.unwrap();
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    peer.serve(&upstream, call("x", "{}")).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_stays_away_is_expected_for_five_seconds() {
-    let (upstream, mut script) = scripted(256, |_| {});
-    lose(&upstream, &mut script).await;
-    let lost = Instant::now();
-    // it is there again, and does not greet
-    let _silent = script.accept().await;
-    let error = upstream.call(call("x", "{}")).await.unwrap_err();
-    error.reopening().unwrap().reopened().await;
-    assert_eq!(lost.elapsed(), Duration::from_secs(5));
-    let error = upstream.call(call("x", "{}")).await.unwrap_err();
-    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert!(error.reopening().is_none(), "the time is unknown");
+    for comes_back in [true, false] {
+        let (upstream, mut script) = scripted(256, |_| {});
+        let before = upstream.call(call("early", "{}")).await.unwrap_err();
+        assert!(before.reopening().is_none(), "there was nothing to lose");
+        let mut peer = script.accept().await;
+        peer.greet_legacy().await;
+        upstream.ready(LONG).await.unwrap();
+        let mut events = upstream.events().unwrap();
+        assert_eq!(events.next().await, Some(ServerEvent::Up));
+        drop(peer);
+        assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+        let lost_at = Instant::now();
+        // it is there again, and does not greet yet
+        let mut peer = script.accept().await;
+        let lost = upstream.call(call("x", "{}")).await.unwrap_err();
+        assert_fails(&lost, ErrorKind::ConnectFailed, Delivery::NotSent);
+        let back = tokio::spawn(lost.reopening().unwrap().reopened());
+        tokio::task::yield_now().await;
+        assert!(!back.is_finished());
+        if comes_back {
+            let start = Instant::now();
+            peer.initialize().await;
+            back.await.unwrap();
+            assert_eq!(start.elapsed(), Duration::ZERO);
+            peer.serve(&upstream, call("x", "{}")).await;
+        } else {
+            back.await.unwrap();
+            assert_eq!(lost_at.elapsed(), Duration::from_secs(5));
+            let error = upstream.call(call("x", "{}")).await.unwrap_err();
+            assert!(error.reopening().is_none(), "the time is unknown");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,16 +110,6 @@ impl Server {
         asked
     }
 
-    /// Opens the next session, and answers a call in it.
-    pub(crate) async fn serve_in(&mut self, session: &str, upstream: &Upstream) {
-        let running = calling(upstream, call("x", "{}"));
-        self.initialize(session).await;
-        let asked = self.asked("tools/call").await;
-        assert_eq!(asked.headers["mcp-session-id"], session);
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
-    }
-
     /// Fails a call of the upstream as the server likes, then serves another one.
     pub(crate) async fn fail<Fut: Future<Output = ()>>(
         &mut self,

@@ -145,7 +145,7 @@ impl Client {
             tokio::select! {
                 biased;
                 opened = &mut opening => return opened.map(|conn| (conn, false)),
-                () = self.pool.freed() => {}
+                () = self.pool.freed.notified() => {}
             }
             if let Some(conn) = self.pool.take() {
                 let pool = Arc::downgrade(&self.pool);

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, Waker};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::coop::unconstrained;
@@ -109,7 +108,10 @@ impl Conn {
                     .as_mut()
                     .poll(&mut Context::from_waker(Waker::noop()))
                 {
-                    Poll::Ready(answer) => Poll::Ready(answer.map_err(Unanswered::from)),
+                    Poll::Ready(answer) => Poll::Ready(answer.map_err(|mut error| Unanswered {
+                        untaken: error.take_message(),
+                        cause: error.into_error().into(),
+                    })),
                     // not reached: a closed connection answers every request
                     Poll::Pending if is_over => Poll::Ready(Err(Unanswered::over(None))),
                     Poll::Pending => Poll::Pending,
@@ -124,14 +126,6 @@ impl Conn {
 impl Unanswered {
     fn over(untaken: Option<Request<Outgoing>>) -> Self {
         let cause = "the connection is over".into();
-        Self { cause, untaken }
-    }
-}
-
-impl From<TrySendError<Request<Outgoing>>> for Unanswered {
-    fn from(mut error: TrySendError<Request<Outgoing>>) -> Self {
-        let untaken = error.take_message();
-        let cause = error.into_error().into();
         Self { cause, untaken }
     }
 }

@@ -129,7 +129,7 @@ impl Connection {
     ///
     /// [`fail_all`]: Self::fail_all
     pub(super) fn close(&self, reason: impl Into<String>) {
-        self.waiters.lock().close();
+        self.waiters.lock().closing = true;
         self.reason.lock().get_or_insert_with(|| reason.into());
         self.closed.cancel();
     }
@@ -178,7 +178,7 @@ impl Connection {
         while lines.recv_many(&mut waiting, BATCH_LINES).await > 0 {
             let mut due = waiting.drain(..).peekable();
             while due.peek().is_some() {
-                batch.clear();
+                *batch = Batch::default();
                 {
                     let mut waiters = self.waiters.lock();
                     for line in due.by_ref() {

@@ -32,21 +32,20 @@ pub(super) async fn greet(
         EraChoice::Modern => Ok(discovery.as_mut().await),
         _ => tokio::time::timeout(handshake::PROBE_TIMEOUT, discovery.as_mut()).await,
     };
-    if let Ok(answer) = answer {
-        return match handshake::judge(answer, choice)? {
-            Some(info) => Ok(info),
-            None => initialize(connection).await,
-        };
-    }
-    // Silence means legacy, or a program that is still starting: whichever answers first decides.
     let mut greeting = std::pin::pin!(initialize(connection));
-    tokio::select! {
-        biased;
-        answer = &mut discovery => match handshake::judge(answer, choice)? {
-            Some(info) => Ok(info),
-            None => greeting.await,
+    let answer = match answer {
+        Ok(answer) => answer,
+        // Silence means legacy, or a program that is still starting: whichever answers first
+        // decides.
+        Err(_) => tokio::select! {
+            biased;
+            answer = &mut discovery => answer,
+            greeted = &mut greeting => return greeted,
         },
-        greeted = &mut greeting => greeted,
+    };
+    match handshake::judge(answer, choice)? {
+        Some(info) => Ok(info),
+        None => greeting.await,
     }
 }
 

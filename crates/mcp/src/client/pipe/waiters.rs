@@ -16,7 +16,8 @@ pub(super) type Answer = Result<Bytes, RequestError>;
 #[derive(Default)]
 pub(super) struct Waiters {
     waiting: HashMap<u64, Waiter>,
-    closing: bool,
+    /// Whether no further requests are taken.
+    pub(super) closing: bool,
 }
 
 struct Waiter {
@@ -92,14 +93,8 @@ impl Waiters {
         self.waiting.get(&id)?.progress.clone()
     }
 
-    /// Takes no further requests.
-    pub(super) fn close(&mut self) {
-        self.closing = true;
-    }
-
     /// Fails all that wait: as lost if they may have been written whole, else as not sent.
     pub(super) fn fail_all(&mut self, reason: &str) {
-        self.closing = true;
         for (_, waiter) in self.waiting.drain() {
             let error = match waiter.written {
                 Written::Nothing => {

@@ -51,27 +51,3 @@ async fn a_child_that_dies_over_a_call_may_have_run_it_and_is_told_so() {
         }
     }
 }
-
-#[tokio::test]
-async fn a_child_that_dies_over_its_answer_has_answered_if_all_of_it_came() {
-    let dir = TempDir::new().unwrap();
-    for (era, number) in [(EraChoice::Legacy, 2), (EraChoice::Modern, 2)] {
-        let answer =
-            format!("{{\"jsonrpc\":\"2.0\",\"id\":{number},\"result\":{{\"content\":[]}}}}\n");
-        let file = dir.path().join("answer");
-        std::fs::write(&file, &answer).unwrap();
-        for count in 0..=answer.len() {
-            let then = format!("read call; head -c {count} {}", file.display());
-            let upstream = child(era, &then).await;
-            let ended = upstream.call(call("x", "{}")).await;
-            upstream.shutdown().await;
-            let at = format!("{era:?}, {count} bytes of {answer}");
-            assert_told_the_truth(&ended, 1, &at);
-            let expected = match object_end(&answer.as_bytes()[..count]) {
-                None => Some(Delivery::Unknown),
-                Some(_) => None,
-            };
-            assert_eq!(delivery(&ended), expected, "{at}");
-        }
-    }
-}

@@ -217,7 +217,7 @@ async fn a_waiter_is_woken_by_what_came_back_just_before() {
     pool.put(conn);
     tokio::select! {
         biased;
-        () = pool.freed() => {}
+        () = pool.freed.notified() => {}
         () = std::future::ready(()) => panic!("it waits for the next one"),
     }
 }
