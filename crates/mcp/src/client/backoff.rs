@@ -36,7 +36,7 @@ impl Backoff {
     }
 
     /// Takes note that what was connected since then has ended. Only what lasted for as long as
-    /// the longest pause begins the pauses anew.
+    /// the longest pause resets the pauses.
     pub(super) fn ended(&mut self, since: Instant) {
         if since.elapsed() >= self.cap {
             self.failures = 0;

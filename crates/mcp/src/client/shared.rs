@@ -84,7 +84,7 @@ struct State {
 }
 
 /// How often each event was announced. A server may announce changes as often as it likes, so a
-/// subscriber that has not read the last one is told once.
+/// subscriber that has not read the last one is notified once.
 #[derive(Debug, Clone, Copy, Default)]
 struct News {
     losses: u64,

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use callward_core::{Caller, IdempotencyKey, Principal, ToolCall};
-use callward_mcp::client::{EraChoice, Upstream, UpstreamOptions};
+use callward_mcp::client::Upstream;
 use serde_json::{Value, json};
 
-use crate::script::{DISCOVERED, INITIALIZED, LONG, Peer, RESULT, Script, call, calling, scripted};
+use crate::script::{
+    DISCOVERED, INITIALIZED, LONG, Peer, RESULT, Script, call, calling, greeted_with,
+};
 use crate::script_http::Server;
 
 const NAME: &str = "io.callward/idempotencyKey";
@@ -19,23 +21,7 @@ fn declared(greeting: &str) -> String {
 }
 
 async fn greeted(greeting: &str, keys: Option<bool>) -> (Upstream, Peer, Script) {
-    let is_legacy = greeting.contains("protocolVersion");
-    let (era, method) = match is_legacy {
-        true => (EraChoice::Legacy, "initialize"),
-        false => (EraChoice::Modern, "server/discover"),
-    };
-    let set = |options: &mut UpstreamOptions| {
-        (options.era, options.idempotency_keys) = (era, keys);
-    };
-    let (upstream, mut script) = scripted(1 << 16, set);
-    let mut peer = script.accept().await;
-    let hello = peer.asked(method).await;
-    peer.reply(&hello, greeting).await;
-    if is_legacy {
-        peer.notified("notifications/initialized").await;
-    }
-    upstream.ready(LONG).await.unwrap();
-    (upstream, peer, script)
+    greeted_with(greeting, 1 << 16, |options| options.idempotency_keys = keys).await
 }
 
 /// Makes a call, and returns the key the server saw.

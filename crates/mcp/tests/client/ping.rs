@@ -3,20 +3,14 @@
 use callward_core::{Delivery, ErrorKind, ToolServer};
 use callward_mcp::client::Upstream;
 
-use crate::script::{DISCOVERED, LONG, Peer, Script, assert_fails, calling, scripted};
+use crate::script::{
+    DISCOVERED, INITIALIZED, LONG, Peer, Script, assert_fails, calling, greeted_with,
+};
 use crate::script_http::{legacy as legacy_http, modern as modern_http, upstream_at};
 
 async fn over_pipe(modern: bool) -> (Upstream, Peer, Script) {
-    let (upstream, mut script) = scripted(1 << 16, |_| {});
-    let mut peer = script.accept().await;
-    if modern {
-        let probe = peer.asked("server/discover").await;
-        peer.reply(&probe, DISCOVERED).await;
-    } else {
-        peer.greet_legacy().await;
-    }
-    upstream.ready(LONG).await.unwrap();
-    (upstream, peer, script)
+    let greeting = if modern { DISCOVERED } else { INITIALIZED };
+    greeted_with(greeting, 1 << 16, |_| {}).await
 }
 
 fn ping(upstream: &Upstream) -> tokio::task::JoinHandle<Result<(), callward_core::ToolError>> {

@@ -102,9 +102,24 @@ pub(crate) async fn greeted(
     buffer: usize,
     set: impl FnOnce(&mut UpstreamOptions),
 ) -> (Upstream, Peer, Script) {
+    greeted_with(INITIALIZED, buffer, set).await
+}
+
+/// An upstream over in-memory pipes, whose server answers the greeting so.
+pub(crate) async fn greeted_with(
+    greeting: &str,
+    buffer: usize,
+    set: impl FnOnce(&mut UpstreamOptions),
+) -> (Upstream, Peer, Script) {
     let (upstream, mut script) = scripted(buffer, set);
     let mut peer = script.accept().await;
-    peer.greet_legacy().await;
+    let probe = peer.asked("server/discover").await;
+    if greeting.contains("protocolVersion") {
+        peer.refuse(&probe, -32601).await;
+        peer.initialize_with(greeting).await;
+    } else {
+        peer.reply(&probe, greeting).await;
+    }
     upstream.ready(LONG).await.unwrap();
     (upstream, peer, script)
 }
@@ -229,8 +244,12 @@ impl Peer {
     }
 
     pub(crate) async fn initialize(&mut self) {
+        self.initialize_with(INITIALIZED).await;
+    }
+
+    async fn initialize_with(&mut self, greeting: &str) {
         let hello = self.asked("initialize").await;
-        self.reply(&hello, INITIALIZED).await;
+        self.reply(&hello, greeting).await;
         self.notified("notifications/initialized").await;
     }
 }

@@ -51,7 +51,7 @@ async fn detect(link: &Arc<HttpLink>, was_legacy: bool) -> Result<Session, Reque
     let probe = Arc::new(link.session_of(ServerInfo::new(LATEST), None));
     let ask = handshake::discover();
     let answer = timeout(PROBE_TIMEOUT, exchange(link, &probe, &ask, None)).await;
-    // silence means legacy, as a result that is no discovery does
+    // silence means legacy, as a result does that cannot be read as a discovery
     let answer = answer.map_or(Ok(Bytes::new()), |answer| answer.map(|(result, _)| result));
     match handshake::judge(answer, era)? {
         Some(info) => Ok(link.session_of(info, None)),

@@ -43,7 +43,7 @@ pub(in crate::client) struct HttpLink {
     pub(super) reports: Reports,
     pub(super) notices: Notices,
     known: RwLock<Known>,
-    /// The attempt to open a session that runs: all who need one wait for it.
+    /// The attempt to open a session that runs: all callers wait for the same one.
     attempt: Mutex<Option<WeakShared<Attempt>>>,
     /// Which arguments to mirror, from the last listing.
     mirrored: RwLock<HashMap<String, Arc<ParamHeaders>>>,
@@ -194,8 +194,8 @@ impl HttpLink {
         }
     }
 
-    /// Returns the session of the moment, or makes one. Who needs one while it is made waits for
-    /// the same one, and shares its failure.
+    /// Returns the session of the moment, or makes one. A caller that comes while it is made waits
+    /// for the same one, and shares its failure.
     pub(super) async fn session(self: &Arc<Self>) -> Result<Arc<Session>, RequestError> {
         if let Some(session) = self.current() {
             return Ok(session);
