@@ -8,8 +8,8 @@
 //! session had ended (HTTP 404 to another request), or its mirrored headers were refused (HTTP 400
 //! with −32020). Everything else is reported with its [`Delivery`](callward_core::Delivery).
 //!
-//! **Readiness.** [`Upstream::start`] never waits and never fails. A call to a child process that is
-//! down fails at once, as not sent.
+//! **Readiness.** [`Upstream::start`] never waits and never fails. A call to a child process that
+//! is down fails at once, as not sent.
 //!
 //! ```
 //! use callward_core::{ServerId, ToolServer};
