@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use callward::core::{BoxFuture, BoxStream};
 use callward::{Caching, CallRecord, Server, Stack, ToolError, ToolOutput, ToolSpec, Tools};
-use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream};
+use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 use callward_mcp::server::{self, Backend, CallRequest, HttpOptions, Introduction, ToolListing};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -75,8 +75,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // from here on it is what a program of yours would do
     let child = CommandSpec::new(std::env::current_exe()?).with_args(["clock"]);
-    let clock = Upstream::builder("clock".parse()?, Target::Command(child)).start();
-    let notes = Upstream::builder("notes".parse()?, Target::Http(HttpSpec::new(&url)?)).start();
+    let options = UpstreamOptions::default();
+    let clock = Upstream::start("clock".parse()?, Target::Command(child), options.clone());
+    let notes = Target::Http(HttpSpec::new(&url)?);
+    let notes = Upstream::start("notes".parse()?, notes, options);
     // zones seldom change: without this, repeated calls have to show it first
     let zones = Caching::For(Duration::from_secs(3600));
     let stack = Stack::builder()

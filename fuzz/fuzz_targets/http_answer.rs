@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use callward_core::{ServerId, ToolServer};
-use callward_mcp::client::{EraChoice, HttpSpec, Target, Upstream};
+use callward_mcp::client::{EraChoice, HttpSpec, Target, Upstream, UpstreamOptions};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -36,11 +36,9 @@ static CLIENT: LazyLock<Client> = LazyLock::new(|| {
     let runtime = runtime.expect("a runtime");
     let spec = HttpSpec::new(&format!("http://{address}/mcp")).expect("an address");
     let id = ServerId::new("fuzzed").expect("a name");
-    let upstream = runtime.block_on(async {
-        Upstream::builder(id, Target::Http(spec))
-            .era(EraChoice::Modern)
-            .start()
-    });
+    let mut options = UpstreamOptions::default();
+    options.era = EraChoice::Modern;
+    let upstream = runtime.block_on(async { Upstream::start(id, Target::Http(spec), options) });
     Client { runtime, upstream }
 });
 

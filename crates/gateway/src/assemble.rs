@@ -9,7 +9,7 @@ use callward::core::PeerObserver;
 use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_mcp::client::{
-    CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream, UpstreamBuilder,
+    CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream, UpstreamOptions,
 };
 
 use crate::audit;
@@ -173,15 +173,13 @@ pub(crate) fn upstream_of(
     let table = &config.table;
     let target = match (&table.command, &table.url) {
         (Some(program), _) => {
-            let mut command = CommandSpec::new(program)
-                .with_args(&table.args)
-                .with_secrets(table.secret_args.clone());
-            for (name, value) in &table.env {
-                command = command.with_env(name, value);
-            }
-            if environment == Environment::Inherited {
-                command = command.with_whole_environment();
-            }
+            let mut command = CommandSpec::new(program).with_args(&table.args);
+            command.secrets.clone_from(&table.secret_args);
+            let env = table.env.iter();
+            command.env = env
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect();
+            command.whole_environment = environment == Environment::Inherited;
             Target::Command(command)
         }
         (None, url) => Target::Http(endpoint(
@@ -191,20 +189,20 @@ pub(crate) fn upstream_of(
     };
     let spare = table.max_instances.saturating_sub(1).min(1);
     let spare = table.spare.unwrap_or(spare);
-    let upstream = Upstream::builder(config.id.clone(), target)
-        .era(table.era)
-        .max_message(config::as_usize(table.max_message))
-        .max_connections(connections(table))
-        .spare(spare)
-        .idle(table.idle)
-        .max_instances(table.max_instances);
+    let mut options = UpstreamOptions::default();
+    options.observer = observer;
+    options.era = table.era;
+    options.max_message = config::as_usize(table.max_message);
+    options.max_connections = connections(table);
+    options.idempotency_keys = table.idempotency_keys;
+    options.spare = spare;
+    options.idle = table.idle;
+    options.max_instances = table.max_instances;
     // without `/proc` a supervisor would find no processes
-    let supervisor = Path::new(THIS_PROGRAM).exists();
-    let supervisor = supervisor.then_some([THIS_PROGRAM, SUPERVISE]);
-    let upstream = with(upstream, supervisor, UpstreamBuilder::supervisor);
-    let keys = table.idempotency_keys;
-    let upstream = with(upstream, keys, UpstreamBuilder::idempotency_keys);
-    Ok(with(upstream, observer, UpstreamBuilder::observer).start())
+    if Path::new(THIS_PROGRAM).exists() {
+        options.supervisor = vec![THIS_PROGRAM.into(), SUPERVISE.into()];
+    }
+    Ok(Upstream::start(config.id.clone(), target, options))
 }
 
 /// How many connections a server gets for each call that may run, and for each instance:

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use callward_core::{
     CallPlan, Profile, Resolved, ServerId, Source, Tool, ToolCall, ToolDefinition, ToolServer,
 };
-use callward_mcp::client::{EraChoice, Io, Target, Upstream};
+use callward_mcp::client::{EraChoice, Io, Target, Upstream, UpstreamOptions};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ServerCapabilities,
     ServerConfig,
@@ -71,9 +71,9 @@ async fn ours(bytes: usize) -> Upstream {
         let (reader, writer) = tokio::io::split(client);
         Ok((Box::new(reader) as _, Box::new(writer) as _))
     });
-    let upstream = Upstream::builder(ServerId::new("s").unwrap(), Target::Io(io))
-        .era(EraChoice::Legacy)
-        .start();
+    let mut options = UpstreamOptions::default();
+    options.era = EraChoice::Legacy;
+    let upstream = Upstream::start(ServerId::new("s").unwrap(), Target::Io(io), options);
     upstream.ready(Duration::from_secs(10)).await.unwrap();
     upstream
 }

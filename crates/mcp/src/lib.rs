@@ -2,6 +2,7 @@
 
 pub mod client;
 mod observed;
+mod processes;
 pub mod server;
 mod sparse;
 #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use callward::{FreshnessMode, ReplicaSetId, Server, ServerId, ToolDefinition, ToolServer, Tools};
-use callward_mcp::client::{Connect, Io, Target, Upstream};
+use callward_mcp::client::{Connect, Io, Target, Upstream, UpstreamOptions};
 use callward_mcp::server::serve_stdio;
 use tokio_util::sync::CancellationToken;
 
@@ -130,6 +130,7 @@ async fn upstream(
         }
     });
     let id = ServerId::new(id)?;
-    let upstream = Upstream::builder(id, Target::Io(connect));
-    Ok(upstream.observer(telemetry.observer()).start())
+    let mut options = UpstreamOptions::default();
+    options.observer = Some(telemetry.observer());
+    Ok(Upstream::start(id, Target::Io(connect), options))
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream, UpstreamBuilder};
+use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream, UpstreamOptions};
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
@@ -27,19 +27,21 @@ impl Marked {
         &self.0
     }
 
-    /// Sets up a server whose processes are marked, behind a supervisor.
+    /// Starts a server whose processes are marked, behind a supervisor.
     pub(crate) fn upstream<const N: usize>(
         &self,
         program: &str,
         args: [&str; N],
-    ) -> UpstreamBuilder {
-        let command = CommandSpec::new(program)
-            .with_args(args)
-            .with_env(MARK, self.name());
-        Upstream::builder("s".parse().unwrap(), Target::Command(command))
-            .era(EraChoice::Legacy)
-            .shutdown_grace(Duration::from_millis(200))
-            .supervisor([CALLWARD, "__supervise"])
+        set: impl FnOnce(&mut UpstreamOptions),
+    ) -> Upstream {
+        let mut command = CommandSpec::new(program).with_args(args);
+        command.env.insert(MARK.into(), self.name().into());
+        let mut options = UpstreamOptions::default();
+        options.era = EraChoice::Legacy;
+        options.shutdown_grace = Duration::from_millis(200);
+        options.supervisor = vec![CALLWARD.into(), "__supervise".into()];
+        set(&mut options);
+        Upstream::start("s".parse().unwrap(), Target::Command(command), options)
     }
 
     /// Writes a config with one server, whose processes are marked.

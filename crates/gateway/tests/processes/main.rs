@@ -45,7 +45,7 @@ fn nothing_is_left_when_a_client_leaves_or_shuts_down() {
     beside_others(async {
         for in_good_order in [false, true] {
             let marked = Marked::new("leaves");
-            let upstream = Script::begins_with(STUBBORN).upstream(&marked).start();
+            let upstream = Script::begins_with(STUBBORN).upstream(&marked, |_| {});
             up(&upstream).await;
             // supervisor, shell, and three that are hard to end
             until("all run", || marked.count() >= 5).await;
@@ -63,7 +63,7 @@ fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
     beside_others(async {
         let marked = Marked::new("crashes");
         let script = Script::calls(&format!("{STUBBORN} echo last words >&2; exit 3;"));
-        let upstream = script.upstream(&marked).start();
+        let upstream = script.upstream(&marked, |_| {});
         let mut events = upstream.events().unwrap();
         for _ in 0..3 {
             while events.next().await != Some(ServerEvent::Up) {}
@@ -81,7 +81,7 @@ fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
 fn a_server_outlives_its_supervisor_only_until_its_client_leaves() {
     beside_others(async {
         let marked = Marked::new("orphan");
-        let upstream = Script::begins_with("").upstream(&marked).start();
+        let upstream = Script::begins_with("").upstream(&marked, |_| {});
         up(&upstream).await;
         let supervisor = marked.one_with("__supervise");
         found::signal("KILL", supervisor).await;
@@ -166,7 +166,7 @@ fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
     block_on(async {
         let marked = Marked::new("sessions");
         let reads = async |_| {
-            let upstream = script.upstream(&marked).start();
+            let upstream = script.upstream(&marked, |_| {});
             up(&upstream).await;
             upstream.call(call()).await.unwrap();
         };
@@ -174,7 +174,7 @@ fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
     });
     block_on(async {
         let marked = Marked::new("writes");
-        let upstream = script.upstream(&marked).spare(0).start();
+        let upstream = script.upstream(&marked, |options| options.spare = 0);
         up(&upstream).await;
         let writes = async |number| {
             let caller = session(number);
@@ -197,7 +197,7 @@ fn a_new_session_finds_no_lock_of_the_one_that_ended() {
         let marked = Marked::new("locks");
         let folder = tempfile::tempdir().unwrap();
         let script = Script::locks(&folder.path().join("lock"));
-        let upstream = script.upstream(&marked).shutdown_grace(LONG).start();
+        let upstream = script.upstream(&marked, |options| options.shutdown_grace = LONG);
         up(&upstream).await;
         for number in 0..4 {
             let caller = session(number);

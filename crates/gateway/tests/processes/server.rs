@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callward::ToolCall;
 use callward::core::{Caller, Instances, Tool};
-use callward_mcp::client::UpstreamBuilder;
+use callward_mcp::client::{Upstream, UpstreamOptions};
 use serde_json::json;
 
 use crate::found::Marked;
@@ -76,8 +76,12 @@ done"
         )
     }
 
-    pub(crate) fn upstream(&self, marked: &Marked) -> UpstreamBuilder {
-        marked.upstream("/bin/sh", ["-c", &self.text()])
+    pub(crate) fn upstream(
+        &self,
+        marked: &Marked,
+        set: impl FnOnce(&mut UpstreamOptions),
+    ) -> Upstream {
+        marked.upstream("/bin/sh", ["-c", &self.text()], set)
     }
 }
 

@@ -18,8 +18,6 @@ use crate::wire::{InvalidMessage, RpcError, code};
 pub(super) enum RequestError {
     /// The server answered with a JSON-RPC error.
     Refused(RpcError),
-    /// The server refused the request for its headers, with the status the protocol has for that.
-    HeadersRefused(RpcError),
     /// The server does not know the session any more. It may have run the request before it said
     /// so.
     SessionGone,
@@ -27,22 +25,25 @@ pub(super) enum RequestError {
     Failed(ToolError),
 }
 
+impl From<ToolError> for RequestError {
+    fn from(error: ToolError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl RequestError {
     pub(super) fn not_sent(message: impl Into<String>) -> Self {
-        let error = ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message.into());
-        Self::Failed(error)
+        ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message.into()).into()
     }
 
     pub(super) fn lost(message: impl Into<String>) -> Self {
-        let error = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, message.into());
-        Self::Failed(error)
+        ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, message.into()).into()
     }
 
     /// The connection broke before the end of the request was written: the server has an incomplete
     /// JSON text, so it cannot have run it.
     pub(super) fn cut_short(message: impl Into<String>) -> Self {
-        let error = ToolError::new(ErrorKind::ConnectionLost, Delivery::NotSent, message.into());
-        Self::Failed(error)
+        ToolError::new(ErrorKind::ConnectionLost, Delivery::NotSent, message.into()).into()
     }
 
     /// The reply is not an answer. One that only breaks off is a lost connection.
@@ -55,23 +56,20 @@ impl RequestError {
     }
 
     pub(super) fn protocol(message: impl Into<String>) -> Self {
-        let error = ToolError::new(ErrorKind::Protocol, Delivery::Answered, message.into());
-        Self::Failed(error)
+        ToolError::new(ErrorKind::Protocol, Delivery::Answered, message.into()).into()
     }
 
     /// An answer came that belongs to another request, such as a late second one on a connection
     /// that was kept. It is not about this request.
     pub(super) fn misdirected() -> Self {
         let text = "the server answered with a message that is not for this request";
-        let error = ToolError::new(ErrorKind::Protocol, Delivery::Unknown, text);
-        Self::Failed(error)
+        ToolError::new(ErrorKind::Protocol, Delivery::Unknown, text).into()
     }
 
     /// No connection is free, and the server has as many as it may.
     pub(super) fn no_connection_free(limit: usize) -> Self {
         let text = format!("all {limit} connections to the server are in use; try again later");
-        let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
-        Self::Failed(error)
+        ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text).into()
     }
 
     /// The server has answered, and the answer is longer than the limit: it was not kept.
@@ -80,22 +78,27 @@ impl RequestError {
             "the server's answer is longer than {limit} bytes, the limit for one message: ask for \
              less, or raise the server's `max_message`"
         );
-        let error = ToolError::new(ErrorKind::TooLarge, Delivery::Answered, text);
-        Self::Failed(error)
+        ToolError::new(ErrorKind::TooLarge, Delivery::Answered, text).into()
     }
 
     /// The stream of the answer has brought this many bytes and no answer: nothing is known of the
     /// call.
     pub(super) fn no_answer_within(limit: usize) -> Self {
         let text = format!("the server's stream has more than {limit} bytes and no answer in them");
-        let error = ToolError::new(ErrorKind::TooLarge, Delivery::Unknown, text);
-        Self::Failed(error)
+        ToolError::new(ErrorKind::TooLarge, Delivery::Unknown, text).into()
+    }
+
+    /// Returns `true` if the server refused the request for its headers, with the status the
+    /// protocol has for that.
+    pub(super) fn refuses_headers(&self) -> bool {
+        matches!(self, Self::Refused(error)
+            if error.code == code::HEADER_MISMATCH && error.status == Some(400))
     }
 
     /// Converts it for observers of requests.
     pub(super) fn outcome(&self) -> PeerOutcome<'_> {
         match self {
-            Self::Refused(error) | Self::HeadersRefused(error) => PeerOutcome::Refused(error.code),
+            Self::Refused(error) => PeerOutcome::Refused(error.code),
             Self::SessionGone => PeerOutcome::Refused(404),
             Self::Failed(error) => PeerOutcome::Failed(error),
         }
@@ -104,7 +107,7 @@ impl RequestError {
     /// Converts it into the caller's error.
     pub(super) fn into_tool_error(self) -> ToolError {
         match self {
-            Self::Refused(error) | Self::HeadersRefused(error) => refused(error),
+            Self::Refused(error) => refused(error),
             Self::SessionGone => {
                 let text = "the server answered that it does not know the session of the call";
                 ToolError::new(ErrorKind::SessionLost, Delivery::Unknown, text).with_code(404)
@@ -230,9 +233,6 @@ pub(super) fn status(
             // here the body decides, if it can
             if let Some(mut rpc) = rpc {
                 rpc.status = Some(status.as_u16());
-                if status == StatusCode::BAD_REQUEST && rpc.code == code::HEADER_MISMATCH {
-                    return RequestError::HeadersRefused(rpc);
-                }
                 return RequestError::Refused(rpc);
             }
             ErrorKind::InvalidCall
@@ -313,36 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn a_status_decides_where_the_body_does_not_and_stays_known() {
-        let none = HeaderMap::new();
-        let rpc = || Some(RpcError::new(-32602, "no such tool"));
-        for (code, kind) in [
-            (101, ErrorKind::Protocol),
-            (307, ErrorKind::Protocol),
-            (400, ErrorKind::InvalidCall),
-            (401, ErrorKind::Unauthorized),
-            (403, ErrorKind::Unauthorized),
-            (404, ErrorKind::InvalidCall),
-            (407, ErrorKind::Unauthorized),
-            (408, ErrorKind::Timeout),
-            (418, ErrorKind::InvalidCall),
-            (429, ErrorKind::RateLimited),
-            (500, ErrorKind::ServerFault),
-            (503, ErrorKind::ServerFault),
-        ] {
-            let of = StatusCode::from_u16(code).unwrap();
-            let error = status(of, &none, None, "").into_tool_error();
-            assert_eq!(error.kind(), kind, "{code}");
-            assert_eq!(error.delivery(), Delivery::Answered, "{code}");
-            assert_eq!(error.code(), Some(i64::from(code)));
-            assert_eq!(error.http_status(), Some(code));
-            let error = status(of, &none, rpc(), "").into_tool_error();
-            assert_eq!(error.http_status(), Some(code));
-        }
-        let bad = status(StatusCode::BAD_REQUEST, &none, rpc(), "").into_tool_error();
-        assert_eq!((bad.code(), bad.message()), (Some(-32602), "no such tool"));
-        let error = refused(RpcError::new(-32600, "no"));
-        assert_eq!(error.http_status(), None);
+    fn an_interim_status_is_no_answer() {
+        let error = status(StatusCode::SWITCHING_PROTOCOLS, &HeaderMap::new(), None, "");
+        let error = error.into_tool_error();
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        assert_eq!(error.http_status(), Some(101));
     }
 
     #[test]
@@ -421,18 +396,5 @@ mod tests {
             headers.extend(date.map(|date| (header::DATE, HeaderValue::from_static(date))));
             assert_eq!(retry_after(&headers), expected, "{wait} {date:?}");
         }
-    }
-
-    #[test]
-    fn what_fails_before_the_call_leaves_the_call_unsent() {
-        let busy = status(StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new(), None, "");
-        let error = busy.before_the_call().into_tool_error();
-        assert_eq!(error.delivery(), Delivery::NotSent);
-        assert_eq!(error.kind(), ErrorKind::ConnectFailed);
-        assert_eq!(error.code(), Some(503));
-        let denied = status(StatusCode::UNAUTHORIZED, &HeaderMap::new(), None, "");
-        let error = denied.before_the_call().into_tool_error();
-        assert_eq!(error.kind(), ErrorKind::Unauthorized);
-        assert_eq!(error.delivery(), Delivery::NotSent);
     }
 }

@@ -1,25 +1,51 @@
 //! An outgoing request.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use callward_core::{
-    Caller, Delivery, ErrorKind, Outbound, Principal, ProgressSink, ToolCall, ToolError, Watch,
+    Caller, Delivery, ErrorKind, Principal, ProgressSink, ToolCall, ToolError, Watch,
 };
 use sha1::{Digest, Sha1};
 use uuid::Uuid;
 
 use super::carried::Carried;
-use crate::wire::{RequestId, code, meta, object, write};
+use crate::wire::{Era, LATEST, RequestId, code, meta, object, write};
+
+/// The implementation object we introduce ourselves with, raw.
+pub(super) const CLIENT_INFO: &str = concat!(
+    r#"{"name":"callward","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}"#
+);
+
+/// What every modern request says of its client: the beginning of its `_meta`.
+static MODERN_CONTEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut out = vec![b'{'];
+    text_member(&mut out, meta::PROTOCOL_VERSION, LATEST);
+    write::member(&mut out, meta::CLIENT_INFO, CLIENT_INFO.as_bytes());
+    write::member(&mut out, meta::CLIENT_CAPABILITIES, b"{}");
+    out
+});
 
 /// The form of requests that a server expects.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
-    /// What modern requests carry in `_meta`: raw members.
-    pub(super) context: Option<Arc<[u8]>>,
+    pub(super) era: Era,
     /// Whether calls carry their idempotency keys.
     pub(super) keys: bool,
     /// The revision the server speaks, once that is known.
     pub(super) version: Option<&'static str>,
+}
+
+impl Style {
+    /// Before the server has said anything, in this era.
+    pub(super) const fn unknown(era: Era) -> Self {
+        Self {
+            era,
+            keys: false,
+            version: None,
+        }
+    }
 }
 
 /// One request: its method, its `params` without `_meta`, and the call behind it.
@@ -27,8 +53,10 @@ pub(super) struct Style {
 pub(super) struct Ask<'a> {
     pub(super) method: &'static str,
     params: Vec<u8>,
-    call: Option<&'a ToolCall>,
-    watch: Option<Watch>,
+    /// The call behind the request.
+    pub(super) call: Option<&'a ToolCall>,
+    /// The watcher that is notified when the request is sent.
+    pub(super) watch: Option<Watch>,
 }
 
 impl<'a> Ask<'a> {
@@ -40,12 +68,6 @@ impl<'a> Ask<'a> {
             call: None,
             watch: None,
         }
-    }
-
-    /// Sets the watcher that is notified when the request is sent.
-    pub(super) fn watched_by(mut self, watch: Option<Watch>) -> Self {
-        self.watch = watch;
-        self
     }
 
     /// Turns a call into a request. Its arguments are copied unchanged, so they must be one JSON
@@ -61,23 +83,17 @@ impl<'a> Ask<'a> {
             ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text)
                 .with_code(code::INVALID_PARAMS)
         })?;
+        let mut params = Vec::with_capacity(arguments.len() + 128);
+        params.push(b'{');
+        text_member(&mut params, "name", call.tool().name().as_str());
+        write::member(&mut params, "arguments", arguments);
+        params.push(b'}');
         Ok(Self {
             method: "tools/call",
-            params: call_params(call.tool().name().as_str(), arguments),
+            params,
             call: Some(call),
             watch: call.attempt().watch.clone(),
         })
-    }
-
-    /// Notifies the watcher, if any, that the request is about to be sent; returns what it carries
-    /// of its trace.
-    pub(super) fn carried(&self, request: &Outbound<'_>) -> Carried<'a> {
-        Carried::new(self.call, self.watch.as_ref(), request)
-    }
-
-    /// Returns the call behind the request.
-    pub(super) fn tool_call(&self) -> Option<&'a ToolCall> {
-        self.call
     }
 
     /// Returns where progress goes.
@@ -123,12 +139,10 @@ impl<'a> Ask<'a> {
     }
 
     fn meta(&self, id: u64, style: &Style, carried: &Carried<'_>) -> Vec<u8> {
-        let mut out =
-            Vec::with_capacity(2 + style.context.as_ref().map_or(0, |context| context.len()));
-        out.push(b'{');
-        if let Some(context) = &style.context {
-            out.extend_from_slice(context);
-        }
+        let mut out = match style.era {
+            Era::Modern => MODERN_CONTEXT.clone(),
+            Era::Legacy => vec![b'{'],
+        };
         if self.progress().is_some() {
             write::member(&mut out, meta::PROGRESS_TOKEN, id.to_string().as_bytes());
         }
@@ -154,23 +168,8 @@ fn qualified(principal: &Principal, key: &str) -> String {
         .chain_update([0]) // a key never has this byte, so no other input has this form
         .chain_update(key)
         .finalize();
-    let mut bytes = [0; 16];
-    for (place, byte) in bytes.iter_mut().zip(hash) {
-        *place = byte;
-    }
-    uuid::Builder::from_sha1_bytes(bytes)
-        .into_uuid()
-        .to_string()
-}
-
-/// Writes the `params` of `tools/call`.
-fn call_params(name: &str, arguments: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(name.len() + arguments.len() + 48);
-    out.push(b'{');
-    text_member(&mut out, "name", name);
-    write::member(&mut out, "arguments", arguments);
-    out.push(b'}');
-    out
+    let id = uuid::Builder::from_sha1_bytes(std::array::from_fn(|at| hash[at]));
+    id.into_uuid().to_string()
 }
 
 /// Appends a member that is a text.
@@ -178,15 +177,6 @@ pub(super) fn text_member(out: &mut Vec<u8>, name: &str, text: &str) {
     let mut value = Vec::with_capacity(text.len() + 2);
     write::string(&mut value, text);
     write::member(out, name, &value);
-}
-
-/// Writes what every modern request says of its client: the raw members of `_meta`, no brackets.
-pub(super) fn modern_context(client_info: &[u8]) -> Vec<u8> {
-    let mut out = vec![b'{'];
-    text_member(&mut out, meta::PROTOCOL_VERSION, crate::wire::LATEST);
-    write::member(&mut out, meta::CLIENT_INFO, client_info);
-    write::member(&mut out, meta::CLIENT_CAPABILITIES, b"{}");
-    out.split_off(1)
 }
 
 /// Reads which request a progress report belongs to.
@@ -206,34 +196,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_go_through_untouched() {
-        assert_eq!(
-            call_params("a\"b", b"{ \"n\" : 1e2 }"),
-            br#"{"name":"a\"b","arguments":{ "n" : 1e2 }}"#
-        );
-    }
-
-    #[test]
     fn meta_is_added_only_where_there_is_something_to_say() {
-        let ask = Ask::new("ping", "{}");
-        assert_eq!(
-            ask.to_message(3, &Style::default(), &Carried::default()),
-            br#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{}}"#
-        );
-        let context = modern_context(br#"{"name":"t","version":"1"}"#);
-        let style = Style {
-            context: Some(context.into()),
-            keys: true,
-            version: None,
+        let written = |id, era| {
+            let ask = Ask::new("ping", "{}");
+            let bytes = ask.to_message(id, &Style::unknown(era), &Carried::default());
+            String::from_utf8(bytes).unwrap()
         };
-        let text = String::from_utf8(ask.to_message(4, &style, &Carried::default())).unwrap();
         assert_eq!(
-            text,
-            concat!(
-                r#"{"jsonrpc":"2.0","id":4,"method":"ping","params":{"_meta":{"#,
-                r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
-                r#""io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"#,
-                r#""io.modelcontextprotocol/clientCapabilities":{}}}}"#
+            written(3, Era::Legacy),
+            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{}}"#
+        );
+        let context = std::str::from_utf8(&MODERN_CONTEXT).unwrap();
+        assert_eq!(
+            written(4, Era::Modern),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{"_meta":{context}}}}}}}"#
             )
         );
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// At once, then 100 ms doubling up to a cap, each shortened by up to half at random.
@@ -17,24 +19,28 @@ impl Backoff {
     }
 
     /// Returns the next pause; `random` is from 0 to 1.
-    pub(super) fn next(&mut self, random: f64) -> Duration {
+    fn next(&mut self, random: f64) -> Duration {
         let doublings = self.failures.checked_sub(1);
         self.failures = self.failures.saturating_add(1);
         doublings.map_or(Duration::ZERO, |doublings| {
             let full = FIRST_PAUSE
                 .saturating_mul(2_u32.saturating_pow(doublings))
                 .min(self.cap);
-            full.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
+            full.mul_f64(0.5 + random / 2.0)
         })
     }
 
-    pub(super) fn reset(&mut self) {
-        self.failures = 0;
+    /// Waits until it is time for the next attempt.
+    pub(super) async fn pause(&mut self) {
+        tokio::time::sleep(self.next(fastrand::f64())).await;
     }
 
-    /// A shorter connection does not reset the pauses.
-    pub(super) fn cap(&self) -> Duration {
-        self.cap
+    /// Takes note that what was connected since then has ended. Only what lasted for as long as
+    /// the longest pause resets the pauses.
+    pub(super) fn ended(&mut self, since: Instant) {
+        if since.elapsed() >= self.cap {
+            self.failures = 0;
+        }
     }
 }
 
@@ -42,16 +48,21 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    #[test]
-    fn pauses_start_at_nothing_and_end_at_the_cap() {
-        let mut backoff = Backoff::new(Duration::from_secs(5));
+    #[tokio::test(start_paused = true)]
+    async fn pauses_start_at_nothing_and_end_at_the_cap() {
+        let cap = Duration::from_secs(5);
+        let mut backoff = Backoff::new(cap);
         let millis: Vec<_> = (0..9).map(|_| backoff.next(1.0).as_millis()).collect();
         assert_eq!(millis, [0, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
         assert_eq!(backoff.next(0.0).as_millis(), 2500);
         for _ in 0..100 {
-            assert!(backoff.next(1.0) <= Duration::from_secs(5));
+            assert!(backoff.next(1.0) <= cap);
         }
-        backoff.reset();
+        let since = Instant::now();
+        backoff.ended(since);
+        assert!(backoff.next(1.0) > Duration::ZERO);
+        tokio::time::advance(cap).await;
+        backoff.ended(since);
         assert_eq!(backoff.next(1.0), Duration::ZERO);
     }
 }

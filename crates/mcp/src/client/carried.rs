@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use callward_core::{Outbound, ToolCall, TraceContext, Watch};
+use callward_core::{Outbound, ToolCall, TraceContext};
 use http::{HeaderMap, HeaderValue};
 
-use super::ask::text_member;
+use super::ask::{Ask, text_member};
 use crate::wire::{header, meta};
 
 /// The trace context of a request: in `_meta`, and over HTTP in headers too, where proxies before a
@@ -18,12 +18,10 @@ pub(super) struct Carried<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Asks the watcher, if any, and otherwise takes what the call came with.
-    pub(super) fn new(
-        call: Option<&'a ToolCall>,
-        watch: Option<&Watch>,
-        request: &Outbound<'_>,
-    ) -> Self {
+    /// Notifies the watcher, if any, that the request is about to be sent, and takes the context
+    /// that it returns; otherwise takes what the call came with.
+    pub(super) fn new(ask: &Ask<'a>, request: &Outbound<'_>) -> Self {
+        let (call, watch) = (ask.call, ask.watch.as_ref());
         let baggage = call.and_then(ToolCall::baggage).map(|all| all.as_str());
         let (parent, state) = match watch.and_then(|watch| watch.sends(request)) {
             Some(own) => {
@@ -37,7 +35,11 @@ impl<'a> Carried<'a> {
                     (Some(trace), false) => Some(trace.to_string()),
                     // otherwise each further server would sample again, and record parts of an
                     // unsampled trace
-                    (None, true) => unrecorded().map(|root| root.to_string()),
+                    (None, true) => {
+                        let root =
+                            TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false);
+                        root.map(|root| root.to_string())
+                    }
                     (None, false) => None,
                 };
                 (
@@ -79,9 +81,4 @@ impl<'a> Carried<'a> {
         .into_iter()
         .filter_map(|(name, header, value)| Some((name, header, value?)))
     }
-}
-
-/// Makes the context of a trace that is not recorded.
-fn unrecorded() -> Option<TraceContext> {
-    TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false)
 }

@@ -21,17 +21,20 @@ use tokio_util::sync::DropGuard;
 
 use super::answer::RequestError;
 use super::ask::Ask;
-use super::builder::UpstreamBuilder;
 use super::http::HttpLink;
 use super::info::ServerInfo;
 use super::instances::{Heard, Pool};
 use super::list::Pages;
+use super::options::UpstreamOptions;
 use super::peer;
 use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
 use crate::observed::RequestTimer;
 use crate::wire::{Era, object};
+
+/// How long a listing may take, all pages of it.
+const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One MCP server, connected for as long as a handle or a call lives.
 ///
@@ -54,37 +57,32 @@ enum Link {
 }
 
 impl Upstream {
-    /// Sets up a server under the given id.
-    pub fn builder(id: ServerId, target: Target) -> UpstreamBuilder {
-        UpstreamBuilder::new(id, target)
-    }
-
-    /// Starts the instance that lists the tools. Others follow when owners call.
-    pub(super) fn start(shared: Arc<Shared>, target: Target) -> Self {
+    /// Sets up a server under the given id and starts connecting, in the background. Never fails:
+    /// see [`ready`](Self::ready).
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn start(id: ServerId, target: Target, options: UpstreamOptions) -> Self {
+        let shared = Shared::new(id, options, None);
+        // the instance that lists the tools; others follow when owners call
         let pool = Pool::new(shared.clone(), target.clone());
-        pool.watch_lead();
         Self::connect(shared, target, Some(pool))
     }
 
-    /// Starts an instance for one owner.
-    pub(super) fn start_one(shared: Arc<Shared>, target: Target) -> Self {
-        Self::connect(shared, target, None)
-    }
-
-    fn connect(shared: Arc<Shared>, target: Target, pool: Option<Arc<Pool>>) -> Self {
-        let stop = shared.stop().clone();
+    /// Starts an instance, with the pool of further ones if it is the first.
+    pub(super) fn connect(shared: Arc<Shared>, target: Target, pool: Option<Arc<Pool>>) -> Self {
         let link = match target {
-            Target::Command(spec) => {
-                Link::Pipe(PipeLink::start(&shared, pipe::End::Command(spec), &stop))
-            }
-            Target::Io(io) => Link::Pipe(PipeLink::start(&shared, pipe::End::Io(io), &stop)),
-            Target::Http(spec) => Link::Http(HttpLink::start(&shared, spec, &stop)),
+            Target::Command(spec) => Link::Pipe(PipeLink::start(&shared, pipe::End::Command(spec))),
+            Target::Io(io) => Link::Pipe(PipeLink::start(&shared, pipe::End::Io(io))),
+            Target::Http(spec) => Link::Http(HttpLink::start(&shared, spec)),
         };
         Self(Arc::new(Inner {
+            _last: shared.stop.clone().drop_guard(),
             shared,
             link,
             pool,
-            _last: stop.drop_guard(),
         }))
     }
 
@@ -96,15 +94,10 @@ impl Upstream {
     /// [`ErrorKind::ConnectFailed`] with the reason of the last failure if that takes longer than
     /// `timeout`, or if the upstream was shut down. Attempts go on after it.
     pub async fn ready(&self, timeout: Duration) -> Result<(), ToolError> {
-        let mut status = self.0.shared.status();
-        let is_up =
-            |status: &UpstreamStatus| matches!(status, UpstreamStatus::Up | UpstreamStatus::Idle);
-        let up = status.wait_for(|status| is_up(status) || *status == UpstreamStatus::Closed);
-        let is_up = match tokio::time::timeout(timeout, up).await {
-            Ok(Ok(status)) => is_up(&status),
-            Ok(Err(_)) | Err(_) => false,
-        };
-        if is_up {
+        let shared = &self.0.shared;
+        let end = shared.until(|status| status.is_up() || *status == UpstreamStatus::Closed);
+        let end = tokio::time::timeout(timeout, end).await;
+        if end.is_ok_and(|status| status.is_up()) {
             return Ok(());
         }
         let text = format!("not connected within {timeout:?}: {}", self.status());
@@ -115,7 +108,7 @@ impl Upstream {
     /// Returns the state of the connection.
     #[must_use]
     pub fn status(&self) -> UpstreamStatus {
-        self.0.shared.status().borrow().clone()
+        self.0.shared.status()
     }
 
     /// Returns why the server's command could not be started, if that is why the last attempt to
@@ -123,12 +116,7 @@ impl Upstream {
     /// same. For operators: it may quote what the command wrote to standard error.
     #[must_use]
     pub fn start_failure(&self) -> Option<String> {
-        match self.status() {
-            UpstreamStatus::Down(_) if self.0.shared.was_not_started() => {
-                Some(self.0.shared.detail().to_string())
-            }
-            _ => None,
-        }
+        self.0.shared.start_failure()
     }
 
     /// Returns what the server last said about itself; nothing before the first connection.
@@ -140,25 +128,14 @@ impl Upstream {
     /// Shuts the connection down in good order, for all handles, and waits until that is done: a
     /// child has ended, a session is deleted.
     pub async fn shutdown(&self) {
-        self.stop();
-        let mut status = self.0.shared.status();
-        let lead = async {
-            // an error would mean that the state is dropped, which `self` prevents
-            let _ = status
-                .wait_for(|status| *status == UpstreamStatus::Closed)
-                .await;
-        };
-        match &self.0.pool {
-            Some(pool) => {
-                tokio::join!(lead, pool.shutdown());
-            }
-            None => lead.await,
+        let shared = &self.0.shared;
+        shared.stop.cancel();
+        if let Some(pool) = &self.0.pool {
+            pool.shutdown().await;
         }
-    }
-
-    /// Ends the connection, even if there are other handles.
-    pub(super) fn stop(&self) {
-        self.0.shared.stop().cancel();
+        shared
+            .until(|status| *status == UpstreamStatus::Closed)
+            .await;
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -174,7 +151,7 @@ impl Upstream {
     pub async fn list_raw(&self) -> Result<Vec<Bytes>, ToolError> {
         let pages = self.all_pages_in_time(None).await;
         pages
-            .map(Pages::into_elements)
+            .map(|pages| pages.elements)
             .map_err(|error| self.attach(error))
     }
 
@@ -210,7 +187,8 @@ impl Upstream {
     async fn run_untimed(&self, call: &ToolCall) -> Result<ToolOutput, ToolError> {
         let ask = Ask::call(call)?;
         let answer = self.request(&ask).await;
-        if let (Err(RequestError::HeadersRefused(_)), Link::Http(link)) = (&answer, &self.0.link)
+        if let (Err(error), Link::Http(link)) = (&answer, &self.0.link)
+            && error.refuses_headers()
             && link.mirrors()
         {
             // What is known of the mirrored arguments is stale: the next attempt has the headers of
@@ -245,7 +223,7 @@ impl Upstream {
         // nothing is connected before there is an era, and so nothing is sent
         let era = self.server_info().map_or(Era::Modern, |info| info.era);
         match self.request(&peer::sign_of_life(era)).await {
-            Ok(_) | Err(RequestError::Refused(_) | RequestError::HeadersRefused(_)) => Ok(()),
+            Ok(_) | Err(RequestError::Refused(_)) => Ok(()),
             Err(error) => Err(error.into_tool_error()),
         }
     }
@@ -273,38 +251,34 @@ impl Upstream {
     }
 
     async fn all_pages_in_time(&self, watch: Option<Watch>) -> Result<Pages, ToolError> {
-        let timeout = self.0.shared.options.list_timeout;
         let _open = match &self.0.pool {
-            Some(pool) => Some(pool.open_lead().await?),
+            Some(pool) => Some(pool.open_lead(false).await?),
             None => None,
         };
-        let pages = tokio::time::timeout(timeout, self.all_pages(watch)).await;
+        let pages = tokio::time::timeout(LIST_TIMEOUT, self.all_pages(watch)).await;
         let pages = pages.map_err(|_| {
-            let text = format!("no complete list of tools within {timeout:?}");
+            let text = format!("no complete list of tools within {LIST_TIMEOUT:?}");
             ToolError::new(ErrorKind::Timeout, Delivery::Unknown, text)
         })?;
         pages.map_err(RequestError::into_tool_error)
     }
 
     async fn all_pages(&self, watch: Option<Watch>) -> Result<Pages, RequestError> {
-        let mut status = self.0.shared.status();
         // a scan right after the start waits for the first attempt; later ones fail at once
-        let _ = status
-            .wait_for(|status| *status != UpstreamStatus::Connecting)
-            .await;
+        self.0.shared.tried().await;
         let mut pages = Pages::default();
-        let mut ask = Pages::first().watched_by(watch.clone());
+        let mut ask = Ask::new("tools/list", "{}");
         loop {
+            ask.watch.clone_from(&watch);
             let mut timer = self.timer("tools/list", None);
             let page = self.request(&ask).await;
             let outcome = page.as_ref().map(|_| PeerOutcome::Answered);
             timer.end(outcome.unwrap_or_else(RequestError::outcome));
             match pages.take(&page?).map_err(RequestError::protocol)? {
-                Some(next) => ask = next.watched_by(watch.clone()),
-                None => break,
+                Some(next) => ask = next,
+                None => return Ok(pages),
             }
         }
-        Ok(pages)
     }
 }
 

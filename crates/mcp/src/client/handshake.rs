@@ -3,17 +3,22 @@
 //! The rule: send `server/discover`. A result, or an error that only modern servers use, means
 //! modern; any other error, or no answer, means legacy. No single code decides.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::answer::RequestError;
-use super::ask::Ask;
-use super::builder::EraChoice;
+use super::ask::{Ask, CLIENT_INFO};
 use super::info::{ServerInfo, shares_legacy};
+use super::options::EraChoice;
 use crate::wire::{LATEST_LEGACY, RpcError, code};
 
 /// The method that only modern servers know.
 pub(super) const DISCOVER: &str = "server/discover";
+
+/// How long the answer to a probe, or to a sign of life, may take.
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Discovers the server, the modern way.
 pub(super) fn discover() -> Ask<'static> {
@@ -21,12 +26,10 @@ pub(super) fn discover() -> Ask<'static> {
 }
 
 /// Initializes a legacy server.
-pub(super) fn initialize(client_info: &[u8]) -> Ask<'static> {
-    let mut params =
-        format!(r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{{}},"clientInfo":"#)
-            .into_bytes();
-    params.extend_from_slice(client_info);
-    params.push(b'}');
+pub(super) fn initialize() -> Ask<'static> {
+    let params = format!(
+        r#"{{"protocolVersion":"{LATEST_LEGACY}","capabilities":{{}},"clientInfo":{CLIENT_INFO}}}"#
+    );
     Ask::new("initialize", params)
 }
 
@@ -70,7 +73,7 @@ pub(super) fn shows_legacy(error: &RequestError) -> bool {
         },
         // over HTTP an old server may refuse the request before it looks at the message
         RequestError::Failed(error) => error.code().is_some_and(is_legacy_status),
-        _ => false,
+        RequestError::SessionGone => false,
     }
 }
 

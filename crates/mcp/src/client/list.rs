@@ -25,7 +25,8 @@ const MAX_TOOLS: usize = 10_001;
 /// Puts the pages together. Pure: it returns the next request and takes the answers.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
-    elements: Vec<Bytes>,
+    /// The elements, as the server wrote them.
+    pub(super) elements: Vec<Bytes>,
     cursors: HashSet<String>,
     pages: usize,
     bytes: usize,
@@ -41,11 +42,6 @@ struct Page<'a> {
 }
 
 impl Pages {
-    /// Returns the first request.
-    pub(super) fn first() -> Ask<'static> {
-        Ask::new("tools/list", "{}")
-    }
-
     /// Takes a page; returns the request for the next one, nothing after the last.
     ///
     /// A cursor is opaque, and may be empty: only a missing one ends the list.
@@ -79,11 +75,6 @@ impl Pages {
             return Err("its list of tools goes in a circle: a cursor came twice".to_owned());
         }
         Ok(Some(Ask::new("tools/list", params)))
-    }
-
-    /// Returns the elements unchanged.
-    pub(super) fn into_elements(self) -> Vec<Bytes> {
-        self.elements
     }
 
     /// Reads the definitions. One that cannot be used has a [fault](ToolDefinition::fault), and
@@ -130,6 +121,7 @@ mod tests {
     use super::*;
     use crate::client::ask::Style;
     use crate::client::carried::Carried;
+    use crate::wire::Era;
 
     fn names(listing: &Listing) -> Vec<&str> {
         let names = listing.tools.iter().map(|tool| tool.name().as_str());
@@ -142,7 +134,7 @@ mod tests {
         let mut pages = Pages::default();
         assert!(pages.take(page.as_bytes()).unwrap().is_some());
         assert!(pages.take(page.as_bytes()).unwrap().is_none());
-        assert_eq!(pages.into_elements().len(), 10_001);
+        assert_eq!(pages.elements.len(), 10_001);
     }
 
     #[test]
@@ -150,7 +142,7 @@ mod tests {
         let mut pages = Pages::default();
         let first = br#"{"tools":[{"name":"a"}],"nextCursor":""}"#;
         let next = pages.take(first).unwrap().unwrap();
-        let asked = next.to_message(1, &Style::default(), &Carried::default());
+        let asked = next.to_message(1, &Style::unknown(Era::Legacy), &Carried::default());
         let asked = String::from_utf8(asked).unwrap();
         assert!(asked.contains(r#""params":{"cursor":""}"#), "{asked}");
         let last = br#"{"tools":[{"name":"b"}],"nextCursor":null}"#;

@@ -8,15 +8,16 @@
 //! session had ended (HTTP 404 to another request), or its mirrored headers were refused (HTTP 400
 //! with −32020). Everything else is reported with its [`Delivery`](callward_core::Delivery).
 //!
-//! **Readiness.** [`Upstream::start`](UpstreamBuilder::start) never waits and never fails. A call
-//! to a child process that is down fails at once, as not sent.
+//! **Readiness.** [`Upstream::start`] never waits and never fails. A call to a child process that
+//! is down fails at once, as not sent.
 //!
 //! ```
 //! use callward_core::{ServerId, ToolServer};
-//! use callward_mcp::client::{CommandSpec, Target, Upstream};
+//! use callward_mcp::client::{CommandSpec, Target, Upstream, UpstreamOptions};
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let command = CommandSpec::new("mcp-server-time").with_args(["--local-timezone=UTC"]);
-//! let time = Upstream::builder(ServerId::new("time")?, Target::Command(command)).start();
+//! let (id, target) = (ServerId::new("time")?, Target::Command(command));
+//! let time = Upstream::start(id, target, UpstreamOptions::default());
 //! time.ready(std::time::Duration::from_secs(30)).await?;
 //! println!("{} tools", time.list_tools().await?.len());
 //! # Ok(())
@@ -27,7 +28,6 @@
 mod answer;
 mod ask;
 mod backoff;
-mod builder;
 mod carried;
 mod handle;
 mod handshake;
@@ -35,15 +35,16 @@ mod http;
 mod info;
 mod instances;
 mod list;
+mod options;
 mod peer;
 pub(crate) mod pipe;
 mod shared;
 mod target;
 
-pub use builder::{EraChoice, UpstreamBuilder};
 pub use handle::Upstream;
 #[cfg(fuzzing)]
 pub(crate) use http::events as http_events;
 pub use info::ServerInfo;
+pub use options::{EraChoice, UpstreamOptions};
 pub use shared::UpstreamStatus;
 pub use target::{CommandSpec, Connect, HttpSpec, InvalidHttpSpec, Io, Target};

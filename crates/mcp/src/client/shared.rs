@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use callward_core::{ServerEvent, ServerId};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::builder::Options;
+use super::http::Connections;
 use super::info::ServerInfo;
+use super::options::UpstreamOptions;
+use crate::wire::LongMessages;
 
 /// The state of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,17 @@ pub enum UpstreamStatus {
     Closed,
 }
 
+impl UpstreamStatus {
+    pub(super) fn is_down(&self) -> bool {
+        matches!(self, Self::Down(_))
+    }
+
+    /// Returns `true` if the server is up, as far as is known.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self, Self::Up | Self::Idle)
+    }
+}
+
 impl fmt::Display for UpstreamStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -41,130 +53,94 @@ impl fmt::Display for UpstreamStatus {
 }
 
 /// Why a server is down.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Loss {
     /// For clients, too.
     pub(super) reason: String,
     /// For operators: with what a child last said, which may tell more than clients should know.
     pub(super) detail: String,
+    /// Whether its command could not be started.
+    pub(super) not_started: bool,
 }
 
 impl From<String> for Loss {
     fn from(reason: String) -> Self {
-        let detail = reason.clone();
-        Self { reason, detail }
+        Self {
+            detail: reason.clone(),
+            reason,
+            not_started: false,
+        }
     }
 }
 
-/// State of one upstream, its subscribers, and its settings.
+/// What is known of the server and its connection.
+#[derive(Debug)]
+struct State {
+    status: UpstreamStatus,
+    /// The last one.
+    loss: Loss,
+    info: Option<Arc<ServerInfo>>,
+    news: News,
+}
+
+/// How often each event was announced. A server may announce changes as often as it likes, so a
+/// subscriber that has not read the last one is notified once.
+#[derive(Debug, Clone, Copy, Default)]
+struct News {
+    losses: u64,
+    tools_changed: u64,
+    stale: u64,
+}
+
+/// State of one upstream, and its settings.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) id: ServerId,
-    pub(super) options: Options,
+    pub(super) options: UpstreamOptions,
+    /// Those of all instances together.
+    pub(super) connections: Connections,
+    pub(super) long_messages: LongMessages,
+    /// The child that runs, by the system's number.
+    pub(super) process: Mutex<Option<u32>>,
     /// Ends the connection for good.
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
     /// Ends the current connection. Once it is cancelled, the next token opens the next connection.
     current: watch::Sender<CancellationToken>,
-    status: watch::Sender<UpstreamStatus>,
-    /// What operators see of the last loss. Changed together with the status.
-    detail: Mutex<Arc<str>>,
-    info: Mutex<Option<Arc<ServerInfo>>>,
-    /// The child that runs, by the system's number; 0 means no child.
-    process: AtomicU32,
-    /// Whether the last attempt failed because the command could not be started.
-    not_started: AtomicBool,
-    /// Locked for each change of state, so that a new subscriber misses none and sees none twice.
-    subscribers: Mutex<Vec<Subscriber>>,
-}
-
-/// One stream of events, seen from the sending side.
-///
-/// Losses and returns are few, since attempts to connect have pauses between them. Changes of the
-/// tools, and of the state behind them, are as many as the server likes, so only one of each at a
-/// time waits to be read.
-#[derive(Debug)]
-struct Subscriber {
-    events: mpsc::UnboundedSender<ServerEvent>,
-    waits: Arc<Waits>,
-}
-
-/// Which events wait to be read that need not be reported twice.
-#[derive(Debug, Default)]
-struct Waits {
-    tools_changed: AtomicBool,
-    stale: AtomicBool,
-}
-
-impl Waits {
-    fn of(&self, event: &ServerEvent) -> Option<&AtomicBool> {
-        match event {
-            ServerEvent::ToolsChanged => Some(&self.tools_changed),
-            ServerEvent::Stale => Some(&self.stale),
-            _ => None,
-        }
-    }
-}
-
-impl Subscriber {
-    /// Returns `false` if the receiver is gone.
-    fn tell(&self, event: ServerEvent) -> bool {
-        let waits = self.waits.of(&event);
-        if waits.is_some_and(|waits| waits.swap(true, Ordering::AcqRel)) {
-            return !self.events.is_closed();
-        }
-        self.events.send(event).is_ok()
-    }
-}
-
-/// One stream of events, seen from the reading side.
-#[derive(Debug)]
-pub(super) struct Events {
-    events: mpsc::UnboundedReceiver<ServerEvent>,
-    waits: Arc<Waits>,
-}
-
-impl Events {
-    /// Returns the next event; nothing after the end.
-    pub(super) async fn next(&mut self) -> Option<ServerEvent> {
-        let event = self.events.recv().await?;
-        if let Some(waits) = self.waits.of(&event) {
-            // before it is acted upon: a change from here on is news
-            waits.store(false, Ordering::Release);
-        }
-        Some(event)
-    }
+    state: watch::Sender<State>,
 }
 
 impl Shared {
-    /// The connection is open until [`stop`](Self::stop) fires, or as [`open`](Self::open) says.
-    pub(super) fn new(id: ServerId, options: Options) -> Arc<Self> {
+    /// Makes the state of a server, or of a further instance, which takes part in the limits of the
+    /// first. The connection is open until `stop` fires, or as [`open`](Self::open) says.
+    pub(super) fn new(id: ServerId, options: UpstreamOptions, first: Option<&Self>) -> Arc<Self> {
         let stop = CancellationToken::new();
+        let connections = first.map(|first| first.connections.clone());
+        let connections = connections.unwrap_or_else(|| Connections::new(options.max_connections));
+        let long_messages = first.map(|first| first.long_messages.clone());
         Arc::new(Self {
             id,
             options,
+            connections,
+            long_messages: long_messages.unwrap_or_default(),
+            process: Mutex::default(),
             current: watch::Sender::new(stop.clone()),
             stop,
-            status: watch::Sender::new(UpstreamStatus::Connecting),
-            detail: Mutex::default(),
-            info: Mutex::new(None),
-            process: AtomicU32::new(0),
-            not_started: AtomicBool::new(false),
-            subscribers: Mutex::new(Vec::new()),
+            state: watch::Sender::new(State {
+                status: UpstreamStatus::Connecting,
+                loss: Loss::default(),
+                info: None,
+                news: News::default(),
+            }),
         })
-    }
-
-    /// Returns what ends the connection for good.
-    pub(super) const fn stop(&self) -> &CancellationToken {
-        &self.stop
     }
 
     /// Opens the connection. It closes when the guard is dropped, and can be opened again after
     /// that.
     pub(super) fn open(&self) -> DropGuard {
-        self.status.send_if_modified(|status| {
-            let is_idle = *status == UpstreamStatus::Idle;
+        self.state.send_if_modified(|state| {
+            let is_idle = state.status == UpstreamStatus::Idle;
             if is_idle {
-                *status = UpstreamStatus::Connecting;
+                state.status = UpstreamStatus::Connecting;
             }
             is_idle
         });
@@ -173,54 +149,76 @@ impl Shared {
         current.drop_guard()
     }
 
-    /// Waits until the connection is to be open; returns what closes it.
-    pub(super) async fn opened(&self) -> CancellationToken {
+    /// Waits until the connection is to be open; returns what closes it, or nothing once it is
+    /// closed for good.
+    pub(super) async fn opened(&self) -> Option<CancellationToken> {
         let mut current = self.current.subscribe();
-        let opened = current.wait_for(|current| !current.is_cancelled()).await;
-        // the sender belongs to `self`, so there is a token
-        opened.map_or_else(|_| self.stop.clone(), |current| current.clone())
+        let opened = current.wait_for(|current| !current.is_cancelled());
+        let opened = self.stop.run_until_cancelled(opened).await?;
+        Some(opened.ok()?.clone())
     }
 
-    pub(super) fn status(&self) -> watch::Receiver<UpstreamStatus> {
-        self.status.subscribe()
+    pub(super) fn status(&self) -> UpstreamStatus {
+        self.state.borrow().status.clone()
     }
 
-    pub(super) fn current_status(&self) -> UpstreamStatus {
-        self.status.borrow().clone()
+    /// Waits for a state of the connection, and returns it.
+    pub(super) async fn until(
+        &self,
+        mut is_it: impl FnMut(&UpstreamStatus) -> bool,
+    ) -> UpstreamStatus {
+        let mut state = self.state.subscribe();
+        let found = state.wait_for(|state| is_it(&state.status)).await;
+        // the sender belongs to `self`, so there is a state
+        found.map_or(UpstreamStatus::Closed, |state| state.status.clone())
     }
 
-    pub(super) fn is_up(&self) -> bool {
-        *self.status.borrow() == UpstreamStatus::Up
+    /// Waits for the outcome of the first attempt to connect.
+    pub(super) async fn tried(&self) {
+        self.until(|status| *status != UpstreamStatus::Connecting)
+            .await;
+    }
+
+    /// Acts now, and whenever something has changed, until that returns `false`.
+    pub(super) async fn each_change(&self, mut act: impl FnMut() -> bool) {
+        let mut state = self.state.subscribe();
+        while act() && state.changed().await.is_ok() {}
     }
 
     pub(super) fn is_down(&self) -> bool {
-        matches!(*self.status.borrow(), UpstreamStatus::Down(_))
+        self.state.borrow().status.is_down()
     }
 
     /// Returns `true` if the connection was closed by [`idle`](Self::idle) and is not open again
     /// yet.
     pub(super) fn is_reopening(&self) -> bool {
-        let is_closed = match &*self.status.borrow() {
-            UpstreamStatus::Idle | UpstreamStatus::Connecting => true,
-            UpstreamStatus::Up | UpstreamStatus::Down(_) | UpstreamStatus::Closed => false,
-        };
-        is_closed && self.info.lock().is_some()
+        let state = self.state.borrow();
+        let is_closed = matches!(
+            state.status,
+            UpstreamStatus::Idle | UpstreamStatus::Connecting
+        );
+        is_closed && state.info.is_some()
     }
 
     pub(super) fn info(&self) -> Option<Arc<ServerInfo>> {
-        self.info.lock().clone()
+        self.state.borrow().info.clone()
     }
 
-    pub(super) fn set_info(&self, info: Arc<ServerInfo>) {
-        *self.info.lock() = Some(info);
+    /// Notes that the server is up, and what it says of itself.
+    pub(super) fn greeted(&self, info: Arc<ServerInfo>) {
+        self.state.send_if_modified(|state| {
+            state.info = Some(info);
+            false
+        });
+        self.up();
     }
 
     /// Notes that the server is up.
     pub(super) fn up(&self) {
-        if self.is_up() {
-            return; // the usual case, on every HTTP answer: no lock
+        if self.state.borrow().status == UpstreamStatus::Up {
+            return; // the usual case, on every HTTP answer
         }
-        if self.change(UpstreamStatus::Up, Some(ServerEvent::Up)) {
+        if self.set(UpstreamStatus::Up) {
             tracing::info!(server = %self.id, "connected");
         }
     }
@@ -228,131 +226,141 @@ impl Shared {
     /// Notes that the server is down, and why. Only the first of several reasons is announced:
     /// calls may find any number of them.
     pub(super) fn down(&self, reason: &str) {
-        self.note_loss(&reason.to_owned().into(), false);
+        self.note_loss(reason.to_owned().into(), false);
     }
 
     /// Notes that the server is down, or still is after another attempt. Each reason that differs
     /// from the one before is announced: attempts have pauses between them.
-    pub(super) fn lost(&self, loss: &Loss) {
+    pub(super) fn lost(&self, loss: Loss) {
         self.note_loss(loss, true);
     }
 
-    fn note_loss(&self, loss: &Loss, announces_news: bool) {
-        let mut subscribers = self.subscribers.lock();
-        let was_down = self.is_down();
-        let changed = self.set(UpstreamStatus::Down(loss.reason.as_str().into()));
-        if !self.is_down() {
-            return;
-        }
-        let is_news = **self.detail.lock() != *loss.detail;
-        *self.detail.lock() = loss.detail.as_str().into();
-        if changed && !was_down {
-            tracing::warn!(server = %self.id, reason = loss.detail, "not connected; connecting again");
-        }
-        if !was_down || is_news && announces_news {
-            let event = ServerEvent::Down(loss.detail.clone());
-            subscribers.retain(|subscriber| subscriber.tell(event.clone()));
+    fn note_loss(&self, loss: Loss, announces_news: bool) {
+        let mut was_down = true;
+        let detail = loss.detail.clone();
+        let is_noted = self.state.send_if_modified(|state| {
+            was_down = state.status.is_down();
+            let is_lost = state.enter(UpstreamStatus::Down(loss.reason.as_str().into()));
+            if is_lost || was_down {
+                let is_news = announces_news && state.loss.detail != loss.detail;
+                state.news.losses += u64::from(!was_down || is_news);
+                state.loss = loss;
+            }
+            is_lost || was_down
+        });
+        if is_noted && !was_down {
+            tracing::warn!(server = %self.id, reason = detail, "not connected; connecting again");
         }
     }
 
-    /// Returns what operators see of the last loss.
-    pub(super) fn detail(&self) -> Arc<str> {
-        self.detail.lock().clone()
+    /// Returns why the server's command could not be started, if that is why it is down.
+    pub(super) fn start_failure(&self) -> Option<String> {
+        let state = self.state.borrow();
+        (state.status.is_down() && state.loss.not_started).then(|| state.loss.detail.clone())
     }
 
     /// Notes that the connection was closed until it is [opened](Self::open) again. The server
     /// counts as up, also if it was down: whether it still is shows when it is needed.
     pub(super) fn idle(&self) {
-        let event = self.is_down().then_some(ServerEvent::Up);
-        self.change(UpstreamStatus::Idle, event);
+        if !self.stop.is_cancelled() {
+            self.set(UpstreamStatus::Idle);
+        }
     }
 
     /// Notes the end. Streams of events end with it.
     pub(super) fn closed(&self) {
-        let mut subscribers = self.subscribers.lock();
-        self.status.send_replace(UpstreamStatus::Closed);
-        subscribers.clear();
+        self.set(UpstreamStatus::Closed);
+    }
+
+    fn set(&self, to: UpstreamStatus) -> bool {
+        self.state.send_if_modified(|state| state.enter(to))
     }
 
     pub(super) fn tools_changed(&self) {
-        self.tell(&ServerEvent::ToolsChanged);
+        self.state
+            .send_modify(|state| state.news.tools_changed += 1);
     }
 
     /// Notes that what was read through some instance may not hold any more.
     pub(super) fn stale(&self) {
-        self.tell(&ServerEvent::Stale);
-    }
-
-    fn tell(&self, event: &ServerEvent) {
-        self.subscribers
-            .lock()
-            .retain(|subscriber| subscriber.tell(event.clone()));
-    }
-
-    /// Returns the number of the child that runs, if it is one.
-    pub(super) fn process(&self) -> Option<u32> {
-        Some(self.process.load(Ordering::Relaxed)).filter(|id| *id != 0)
-    }
-
-    pub(super) fn set_process(&self, id: Option<u32>) {
-        self.process.store(id.unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// Returns `true` if the last attempt failed because the command could not be started.
-    pub(super) fn was_not_started(&self) -> bool {
-        self.not_started.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_not_started(&self, value: bool) {
-        self.not_started.store(value, Ordering::Relaxed);
+        self.state.send_modify(|state| state.news.stale += 1);
     }
 
     /// Adds a subscriber. The state of the moment is its first event; while the first connection is
     /// still being made there is none: the server is not there yet, and that is not a failure.
     pub(super) fn subscribe(&self) -> Events {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let subscriber = Subscriber {
-            events: sender,
-            waits: Arc::default(),
-        };
-        let events = Events {
-            events: receiver,
-            waits: subscriber.waits.clone(),
-        };
-        let mut subscribers = self.subscribers.lock();
-        let now = match &*self.status.borrow() {
-            UpstreamStatus::Up | UpstreamStatus::Idle => Some(ServerEvent::Up),
-            UpstreamStatus::Down(_) => Some(ServerEvent::Down(self.detail().to_string())),
-            UpstreamStatus::Connecting => None,
-            // its sender is dropped, and so the stream ends
-            UpstreamStatus::Closed => return events,
-        };
-        if let Some(now) = now {
-            // the receiver is in our hands, so this cannot fail
-            let _ = subscriber.tell(now);
+        let state = self.state.subscribe();
+        let mut read = state.borrow().news;
+        read.losses -= u64::from(state.borrow().status.is_down());
+        Events {
+            state,
+            is_up: false,
+            read,
         }
-        subscribers.push(subscriber);
-        events
     }
+}
 
-    fn change(&self, to: UpstreamStatus, event: Option<ServerEvent>) -> bool {
-        let mut subscribers = self.subscribers.lock();
-        let changed = self.set(to);
-        if let (true, Some(event)) = (changed, event) {
-            subscribers.retain(|subscriber| subscriber.tell(event.clone()));
+impl State {
+    /// Returns `true` if that changed the status.
+    fn enter(&mut self, to: UpstreamStatus) -> bool {
+        // only `open` ends `Idle`, but for the end of all
+        let stays = match self.status {
+            UpstreamStatus::Idle => to != UpstreamStatus::Closed,
+            UpstreamStatus::Closed => true,
+            _ => self.status == to,
+        };
+        if !stays {
+            self.status = to;
         }
-        changed
+        !stays
     }
+}
 
-    /// Returns `true` if that changed anything. Only with the subscribers locked.
-    fn set(&self, to: UpstreamStatus) -> bool {
-        self.status.send_if_modified(|status| {
-            // only `open` ends `Idle`, and nothing ends `Closed`
-            if *status == to || matches!(status, UpstreamStatus::Idle | UpstreamStatus::Closed) {
-                return false;
+/// What a subscriber has not read yet.
+#[derive(Debug)]
+pub(super) struct Events {
+    state: watch::Receiver<State>,
+    /// Whether the last event that said so said that the server is up.
+    is_up: bool,
+    read: News,
+}
+
+impl Events {
+    /// Returns the next event; nothing after the end.
+    pub(super) async fn next(&mut self) -> Option<ServerEvent> {
+        loop {
+            if let Some(event) = self.unread() {
+                return Some(event);
             }
-            *status = to;
-            true
-        })
+            if self.state.borrow().status == UpstreamStatus::Closed {
+                return None;
+            }
+            self.state.changed().await.ok()?;
+        }
+    }
+
+    fn unread(&mut self) -> Option<ServerEvent> {
+        let state = self.state.borrow_and_update();
+        let News {
+            losses,
+            tools_changed,
+            stale,
+        } = state.news;
+        let is_lost = std::mem::replace(&mut self.read.losses, losses) != losses;
+        if is_lost && (self.is_up || state.status.is_down()) {
+            self.is_up = false;
+            return Some(ServerEvent::Down(state.loss.detail.clone()));
+        }
+        if state.status.is_up() && !self.is_up {
+            self.is_up = true;
+            return Some(ServerEvent::Up);
+        }
+        if std::mem::replace(&mut self.read.tools_changed, tools_changed) != tools_changed {
+            return Some(ServerEvent::ToolsChanged);
+        }
+        if std::mem::replace(&mut self.read.stale, stale) != stale {
+            return Some(ServerEvent::Stale);
+        }
+        None
     }
 }

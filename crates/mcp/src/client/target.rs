@@ -25,31 +25,11 @@ pub enum Target {
     Io(Io),
 }
 
-impl Target {
-    /// Names a program and its arguments; [`CommandSpec`] has the rest.
-    #[must_use]
-    pub fn command(
-        program: impl Into<OsString>,
-        args: impl IntoIterator<Item = impl Into<OsString>>,
-    ) -> Self {
-        Self::Command(CommandSpec::new(program).with_args(args))
-    }
-
-    /// Names an HTTP endpoint; [`HttpSpec`] has the rest.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidHttpSpec`] if `url` is not an absolute `http` or `https` URL.
-    pub fn http(url: &str) -> Result<Self, InvalidHttpSpec> {
-        HttpSpec::new(url).map(Self::Http)
-    }
-}
-
 /// A program to start.
 ///
 /// The child gets a small environment: what programs need to find their files (`PATH`, `HOME` and
 /// the like), and what is given here. Secrets of this process stay with it unless
-/// [`with_whole_environment`](Self::with_whole_environment) says otherwise.
+/// [`whole_environment`](Self::whole_environment) says otherwise.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct CommandSpec {
@@ -85,27 +65,6 @@ impl CommandSpec {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
-
-    /// Sets one variable of the child's environment.
-    #[must_use]
-    pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.env.insert(name.into(), value.into());
-        self
-    }
-
-    /// Sets values that are left out of what the child writes to standard error.
-    #[must_use]
-    pub fn with_secrets(mut self, secrets: Vec<String>) -> Self {
-        self.secrets = secrets;
-        self
-    }
-
-    /// Lets the child inherit every variable of this process.
-    #[must_use]
-    pub fn with_whole_environment(mut self) -> Self {
-        self.whole_environment = true;
-        self
-    }
 }
 
 /// Without secrets: of the environment the names are shown.
@@ -124,8 +83,8 @@ impl fmt::Debug for CommandSpec {
 /// A streamable HTTP endpoint: one URL, `http` or `https`, and headers sent with each request.
 #[derive(Clone)]
 pub struct HttpSpec {
-    url: Url,
-    headers: HeaderMap,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
 }
 
 /// An endpoint that cannot be used, and why.
@@ -184,16 +143,6 @@ impl HttpSpec {
         value.set_sensitive(true);
         self.headers.insert(parsed, value);
         Ok(self)
-    }
-
-    /// Returns the URL.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        self.url.as_str()
-    }
-
-    pub(super) fn into_parts(self) -> (Url, HeaderMap) {
-        (self.url, self.headers)
     }
 }
 
@@ -260,9 +209,8 @@ mod tests {
         assert!(spec.clone().with_header("a b", "x").is_err());
         let spec = spec.with_header("Authorization", "Bearer secret").unwrap();
         let with_query = HttpSpec::new("http://u:secret@h/mcp?key=secret").unwrap();
-        let command = CommandSpec::new("x")
-            .with_args(["--token", "secret"])
-            .with_env("KEY", "secret");
+        let mut command = CommandSpec::new("x").with_args(["--token", "secret"]);
+        command.env.insert("KEY".into(), "secret".into());
         let shown = format!("{spec:?} {with_query:?} {command:?}");
         assert!(
             shown.contains("authorization") && !shown.contains("secret"),

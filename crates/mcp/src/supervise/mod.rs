@@ -21,7 +21,6 @@
 //! **Limits.** If the supervisor itself is ended by SIGKILL, what left the server's process group
 //! stays. A process of another user cannot be signalled.
 
-mod descendants;
 mod stage;
 
 use std::ffi::OsString;
@@ -33,11 +32,13 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, set_dumpable_behavior,
+    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process,
+    set_dumpable_behavior,
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::client::pipe::{NOT_STARTED, not_started};
+use crate::processes::Processes;
 use stage::{Seen, Stage};
 
 /// How long SIGKILL is repeated.
@@ -48,7 +49,7 @@ const USAGE: u8 = 2;
 
 /// Runs a server: the whole life of a supervisor process. Call it from `main`, before anything
 /// else, with the arguments that
-/// [`UpstreamBuilder::supervisor`](crate::client::UpstreamBuilder::supervisor) appends: the grace
+/// [`UpstreamOptions::supervisor`](crate::client::UpstreamOptions::supervisor) appends: the grace
 /// period in milliseconds, the program, and its arguments.
 ///
 /// Returns the server's exit code, or 127 if it cannot be started, and standard error says why. A
@@ -87,7 +88,7 @@ fn run(command: &mut Command, grace: Duration) -> io::Result<u8> {
     let _ = rustix::thread::set_name(c"mcp-supervisor");
     let mut signals = Signals::listen()?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    rustix::process::set_child_subreaper(Some(getpid()))?;
     let child = command.spawn()?;
     let mut family = Family {
         server: i32::try_from(child.id()).ok().and_then(Pid::from_raw),
@@ -109,14 +110,22 @@ fn run(command: &mut Command, grace: Duration) -> io::Result<u8> {
         let before = stage;
         stage = stage.next(seen, now(), grace);
         match stage {
-            Stage::Terminating { .. } if before != stage => descendants::signal(Signal::TERM),
-            Stage::Killing { .. } => descendants::signal(Signal::KILL),
+            Stage::Terminating { .. } if before != stage => signal_descendants(Signal::TERM),
+            Stage::Killing { .. } => signal_descendants(Signal::KILL),
             Stage::GivenUp => break,
             Stage::Serving | Stage::Asked { .. } | Stage::Terminating { .. } => {}
         }
         client_is_gone |= signals.wait(stage.pause(now()), !client_is_gone);
     }
     Ok(family.end())
+}
+
+/// Sends a signal to every process below this one.
+fn signal_descendants(signal: Signal) {
+    for process in Processes::list().below(getpid()) {
+        // it has ended meanwhile, or belongs to another user: either way nothing is left to do
+        let _ = kill_process(process, signal);
+    }
 }
 
 /// The children of this process: the server, and what has lost its parent.

@@ -127,15 +127,4 @@ mod tests {
             assert_eq!(stages(steps), names, "{steps:?}");
         }
     }
-
-    #[test]
-    fn it_waits_no_longer_than_its_stage() {
-        let now = Duration::from_secs(10);
-        let until = Duration::from_secs(11);
-        assert_eq!(Stage::Serving.pause(now), None);
-        let second = Some(Duration::from_secs(1));
-        assert_eq!(Stage::Asked { until }.pause(now), second);
-        assert_eq!(Stage::Terminating { until }.pause(now), second);
-        assert_eq!(Stage::Killing { until }.pause(now), Some(ROUND));
-    }
 }

@@ -7,20 +7,12 @@ use serde_json::value::RawValue;
 
 /// A request's id: a string or a number, written back exactly as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RequestId(Repr);
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Repr {
-    /// A number whose only spelling is its decimal digits, so that it needs no allocation.
-    Number(u64),
-    /// Any other number, or a string with its quotes.
-    Raw(Box<str>),
-}
+pub struct RequestId(Box<str>);
 
 impl RequestId {
     /// Makes a number an id.
-    pub(crate) const fn number(number: u64) -> Self {
-        Self(Repr::Number(number))
+    pub(crate) fn number(number: u64) -> Self {
+        Self(number.to_string().into())
     }
 
     /// Reads a raw JSON token; nothing unless it is a string or a number.
@@ -31,37 +23,24 @@ impl RequestId {
             return None;
         }
         serde_json::from_str::<&RawValue>(raw).ok()?;
-        // JSON allows no leading zero, so digits alone have one spelling only
-        Some(Self(match raw.parse::<u64>() {
-            Ok(number) => Repr::Number(number),
-            Err(_) => Repr::Raw(raw.into()),
-        }))
+        Some(Self(raw.into()))
     }
 
     /// Returns the number, if the id is a whole one that is not negative.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
-        match self.0 {
-            Repr::Number(number) => Some(number),
-            Repr::Raw(_) => None,
-        }
+        self.0.parse().ok()
     }
 
     /// Returns the id as a JSON token.
     #[must_use]
     pub fn to_raw(&self) -> Cow<'_, str> {
-        match &self.0 {
-            Repr::Number(number) => Cow::Owned(number.to_string()),
-            Repr::Raw(raw) => Cow::Borrowed(raw),
-        }
+        Cow::Borrowed(&self.0)
     }
 }
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Repr::Number(number) => write!(f, "{number}"),
-            Repr::Raw(raw) => f.write_str(raw),
-        }
+        f.write_str(&self.0)
     }
 }

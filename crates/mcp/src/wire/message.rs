@@ -203,4 +203,4 @@ fn slice_of(buffer: &Bytes, part: &RawValue) -> Bytes {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

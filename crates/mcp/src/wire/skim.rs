@@ -138,6 +138,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::*;
+    use crate::wire::message::tests::json;
 
     fn skim<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Skipped {
         let mut skim = Skim::default();
@@ -185,23 +186,7 @@ mod tests {
             Just("method".to_owned()),
             r#"[a-z"\\{}\[\]:, \u{e4}\u{1f600}]{0,6}"#,
         ];
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<u64>().prop_map(Value::from),
-            text.clone().prop_map(Value::from),
-        ];
-        let value = leaf.prop_recursive(4, 40, 5, {
-            let text = text.clone();
-            move |inner| {
-                let members = prop::collection::vec((text.clone(), inner.clone()), 0..5);
-                prop_oneof![
-                    prop::collection::vec(inner, 0..5).prop_map(Value::from),
-                    members.prop_map(|members| Value::Object(Map::from_iter(members))),
-                ]
-            }
-        });
+        let value = json(text.clone());
         prop::collection::vec((text, value), 0..6)
             .prop_map(|members| Value::Object(Map::from_iter(members)))
     }

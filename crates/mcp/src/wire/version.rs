@@ -45,15 +45,6 @@ pub(crate) fn known(version: &str) -> Option<&'static str> {
     KNOWN_VERSIONS.into_iter().find(|known| *known == version)
 }
 
-impl std::fmt::Display for Era {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

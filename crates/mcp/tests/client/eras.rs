@@ -16,10 +16,8 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::instances::caller;
-use crate::script::{assert_fails, tool_of};
-use crate::script_http::{Exchange, Server};
-
-const LONG: Duration = Duration::from_secs(60);
+use crate::script::{LONG, assert_fails, tool_of};
+use crate::script_http::{Exchange, Server, upstream_at};
 
 /// What a server does with `initialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +38,6 @@ struct State {
     asked: HashMap<String, u32>,
     /// The calls of each session; those without one share an entry.
     calls: HashMap<String, u32>,
-    sessions: u32,
     unanswered: Vec<Exchange>,
 }
 
@@ -73,7 +70,6 @@ impl Counter {
             versions,
             asked: HashMap::new(),
             calls: HashMap::new(),
-            sessions: 0,
             unanswered: Vec::new(),
         }));
         let shared = state.clone();
@@ -90,7 +86,7 @@ impl Counter {
     }
 
     async fn upstream(&self) -> Upstream {
-        let upstream = crate::script_http::upstream_at(self.address).start();
+        let upstream = upstream_at(self.address, |_| {});
         upstream.ready(LONG).await.unwrap();
         upstream
     }
@@ -119,9 +115,10 @@ async fn answer(state: &Mutex<State>, asked: Exchange) {
     let session = asked.headers.get("mcp-session-id").cloned();
     let (initialize, versions, opened) = {
         let mut state = state.lock();
-        *state.asked.entry(method.clone()).or_default() += 1;
-        state.sessions += u32::from(method == "initialize");
-        (state.initialize, state.versions, state.sessions)
+        let asked = state.asked.entry(method.clone()).or_default();
+        *asked += 1;
+        let opened = *asked;
+        (state.initialize, state.versions, opened)
     };
     match method.as_str() {
         "server/discover" if versions.is_empty() => asked.refuse(400, -32000).await,
@@ -222,44 +219,38 @@ async fn an_instance_per_principal_is_a_session_there() {
 }
 
 #[tokio::test]
-async fn a_modern_server_is_asked_once_for_sessions_and_shared() {
-    let server = Counter::start(BOTH, Initialize::Refused).await;
-    let upstream = server.upstream().await;
-    assert_eq!(upstream.instances(), Instances::Shared);
-    for session in ["1", "2", "3"] {
-        let caller = caller("ada", session);
-        assert_eq!(count(&upstream, &caller).await, 1);
-        // the same where the configuration wants an instance per session
-        assert_eq!(counted(&upstream, Instances::Session, &caller).await, 1);
-    }
-    assert_eq!(server.asked("initialize"), 1);
-    assert_eq!(server.asked("server/discover"), 1);
-}
+async fn a_server_that_opens_no_session_is_asked_once_and_shared() {
+    use Initialize::{Busy, Opens, Refused, Silent, WithoutId};
 
-#[tokio::test]
-async fn a_server_without_session_ids_is_shared() {
-    for versions in [BOTH, ""] {
-        let server = Counter::start(versions, Initialize::WithoutId).await;
-        let upstream = server.upstream().await;
-        assert_eq!(upstream.instances(), Instances::Shared);
-        for session in ["1", "2"] {
-            count(&upstream, &caller("ada", session)).await;
+    let second = Duration::from_secs(1);
+    for (versions, initialize, era, greetings) in [
+        (BOTH, Refused, EraChoice::Auto, 1),
+        (BOTH, WithoutId, EraChoice::Auto, 1),
+        ("", WithoutId, EraChoice::Auto, 1),
+        (MODERN, Busy, EraChoice::Auto, 1),
+        (MODERN, Silent, EraChoice::Auto, 1),
+        // it is not asked at all
+        (BOTH, Opens, EraChoice::Modern, 0),
+    ] {
+        let at = format!("{versions} {initialize:?} {era:?}");
+        let server = Counter::start(versions, initialize).await;
+        let upstream = upstream_at(server.address, |options| {
+            (options.era, options.connect_timeout) = (era, second);
+        });
+        upstream.ready(LONG).await.unwrap();
+        assert_eq!(upstream.instances(), Instances::Shared, "{at}");
+        for session in ["1", "2", "3"] {
+            let caller = caller("ada", session);
+            count(&upstream, &caller).await;
+            if !versions.is_empty() {
+                // the same where the configuration wants an instance per session
+                counted(&upstream, Instances::Session, &caller).await;
+            }
         }
-        assert_eq!(server.asked("initialize"), 1);
-        assert_eq!(server.asked("DELETE"), 0);
+        assert_eq!(server.asked("initialize"), greetings, "{at}");
+        assert_eq!(server.asked("server/discover"), 1, "{at}");
+        assert_eq!(server.asked("DELETE"), 0, "{at}");
     }
-}
-
-#[tokio::test]
-async fn a_server_set_to_modern_is_not_asked_for_sessions() {
-    let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = crate::script_http::upstream_at(server.address);
-    let upstream = upstream.era(EraChoice::Modern).start();
-    upstream.ready(LONG).await.unwrap();
-    for _ in 0..2 {
-        assert_eq!(count(&upstream, &caller("ada", "1")).await, 1);
-    }
-    assert_eq!(server.asked("initialize"), 0);
 }
 
 #[tokio::test]
@@ -280,21 +271,9 @@ async fn a_server_that_names_sessions_but_opens_none_fails_those_calls() {
 }
 
 #[tokio::test]
-async fn a_modern_server_that_fails_at_initialize_is_shared() {
-    for fault in [Initialize::Busy, Initialize::Silent] {
-        let server = Counter::start(MODERN, fault).await;
-        let upstream = crate::script_http::upstream_at(server.address);
-        let upstream = upstream.connect_timeout(Duration::from_secs(1)).start();
-        upstream.ready(LONG).await.unwrap();
-        assert_eq!(upstream.instances(), Instances::Shared, "{fault:?}");
-        assert_eq!(count(&upstream, &caller("ada", "1")).await, 1);
-    }
-}
-
-#[tokio::test]
 async fn the_first_call_waits_until_it_is_known_who_is_there() {
     let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = crate::script_http::upstream_at(server.address).start();
+    let upstream = upstream_at(server.address, |_| {});
     for run in 1..=3 {
         let ada = caller("ada", "1");
         assert_eq!(counted(&upstream, Instances::Session, &ada).await, run);
@@ -328,9 +307,7 @@ async fn a_server_that_comes_back_is_asked_again() {
 #[tokio::test]
 async fn a_server_that_opens_sessions_no_more_is_shared() {
     let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = crate::script_http::upstream_at(server.address)
-        .spare(0)
-        .start();
+    let upstream = upstream_at(server.address, |options| options.spare = 0);
     upstream.ready(LONG).await.unwrap();
     let mode = upstream.instances();
     assert_eq!(counted(&upstream, mode, &caller("ada", "1")).await, 1);

@@ -4,19 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolCall, ToolServer,
-    TraceContext, Watch,
+    BaggageFilter, Delivery, ErrorKind, ServerEvent, ToolCall, ToolServer, TraceContext, Watch,
 };
-use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamStatus};
+use callward_mcp::client::{HttpSpec, Target, UpstreamStatus};
 use callward_mcp::wire::Era;
 use futures_util::StreamExt;
-use parking_lot::Mutex;
 use serde_json::json;
 
+use crate::failures::assert_documented;
 use crate::script::{
-    DISCOVERED_LISTENING, LONG, Reports, assert_fails, call, calling, id, progress, tool_of,
+    DISCOVERED_LISTENING, LONG, Reports, Watching, assert_fails, call, calling, progress, start,
+    tool_of,
 };
-use crate::script_http::{Server, legacy as legacy_http, modern};
+use crate::script_http::{JSON, Server, legacy as legacy_http, modern, upstream_at};
 
 const RESULT: &str =
     r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "vendor":[ ]}"#;
@@ -27,7 +27,7 @@ async fn a_modern_call_carries_its_headers_and_its_bytes() {
     let spec = HttpSpec::new(&format!("http://{}/mcp", server.address))
         .and_then(|spec| spec.with_header("authorization", "Bearer x"))
         .unwrap();
-    let upstream = Upstream::builder(id(), Target::Http(spec)).start();
+    let upstream = start(Target::Http(spec), |_| {});
     server.greet_modern().await;
     upstream.ready(LONG).await.unwrap();
     assert_eq!(upstream.server_info().unwrap().era, Era::Modern);
@@ -68,7 +68,7 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
         (200, Some(-32601), ""),
     ] {
         let mut server = Server::start().await;
-        let upstream = server.upstream().start();
+        let upstream = server.upstream(|_| {});
         let probe = server.asked("server/discover").await;
         match code {
             Some(code) => probe.refuse(status, code).await,
@@ -99,26 +99,41 @@ async fn a_legacy_server_is_found_out_by_what_it_refuses() {
 #[tokio::test]
 async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
     // the call may have run before the answer
-    let python = |code, words: &str| {
-        format!(
-            r#"{{"jsonrpc":"2.0","id":"server-error","error":{{"code":{code},"message":"{words}"}}}}"#
-        )
+    let json = |id: &str, code, words: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{words}"}}}}"#)
     };
-    for words in [
-        String::new(),
-        "<html>not found</html>".into(),
-        "session not found".into(),
-        python(-32600, "Session not found"),
-        python(-32001, "gone"),
+    let python = "\"server-error\"";
+    let words = "Bad Request: No valid session ID provided";
+    for (status, body) in [
+        (404, String::new()),
+        (404, "<html>not found</html>".into()),
+        (404, "session not found".into()),
+        (404, json(python, -32600, "Session not found")),
+        (404, json(python, -32001, "gone")),
+        // where the protocol requires 404
+        (400, json("null", -32000, words)),
+        (400, json(python, -32000, words)),
+        (400, words.into()),
     ] {
         let (upstream, mut server) = legacy_http("one").await;
         let running = calling(&upstream, call("x", "{}"));
         let asked = server.asked("tools/call").await;
-        asked.answer(404, "", &words).await;
+        asked.answer(status, "", &body).await;
         let error = running.await.unwrap().unwrap_err();
-        assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
         // the next call has a new session
-        server.serve_in("two", &upstream).await;
+        let running = calling(&upstream, call("x", "{}"));
+        if status == 404 {
+            assert_documented("the server forgets the session of the call", &error);
+            server.initialize("two").await;
+        } else {
+            assert_eq!(error.delivery(), Delivery::Answered, "{error}");
+            assert!(error.message().contains(words), "{error}");
+            server.greet_legacy("two").await;
+        }
+        let asked = server.asked("tools/call").await;
+        assert_eq!(asked.headers["mcp-session-id"], "two");
+        asked.result(RESULT).await;
+        running.await.unwrap().unwrap();
     }
 }
 
@@ -236,7 +251,7 @@ async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
 #[tokio::test]
 async fn a_modern_server_is_asked_again_to_announce_changes() {
     let mut server = Server::start().await;
-    let upstream = server.upstream().start();
+    let upstream = server.upstream(|_| {});
     server.greet_modern_with(DISCOVERED_LISTENING).await;
     let mut listen = server.asked("subscriptions/listen").await;
     assert_eq!(
@@ -261,10 +276,14 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
     let (upstream, mut server) = legacy_http("one").await;
     let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
     let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
-    let traced = call("x", "{}")
+    let mut traced = call("x", "{}")
         .with_trace(Arc::new(trace))
         .with_baggage(baggage.unwrap());
+    let watching = Arc::new(Watching::default());
+    traced.attempt_mut().watch = Some(Watch::new(watching.clone()));
     let asked = server.serve(&upstream, traced).await;
+    let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1") true"#;
+    assert_eq!(*watching.seen.lock(), [reported]);
     let meta = asked.json()["params"]["_meta"].clone();
     for (name, value) in [
         ("traceparent", PARENT),
@@ -275,33 +294,35 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
     }
 }
 
-/// Keeps what it gets.
-#[derive(Default)]
-struct Watching(Mutex<Vec<String>>);
-
-impl SendWatch for Watching {
-    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
-        let shown = format!(
-            "{} {:?} {:?} {:?} {:?}",
-            request.transport.as_str(),
-            request.protocol_version,
-            request.session,
-            request.address,
-            request.http_version,
-        );
-        assert!(request.port.is_some_and(|port| port > 0));
-        self.0.lock().push(shown);
-        None
-    }
+#[tokio::test]
+async fn a_server_that_starts_late_is_found() {
+    let server = Server::start().await;
+    let address = server.stop().await;
+    let upstream = upstream_at(address, |_| {});
+    let error = upstream.call(call("x", "{}")).await.unwrap_err();
+    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    let mut server = Server::start_at(address).await;
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
 }
 
 #[tokio::test]
-async fn whoever_watches_is_told_where_a_call_goes() {
-    let (upstream, mut server) = legacy_http("one").await;
-    let watching = Arc::new(Watching::default());
-    let mut watched = call("x", "{}");
-    watched.attempt_mut().watch = Some(Watch::new(watching.clone()));
-    server.serve(&upstream, watched).await;
-    let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
-    assert_eq!(*watching.0.lock(), [reported]);
+async fn a_404_that_answers_the_call_itself_loses_no_session() {
+    let (upstream, mut server) = legacy_http("s").await;
+    // it was read, and may have been run
+    let error = server
+        .fail(&upstream, |asked| asked.refuse(404, -32602))
+        .await;
+    assert_fails(&error, ErrorKind::InvalidCall, Delivery::Answered);
+    assert_eq!(error.code(), Some(-32602));
+    // the same from a server that lost the session, and names the request it refuses for that
+    let running = calling(&upstream, call("x", "{}"));
+    let asked = server.asked("tools/call").await;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32001,"message":"Session not found"}}}}"#,
+        asked.id()
+    );
+    asked.answer(404, JSON, &body).await;
+    let error = running.await.unwrap().unwrap_err();
+    assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
 }

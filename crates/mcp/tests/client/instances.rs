@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
 
 use crate::script::{
-    LONG, Peer, RESULT, Script, assert_fails, calling, greeted, legacy, listing, scripted, tool_of,
+    LONG, Peer, RESULT, Script, assert_fails, calling, greeted, legacy, listing, tool_of,
 };
 use crate::script_http::Server;
 
@@ -37,9 +37,7 @@ fn write(session: &str) -> ToolCall {
 
 /// An upstream without spare instances, and what is connected first.
 async fn lead(idle: Duration) -> (Upstream, Peer, Script) {
-    let (builder, script) = scripted(1 << 16);
-    let (upstream, peer, script) = greeted(builder.spare(0).idle(idle), script).await;
-    (upstream, peer, script)
+    greeted(1 << 16, |options| (options.spare, options.idle) = (0, idle)).await
 }
 
 async fn answer(peer: &mut Peer) {
@@ -73,26 +71,6 @@ async fn an_instance_that_cannot_be_started_was_sent_nothing() {
     let error = error.unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert!(error.message().contains("the script is over"), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_instance_ends_with_its_session() {
-    let (upstream, mut first, mut script) = lead(LONG).await;
-    let [ada, eve] = [caller("ada", "1"), caller("eve", "1")];
-    first.serve(&upstream, call(&ada, false)).await;
-    let running = calling(&upstream, call(&eve, false));
-    let mut second = script.accept().await;
-    second.greet_legacy().await;
-    answer(&mut second).await;
-    running.await.unwrap().unwrap();
-
-    // the same session id with another principal is another session
-    upstream.session_ended(&caller("bob", "1"));
-    second.serve(&upstream, call(&eve, true)).await;
-
-    upstream.session_ended(&eve);
-    assert!(second.message().await.is_none(), "its input is closed");
-    first.serve(&upstream, call(&ada, true)).await;
 }
 
 /// Answers the next call with a number.
@@ -257,7 +235,7 @@ async fn a_shutdown_ends_a_listing_instance_that_is_started_again() {
 #[tokio::test]
 async fn the_listing_session_of_an_http_server_ends_with_its_client() {
     let mut server = Server::start().await;
-    let upstream = server.upstream().spare(0).start();
+    let upstream = server.upstream(|options| options.spare = 0);
     server.greet_legacy("one").await;
     upstream.ready(LONG).await.unwrap();
     for (session, next) in [("one", "two"), ("two", "three")] {

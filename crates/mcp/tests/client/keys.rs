@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use callward_core::{Caller, IdempotencyKey, Principal, ToolCall};
-use callward_mcp::client::{EraChoice, Upstream, UpstreamBuilder};
+use callward_mcp::client::Upstream;
 use serde_json::{Value, json};
 
-use crate::script::{DISCOVERED, INITIALIZED, LONG, Peer, RESULT, Script, call, calling, scripted};
+use crate::script::{
+    DISCOVERED, INITIALIZED, LONG, Peer, RESULT, Script, call, calling, greeted_with,
+};
 use crate::script_http::Server;
 
 const NAME: &str = "io.callward/idempotencyKey";
@@ -18,25 +20,8 @@ fn declared(greeting: &str) -> String {
     )
 }
 
-async fn greeted(
-    builder: UpstreamBuilder,
-    script: &mut Script,
-    greeting: &str,
-) -> (Upstream, Peer) {
-    let is_legacy = greeting.contains("protocolVersion");
-    let (era, method) = match is_legacy {
-        true => (EraChoice::Legacy, "initialize"),
-        false => (EraChoice::Modern, "server/discover"),
-    };
-    let upstream = builder.era(era).start();
-    let mut peer = script.accept().await;
-    let hello = peer.asked(method).await;
-    peer.reply(&hello, greeting).await;
-    if is_legacy {
-        peer.notified("notifications/initialized").await;
-    }
-    upstream.ready(LONG).await.unwrap();
-    (upstream, peer)
+async fn greeted(greeting: &str, keys: Option<bool>) -> (Upstream, Peer, Script) {
+    greeted_with(greeting, 1 << 16, |options| options.idempotency_keys = keys).await
 }
 
 /// Makes a call, and returns the key the server saw.
@@ -54,11 +39,7 @@ async fn a_server_gets_keys_if_it_says_so_or_the_operator_does() {
             (declared(greeting), None, true),
             (declared(greeting), Some(false), false),
         ] {
-            let (mut builder, mut script) = scripted(1 << 16);
-            if let Some(send) = said {
-                builder = builder.idempotency_keys(send);
-            }
-            let (upstream, mut peer) = greeted(builder, &mut script, &greeting).await;
+            let (upstream, mut peer, _script) = greeted(&greeting, said).await;
             let takes = upstream.server_info().unwrap().takes_idempotency_keys;
             assert_eq!(takes, greeting.contains("io.callward"));
             let key = key(&upstream, &mut peer, &call("x", "{}")).await;
@@ -68,23 +49,8 @@ async fn a_server_gets_keys_if_it_says_so_or_the_operator_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_call_has_one_key_over_its_attempts_and_another_call_has_another() {
-    let (builder, mut script) = scripted(1 << 16);
-    let (upstream, mut peer) = greeted(builder, &mut script, &declared(INITIALIZED)).await;
-    let mut one = call("x", "{}");
-    one.ensure_idempotency_key();
-    let first = key(&upstream, &mut peer, &one).await;
-    assert_eq!(key(&upstream, &mut peer, &one).await, first);
-    // the same arguments, and still another call
-    let other = call("x", "{}");
-    let others = key(&upstream, &mut peer, &other).await;
-    assert!(others.is_string() && others != first, "{others}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_key_of_a_caller_s_own_is_bound_to_the_caller() {
-    let (builder, mut script) = scripted(1 << 16);
-    let (upstream, mut peer) = greeted(builder, &mut script, &declared(INITIALIZED)).await;
+    let (upstream, mut peer, _script) = greeted(&declared(INITIALIZED), None).await;
     let given = |principal: Option<&str>, key: &str| {
         let call = call("x", "{}").with_idempotency_key(IdempotencyKey::new(key).unwrap());
         match principal {
@@ -119,7 +85,7 @@ async fn a_key_of_a_caller_s_own_is_bound_to_the_caller() {
 #[tokio::test]
 async fn over_http_the_key_is_in_a_header_too_and_survives_a_lost_session() {
     let mut server = Server::start().await;
-    let upstream = server.upstream().idempotency_keys(true).start();
+    let upstream = server.upstream(|options| options.idempotency_keys = Some(true));
     server.greet_legacy("one").await;
     upstream.ready(LONG).await.unwrap();
     let mut repeated = call("x", "{}");
@@ -141,17 +107,4 @@ async fn over_http_the_key_is_in_a_header_too_and_survives_a_lost_session() {
     assert_eq!(json!(second.headers["idempotency-key"]), key);
     second.result(RESULT).await;
     running.await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn a_modern_server_over_http_is_asked_in_its_greeting() {
-    for (greeting, expected) in [(DISCOVERED.to_owned(), false), (declared(DISCOVERED), true)] {
-        let mut server = Server::start().await;
-        let upstream = server.upstream().start();
-        server.greet_modern_with(&greeting).await;
-        upstream.ready(LONG).await.unwrap();
-        let asked = server.serve(&upstream, call("x", "{}")).await;
-        assert_eq!(asked.headers.contains_key("idempotency-key"), expected);
-        assert_eq!(asked.json()["params"]["_meta"][NAME].is_string(), expected);
-    }
 }

@@ -1,25 +1,16 @@
 //! Signs of life, in both eras and over both transports.
 
-use std::time::Duration;
-
 use callward_core::{Delivery, ErrorKind, ToolServer};
 use callward_mcp::client::Upstream;
 
-use crate::script::{DISCOVERED, LONG, Peer, Script, assert_fails, calling, scripted};
-use crate::script_http::{Server, modern, upstream_at};
+use crate::script::{
+    DISCOVERED, INITIALIZED, LONG, Peer, Script, assert_fails, calling, greeted_with,
+};
+use crate::script_http::{legacy as legacy_http, modern as modern_http, upstream_at};
 
 async fn over_pipe(modern: bool) -> (Upstream, Peer, Script) {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    if modern {
-        let probe = peer.asked("server/discover").await;
-        peer.reply(&probe, DISCOVERED).await;
-    } else {
-        peer.greet_legacy().await;
-    }
-    upstream.ready(LONG).await.unwrap();
-    (upstream, peer, script)
+    let greeting = if modern { DISCOVERED } else { INITIALIZED };
+    greeted_with(greeting, 1 << 16, |_| {}).await
 }
 
 fn ping(upstream: &Upstream) -> tokio::task::JoinHandle<Result<(), callward_core::ToolError>> {
@@ -62,31 +53,13 @@ async fn a_server_that_is_gone_gives_no_sign_of_life() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_ping_nobody_waits_for_disturbs_no_other() {
-    let (upstream, mut peer, _script) = over_pipe(false).await;
-    let late = tokio::time::timeout(Duration::from_secs(5), upstream.ping()).await;
-    assert!(late.is_err());
-    peer.asked("ping").await;
-    let cancelled = peer.notified("notifications/cancelled").await;
-    assert!(cancelled["requestId"].is_number());
-    let pinging = ping(&upstream);
-    let asked = peer.asked("ping").await;
-    peer.reply(&asked, "{}").await;
-    pinging.await.unwrap().unwrap();
-}
-
 #[tokio::test]
 async fn over_http_too() {
     for (modern, method) in [(true, "server/discover"), (false, "ping")] {
-        let mut server = Server::start().await;
-        let upstream = server.upstream().start();
-        if modern {
-            server.greet_modern().await;
-        } else {
-            server.greet_legacy("s-1").await;
-        }
-        upstream.ready(LONG).await.unwrap();
+        let (upstream, mut server) = match modern {
+            true => modern_http().await,
+            false => legacy_http("s-1").await,
+        };
         let pinging = ping(&upstream);
         server.asked(method).await.result(DISCOVERED).await;
         pinging.await.unwrap().unwrap();
@@ -101,7 +74,7 @@ async fn over_http_too() {
         let address = server.stop().await;
         let error = upstream.ping().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
-        let none = upstream_at(address).start();
+        let none = upstream_at(address, |_| {});
         let error = none.ping().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectFailed, "{error}");
     }
@@ -110,7 +83,7 @@ async fn over_http_too() {
 #[tokio::test]
 async fn a_server_that_is_not_modern_any_more_is_greeted_again() {
     for status in [400, 404] {
-        let (upstream, mut server) = modern().await;
+        let (upstream, mut server) = modern_http().await;
         let pinging = ping(&upstream);
         let asked = server.asked("server/discover").await;
         asked.answer(status, "", "Bad Request: no session").await;

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolDefinition,
-    ToolServer, TraceContext, Watch,
-};
+use callward_core::{BaggageFilter, ServerEvent, ToolServer, TraceContext, Watch};
 use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use parking_lot::Mutex;
 use serde_json::json;
 
+use crate::failures::assert_documented;
 use crate::script::{
-    DISCOVERED_LISTENING, RESULT, Reports, call, calling, greeted, legacy, listing, progress,
+    DISCOVERED_LISTENING, RESULT, Reports, Watching, call, calling, greeted, legacy, progress,
     scripted,
 };
 
@@ -54,8 +51,7 @@ async fn arguments_that_are_no_object_never_reach_the_pipe() {
         "{}}}\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"wipe\"}}",
     ] {
         let error = upstream.call(call("x", arguments)).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidCall, "{arguments}");
-        assert_eq!(error.delivery(), Delivery::NotSent, "{arguments}");
+        assert_documented("the arguments are not a JSON object", &error);
     }
     // the first thing the server hears of is the call that is one
     let asked = peer.serve(&upstream, call("good", "{}")).await;
@@ -73,34 +69,6 @@ async fn a_raw_list_leaves_nothing_out() {
     peer.reply(&asked, r#"{"tools":[{"name":7},"b"]}"#).await;
     let raw = listing.await.unwrap().unwrap();
     assert_eq!(raw, [r#"{ "name":"a"}"#, r#"{"name":7}"#, r#""b""#]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
-    let (upstream, mut peer, _script) = legacy().await;
-    let first = r#"{ "name":"a","inputSchema":{},"execution":{"taskSupport":"optional"},"annotations":{"readOnlyHint":false,"vendor/x": 1e2} }"#;
-    let second = r#"{"name":"b","inputSchema":{},"x-unknown":[ {} ]}"#;
-    let listing = listing(&upstream);
-    let asked = peer.asked("tools/list").await;
-    assert_eq!(asked.params, "{}");
-    let page = format!(r#"{{"tools":[{first}],"nextCursor":""}}"#);
-    peer.reply(&asked, &page).await;
-    let asked = peer.asked("tools/list").await;
-    assert_eq!(asked.params, r#"{"cursor":""}"#);
-    let page = format!(r#"{{"tools":[{{"no":"name"}},{second}]}}"#);
-    peer.reply(&asked, &page).await;
-    let tools = listing.await.unwrap().unwrap();
-    let text = |tool: &ToolDefinition| String::from_utf8(tool.raw().to_vec()).unwrap();
-    assert_eq!(
-        Vec::from_iter(tools.iter().map(text)),
-        [first, r#"{"no":"name"}"#, second]
-    );
-    assert_eq!(
-        Vec::from_iter(tools.iter().map(ToolDefinition::fault)),
-        [None, Some("missing field `name`"), None]
-    );
-    // an explicit false is not an absent one
-    assert_eq!(tools[0].annotations().read_only_hint, Some(false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,8 +108,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_dropped_before_it_was_written_never_is() {
-    let (builder, script) = scripted(256);
-    let (upstream, mut peer, _script) = greeted(builder, script).await;
+    let (upstream, mut peer, _script) = greeted(256, |_| {}).await;
     let long = format!(r#"{{"long":"{}"}}"#, "x".repeat(4096));
     let first = calling(&upstream, call("first", &long));
     tokio::task::yield_now().await; // the writer is now stuck in the middle of the first call
@@ -186,25 +153,13 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
     );
 }
 
-/// Keeps what it gets, and answers with a context of its own.
-#[derive(Default)]
-struct Watching(Mutex<Vec<String>>);
-
-impl SendWatch for Watching {
-    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
-        self.0.lock().push(format!(
-            "{} {:?}",
-            request.transport.as_str(),
-            request.protocol_version
-        ));
-        TraceContext::parse(PARENT, None).ok()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn whoever_watches_is_told_and_says_which_context_goes_out() {
     let (upstream, mut peer, _script) = legacy().await;
-    let watching = Arc::new(Watching::default());
+    let watching = Arc::new(Watching {
+        own: TraceContext::parse(PARENT, None).ok(),
+        ..Watching::default()
+    });
     let watch = Watch::new(watching.clone());
     let listing = tokio::spawn({
         let (upstream, watch) = (upstream.clone(), watch.clone());
@@ -219,8 +174,8 @@ async fn whoever_watches_is_told_and_says_which_context_goes_out() {
     watched.attempt_mut().watch = Some(watch);
     let asked = peer.serve(&upstream, watched).await;
     assert_eq!(asked.value()["_meta"]["traceparent"], PARENT);
-    let reported = "pipe Some(\"2025-11-25\")";
-    assert_eq!(*watching.0.lock(), [reported, reported]);
+    let reported = r#"pipe Some("2025-11-25") None None None false"#;
+    assert_eq!(*watching.seen.lock(), [reported, reported]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,8 +206,7 @@ async fn progress_and_trace_travel_with_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
+    let (upstream, mut script) = scripted(1 << 16, |_| {});
     let mut events = upstream.events().unwrap();
     let mut peer = script.accept().await;
     let probe = peer.asked("server/discover").await;

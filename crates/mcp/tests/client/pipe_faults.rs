@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
-use callward_mcp::client::{Io, Target, Upstream, UpstreamStatus};
+use callward_mcp::client::{Io, Target, UpstreamOptions, UpstreamStatus};
 use callward_mcp::wire::Message;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
+use crate::failures::assert_documented;
 use crate::script::{
-    LONG, RESULT, Script, assert_fails, call, calling, greeted, id, legacy, listing, scripted,
+    LONG, RESULT, assert_fails, call, calling, greeted, legacy, listing, scripted, start,
 };
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
-    let (builder, mut script) = scripted(256);
-    let upstream = builder.start();
+    let (upstream, mut script) = scripted(256, |_| {});
     let mut events = upstream.events().unwrap();
     let mut peer = script.accept().await;
     peer.greet_legacy().await;
@@ -30,9 +30,9 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     tokio::task::yield_now().await;
     drop(peer);
     let error = written.await.unwrap().unwrap_err();
-    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::Unknown);
+    assert_documented("the connection is lost after that", &error);
     let error = begun.await.unwrap().unwrap_err();
-    assert_fails(&error, ErrorKind::ConnectionLost, Delivery::NotSent);
+    assert_documented("a pipe breaks before it has taken", &error);
     let error = queued.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
@@ -46,51 +46,40 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     peer.serve(&upstream, call("after", "{}")).await;
 }
 
-/// Has the server come up, and lost.
-async fn lose(upstream: &Upstream, script: &mut Script) {
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    upstream.ready(LONG).await.unwrap();
-    let mut events = upstream.events().unwrap();
-    assert_eq!(events.next().await, Some(ServerEvent::Up));
-    drop(peer);
-    assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
-}
-
 #[tokio::test(start_paused = true)]
 async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
-    let (builder, mut script) = scripted(256);
-    let upstream = builder.start();
-    let before = upstream.call(call("early", "{}")).await.unwrap_err();
-    assert!(before.reopening().is_none(), "there was nothing to lose");
-    lose(&upstream, &mut script).await;
-    let mut peer = script.accept().await;
-    let lost = upstream.call(call("x", "{}")).await.unwrap_err();
-    assert_fails(&lost, ErrorKind::ConnectFailed, Delivery::NotSent);
-    let back = tokio::spawn(lost.reopening().unwrap().reopened());
-    tokio::task::yield_now().await;
-    assert!(!back.is_finished());
-    let start = Instant::now();
-    peer.initialize().await;
-    back.await.unwrap();
-    assert_eq!(start.elapsed(), Duration::ZERO);
-    peer.serve(&upstream, call("x", "{}")).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_stays_away_is_expected_for_five_seconds() {
-    let (builder, mut script) = scripted(256);
-    let upstream = builder.start();
-    lose(&upstream, &mut script).await;
-    let lost = Instant::now();
-    // it is there again, and does not greet
-    let _silent = script.accept().await;
-    let error = upstream.call(call("x", "{}")).await.unwrap_err();
-    error.reopening().unwrap().reopened().await;
-    assert_eq!(lost.elapsed(), Duration::from_secs(5));
-    let error = upstream.call(call("x", "{}")).await.unwrap_err();
-    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    assert!(error.reopening().is_none(), "the time is unknown");
+    for comes_back in [true, false] {
+        let (upstream, mut script) = scripted(256, |_| {});
+        let before = upstream.call(call("early", "{}")).await.unwrap_err();
+        assert!(before.reopening().is_none(), "there was nothing to lose");
+        let mut peer = script.accept().await;
+        peer.greet_legacy().await;
+        upstream.ready(LONG).await.unwrap();
+        let mut events = upstream.events().unwrap();
+        assert_eq!(events.next().await, Some(ServerEvent::Up));
+        drop(peer);
+        assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
+        let lost_at = Instant::now();
+        // it is there again, and does not greet yet
+        let mut peer = script.accept().await;
+        let lost = upstream.call(call("x", "{}")).await.unwrap_err();
+        assert_fails(&lost, ErrorKind::ConnectFailed, Delivery::NotSent);
+        let back = tokio::spawn(lost.reopening().unwrap().reopened());
+        tokio::task::yield_now().await;
+        assert!(!back.is_finished());
+        if comes_back {
+            let start = Instant::now();
+            peer.initialize().await;
+            back.await.unwrap();
+            assert_eq!(start.elapsed(), Duration::ZERO);
+            peer.serve(&upstream, call("x", "{}")).await;
+        } else {
+            back.await.unwrap();
+            assert_eq!(lost_at.elapsed(), Duration::from_secs(5));
+            let error = upstream.call(call("x", "{}")).await.unwrap_err();
+            assert!(error.reopening().is_none(), "the time is unknown");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,7 +90,7 @@ async fn a_server_that_is_not_there_is_tried_for_ever() {
         counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         async { Err(std::io::Error::other("not reachable")) }
     });
-    let upstream = Upstream::builder(id(), Target::Io(io)).start();
+    let upstream = start(Target::Io(io), |_| {});
     let error = upstream
         .ready(Duration::from_secs(3600))
         .await
@@ -117,24 +106,6 @@ async fn a_server_that_is_not_there_is_tried_for_ever() {
     assert_eq!(upstream.status(), UpstreamStatus::Closed);
     let error = upstream.call(call("x", "{}")).await.unwrap_err();
     assert!(error.message().contains("shut down"), "{error}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn refusals_keep_code_message_and_data() {
-    let (upstream, mut peer, _script) = legacy().await;
-    for (code, kind) in [
-        (-32602, ErrorKind::InvalidCall),
-        (-32603, ErrorKind::ServerFault),
-        (-32005, ErrorKind::ServerFault),
-    ] {
-        let running = calling(&upstream, call("x", "{}"));
-        let asked = peer.asked("tools/call").await;
-        peer.refuse(&asked, code).await;
-        let error = running.await.unwrap().unwrap_err();
-        assert_fails(&error, kind, Delivery::Answered);
-        assert_eq!((error.code(), error.message()), (Some(code), "no"));
-        assert_eq!(&error.data().unwrap()[..], b"[1 ]");
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,8 +143,8 @@ async fn an_answer_that_is_none_fails_its_call_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
-    let (builder, script) = scripted(1 << 16);
-    let (upstream, mut peer, _script) = greeted(builder.max_message(1024), script).await;
+    let set = |options: &mut UpstreamOptions| options.max_message = 1024;
+    let (upstream, mut peer, _script) = greeted(1 << 16, set).await;
     let other = calling(&upstream, call("other", "{}"));
     let other_asked = peer.asked("tools/call").await;
     let long = "x".repeat(2000);
@@ -187,7 +158,7 @@ async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
         })
         .await;
         let error = running.await.unwrap().unwrap_err();
-        assert_fails(&error, ErrorKind::TooLarge, Delivery::Answered);
+        assert_documented("an answer, or an event of one, longer", &error);
         for word in ["1024 bytes", "`max_message`"] {
             assert!(error.message().contains(word), "{error}");
         }
@@ -215,19 +186,7 @@ async fn a_message_beyond_the_limit_fails_its_own_call_and_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_never_ends_is_an_error() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.start();
-    let mut peer = script.accept().await;
-    peer.greet_legacy().await;
-    let circular = listing(&upstream);
-    for _ in 0..2 {
-        let asked = peer.asked("tools/list").await;
-        peer.reply(&asked, r#"{"tools":[],"nextCursor":"again"}"#)
-            .await;
-    }
-    let error = circular.await.unwrap().unwrap_err();
-    assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
-
+    let (upstream, mut peer, _script) = legacy().await;
     let listing = listing(&upstream);
     peer.asked("tools/list").await; // and silence
     let error = listing.await.unwrap().unwrap_err();
@@ -236,8 +195,7 @@ async fn a_list_that_never_ends_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
-    let (builder, script) = scripted(256);
-    let (upstream, mut peer, _script) = greeted(builder, script).await;
+    let (upstream, mut peer, _script) = greeted(256, |_| {}).await;
     let large = format!(r#"{{"large":"{}"}}"#, "x".repeat(4 << 20));
     let mut refused = None;
     for _ in 0..20 {
@@ -249,7 +207,7 @@ async fn a_server_that_does_not_read_is_not_queued_for_without_bound() {
         }
     }
     let error = refused.expect("a call that found no space");
-    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
+    assert_documented("over 64 MiB wait", &error);
     assert!(error.message().contains("does not read"), "{error}");
 
     // it reads again: there is space again, and nothing was sent without a waiting call
@@ -284,7 +242,7 @@ async fn changes_nobody_has_read_yet_are_told_once() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_does_not_wait_for_a_connection_that_is_still_being_made() {
     let io = Io::new(std::future::pending);
-    let upstream = Upstream::builder(id(), Target::Io(io)).start();
+    let upstream = start(Target::Io(io), |_| {});
     tokio::task::yield_now().await;
     tokio::time::timeout(Duration::from_secs(1), upstream.shutdown())
         .await

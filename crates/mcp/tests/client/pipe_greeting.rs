@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-use callward_mcp::client::EraChoice;
+use callward_mcp::client::{EraChoice, UpstreamOptions};
 use callward_mcp::wire::Era;
 use serde_json::json;
 
-use crate::script::{DISCOVERED, LONG, call, scripted};
+use crate::script::{DISCOVERED, LEGACY, LONG, call, scripted};
 
 #[tokio::test(start_paused = true)]
 async fn a_discovery_makes_a_server_modern_and_each_request_says_who_asks() {
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.client_info("me", "7").start();
+    let (upstream, mut script) = scripted(1 << 16, |_| {});
     let mut peer = script.accept().await;
     let probe = peer.asked("server/discover").await;
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "me", "version": "7"},
+        "io.modelcontextprotocol/clientInfo": {"name": "callward", "version": env!("CARGO_PKG_VERSION")},
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     assert_eq!(probe.value()["_meta"], meta);
@@ -48,8 +47,7 @@ const GREETINGS: [(&str, Era); 10] = [
 #[tokio::test(start_paused = true)]
 async fn what_follows_the_probe_shows_the_era() {
     for (steps, era) in GREETINGS {
-        let (builder, mut script) = scripted(1 << 16);
-        let upstream = builder.start();
+        let (upstream, mut script) = scripted(1 << 16, |_| {});
         let mut peer = script.accept().await;
         let probe = peer.asked("server/discover").await;
         let mut hello = None;
@@ -81,12 +79,11 @@ async fn what_follows_the_probe_shows_the_era() {
 
 #[tokio::test(start_paused = true)]
 async fn a_set_era_is_not_asked_for() {
-    let (builder, mut script) = scripted(1 << 16);
-    let _upstream = builder.era(EraChoice::Legacy).start();
+    let (_upstream, mut script) = scripted(1 << 16, LEGACY);
     script.accept().await.initialize().await;
 
-    let (builder, mut script) = scripted(1 << 16);
-    let upstream = builder.era(EraChoice::Modern).start();
+    let set = |options: &mut UpstreamOptions| options.era = EraChoice::Modern;
+    let (upstream, mut script) = scripted(1 << 16, set);
     let mut peer = script.accept().await;
     let probe = peer.asked("server/discover").await;
     peer.refuse(&probe, -32601).await;

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ProgressSink, ServerEvent, ToolServer};
-use callward_mcp::client::{EraChoice, HttpSpec, Io, Target, Upstream};
+use callward_core::{Delivery, ErrorKind, ServerEvent, ToolServer};
+use callward_mcp::client::{EraChoice, Io, Target, Upstream};
 use callward_mcp::wire::Era;
 use futures_util::StreamExt;
-use parking_lot::Mutex;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities,
@@ -20,9 +19,8 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use tokio::sync::{Barrier, Notify};
 
-use crate::script::{assert_fails, call, id};
-
-const LONG: Duration = Duration::from_secs(60);
+use crate::script::{LONG, Reports, assert_fails, call, start};
+use crate::script_http::upstream_at;
 
 /// A server with a tool for each thing to be seen.
 #[derive(Clone)]
@@ -159,7 +157,7 @@ fn over_pipe(bench: &Bench) -> Upstream {
             Ok((Box::new(reader) as _, Box::new(writer) as _))
         }
     });
-    Upstream::builder(id(), Target::Io(io)).start()
+    start(Target::Io(io), |_| {})
 }
 
 async fn over_http(bench: &Bench, choice: EraChoice, json: bool) -> Upstream {
@@ -174,19 +172,7 @@ async fn over_http(bench: &Bench, choice: EraChoice, json: bool) -> Upstream {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let spec = HttpSpec::new(&format!("http://{address}/mcp")).unwrap();
-    Upstream::builder(id(), Target::Http(spec))
-        .era(choice)
-        .start()
-}
-
-struct Reports(Mutex<usize>);
-
-impl ProgressSink for Reports {
-    fn report(&self, params: &[u8]) {
-        assert!(params.starts_with(b"{"));
-        *self.0.lock() += 1;
-    }
+    upstream_at(address, |options| options.era = choice)
 }
 
 /// What has to work with any server.
@@ -202,12 +188,12 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
     let names: Vec<_> = tools.iter().map(|tool| tool.name().as_str()).collect();
     assert_eq!(names, ["echo", "wait", "meet"]);
 
-    let sink = Arc::new(Reports(Mutex::new(0)));
+    let sink = Arc::new(Reports::default());
     let echo = call("echo", r#"{"n":12345678901234567}"#).with_progress(sink.clone());
     let output = upstream.call(echo).await.unwrap();
     assert_eq!(output.to_text(), r#"{"n":12345678901234567}"#);
     if hears_progress {
-        assert_eq!(*sink.0.lock(), 1);
+        assert_eq!(sink.0.lock().len(), 1);
     }
 
     let error = upstream.call(call("nope", "{}")).await.unwrap_err();
@@ -228,15 +214,11 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
 }
 
 #[tokio::test]
-async fn over_a_pipe_a_dual_server_is_spoken_to_in_the_modern_way() {
-    let bench = Bench::new(Era::Modern);
-    everything(over_pipe(&bench), bench, Era::Modern, true).await;
-}
-
-#[tokio::test]
-async fn over_a_pipe_a_legacy_server_works() {
-    let bench = Bench::new(Era::Legacy);
-    everything(over_pipe(&bench), bench, Era::Legacy, true).await;
+async fn over_a_pipe_a_dual_server_is_modern_and_a_legacy_one_works() {
+    for era in [Era::Modern, Era::Legacy] {
+        let bench = Bench::new(era);
+        everything(over_pipe(&bench), bench, era, true).await;
+    }
 }
 
 #[tokio::test]
@@ -276,7 +258,7 @@ async fn changes_are_heard_in_both_eras_and_over_both_transports() {
             assert_eq!(
                 event.unwrap(),
                 Some(ServerEvent::ToolsChanged),
-                "{era} http {http}"
+                "{era:?} http {http}"
             );
         }
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    CallPlan, Delivery, ErrorKind, Profile, ProgressSink, Resolved, ServerId, Source, Tool,
-    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer,
+    CallPlan, Delivery, ErrorKind, Outbound, Profile, ProgressSink, Resolved, SendWatch, ServerId,
+    Source, Tool, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolServer, TraceContext,
 };
-use callward_mcp::client::{Io, Target, Upstream, UpstreamBuilder};
+use callward_mcp::client::{CommandSpec, EraChoice, Io, Target, Upstream, UpstreamOptions};
 use callward_mcp::wire::{Message, RequestId};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ pub(crate) const RESULT: &str = r#"{"content":[]}"#;
 /// How long a test waits for what has to come.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 
+pub(crate) const LEGACY: fn(&mut UpstreamOptions) = |options| options.era = EraChoice::Legacy;
+
 /// Starts a call.
 pub(crate) fn calling(upstream: &Upstream, call: ToolCall) -> Calling {
     tokio::spawn(upstream.call(call))
@@ -67,20 +69,57 @@ pub(crate) fn listing(upstream: &Upstream) -> JoinHandle<Result<Vec<ToolDefiniti
 
 pub(crate) type Calling = JoinHandle<Result<ToolOutput, ToolError>>;
 
-/// An upstream over in-memory pipes, and its legacy server.
-pub(crate) async fn legacy() -> (Upstream, Peer, Script) {
-    let (builder, script) = scripted(1 << 16);
-    greeted(builder, script).await
+/// Starts an upstream with these options.
+pub(crate) fn start(target: Target, set: impl FnOnce(&mut UpstreamOptions)) -> Upstream {
+    let mut options = UpstreamOptions::default();
+    set(&mut options);
+    Upstream::start(id(), target, options)
 }
 
-/// Starts an upstream whose server is a legacy one.
+/// Starts an upstream of a shell script, spoken to in the legacy way.
+pub(crate) fn shell(script: &str, set: impl FnOnce(&mut UpstreamOptions)) -> Upstream {
+    let command = CommandSpec::new("/bin/sh").with_args(["-c", script]);
+    start(Target::Command(command), |options| {
+        options.era = EraChoice::Legacy;
+        set(options);
+    })
+}
+
+/// A shell script that answers `initialize`, then goes on as given.
+pub(crate) fn greeting(then: &str) -> String {
+    format!(
+        "read hello; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{INITIALIZED}}}'; read ready; {then}"
+    )
+}
+
+/// An upstream over in-memory pipes, and its legacy server.
+pub(crate) async fn legacy() -> (Upstream, Peer, Script) {
+    greeted(1 << 16, |_| {}).await
+}
+
+/// An upstream over in-memory pipes that hold `buffer` bytes, and its legacy server.
 pub(crate) async fn greeted(
-    builder: UpstreamBuilder,
-    mut script: Script,
+    buffer: usize,
+    set: impl FnOnce(&mut UpstreamOptions),
 ) -> (Upstream, Peer, Script) {
-    let upstream = builder.start();
+    greeted_with(INITIALIZED, buffer, set).await
+}
+
+/// An upstream over in-memory pipes, whose server answers the greeting so.
+pub(crate) async fn greeted_with(
+    greeting: &str,
+    buffer: usize,
+    set: impl FnOnce(&mut UpstreamOptions),
+) -> (Upstream, Peer, Script) {
+    let (upstream, mut script) = scripted(buffer, set);
     let mut peer = script.accept().await;
-    peer.greet_legacy().await;
+    let probe = peer.asked("server/discover").await;
+    if greeting.contains("protocolVersion") {
+        peer.refuse(&probe, -32601).await;
+        peer.initialize_with(greeting).await;
+    } else {
+        peer.reply(&probe, greeting).await;
+    }
     upstream.ready(LONG).await.unwrap();
     (upstream, peer, script)
 }
@@ -88,8 +127,11 @@ pub(crate) async fn greeted(
 /// Where the connections of an upstream arrive.
 pub(crate) struct Script(mpsc::UnboundedReceiver<DuplexStream>);
 
-/// Sets up an upstream over in-memory pipes that hold `buffer` bytes.
-pub(crate) fn scripted(buffer: usize) -> (UpstreamBuilder, Script) {
+/// Starts an upstream over in-memory pipes that hold `buffer` bytes.
+pub(crate) fn scripted(
+    buffer: usize,
+    set: impl FnOnce(&mut UpstreamOptions),
+) -> (Upstream, Script) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let io = Io::new(move || {
         let sender = sender.clone();
@@ -102,13 +144,17 @@ pub(crate) fn scripted(buffer: usize) -> (UpstreamBuilder, Script) {
             Ok((Box::new(reader) as _, Box::new(writer) as _))
         }
     });
-    (Upstream::builder(id(), Target::Io(io)), Script(receiver))
+    (start(Target::Io(io), set), Script(receiver))
 }
 
 impl Script {
+    /// Returns the next connection, with nothing read from it.
+    pub(crate) async fn stream(&mut self) -> DuplexStream {
+        self.0.recv().await.expect("a connection")
+    }
+
     pub(crate) async fn accept(&mut self) -> Peer {
-        let stream = self.0.recv().await.expect("a connection");
-        let (reader, writer) = tokio::io::split(stream);
+        let (reader, writer) = tokio::io::split(self.stream().await);
         Peer {
             lines: BufReader::new(reader).lines(),
             writer,
@@ -198,8 +244,12 @@ impl Peer {
     }
 
     pub(crate) async fn initialize(&mut self) {
+        self.initialize_with(INITIALIZED).await;
+    }
+
+    async fn initialize_with(&mut self, greeting: &str) {
         let hello = self.asked("initialize").await;
-        self.reply(&hello, INITIALIZED).await;
+        self.reply(&hello, greeting).await;
         self.notified("notifications/initialized").await;
     }
 }
@@ -207,6 +257,28 @@ impl Peer {
 /// A notification of progress.
 pub(crate) fn progress(params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#)
+}
+
+/// Keeps what is reported of requests, and answers with a context of its own if it has one.
+#[derive(Default)]
+pub(crate) struct Watching {
+    pub(crate) seen: Mutex<Vec<String>>,
+    pub(crate) own: Option<TraceContext>,
+}
+
+impl SendWatch for Watching {
+    fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
+        self.seen.lock().push(format!(
+            "{} {:?} {:?} {:?} {:?} {:?}",
+            request.transport.as_str(),
+            request.protocol_version,
+            request.session,
+            request.address,
+            request.http_version,
+            request.port.is_some_and(|port| port > 0),
+        ));
+        self.own.clone()
+    }
 }
 
 /// Keeps what is reported of a call's progress.

@@ -4,21 +4,25 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use callward_core::{ToolCall, ToolError};
-use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamBuilder};
+use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamOptions};
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
-use crate::script::{DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, id};
+use crate::script::{DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, start};
 
 pub(crate) const JSON: &str = "content-type: application/json\r\n";
 
 /// An upstream of a modern server.
 pub(crate) async fn modern() -> (Upstream, Server) {
+    modern_with(|_| {}).await
+}
+
+pub(crate) async fn modern_with(set: impl FnOnce(&mut UpstreamOptions)) -> (Upstream, Server) {
     let mut server = Server::start().await;
-    let upstream = server.upstream().start();
+    let upstream = server.upstream(set);
     server.greet_modern().await;
     upstream.ready(LONG).await.unwrap();
     (upstream, server)
@@ -27,7 +31,7 @@ pub(crate) async fn modern() -> (Upstream, Server) {
 /// An upstream of a legacy server, in this session.
 pub(crate) async fn legacy(session: &str) -> (Upstream, Server) {
     let mut server = Server::start().await;
-    let upstream = server.upstream().start();
+    let upstream = server.upstream(|_| {});
     server.greet_legacy(session).await;
     upstream.ready(LONG).await.unwrap();
     (upstream, server)
@@ -54,7 +58,7 @@ pub(crate) struct Exchange {
     pub(crate) method: String,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
-    stream: BufReader<TcpStream>,
+    stream: TcpStream,
 }
 
 impl Server {
@@ -67,18 +71,15 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::unbounded_channel();
         let (to_streams, streams) = mpsc::unbounded_channel();
-        let accepting = tokio::spawn(async move {
-            let mut open = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (sender, to_streams) = (sender.clone(), to_streams.clone());
-                open.spawn(async move {
-                    if let Some(exchange) = read_request(stream).await {
-                        let _ = match &exchange.method[..] {
-                            "GET" => to_streams.send(exchange),
-                            _ => sender.send(exchange),
-                        };
-                    }
-                });
+        let accepting = serving(listener, move |stream| {
+            let (sender, to_streams) = (sender.clone(), to_streams.clone());
+            async move {
+                if let Some(exchange) = Exchange::read(stream).await {
+                    let _ = match &exchange.method[..] {
+                        "GET" => to_streams.send(exchange),
+                        _ => sender.send(exchange),
+                    };
+                }
             }
         });
         Self {
@@ -96,8 +97,8 @@ impl Server {
         self.address
     }
 
-    pub(crate) fn upstream(&self) -> UpstreamBuilder {
-        upstream_at(self.address)
+    pub(crate) fn upstream(&self, set: impl FnOnce(&mut UpstreamOptions)) -> Upstream {
+        upstream_at(self.address, set)
     }
 
     /// Answers a call that the upstream makes; returns what the server got.
@@ -107,16 +108,6 @@ impl Server {
         asked.reply(RESULT).await;
         running.await.unwrap().unwrap();
         asked
-    }
-
-    /// Opens the next session, and answers a call in it.
-    pub(crate) async fn serve_in(&mut self, session: &str, upstream: &Upstream) {
-        let running = calling(upstream, call("x", "{}"));
-        self.initialize(session).await;
-        let asked = self.asked("tools/call").await;
-        assert_eq!(asked.headers["mcp-session-id"], session);
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
     }
 
     /// Fails a call of the upstream as the server likes, then serves another one.
@@ -183,41 +174,94 @@ impl Server {
     }
 }
 
-pub(crate) fn upstream_at(address: SocketAddr) -> UpstreamBuilder {
+pub(crate) fn upstream_at(address: SocketAddr, set: impl FnOnce(&mut UpstreamOptions)) -> Upstream {
     let spec = HttpSpec::new(&format!("http://{address}/mcp")).unwrap();
-    Upstream::builder(id(), Target::Http(spec))
+    start(Target::Http(spec), set)
 }
 
-async fn read_request(stream: TcpStream) -> Option<Exchange> {
-    let mut stream = BufReader::new(stream);
-    let mut line = String::new();
-    if stream.read_line(&mut line).await.ok()? == 0 {
-        return None;
-    }
-    let method = line.split(' ').next()?.to_owned();
-    let mut headers = HashMap::new();
-    loop {
-        line.clear();
-        stream.read_line(&mut line).await.ok()?;
-        let Some((name, value)) = line.trim_end().split_once(": ") else {
-            break;
-        };
-        headers.insert(name.to_ascii_lowercase(), value.to_owned());
-    }
-    let length = headers
-        .get("content-length")
-        .map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(Exchange {
-        method,
-        headers,
-        body: String::from_utf8(body).unwrap(),
-        stream,
+/// Serves each connection in a task of its own. Aborted, all of them end.
+pub(crate) fn serving<Fut>(
+    listener: TcpListener,
+    serve: impl Fn(TcpStream) -> Fut + Send + 'static,
+) -> JoinHandle<()>
+where
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    tokio::spawn(async move {
+        let mut open = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            open.spawn(serve(stream));
+            while open.try_join_next().is_some() {}
+        }
     })
 }
 
+/// What has arrived of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    pub(crate) bytes: Vec<u8>,
+    /// Where its head ends, and where all of it does.
+    ends: Option<(usize, usize)>,
+}
+
+impl Request {
+    /// Reads up to `most` bytes in all; less if the request ends before, or the client.
+    pub(crate) async fn read(
+        &mut self,
+        stream: &mut TcpStream,
+        most: usize,
+    ) -> std::io::Result<()> {
+        let mut piece = vec![0; 1 << 16];
+        while self.bytes.len() < most && !self.is_whole() {
+            let space = piece.len().min(most - self.bytes.len());
+            let read = stream.read(&mut piece[..space]).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.bytes.extend_from_slice(&piece[..read]);
+            if self.ends.is_none()
+                && let Some(at) = self.bytes.windows(4).position(|four| four == b"\r\n\r\n")
+            {
+                let head = at + 4;
+                let length = headers(&self.bytes[..head]).remove("content-length");
+                let length: usize = length.map_or(0, |length| length.parse().unwrap());
+                self.ends = Some((head, head + length));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.ends.is_some_and(|(_, end)| self.bytes.len() >= end)
+    }
+
+    pub(crate) fn body(&self) -> &[u8] {
+        self.ends.map_or(&[], |(head, _)| &self.bytes[head..])
+    }
+}
+
+fn headers(head: &[u8]) -> HashMap<String, String> {
+    let head = std::str::from_utf8(head).unwrap();
+    let headers = head.lines().filter_map(|line| line.split_once(": "));
+    headers
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect()
+}
+
 impl Exchange {
+    async fn read(mut stream: TcpStream) -> Option<Self> {
+        let mut request = Request::default();
+        request.read(&mut stream, usize::MAX).await.ok()?;
+        let (head, body) = request.bytes.split_at(request.ends?.0);
+        let (method, _) = std::str::from_utf8(head).unwrap().split_once(' ')?;
+        Some(Self {
+            method: method.to_owned(),
+            headers: headers(head),
+            body: String::from_utf8(body.to_vec()).unwrap(),
+            stream,
+        })
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
@@ -239,8 +283,9 @@ impl Exchange {
 
     pub(crate) async fn refuse(self, status: u16, code: i64) {
         let id = self.id();
-        let body =
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no"}}}}"#);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no","data":[1 ]}}}}"#
+        );
         self.answer(status, JSON, &body).await;
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use callward::breaker::BreakerConfig;
 use callward::{Server, Stack};
-use callward_mcp::client::{Target, Upstream};
+use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 use callward_testkit::calls;
 use callward_testkit::chaos::{Chaos, Ledger};
 use callward_testkit::hostile::Era;
@@ -87,6 +87,13 @@ async fn all_calls(
     all
 }
 
+fn options() -> UpstreamOptions {
+    let mut options = UpstreamOptions::default();
+    options.reconnect_cap = Duration::from_millis(20);
+    options.greeting_timeout = Duration::from_secs(10);
+    options
+}
+
 fn judge_all(all: &[(u64, Sort, CallerReply)], ledger: &Ledger) {
     let mut tally = Tally::default();
     for (call, sort, reply) in all {
@@ -118,9 +125,8 @@ async fn unsafe_calls_over_http_run_at_most_once_at_any_cut() {
             let server = HttpServer::start(era, &tools, chaos, ledger.clone());
             let server = server.await.unwrap();
             let id = format!("http-{seed}").parse().unwrap();
-            let target = Target::http(&server.url()).unwrap();
-            let upstream = Upstream::builder(id, target).reconnect_cap(Duration::from_millis(20));
-            upstreams.push(upstream.start());
+            let target = Target::Http(HttpSpec::new(&server.url()).unwrap());
+            upstreams.push(Upstream::start(id, target, options()));
             servers.push(server);
         }
         let stack = stack(&upstreams).await;
@@ -154,12 +160,9 @@ async fn unsafe_calls_over_stdio_run_at_most_once_when_children_die() {
                 "--hasten",
                 &format!("{HASTE}"),
             ];
-            let target = Target::command(env!("CARGO_BIN_EXE_chaos"), args);
+            let command = CommandSpec::new(env!("CARGO_BIN_EXE_chaos")).with_args(args);
             let id = format!("child-{seed}").parse().unwrap();
-            let upstream = Upstream::builder(id, target)
-                .reconnect_cap(Duration::from_millis(20))
-                .greeting_timeout(Duration::from_secs(10));
-            upstreams.push(upstream.start());
+            upstreams.push(Upstream::start(id, Target::Command(command), options()));
             ledger
         });
         let stack = stack(&upstreams).await;

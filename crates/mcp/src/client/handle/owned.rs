@@ -6,7 +6,6 @@ use super::{Link, Upstream};
 use crate::client::answer::RequestError;
 use crate::client::handshake;
 use crate::client::instances::Pool;
-use crate::client::shared::UpstreamStatus;
 use crate::wire::Era;
 
 impl Upstream {
@@ -16,17 +15,17 @@ impl Upstream {
             return self.run(call).await;
         };
         let Some(owner) = self.owner(pool, call).await? else {
-            pool.share_lead().await?;
+            pool.open_lead(true).await?;
             if self.0.shared.is_reopening() {
                 self.first_attempt().await;
             }
             return self.run(call).await;
         };
         let lease = pool.lease(owner, call).await?;
-        let instance = lease.upstream().unwrap_or(self);
+        let instance = lease.handle.upstream.as_ref().unwrap_or(self);
         instance.first_attempt().await;
         let mut result = instance.run(call).await;
-        if lease.upstream().is_some()
+        if lease.handle.upstream.as_ref().is_some()
             && is_refused_session(&result)
             && self.opens_no_more_sessions(pool).await
         {
@@ -61,7 +60,7 @@ impl Upstream {
         if info.era == Era::Legacy {
             return Ok(Some(owner));
         }
-        pool.share_lead().await?;
+        pool.open_lead(true).await?;
         let wants_session =
             owner.session.is_some() || call.tool().instances() == Instances::Principal;
         Ok((info.opens_sessions && wants_session).then_some(owner))
@@ -80,10 +79,9 @@ impl Upstream {
 
     /// Waits until the first attempt to connect has an outcome, no longer than one may take.
     async fn first_attempt(&self) {
-        let mut status = self.0.shared.status();
-        let over = status.wait_for(|status| *status != UpstreamStatus::Connecting);
+        let shared = &self.0.shared;
         // where it is not over, the call says what is known of the connection
-        let _ = tokio::time::timeout(self.0.shared.options.connect_timeout, over).await;
+        let _ = tokio::time::timeout(shared.options.connect_timeout, shared.tried()).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body, Frame};
 use hyper::body::Incoming;
 
 use super::conn::Conn;
@@ -57,14 +57,6 @@ impl Body for AnswerBody {
         };
         // only the connection brings more, and it was just polled: no wake-up is needed
         Pin::new(bytes).poll_frame(&mut Context::from_waker(Waker::noop()))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.bytes.as_ref().is_none_or(Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.bytes.as_ref().map(Body::size_hint).unwrap_or_default()
     }
 }
 

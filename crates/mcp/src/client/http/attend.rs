@@ -2,95 +2,73 @@
 //! for requests, and reconnects when the server is down.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use callward_core::Delivery;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
 use super::exchange::{self, aside};
-use super::link::HttpLink;
+use super::link::{HttpLink, Known};
 use super::session::Session;
 use crate::client::answer::RequestError;
 use crate::client::backoff::Backoff;
+use crate::client::handshake::PROBE_TIMEOUT;
 use crate::client::peer;
 use crate::client::shared::UpstreamStatus;
 use crate::wire::{Era, Message};
 
-/// Runs until `stop` fires. In between, the session may be ended and another one made.
-pub(super) async fn run(link: Arc<HttpLink>, stop: CancellationToken) {
-    let shared = &link.endpoint.shared;
-    while let Some(current) = stop.run_until_cancelled(shared.opened()).await {
+/// Runs until the upstream is stopped. In between, the session may be ended and another one made.
+pub(super) async fn run(link: Arc<HttpLink>) {
+    while let Some(current) = link.shared.opened().await {
         current.run_until_cancelled(watch(&link)).await;
         link.end().await;
-        if stop.is_cancelled() {
-            break;
-        }
-        shared.idle();
+        link.shared.idle();
     }
-    shared.closed();
+    link.shared.closed();
 }
 
 /// Never returns.
 async fn watch(link: &Arc<HttpLink>) {
-    let shared = &link.endpoint.shared;
+    let shared = &link.shared;
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
-    let mut status = shared.status();
     loop {
-        // `shared` owns the sender, so waiting cannot fail
-        let back = async {
-            let _ = status.wait_for(|s| *s == UpstreamStatus::Up).await;
-        };
-        let pause = backoff.next(fastrand::f64());
         tokio::select! {
             biased;
-            () = back => {} // a call found it first
-            () = tokio::time::sleep(pause) => match revive(link).await {
-                Ok(()) => {}
-                Err(reason) => {
-                    shared.lost(&reason.into());
-                    continue;
-                }
+            _ = shared.until(|status| *status == UpstreamStatus::Up) => {} // a call found it first
+            () = backoff.pause() => if let Err(error) = revive(link).await {
+                let reason = error.into_tool_error().message().to_owned();
+                shared.lost(reason.into());
+                continue;
             },
         }
-        let since = tokio::time::Instant::now();
-        let gone = async {
-            let _ = shared
-                .status()
-                .wait_for(|s| matches!(s, UpstreamStatus::Down(_)))
-                .await;
-        };
+        let since = Instant::now();
         tokio::select! {
-            () = gone => link.forget_modern(),
+            _ = shared.until(UpstreamStatus::is_down) => link.forget_modern(),
             () = attend(link) => {}
         }
-        if since.elapsed() >= backoff.cap() {
-            backoff.reset();
-        }
+        backoff.ended(since);
     }
 }
 
 /// Pings the server, or opens a session if there is none.
-async fn revive(link: &Arc<HttpLink>) -> Result<(), String> {
-    let reported = |error: RequestError| error.into_tool_error().message().to_owned();
-    let Some(session) = link.current() else {
-        return link.session().await.map(|_| ()).map_err(reported);
-    };
-    match live(link, &session).await {
-        Ok(()) => {
-            link.endpoint.shared.up();
-            Ok(())
+async fn revive(link: &Arc<HttpLink>) -> Result<(), RequestError> {
+    if let Some(session) = link.current() {
+        match live(link, &session).await {
+            Ok(()) => {
+                link.shared.up();
+                return Ok(());
+            }
+            Err(RequestError::SessionGone) => {}
+            Err(error) => return Err(error),
         }
-        Err(RequestError::SessionGone) => {
-            link.renewed(&session).await.map(|_| ()).map_err(reported)
-        }
-        Err(error) => Err(reported(error)),
     }
+    link.session().await.map(|_| ())
 }
 
 /// Any answer counts, except one that reports a failed server.
 async fn live(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), RequestError> {
     let ask = peer::sign_of_life(session.info.era);
-    let timeout = link.endpoint.shared.options.probe_timeout;
-    let answer = tokio::time::timeout(timeout, link.exchange(session, &ask))
+    let answer = tokio::time::timeout(PROBE_TIMEOUT, link.exchange(session, &ask))
         .await
         .unwrap_or_else(|_| Err(RequestError::not_sent("the server gave no sign of life")));
     match answer {
@@ -106,11 +84,11 @@ async fn live(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Reques
 
 /// Listens to the server for as long as it is up; never returns.
 async fn attend(link: &Arc<HttpLink>) {
-    let shared = &link.endpoint.shared;
+    let shared = &link.shared;
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
     let mut was_listening = false;
     loop {
-        tokio::time::sleep(backoff.next(fastrand::f64())).await;
+        backoff.pause().await;
         let Ok(session) = link.session().await else {
             continue;
         };
@@ -121,12 +99,13 @@ async fn attend(link: &Arc<HttpLink>) {
             // changes between the two streams were not announced
             shared.tools_changed();
         }
-        let since = tokio::time::Instant::now();
+        let since = Instant::now();
         match listen(link, &session).await {
             Ok(()) => was_listening = true,
             Err(RequestError::SessionGone) => {
                 // the server lost the session, and with it its state for this client
-                was_listening = link.renewed(&session).await.is_ok();
+                link.lose(&session, Known::Legacy);
+                was_listening = link.session().await.is_ok();
             }
             Err(error) => {
                 let error = error.into_tool_error();
@@ -134,15 +113,13 @@ async fn attend(link: &Arc<HttpLink>) {
                     shared.down(error.message());
                 } else if !error.kind().is_transient() {
                     tracing::debug!(server = %shared.id, %error, "the server offers no stream of its own");
-                    session.refuse_stream();
+                    session.has_no_stream.store(true, Ordering::Relaxed);
                     continue;
                 }
                 was_listening = true;
             }
         }
-        if since.elapsed() >= backoff.cap() {
-            backoff.reset();
-        }
+        backoff.ended(since);
     }
 }
 
@@ -159,11 +136,10 @@ async fn listen(link: &Arc<HttpLink>, session: &Arc<Session>) -> Result<(), Requ
             answered => answered.map(|_| ()),
         };
     }
-    let endpoint = &link.endpoint;
-    let mut events = exchange::events(endpoint, session, None).await?;
+    let mut events = exchange::events(link, session, None).await?;
     while let Ok(Some(event)) = events.next().await {
         if let Ok(message) = Message::parse(&event) {
-            aside(endpoint, session, message);
+            aside(link, session, message);
         }
     }
     Ok(())

@@ -18,7 +18,7 @@ use url::Url;
 
 use super::answer::AnswerBody;
 use super::conn::{Conn, Unanswered};
-use super::connect::{BoxError, Connect, ConnectError, Connections};
+use super::connect::{Connect, Connections, SendError};
 use super::outgoing::Outgoing;
 use super::pool::Pool;
 
@@ -34,15 +34,6 @@ pub(super) struct Client {
     pub(super) headers: HeaderMap,
 }
 
-/// Why a request has no answer.
-#[derive(Debug)]
-pub(super) enum SendError {
-    /// There is no connection.
-    Connect(ConnectError),
-    /// The connection broke, or closed, before an answer.
-    Broken(BoxError),
-}
-
 impl Client {
     /// Builds the client.
     ///
@@ -54,16 +45,6 @@ impl Client {
     ///
     /// An invalid address, an invalid proxy in the environment, or a failure of TLS.
     pub(super) fn new(
-        url: Url,
-        headers: HeaderMap,
-        connect_timeout: Duration,
-        connections: Connections,
-    ) -> Result<Self, String> {
-        let proxies = Matcher::from_env();
-        Self::by_way_of(&proxies, url, headers, connect_timeout, connections)
-    }
-
-    pub(super) fn by_way_of(
         proxies: &Matcher,
         mut url: Url,
         mut headers: HeaderMap,
@@ -76,7 +57,7 @@ impl Client {
             format!("no HTTP client: {url} cannot be asked for: {error}")
         })?;
         let tls = tls(url.scheme() == "https")?;
-        let (connect, to_proxy) = Connect::new(&uri, proxies, tls, connect_timeout, connections)?;
+        let mut connect = Connect::new(&uri, proxies, tls, connect_timeout, connections)?;
         // what is configured comes before what follows from the address
         let host = uri.authority().map(Authority::as_str).unwrap_or_default();
         let host = HeaderValue::from_str(host)
@@ -85,13 +66,17 @@ impl Client {
         if let Some(credentials) = credentials {
             headers.entry(AUTHORIZATION).or_insert(credentials);
         }
-        if let Some(credentials) = to_proxy {
+        if let Some(credentials) = connect.credentials.take() {
             headers.entry(PROXY_AUTHORIZATION).or_insert(credentials);
         }
-        let target = if connect.is_forwarded() {
-            uri.clone()
-        } else {
-            path_of(&uri)
+        let target = match connect.is_forwarded {
+            true => uri.clone(),
+            // the default is `/`
+            false => uri
+                .path_and_query()
+                .cloned()
+                .map(Uri::from)
+                .unwrap_or_default(),
         };
         Ok(Self {
             connect,
@@ -150,17 +135,17 @@ impl Client {
     /// Opens a connection, or takes one that is returned meanwhile. Returns `true` if it was used
     /// before.
     async fn conn(&self) -> Result<(Box<Conn>, bool), SendError> {
-        let opening = self.connect.open(self.uri.clone());
+        let opening = self.connect.open();
         let mut opening = Box::pin(async move {
-            let wire = opening.await.map_err(SendError::Connect)?;
-            let conn = Conn::over(wire).await;
+            let (wire, permit) = opening.await?;
+            let conn = Conn::over(wire, Some(permit)).await;
             conn.map_err(|error| SendError::Broken(error.into()))
         });
         loop {
             tokio::select! {
                 biased;
                 opened = &mut opening => return opened.map(|conn| (conn, false)),
-                () = self.pool.freed() => {}
+                () = self.pool.freed.notified() => {}
             }
             if let Some(conn) = self.pool.take() {
                 let pool = Arc::downgrade(&self.pool);
@@ -174,12 +159,6 @@ impl Client {
             }
         }
     }
-}
-
-/// Returns path and query: all that a server is asked for in the first line of a request.
-fn path_of(uri: &Uri) -> Uri {
-    let path = uri.path_and_query().cloned();
-    path.map_or_else(Uri::default, Uri::from) // the default is `/`
 }
 
 /// Moves user name and password of an address into a header.
@@ -233,7 +212,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     /// Takes one request, up to the end of `{}`, and answers it; then says what it was.
-    async fn one_request(listener: TcpListener, answer: &str) -> String {
+    async fn one_request(listener: &TcpListener, answer: &str) -> String {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut read = Vec::new();
         while !read.ends_with(b"\r\n\r\n") && !read.ends_with(b"{}") {
@@ -250,7 +229,7 @@ mod tests {
     fn client(proxy: &str, url: &str) -> Result<Client, String> {
         let proxies = Matcher::builder().all(proxy).build();
         let url = Url::parse(url).unwrap();
-        Client::by_way_of(&proxies, url, HeaderMap::new(), LONG, Connections::new(8))
+        Client::new(&proxies, url, HeaderMap::new(), LONG, Connections::new(8))
     }
 
     async fn send(client: &Client) -> Result<Response<AnswerBody>, SendError> {
@@ -259,39 +238,45 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_goes_by_way_of_the_proxy_and_names_the_server() {
+    async fn a_proxy_is_sent_plain_requests_and_asked_for_a_tunnel_otherwise() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://me:secret@{}", listener.local_addr().unwrap());
-        let client = client(&proxy, "http://ada:p%40ss@server.test/mcp?x=1").unwrap();
-        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-        let seen = tokio::spawn(async move { one_request(listener, answer).await });
-        let response = send(&client).await.unwrap();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert_eq!(body, "ok");
-        let seen = seen.await.unwrap();
-        let line = "post http://server.test/mcp?x=1 http/1.1\r\n";
-        assert!(seen.starts_with(line), "{seen}");
-        for header in [
-            "host: server.test",
-            // "me:secret" and "ada:p@ss", lower case as the rest
-            "proxy-authorization: basic bwu6c2vjcmv0",
-            "authorization: basic ywrhonbac3m=",
+        let ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        for (url, answer, seen) in [
+            (
+                "http://ada:p%40ss@server.test/mcp?x=1",
+                ok,
+                &[
+                    "post http://server.test/mcp?x=1 http/1.1",
+                    "host: server.test",
+                    // "me:secret" and "ada:p@ss", lower case as the rest
+                    "proxy-authorization: basic bwu6c2vjcmv0",
+                    "authorization: basic ywrhonbac3m=",
+                ][..],
+            ),
+            (
+                "https://server.test/mcp",
+                "HTTP/1.1 403 No\r\n\r\n",
+                &["connect server.test:443 http/1.1"],
+            ),
         ] {
-            assert!(seen.contains(&format!("\r\n{header}\r\n")), "{seen}");
+            let client = client(&proxy, url).unwrap();
+            let (answered, request) = tokio::join!(send(&client), one_request(&listener, answer));
+            assert_eq!(answered.is_ok(), answer == ok);
+            match answered {
+                Ok(answered) => {
+                    let body = answered.into_body().collect().await.unwrap();
+                    assert_eq!(body.to_bytes(), "ok");
+                }
+                Err(error) => assert!(matches!(error, SendError::Connect(..)), "{error:?}"),
+            }
+            for line in seen {
+                assert!(
+                    request.lines().any(|sent| sent == *line),
+                    "{line}: {request}"
+                );
+            }
         }
-    }
-
-    #[tokio::test]
-    async fn an_encrypted_connection_asks_the_proxy_for_a_tunnel() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let proxy = format!("http://{}", listener.local_addr().unwrap());
-        let client = client(&proxy, "https://server.test/mcp").unwrap();
-        let refusal = "HTTP/1.1 403 No\r\n\r\n";
-        let seen = tokio::spawn(async move { one_request(listener, refusal).await });
-        assert!(matches!(send(&client).await, Err(SendError::Connect(_))));
-        let seen = seen.await.unwrap();
-        let line = "connect server.test:443 http/1.1\r\n";
-        assert!(seen.starts_with(line), "{seen}");
     }
 
     #[tokio::test]
@@ -318,7 +303,7 @@ mod tests {
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer t"));
         let url = Url::parse("http://ada@server.test:8080/mcp").unwrap();
         let none = Matcher::builder().build();
-        let client = Client::by_way_of(&none, url, headers, LONG, Connections::new(8)).unwrap();
+        let client = Client::new(&none, url, headers, LONG, Connections::new(8)).unwrap();
         assert_eq!(client.headers[AUTHORIZATION], "Bearer t");
         assert_eq!(client.headers[HOST], "server.test:8080");
     }

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::coop::unconstrained;
 
 use super::connect::{BoxError, Wire};
@@ -36,15 +36,24 @@ pub(super) struct Conn {
     requests: Option<SendRequest<Outgoing>>,
     /// `None` once the connection has ended.
     bytes: Option<Connection<Wire, Outgoing>>,
+    /// Its permit among the connections to the server.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Conn {
     /// Wraps a new connection.
-    pub(super) async fn over(wire: Wire) -> Result<Box<Self>, hyper::Error> {
-        let (requests, bytes) = Builder::new().max_buf_size(BUFFER).handshake(wire).await?;
+    pub(super) async fn over(
+        wire: Wire,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<Box<Self>, hyper::Error> {
+        let mut http = Builder::new();
+        // a plain write of a small request costs the system less than a vectored one
+        http.max_buf_size(BUFFER).writev(false);
+        let (requests, bytes) = http.handshake(wire).await?;
         let mut conn = Box::new(Self {
             requests: Some(requests),
             bytes: Some(bytes),
+            _permit: permit,
         });
         conn.look();
         Ok(conn)
@@ -99,7 +108,10 @@ impl Conn {
                     .as_mut()
                     .poll(&mut Context::from_waker(Waker::noop()))
                 {
-                    Poll::Ready(answer) => Poll::Ready(answer.map_err(Unanswered::from)),
+                    Poll::Ready(answer) => Poll::Ready(answer.map_err(|mut error| Unanswered {
+                        untaken: error.take_message(),
+                        cause: error.into_error().into(),
+                    })),
                     // not reached: a closed connection answers every request
                     Poll::Pending if is_over => Poll::Ready(Err(Unanswered::over(None))),
                     Poll::Pending => Poll::Pending,
@@ -114,14 +126,6 @@ impl Conn {
 impl Unanswered {
     fn over(untaken: Option<Request<Outgoing>>) -> Self {
         let cause = "the connection is over".into();
-        Self { cause, untaken }
-    }
-}
-
-impl From<TrySendError<Request<Outgoing>>> for Unanswered {
-    fn from(mut error: TrySendError<Request<Outgoing>>) -> Self {
-        let untaken = error.take_message();
-        let cause = error.into_error().into();
         Self { cause, untaken }
     }
 }

@@ -1,19 +1,16 @@
 //! Connects to the server, directly or through a proxy that the environment names.
 
-use std::io::{self, IoSlice};
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use callward_core::{BoxFuture, redact};
 use http::{HeaderValue, Uri};
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::rt::{Read, Write};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::client::proxy::matcher::Matcher;
 use rustls::ClientConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
@@ -31,10 +28,6 @@ const TCP_KEEPALIVE_RETRIES: u32 = 3;
 #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A request up to this size is copied into one piece: a plain write of it costs the system less
-/// than a vectored one.
-const COPIED: usize = 2048;
-
 /// Counts the connections to one server.
 #[derive(Debug, Clone)]
 pub(in crate::client) struct Connections {
@@ -50,32 +43,37 @@ impl Connections {
     }
 }
 
+/// The bytes of one connection, in both directions, encrypted or not.
+pub(super) type Wire = Box<dyn Io>;
+
+pub(super) trait Io: Read + Write + Send + Unpin {}
+
+impl<T: Read + Write + Send + Unpin> Io for T {}
+
+type Dial = Box<dyn Fn() -> BoxFuture<'static, Result<Wire, BoxError>> + Send + Sync>;
+
 /// Makes connections to one server.
-#[derive(Clone)]
 pub(super) struct Connect {
-    way: Way,
+    dial: Dial,
+    /// Whether requests go to a proxy, which needs the server in each.
+    pub(super) is_forwarded: bool,
+    /// What such a proxy is sent.
+    pub(super) credentials: Option<HeaderValue>,
     /// The proxy, in words.
     proxy: Option<Arc<str>>,
     timeout: Duration,
     connections: Connections,
 }
 
-/// Why there is no connection.
+/// Why a request has no answer.
 #[derive(Debug)]
-pub(super) enum ConnectError {
+pub(super) enum SendError {
     /// All permitted connections, this many, are in use.
     NoneFree(usize),
     /// Connecting failed, through this proxy if there is one.
-    Failed(BoxError, Option<Arc<str>>),
-}
-
-#[derive(Clone)]
-enum Way {
-    Straight(Tls),
-    /// Plain HTTP: the proxy gets the request itself.
-    Forwarded(Tls, Uri),
-    /// TLS: the proxy gets the name of the server and passes bytes on.
-    Tunnelled(HttpsConnector<Tunnel<Tls>>),
+    Connect(BoxError, Option<Arc<str>>),
+    /// The connection broke, or closed, before an answer.
+    Broken(BoxError),
 }
 
 impl Connect {
@@ -90,13 +88,7 @@ impl Connect {
         tls: ClientConfig,
         timeout: Duration,
         connections: Connections,
-    ) -> Result<(Self, Option<HeaderValue>), String> {
-        let by = |way, proxy| Self {
-            way,
-            proxy,
-            timeout,
-            connections,
-        };
+    ) -> Result<Self, String> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -106,32 +98,85 @@ impl Connect {
         #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
         tcp.set_tcp_user_timeout(Some(TCP_USER_TIMEOUT));
         let straight = Tls::from((tcp, tls.clone()));
+        let direct = |dial| Self {
+            dial,
+            is_forwarded: false,
+            credentials: None,
+            proxy: None,
+            timeout,
+            connections,
+        };
         // this machine is not behind a proxy
         let proxy = proxies.intercept(server).filter(|_| !is_loopback(server));
         let Some(proxy) = proxy else {
-            return Ok((by(Way::Straight(straight), None), None));
+            return Ok(direct(dial(straight, server.clone())));
         };
+        let shown = redact::url(&proxy.uri().to_string());
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
             return Err(format!(
-                "the proxy {} cannot be used: only http and https proxies are",
-                redact::url(&proxy.uri().to_string())
+                "the proxy {shown} cannot be used: only http and https proxies are"
             ));
         }
-        let credentials = proxy.basic_auth().cloned();
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let named = match variable(server.scheme_str(), is_set) {
             Some(variable) => format!(", which {variable} names"),
             None => String::new(),
         };
-        let shown = redact::url(&proxy.uri().to_string());
-        let words = Some(format!("the proxy {shown}{named}").into());
-        if server.scheme_str() != Some("https") {
-            let way = Way::Forwarded(straight, proxy.uri().clone());
-            return Ok((by(way, words), credentials));
-        }
-        let way = Way::Tunnelled(HttpsConnector::from((tunnel(&proxy, straight), tls)));
-        Ok((by(way, words), None))
+        let credentials = proxy.basic_auth().cloned();
+        let connect = if server.scheme_str() == Some("https") {
+            // the proxy gets the name of the server and passes bytes on
+            let mut tunnel = Tunnel::new(proxy.uri().clone(), straight);
+            if let Some(credentials) = credentials {
+                tunnel = tunnel.with_auth(credentials);
+            }
+            let tunnel = HttpsConnector::from((tunnel, tls));
+            direct(dial(tunnel, server.clone()))
+        } else {
+            Self {
+                is_forwarded: true,
+                credentials,
+                ..direct(dial(straight, proxy.uri().clone()))
+            }
+        };
+        Ok(Self {
+            proxy: Some(format!("the proxy {shown}{named}").into()),
+            ..connect
+        })
     }
+
+    /// Opens a connection, once a permit is free.
+    pub(super) fn open(
+        &self,
+    ) -> BoxFuture<'static, Result<(Wire, OwnedSemaphorePermit), SendError>> {
+        let Connections { free, max } = self.connections.clone();
+        let (dialled, proxy, timeout) = ((self.dial)(), self.proxy.clone(), self.timeout);
+        Box::pin(async move {
+            let permit = tokio::time::timeout(timeout, free.acquire_owned()).await;
+            let Ok(Ok(permit)) = permit else {
+                return Err(SendError::NoneFree(max)); // the semaphore is never closed
+            };
+            let wire = tokio::time::timeout(timeout, dialled)
+                .await
+                .unwrap_or_else(|_| Err(format!("not there within {timeout:?}").into()))
+                .map_err(|cause| SendError::Connect(cause, proxy))?;
+            Ok((wire, permit))
+        })
+    }
+}
+
+/// Returns how to connect to an address.
+fn dial<C>(connector: C, to: Uri) -> Dial
+where
+    C: Service<Uri, Response: Io + 'static, Error: Into<BoxError>, Future: Send>,
+    C: Clone + Send + Sync + 'static,
+{
+    Box::new(move || {
+        let (mut connector, to) = (connector.clone(), to.clone());
+        Box::pin(async move {
+            let io = connector.call(to).await.map_err(Into::into)?;
+            Ok(Box::new(io) as Wire)
+        })
+    })
 }
 
 /// Returns the variable of the environment that names the proxy, in the order in which they are
@@ -154,122 +199,6 @@ fn is_loopback(server: &Uri) -> bool {
             let name = host.to_ascii_lowercase();
             name == "localhost" || name.ends_with(".localhost")
         }
-    }
-}
-
-fn tunnel(proxy: &Intercept, to_proxy: Tls) -> Tunnel<Tls> {
-    let tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
-    match proxy.basic_auth() {
-        Some(credentials) => tunnel.with_auth(credentials.clone()),
-        None => tunnel,
-    }
-}
-
-impl Connect {
-    /// Returns `true` if requests go to a proxy, which needs the server in each.
-    pub(super) fn is_forwarded(&self) -> bool {
-        matches!(self.way, Way::Forwarded(..))
-    }
-
-    /// Opens a connection, once a permit is free.
-    pub(super) fn open(&self, server: Uri) -> BoxFuture<'static, Result<Wire, ConnectError>> {
-        let Self {
-            way,
-            proxy,
-            timeout,
-            connections: Connections { free, max },
-        } = self.clone();
-        Box::pin(async move {
-            let place = tokio::time::timeout(timeout, free.acquire_owned()).await;
-            let Ok(Ok(place)) = place else {
-                return Err(ConnectError::NoneFree(max)); // the semaphore is never closed
-            };
-            let wire = tokio::time::timeout(timeout, way.go(server))
-                .await
-                .unwrap_or_else(|_| Err(format!("not there within {timeout:?}").into()))
-                .map_err(|cause| ConnectError::Failed(cause, proxy))?;
-            Ok(Wire {
-                _place: Some(place),
-                ..wire
-            })
-        })
-    }
-}
-
-impl Way {
-    async fn go(self, server: Uri) -> Result<Wire, BoxError> {
-        match self {
-            Self::Straight(mut tls) => tls.call(server).await.map(Wire::new),
-            Self::Forwarded(mut tls, proxy) => tls.call(proxy).await.map(Wire::new),
-            Self::Tunnelled(mut tunnel) => tunnel.call(server).await.map(Wire::new),
-        }
-    }
-}
-
-/// Bytes in both directions, encrypted or not.
-pub(super) trait Io: Read + Write + Send + Unpin {}
-
-impl<T: Read + Write + Send + Unpin> Io for T {}
-
-/// The bytes of one connection.
-pub(super) struct Wire {
-    io: Box<dyn Io>,
-    /// Its permit among the connections to the server.
-    _place: Option<OwnedSemaphorePermit>,
-}
-
-impl Wire {
-    pub(super) fn new(io: impl Io + 'static) -> Self {
-        Self {
-            io: Box::new(io),
-            _place: None,
-        }
-    }
-}
-
-impl Read for Wire {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
-    }
-}
-
-impl Write for Wire {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let bytes = bufs.iter().map(|buf| buf.len()).sum();
-        if bytes > COPIED {
-            return Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        }
-        let mut copy = Vec::with_capacity(bytes);
-        bufs.iter().for_each(|buf| copy.extend_from_slice(buf));
-        Pin::new(&mut self.io).poll_write(cx, &copy)
     }
 }
 

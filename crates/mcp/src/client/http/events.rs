@@ -182,19 +182,24 @@ impl EventReader {
     }
 }
 
+/// Reads a stream that comes in these pieces.
+#[cfg(any(test, fuzzing))]
+fn reader(
+    pieces: impl futures_util::Stream<Item = Bytes> + Send + 'static,
+    limit: usize,
+) -> EventReader {
+    use futures_util::StreamExt;
+
+    let frames =
+        pieces.map(|piece| Ok::<_, std::convert::Infallible>(http_body::Frame::data(piece)));
+    let body = http_body_util::StreamBody::new(frames);
+    EventReader::new(body, limit, LongMessages::default())
+}
+
 /// Returns the messages of a stream that comes in these pieces, and why there are no more.
 #[cfg(fuzzing)]
 pub(crate) async fn events(pieces: Vec<Bytes>, limit: usize) -> (Vec<Bytes>, Option<String>) {
-    let pieces = pieces
-        .into_iter()
-        .map(|piece| Ok(http_body::Frame::data(piece)));
-    let pieces =
-        futures_util::stream::iter(pieces.map(|piece: Result<_, std::convert::Infallible>| piece));
-    let mut reader = EventReader::new(
-        http_body_util::StreamBody::new(pieces),
-        limit,
-        LongMessages::default(),
-    );
+    let mut reader = reader(futures_util::stream::iter(pieces), limit);
     let mut messages = Vec::new();
     loop {
         match reader.next().await {
@@ -210,13 +215,19 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use futures_util::{StreamExt, stream};
-    use http_body::Frame;
-    use http_body_util::StreamBody;
-
     use callward_core::{Delivery, ErrorKind};
+    use futures_util::{StreamExt, stream};
 
     use super::*;
+
+    /// Reads a stream in pieces of each size.
+    fn in_pieces(text: &[u8]) -> impl Iterator<Item = (usize, EventReader)> {
+        let text = Bytes::copy_from_slice(text);
+        (1..=text.len()).map(move |size| {
+            let pieces: Vec<_> = text.chunks(size).map(Bytes::copy_from_slice).collect();
+            (size, reader(stream::iter(pieces), 1024))
+        })
+    }
 
     #[tokio::test]
     async fn other_tasks_run_while_comments_come_without_a_pause() {
@@ -225,10 +236,9 @@ mod tests {
         let counter = received.clone();
         let comments = stream::repeat_with(move || {
             counter.fetch_add(1, Ordering::Relaxed);
-            Ok::<_, BoxError>(Frame::data(chunk.clone()))
+            chunk.clone()
         });
-        let body = StreamBody::new(comments.take(200));
-        let mut reader = EventReader::new(body, 200 * MAX_PARSED, LongMessages::default());
+        let mut reader = reader(comments.take(200), 200 * MAX_PARSED);
         let reading = tokio::spawn(async move { reader.next().await });
         while !reading.is_finished() {
             let before = received.load(Ordering::Relaxed);
@@ -241,47 +251,24 @@ mod tests {
 
     #[tokio::test]
     async fn an_event_before_a_line_that_is_no_text_is_read() {
-        for (stream, size) in [
+        for text in [
             &b"data: whole\n\ndata: \xff\n\n"[..],
             b"data: whole\r\rdata: \xff\r\r",
-        ]
-        .into_iter()
-        .flat_map(|stream| (1..=stream.len()).map(move |size| (stream, size)))
-        {
-            let pieces = stream
-                .chunks(size)
-                .map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::copy_from_slice(piece))));
-            let body = StreamBody::new(stream::iter(pieces));
-            let mut events = EventReader::new(body, 1024, LongMessages::default());
-            assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
-            assert!(events.next().await.is_err(), "{size}");
+        ] {
+            for (size, mut events) in in_pieces(text) {
+                assert_eq!(events.next().await.unwrap().unwrap(), "whole", "{size}");
+                assert!(events.next().await.is_err(), "{size}");
+            }
         }
     }
 
     #[tokio::test]
     async fn a_line_without_meaning_is_ignored() {
-        let lines = [
-            "data: {",
-            "colour: red",
-            "no colon",
-            "retry: soon",
-            "id: 1",
-            "id: 2",
-            "data: }",
-            "",
-        ];
+        let lines = "data: {|colour: red|no colon|retry: soon|id: 1|id: 2|data: }||";
         for end in ["\n", "\r", "\r\n"] {
-            let stream = Bytes::from(lines.join(end) + end);
-            for size in 1..=stream.len() {
-                let mut left = stream.clone();
-                let pieces = std::iter::from_fn(move || {
-                    let piece = left.split_to(size.min(left.len()));
-                    (!piece.is_empty()).then_some(Ok::<_, std::io::Error>(Frame::data(piece)))
-                });
-                let body = StreamBody::new(stream::iter(pieces));
-                let mut events = EventReader::new(body, 1024, LongMessages::default());
+            for (size, mut events) in in_pieces(lines.replace('|', end).as_bytes()) {
                 let event = events.next().await.unwrap();
-                assert_eq!(event.unwrap(), "{\n}", "{stream:?} {size}");
+                assert_eq!(event.unwrap(), "{\n}", "{end:?} {size}");
                 assert_eq!(events.next().await.unwrap(), None);
             }
         }
@@ -290,15 +277,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_brings_no_data_ends_at_the_limit() {
         for said in [": there\n\n", ": there\n", "data:\n\n", "id: 1\n\n", "\n"] {
-            let stream = stream::repeat_with(move || {
-                Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(said.as_bytes())))
-            });
-            let mut events = EventReader::new(
-                StreamBody::new(stream.take(100_000)),
-                10_000,
-                LongMessages::default(),
-            );
-            let ended = events.next().await;
+            let pieces = stream::repeat(Bytes::from_static(said.as_bytes()));
+            let ended = reader(pieces.take(100_000), 10_000).next().await;
             let error = ended.unwrap_err().into_tool_error();
             assert_eq!(error.kind(), ErrorKind::TooLarge, "{said:?}");
             assert_eq!(error.delivery(), Delivery::Unknown, "{said:?}");

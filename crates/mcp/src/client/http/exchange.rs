@@ -10,13 +10,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use super::answer::AnswerBody;
 use super::body::{self, innermost};
-use super::client::SendError;
-use super::connect::ConnectError;
+use super::connect::SendError;
 use super::events::{EventReader, Resume};
-use super::link::Endpoint;
+use super::link::HttpLink;
 use super::session::Session;
 use crate::client::answer::{self, RequestError};
 use crate::client::ask::{self, Ask};
+use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header};
 
@@ -25,27 +25,24 @@ const RESUME_WAIT: Duration = Duration::from_secs(1);
 /// The shortest wait, even if the server states less.
 const LEAST_RESUME_WAIT: Duration = Duration::from_millis(100);
 
-/// An answer, and the session id it came with (only `initialize` looks at it).
-pub(super) struct Answered {
-    pub(super) result: Bytes,
-    pub(super) session_id: Option<HeaderValue>,
-}
+/// A result, and the session id it came with (only `initialize` looks at it).
+pub(super) type Answered = (Bytes, Option<HeaderValue>);
 
 /// Sends one request and reads its answer. Dropping the future cancels the request.
 pub(super) async fn exchange(
-    endpoint: &Arc<Endpoint>,
+    link: &Arc<HttpLink>,
     session: &Arc<Session>,
     ask: &Ask<'_>,
     mirrored: Option<&ParamHeaders>,
 ) -> Result<Answered, RequestError> {
-    let id = endpoint.next_id();
+    let id = link.next_id();
     let style = &session.style;
     let mut headers = headers(session, ask, mirrored)?;
-    let carried = ask.carried(&endpoint.outbound(id, session));
+    let carried = Carried::new(ask, &link.outbound(id, session));
     carried.add_to(&mut headers);
     let message = ask.to_message(id, style, &carried);
     let mut in_flight = InFlight {
-        endpoint,
+        link,
         session,
         id,
         armed: session.info.era == Era::Legacy && ask.is_cancellable(),
@@ -53,10 +50,10 @@ pub(super) async fn exchange(
     if session.info.era == Era::Legacy
         && let Some(sink) = ask.progress()
     {
-        endpoint.reports.enter(id, sink.clone());
+        link.reports.enter(id, sink.clone());
     }
-    let answered = match endpoint.send(Method::POST, headers, message).await {
-        Ok(response) => read(endpoint, session, response, id, ask.progress()).await,
+    let answered = match link.send(Method::POST, headers, message).await {
+        Ok(response) => read(link, session, response, id, ask.progress()).await,
         Err(error) => Err(error),
     };
     in_flight.armed = false;
@@ -65,18 +62,16 @@ pub(super) async fn exchange(
 
 /// Sends a notification, or an answer to a request of the server; reads no answer.
 pub(super) async fn tell(
-    endpoint: &Arc<Endpoint>,
+    link: &Arc<HttpLink>,
     session: &Session,
     message: Vec<u8>,
 ) -> Result<(), RequestError> {
-    let response = endpoint
-        .send(Method::POST, session.headers(), message)
+    let response = link
+        .send(Method::POST, session.headers.clone(), message)
         .await?;
-    let status = response.status();
-    if status.is_success() {
-        Ok(())
-    } else {
-        Err(refused(session, &response))
+    match response.status().is_success() {
+        true => Ok(()),
+        false => Err(refused(session, &response)),
     }
 }
 
@@ -85,15 +80,18 @@ fn headers(
     ask: &Ask<'_>,
     mirrored: Option<&ParamHeaders>,
 ) -> Result<HeaderMap, RequestError> {
-    let mut headers = session.headers();
+    let mut headers = session.headers.clone();
     if ask.method == "initialize" {
         // no revision is agreed on yet: the message itself offers one
         headers.remove(header::PROTOCOL_VERSION);
     }
     let invalid = |what: &str| {
         let text = format!("{what} cannot travel in a header");
-        let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
-        RequestError::Failed(error)
+        RequestError::from(ToolError::new(
+            ErrorKind::InvalidCall,
+            Delivery::NotSent,
+            text,
+        ))
     };
     if let Some(key) = ask.key(&session.style) {
         let key = HeaderValue::try_from(key).map_err(|_| invalid("the idempotency key"))?;
@@ -103,7 +101,7 @@ fn headers(
         return Ok(headers);
     }
     headers.insert(header::METHOD, HeaderValue::from_static(ask.method));
-    let Some(call) = ask.tool_call() else {
+    let Some(call) = ask.call else {
         return Ok(headers);
     };
     let name = header::encode_value(call.tool().name().as_str());
@@ -125,7 +123,7 @@ fn headers(
 }
 
 async fn read(
-    endpoint: &Arc<Endpoint>,
+    link: &Arc<HttpLink>,
     session: &Arc<Session>,
     response: Response<AnswerBody>,
     id: u64,
@@ -147,7 +145,7 @@ async fn read(
         // is a text; each of ours is a number
         let of = of.and_then(|of| of.as_u64());
         if of.is_some_and(|of| of != id) {
-            endpoint.close_idle();
+            link.close_idle();
             return Err(RequestError::misdirected());
         }
         // one that answers this very request may mean something else than the session
@@ -161,11 +159,11 @@ async fn read(
         let words = plain_text(&words);
         return Err(answer::status(status, &parts.headers, rpc, &words));
     }
-    let options = &endpoint.shared.options;
-    let (limit, long) = (options.max_message, &options.long_messages);
+    let limit = link.shared.options.max_message;
+    let long = &link.shared.long_messages;
     let result = if header::is_of(response.headers(), "text/event-stream") {
         let events = EventReader::new(response.into_body(), limit, long.clone());
-        read_events(endpoint, session, events, id, progress).await?
+        read_events(link, session, events, id, progress).await?
     } else if header::is_of(response.headers(), "application/json") {
         let body = body::whole(response.into_body(), limit, long).await?;
         match Message::parse(&body.bytes) {
@@ -175,7 +173,7 @@ async fn read(
             Ok(_) => {
                 // it is unknown whose answer it is: more may follow on the connections that are
                 // kept
-                endpoint.close_idle();
+                link.close_idle();
                 return Err(RequestError::misdirected());
             }
             Err(error) => {
@@ -191,11 +189,11 @@ async fn read(
             shown(response.headers())
         )));
     };
-    Ok(Answered { result, session_id })
+    Ok((result, session_id))
 }
 
 async fn read_events(
-    endpoint: &Arc<Endpoint>,
+    link: &Arc<HttpLink>,
     session: &Arc<Session>,
     mut events: EventReader,
     id: u64,
@@ -214,24 +212,24 @@ async fn read_events(
                         progress.report(&params); // the stream belongs to this request alone
                     }
                 }
-                Ok(other) => aside(endpoint, session, other),
+                Ok(other) => aside(link, session, other),
                 Err(error) if is_ours(error.id(), id) && error.id().is_some() => {
                     return Err(RequestError::unreadable(&error));
                 }
                 Err(error) => {
-                    tracing::debug!(server = %endpoint.shared.id, %error, "an event that is not a message");
+                    tracing::debug!(server = %link.shared.id, %error, "an event that is not a message");
                 }
             }
         }
         // boxed, as it is rare: each call would carry its size
-        events = Box::pin(resumed(endpoint, session, events.resume)).await?;
+        events = Box::pin(resumed(link, session, events.resume)).await?;
     }
 }
 
 /// Asks for the rest of a stream that its server closed before the answer. Nothing is sent again:
 /// the server goes on with what it does. The attempt's timeout bounds how often that happens.
 async fn resumed(
-    endpoint: &Arc<Endpoint>,
+    link: &Arc<HttpLink>,
     session: &Arc<Session>,
     resume: Resume,
 ) -> Result<EventReader, RequestError> {
@@ -240,7 +238,7 @@ async fn resumed(
     let after = after.filter(|_| session.info.era == Era::Legacy);
     let after = HeaderValue::try_from(after.ok_or_else(lost)?).map_err(|_| lost())?;
     tokio::time::sleep(resume.wait.unwrap_or(RESUME_WAIT).max(LEAST_RESUME_WAIT)).await;
-    let rest = events(endpoint, session, Some(after)).await;
+    let rest = events(link, session, Some(after)).await;
     let mut rest = rest.map_err(|_| lost())?;
     rest.resume = resume;
     Ok(rest)
@@ -253,7 +251,7 @@ async fn resumed(
 ///
 /// A server that offers none.
 pub(super) async fn events(
-    endpoint: &Arc<Endpoint>,
+    link: &Arc<HttpLink>,
     session: &Session,
     after: Option<HeaderValue>,
 ) -> Result<EventReader, RequestError> {
@@ -262,17 +260,18 @@ pub(super) async fn events(
     if let Some(last) = &after {
         headers.insert(HeaderName::from_static("last-event-id"), last.clone());
     }
-    let response = endpoint.send(Method::GET, headers, Vec::new()).await?;
+    let response = link.send(Method::GET, headers, Vec::new()).await?;
     let status = response.status();
     if !status.is_success() {
         return Err(refused(session, &response));
     }
-    let options = &endpoint.shared.options;
-    let limit = match after {
-        Some(_) => options.max_message,
-        None => options.max_message.min(SHORT),
+    let limit = link.shared.options.max_message;
+    let limit = if after.is_some() {
+        limit
+    } else {
+        limit.min(SHORT)
     };
-    let long = options.long_messages.clone();
+    let long = link.shared.long_messages.clone();
     Ok(EventReader::new(response.into_body(), limit, long))
 }
 
@@ -326,20 +325,20 @@ fn is_ours(of: Option<&RequestId>, id: u64) -> bool {
 }
 
 /// Handles a message that comes beside the answer.
-pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: Message) {
+pub(super) fn aside(link: &Arc<HttpLink>, session: &Arc<Session>, message: Message) {
     match message {
         Message::Notification { method, .. } if method == "notifications/tools/list_changed" => {
-            endpoint.shared.tools_changed();
+            link.shared.tools_changed();
         }
         Message::Notification {
             method,
             params: Some(params),
-        } if method == "notifications/progress" => endpoint.reports.report(&params),
+        } if method == "notifications/progress" => link.reports.report(&params),
         Message::Request { id, method, .. } if session.info.era == Era::Legacy => {
-            endpoint.notices.reply(session, reply(&id, &method));
+            link.notices.reply(session, reply(&id, &method));
         }
         other => {
-            tracing::trace!(server = %endpoint.shared.id, ?other, "a message of no concern");
+            tracing::trace!(server = %link.shared.id, ?other, "a message of no concern");
         }
     }
 }
@@ -347,7 +346,7 @@ pub(super) fn aside(endpoint: &Arc<Endpoint>, session: &Arc<Session>, message: M
 /// Cleans up after a request: no more progress is reported, and a legacy server is notified that it
 /// is cancelled. A modern one sees its stream closed.
 struct InFlight<'a> {
-    endpoint: &'a Arc<Endpoint>,
+    link: &'a Arc<HttpLink>,
     session: &'a Arc<Session>,
     id: u64,
     armed: bool,
@@ -355,11 +354,11 @@ struct InFlight<'a> {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.endpoint.reports.leave(self.id);
+        self.link.reports.leave(self.id);
         if self.armed {
             let message = ask::cancelled(self.id);
             // without it the server only works without success
-            let _ = self.endpoint.notices.push(self.session, message);
+            let _ = self.link.notices.push(self.session, message);
         }
     }
 }
@@ -369,10 +368,8 @@ impl Drop for InFlight<'_> {
 /// `cut_short` says that the end of the request was never given to the connection.
 pub(super) fn unsent(error: &SendError, cut_short: bool) -> RequestError {
     let cause = match error {
-        SendError::Connect(ConnectError::NoneFree(max)) => {
-            return RequestError::no_connection_free(*max);
-        }
-        SendError::Connect(ConnectError::Failed(cause, proxy)) => {
+        SendError::NoneFree(max) => return RequestError::no_connection_free(*max),
+        SendError::Connect(cause, proxy) => {
             let cause = innermost(&**cause);
             return RequestError::not_sent(match proxy {
                 Some(proxy) => format!(

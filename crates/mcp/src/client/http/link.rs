@@ -6,56 +6,80 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::{Delivery, ErrorKind, Outbound, Transport};
-use http::HeaderMap;
-use http::Response;
-use parking_lot::RwLock;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use callward_core::{BoxFuture, Delivery, ErrorKind, Outbound, ToolError, Transport};
+use futures_util::FutureExt;
+use futures_util::future::{Shared as SharedFuture, WeakShared};
+use http::{HeaderMap, HeaderValue, Method, Response};
+use hyper_util::client::proxy::matcher::Matcher;
+use parking_lot::{Mutex, RwLock};
 
 use super::answer::AnswerBody;
 use super::attend;
 use super::client::Client;
-use super::exchange::{self, exchange, unsent};
+use super::exchange::{exchange, names_session, unsent};
+use super::greeting;
 use super::notices::Notices;
 use super::outgoing::Outgoing;
 use super::reports::Reports;
 use super::session::Session;
-use super::sessions;
 use crate::client::answer::RequestError;
 use crate::client::ask::Ask;
-use crate::client::builder::EraChoice;
 use crate::client::handshake;
 use crate::client::info::ServerInfo;
+use crate::client::options::EraChoice;
 use crate::client::peer;
 use crate::client::shared::{Shared, UpstreamStatus};
 use crate::client::target::HttpSpec;
-use crate::wire::{Era, LATEST, ParamHeaders, code};
+use crate::wire::{Era, ParamHeaders, code};
 
-/// Where requests go.
-pub(super) struct Endpoint {
+/// After this idle time a session is checked by a ping.
+const MAX_UNCHECKED: Duration = Duration::from_secs(30);
+
+/// Where requests go, and what is known of the server.
+pub(in crate::client) struct HttpLink {
     pub(super) shared: Arc<Shared>,
     client: Result<Client, String>,
     next_id: AtomicU64,
     pub(super) reports: Reports,
     pub(super) notices: Notices,
-}
-
-/// The current session, and how to open another.
-pub(in crate::client) struct HttpLink {
-    pub(super) endpoint: Arc<Endpoint>,
-    session: RwLock<Option<Arc<Session>>>,
-    /// Held while a session is opened, so that concurrent calls open only one.
-    making: tokio::sync::Mutex<()>,
-    /// How many attempts failed, and the last failure: who waited for an attempt that failed
-    /// shares its failure instead of trying in turn.
-    failures: AtomicU64,
-    failure: RwLock<Option<callward_core::ToolError>>,
+    known: RwLock<Known>,
+    /// The attempt to open a session that runs: all callers wait for the same one.
+    attempt: Mutex<Option<WeakShared<Attempt>>>,
     /// Which arguments to mirror, from the last listing.
     mirrored: RwLock<HashMap<String, Arc<ParamHeaders>>>,
 }
 
-impl Endpoint {
+/// What is known of the server.
+pub(super) enum Known {
+    /// Nothing that still holds: its era is to be detected.
+    Nothing,
+    /// It is a legacy one, and has lost our session.
+    Legacy,
+    Session(Arc<Session>),
+}
+
+type Attempt = BoxFuture<'static, Result<Arc<Session>, ToolError>>;
+
+impl HttpLink {
+    /// Starts the task that watches the server until the upstream is stopped.
+    pub(in crate::client) fn start(shared: &Arc<Shared>, spec: HttpSpec) -> Arc<Self> {
+        let HttpSpec { url, headers } = spec;
+        let timeout = shared.options.connect_timeout;
+        let proxies = Matcher::from_env();
+        let link = Arc::new_cyclic(|link| Self {
+            shared: shared.clone(),
+            client: Client::new(&proxies, url, headers, timeout, shared.connections.clone()),
+            next_id: AtomicU64::new(1),
+            reports: Reports::default(),
+            notices: Notices::start(link.clone()),
+            known: RwLock::new(Known::Nothing),
+            attempt: Mutex::default(),
+            mirrored: RwLock::default(),
+        });
+        tokio::spawn(attend::run(link.clone()));
+        link
+    }
+
     pub(super) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -73,10 +97,10 @@ impl Endpoint {
         request
     }
 
-    /// Returns the headers that every request to this server carries.
-    pub(super) fn headers(&self) -> HeaderMap {
-        let client = self.client.as_ref();
-        client.map_or_else(|_| HeaderMap::new(), |client| client.headers.clone())
+    /// Takes what a server says of itself, and the session it opened, if any.
+    pub(super) fn session_of(&self, info: ServerInfo, id: Option<HeaderValue>) -> Session {
+        let headers = self.client.as_ref().map(|client| client.headers.clone());
+        Session::new(info, id, headers.unwrap_or_default(), &self.shared.options)
     }
 
     /// Closes the connections that no request uses.
@@ -88,120 +112,67 @@ impl Endpoint {
 
     pub(super) async fn send(
         &self,
-        method: http::Method,
+        method: Method,
         headers: HeaderMap,
         message: Vec<u8>,
     ) -> Result<Response<AnswerBody>, RequestError> {
-        let client = self
-            .client
-            .as_ref()
-            .map_err(|error| RequestError::not_sent(error.clone()))?;
+        let client = self.client.as_ref();
+        let client = client.map_err(|error| RequestError::not_sent(error.clone()))?;
         let is_empty = message.is_empty();
         let (body, upload) = Outgoing::new(message.into());
-        client
-            .send(method, headers, body)
-            .await
-            .map_err(|error| unsent(&error, !is_empty && upload.withdraw()))
-    }
-}
-
-impl HttpLink {
-    /// Starts the task that watches the server for as long as `stop` does not fire.
-    pub(in crate::client) fn start(
-        shared: &Arc<Shared>,
-        spec: HttpSpec,
-        stop: &CancellationToken,
-    ) -> Arc<Self> {
-        let (url, headers) = spec.into_parts();
-        let link = Arc::new(Self {
-            endpoint: Arc::new_cyclic(|endpoint| Endpoint {
-                shared: shared.clone(),
-                client: Client::new(
-                    url,
-                    headers,
-                    shared.options.connect_timeout,
-                    shared.options.connections.clone(),
-                ),
-                next_id: AtomicU64::new(1),
-                reports: Reports::default(),
-                notices: Notices::start(endpoint.clone()),
-            }),
-            session: RwLock::new(None),
-            making: tokio::sync::Mutex::new(()),
-            failures: AtomicU64::new(0),
-            failure: RwLock::new(None),
-            mirrored: RwLock::default(),
-        });
-        tokio::spawn(attend::run(link.clone(), stop.clone()));
-        link
+        let answer = client.send(method, headers, body).await;
+        answer.map_err(|error| unsent(&error, !is_empty && upload.withdraw()))
     }
 
     /// Sends a request in the session of the moment.
-    pub(in crate::client) async fn request(&self, ask: &Ask<'_>) -> Result<Bytes, RequestError> {
-        self.check_open()?;
-        let session = self
-            .session()
-            .await
-            .map_err(RequestError::before_the_call)?;
-        let session = match ask.tool_call() {
-            Some(call) if !call.plan().is_retryable() => self.checked(session).await?,
-            _ => session,
-        };
+    pub(in crate::client) async fn request(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+    ) -> Result<Bytes, RequestError> {
+        let mut session = self.greeted().await?;
+        let is_unsafe = ask.call.is_some_and(|call| !call.plan().is_retryable());
+        if is_unsafe && session.can_be_forgotten() && session.idle() > MAX_UNCHECKED {
+            // sent to a session that is lost, it could not be sent again
+            let ping = peer::sign_of_life(session.info.era);
+            let ping = self.exchange(&session, &ping);
+            // any other failure is left to the call to find
+            if let Ok(Err(RequestError::SessionGone)) =
+                tokio::time::timeout(handshake::PROBE_TIMEOUT, ping).await
+            {
+                session = self.greeted().await?;
+            }
+        }
         let answer = self.exchange(&session, ask).await;
         // a call may have run: only the retry layer sends it again
-        if matches!(answer, Err(RequestError::SessionGone)) && ask.tool_call().is_none() {
-            let renewed = self.renewed(&session).await;
-            let session = renewed.map_err(RequestError::before_the_call)?;
+        if matches!(answer, Err(RequestError::SessionGone)) && ask.call.is_none() {
+            session = self.greeted().await?;
             return self.exchange(&session, ask).await;
         }
         answer
     }
 
-    /// Checks that the server still knows a session that was idle: a call that must not run twice
-    /// could not be sent again otherwise.
-    async fn checked(&self, session: Arc<Session>) -> Result<Arc<Session>, RequestError> {
-        if !session.can_be_forgotten() || session.idle() <= MAX_UNCHECKED {
-            return Ok(session);
+    /// Returns the session for a request, which was not sent if there is none.
+    async fn greeted(self: &Arc<Self>) -> Result<Arc<Session>, RequestError> {
+        if self.shared.status() == UpstreamStatus::Closed {
+            return Err(RequestError::not_sent("the connection was shut down"));
         }
-        let ping = peer::sign_of_life(session.info.era);
-        let timeout = self.endpoint.shared.options.probe_timeout;
-        // any other failure is left to the call to find
-        match tokio::time::timeout(timeout, self.exchange(&session, &ping)).await {
-            Ok(Err(RequestError::SessionGone)) => {
-                let renewed = self.renewed(&session).await;
-                renewed.map_err(RequestError::before_the_call)
-            }
-            _ => Ok(session),
-        }
+        let session = self.session().await;
+        session.map_err(RequestError::before_the_call)
     }
 
     /// Returns what the server last stated about itself; does the handshake if nothing is known
     /// yet.
-    pub(in crate::client) async fn info(&self) -> Result<Arc<ServerInfo>, RequestError> {
-        self.check_open()?;
-        if let Some(info) = self.endpoint.shared.info() {
-            return Ok(info);
+    pub(in crate::client) async fn info(self: &Arc<Self>) -> Result<Arc<ServerInfo>, RequestError> {
+        match self.shared.info() {
+            Some(info) if self.shared.status() != UpstreamStatus::Closed => Ok(info),
+            _ => Ok(self.greeted().await?.info.clone()),
         }
-        let session = self.session().await;
-        session
-            .map(|session| session.info.clone())
-            .map_err(RequestError::before_the_call)
     }
 
-    /// Repeats the handshake and returns what the server states about itself now.
-    pub(in crate::client) async fn greet_again(&self) -> Result<Arc<ServerInfo>, RequestError> {
-        let session = match self.current() {
-            Some(session) => self.renewed(&session).await?,
-            None => self.session().await?,
-        };
-        Ok(session.info.clone())
-    }
-
-    fn check_open(&self) -> Result<(), RequestError> {
-        if self.endpoint.shared.current_status() == UpstreamStatus::Closed {
-            return Err(RequestError::not_sent("the connection was shut down"));
-        }
-        Ok(())
+    /// Repeats the handshake, so that what is known of the server is what it states now.
+    pub(in crate::client) async fn greet_again(self: &Arc<Self>) -> Result<(), RequestError> {
+        *self.known.write() = Known::Nothing;
+        self.session().await.map(|_| ())
     }
 
     /// Returns `true` if the server's era mirrors arguments into headers.
@@ -215,39 +186,77 @@ impl HttpLink {
         *self.mirrored.write() = headers;
     }
 
+    /// Returns the session of the moment.
     pub(super) fn current(&self) -> Option<Arc<Session>> {
-        self.session.read().clone()
-    }
-
-    /// Returns the session of the moment, or makes one.
-    pub(super) async fn session(&self) -> Result<Arc<Session>, RequestError> {
-        match self.current() {
-            Some(session) if session.is_lost() => self.renewed(&session).await,
-            Some(session) => Ok(session),
-            None => self.make(None).await,
+        match &*self.known.read() {
+            Known::Session(session) => Some(session.clone()),
+            Known::Nothing | Known::Legacy => None,
         }
     }
 
-    /// Makes another session in place of a lost one.
-    pub(super) async fn renewed(&self, lost: &Arc<Session>) -> Result<Arc<Session>, RequestError> {
-        self.make(Some(lost)).await
+    /// Returns the session of the moment, or makes one. A caller that comes while it is made waits
+    /// for the same one, and shares its failure.
+    pub(super) async fn session(self: &Arc<Self>) -> Result<Arc<Session>, RequestError> {
+        if let Some(session) = self.current() {
+            return Ok(session);
+        }
+        let attempt = {
+            let mut attempt = self.attempt.lock();
+            // made meanwhile
+            if let Some(session) = self.current() {
+                return Ok(session);
+            }
+            let running = attempt.as_ref().and_then(WeakShared::upgrade);
+            let running = running.filter(|running| running.peek().is_none());
+            running.unwrap_or_else(|| {
+                let link = self.clone();
+                let made: SharedFuture<Attempt> = async move { link.make().await }.boxed().shared();
+                *attempt = made.downgrade();
+                made
+            })
+        };
+        attempt.await.map_err(RequestError::Failed)
+    }
+
+    /// Makes a session.
+    async fn make(self: &Arc<Self>) -> Result<Arc<Session>, ToolError> {
+        let was_legacy = matches!(*self.known.read(), Known::Legacy);
+        match greeting::greet(self, was_legacy).await {
+            Ok(session) => {
+                let session = Arc::new(session);
+                *self.known.write() = Known::Session(session.clone());
+                let before = self.shared.info();
+                self.shared.greeted(session.info.clone());
+                let opens = session.info.opens_sessions;
+                if before.is_some_and(|before| before.opens_sessions != opens) {
+                    // whose instance runs a call is read from the server with each listing
+                    self.shared.tools_changed();
+                }
+                Ok(session)
+            }
+            Err(error) => {
+                let error = error.into_tool_error();
+                *self.known.write() = Known::Nothing;
+                self.shared.down(error.message());
+                Err(error)
+            }
+        }
     }
 
     /// Sends one request in a session, and updates the server's state from its outcome.
     pub(super) async fn exchange(
-        &self,
+        self: &Arc<Self>,
         session: &Arc<Session>,
         ask: &Ask<'_>,
     ) -> Result<Bytes, RequestError> {
-        let mirrored = if session.info.era == Era::Modern {
-            self.mirrored_of(ask)
-        } else {
-            None
+        let mirrored = match session.info.era {
+            Era::Modern => self.mirrored_of(ask),
+            Era::Legacy => None,
         };
         let answer = tokio::select! {
             biased;
-            answer = exchange(&self.endpoint, session, ask, mirrored.as_deref()) => answer,
-            () = self.endpoint.shared.stop().cancelled() => {
+            answer = exchange(self, session, ask, mirrored.as_deref()) => answer,
+            () = self.shared.stop.cancelled() => {
                 Err(RequestError::lost("the connection was shut down before the answer"))
             }
         };
@@ -257,11 +266,11 @@ impl HttpLink {
             // a server of earlier revisions is there now: greet it with the next request
             self.forget_modern();
         }
-        answer.map(|answered| answered.result)
+        answer.map(|(result, _)| result)
     }
 
     fn mirrored_of(&self, ask: &Ask<'_>) -> Option<Arc<ParamHeaders>> {
-        let tool = ask.tool_call()?.tool();
+        let tool = ask.call?.tool();
         if let Some(known) = self.mirrored.read().get(tool.name().as_str()) {
             return Some(known.clone());
         }
@@ -272,157 +281,58 @@ impl HttpLink {
 
     /// Updates the state for later calls.
     fn note(&self, session: &Arc<Session>, answer: Result<(), &RequestError>) {
-        let shared = &self.endpoint.shared;
+        // some servers answer 400 with a text where the protocol requires 404 for a lost session
+        let is_lost = |message: &str| session.can_be_forgotten() && names_session(message);
         match answer {
             Ok(()) => {
                 session.answered();
-                shared.up();
+                self.shared.up();
             }
-            Err(RequestError::Refused(error) | RequestError::HeadersRefused(error)) => {
+            Err(RequestError::Refused(error)) => {
                 session.answered();
-                shared.up();
-                if error.code == code::UNSUPPORTED_VERSION || lost_session(session, &error.message)
-                {
-                    self.forget(session);
+                self.shared.up();
+                if error.code == code::UNSUPPORTED_VERSION || is_lost(&error.message) {
+                    self.lose(session, Known::Nothing);
                 }
             }
-            Err(RequestError::SessionGone) => session.lose(),
-            Err(RequestError::Failed(error)) => {
-                if error.delivery() == Delivery::NotSent && error.kind() == ErrorKind::ConnectFailed
+            Err(RequestError::SessionGone) => self.lose(session, Known::Legacy),
+            Err(RequestError::Failed(error)) => match (error.delivery(), error.kind()) {
+                (Delivery::NotSent, ErrorKind::ConnectFailed) => self.shared.down(error.message()),
+                // a server of another era seems to answer now: the next call detects it
+                (Delivery::Answered, _)
+                    if error.code() == Some(405) || is_lost(error.message()) =>
                 {
-                    shared.down(error.message());
-                } else if error.delivery() == Delivery::Answered
-                    && (error.code() == Some(405) || lost_session(session, error.message()))
-                {
-                    // a server of another era seems to answer now: the next call detects it
-                    self.forget(session);
+                    self.lose(session, Known::Nothing);
                 }
-            }
+                _ => {}
+            },
         }
     }
 
-    pub(super) fn forget(&self, lost: &Arc<Session>) {
-        let mut session = self.session.write();
-        if session.as_ref().is_some_and(|now| Arc::ptr_eq(now, lost)) {
-            *session = None;
+    /// Forgets a session, unless there is another one already.
+    pub(super) fn lose(&self, lost: &Arc<Session>, rest: Known) {
+        let mut known = self.known.write();
+        if matches!(&*known, Known::Session(now) if Arc::ptr_eq(now, lost)) {
+            *known = rest;
         }
     }
 
     /// Forgets the server's era, so that the next request detects it: the server was down, and may
     /// have been replaced.
     pub(super) fn forget_modern(&self) {
-        let is_auto = self.endpoint.shared.options.era == EraChoice::Auto;
-        let mut session = self.session.write();
-        if is_auto
-            && session
-                .as_ref()
-                .is_some_and(|now| now.info.era == Era::Modern)
+        if self.shared.options.era == EraChoice::Auto
+            && let Some(session) = self.current()
+            && session.info.era == Era::Modern
         {
-            *session = None;
-        }
-    }
-
-    /// Makes a session, unless another call did meanwhile.
-    async fn make(&self, lost: Option<&Arc<Session>>) -> Result<Arc<Session>, RequestError> {
-        let before = self.failures.load(Ordering::Acquire);
-        let _making = self.making.lock().await;
-        if let Some(now) = self.current()
-            && lost.is_none_or(|lost| !Arc::ptr_eq(lost, &now))
-        {
-            return Ok(now);
-        }
-        if self.failures.load(Ordering::Acquire) != before
-            && let Some(failure) = self.failure.read().clone()
-        {
-            return Err(RequestError::Failed(failure));
-        }
-        let shared = &self.endpoint.shared;
-        let timeout = shared.options.connect_timeout;
-        let began = Instant::now();
-        let greeted = tokio::time::timeout(timeout, self.greet(lost)).await;
-        let greeted = greeted.unwrap_or_else(|_| {
-            let text = format!("the server did not answer the greeting within {timeout:?}");
-            Err(RequestError::not_sent(text))
-        });
-        match greeted {
-            Ok(session) => {
-                let left = timeout.saturating_sub(began.elapsed());
-                let session = Arc::new(self.completed(session, left).await);
-                *self.session.write() = Some(session.clone());
-                *self.failure.write() = None;
-                let before = shared.info();
-                shared.set_info(session.info.clone());
-                shared.up();
-                let opens = session.info.opens_sessions;
-                if before.is_some_and(|before| before.opens_sessions != opens) {
-                    // whose instance runs a call is read from the server with each listing
-                    shared.tools_changed();
-                }
-                Ok(session)
-            }
-            Err(error) => {
-                let error = error.into_tool_error();
-                *self.session.write() = None;
-                *self.failure.write() = Some(error.clone());
-                self.failures.fetch_add(1, Ordering::Release);
-                shared.down(error.message());
-                Err(RequestError::Failed(error))
-            }
-        }
-    }
-
-    /// Finds out whether a modern server opens sessions too, within the time that is left.
-    async fn completed(&self, mut session: Session, left: Duration) -> Session {
-        let options = &self.endpoint.shared.options;
-        if options.era == EraChoice::Auto && session.info.era == Era::Modern {
-            let names_legacy = session.info.names_legacy;
-            let left = left.min(options.probe_timeout);
-            let opens = sessions::are_opened(&self.endpoint, names_legacy, left).await;
-            Arc::make_mut(&mut session.info).opens_sessions |= opens;
-        }
-        session
-    }
-
-    /// Detects the era and greets the server in it. The era belongs to the server, so one that lost
-    /// a session is not asked again; if it has changed, this fails and the next greeting asks.
-    async fn greet(&self, lost: Option<&Arc<Session>>) -> Result<Session, RequestError> {
-        let options = &self.endpoint.shared.options;
-        let was_legacy = lost.is_some_and(|lost| lost.info.era == Era::Legacy);
-        if options.era == EraChoice::Legacy || was_legacy {
-            return sessions::open(&self.endpoint).await;
-        }
-        let session = |info| Session::new(info, None, self.endpoint.headers(), options);
-        let probe = Arc::new(session(ServerInfo::new(LATEST)));
-        let ask = handshake::discover();
-        let answer = exchange(&self.endpoint, &probe, &ask, None);
-        let answer = tokio::time::timeout(options.probe_timeout, answer).await;
-        let modern = match answer {
-            Ok(answer) => handshake::judge(answer.map(|answered| answered.result), options.era)?,
-            // silence means legacy
-            Err(_) => handshake::judge(Ok(Bytes::new()), options.era)?,
-        };
-        match modern {
-            Some(info) => Ok(session(info)),
-            None => sessions::open(&self.endpoint).await,
+            self.lose(&session, Known::Nothing);
         }
     }
 
     /// Ends the session in good order, if there is one.
     pub(super) async fn end(&self) {
-        let Some(session) = self.session.write().take() else {
-            return;
-        };
-        if session.can_be_forgotten() {
-            sessions::delete(&self.endpoint, &session).await;
+        let known = std::mem::replace(&mut *self.known.write(), Known::Nothing);
+        if let Known::Session(session) = known {
+            greeting::delete(self, &session).await;
         }
     }
-}
-
-/// After this idle time a session is checked by a ping.
-const MAX_UNCHECKED: Duration = Duration::from_secs(30);
-
-/// Recognises servers that answer 400 with a text where the protocol requires 404 for a lost
-/// session.
-fn lost_session(session: &Session, message: &str) -> bool {
-    session.can_be_forgotten() && exchange::names_session(message)
 }

@@ -11,13 +11,13 @@ mod conn;
 mod connect;
 mod events;
 mod exchange;
+mod greeting;
 mod link;
 mod notices;
 mod outgoing;
 mod pool;
 mod reports;
 mod session;
-mod sessions;
 
 pub(super) use connect::Connections;
 #[cfg(fuzzing)]

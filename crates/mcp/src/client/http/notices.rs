@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::exchange;
-use super::link::Endpoint;
+use super::link::HttpLink;
 use super::session::Session;
 
 /// How many notices wait. What comes beyond that is dropped.
@@ -41,15 +41,15 @@ struct Notice {
 }
 
 impl Notices {
-    /// Starts the task that sends for `endpoint`.
-    pub(super) fn start(endpoint: Weak<Endpoint>) -> Self {
+    /// Starts the task that sends for `link`.
+    pub(super) fn start(link: Weak<HttpLink>) -> Self {
         let (queue, mut waiting) = mpsc::channel(MAX_WAITING);
         let waiting = stream::poll_fn(move |cx| waiting.poll_recv(cx));
         tokio::spawn(waiting.for_each_concurrent(MAX_AT_ONCE, move |notice| {
-            let endpoint = endpoint.clone();
+            let link = link.clone();
             async move {
-                if let Some(endpoint) = endpoint.upgrade() {
-                    send(&endpoint, notice).await;
+                if let Some(link) = link.upgrade() {
+                    send(&link, notice).await;
                 }
             }
         }));
@@ -84,14 +84,14 @@ impl Notices {
     }
 }
 
-async fn send(endpoint: &Arc<Endpoint>, notice: Notice) {
+async fn send(link: &Arc<HttpLink>, notice: Notice) {
     if notice.since.elapsed() > MAX_WAIT {
         return;
     }
-    let reported = exchange::tell(endpoint, &notice.session, notice.message);
+    let reported = exchange::tell(link, &notice.session, notice.message);
     if let Ok(Err(error)) = tokio::time::timeout(TIMEOUT, reported).await {
         let error = error.into_tool_error();
-        tracing::debug!(server = %endpoint.shared.id, %error, "a notice was not taken");
+        tracing::debug!(server = %link.shared.id, %error, "a notice was not taken");
     }
 }
 

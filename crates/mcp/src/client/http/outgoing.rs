@@ -91,11 +91,4 @@ mod tests {
         assert!(body.frame().await.unwrap().is_err());
         assert!(!body.is_end_stream());
     }
-
-    #[tokio::test]
-    async fn what_was_taken_cannot_be_withdrawn() {
-        let (body, upload) = Outgoing::new(Bytes::from_static(b"{}"));
-        assert_eq!(body.collect().await.unwrap().to_bytes(), "{}");
-        assert!(!upload.withdraw());
-    }
 }

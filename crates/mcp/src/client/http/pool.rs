@@ -23,7 +23,7 @@ pub(super) const MAX_IDLE: usize = 256;
 pub(super) struct Pool {
     idle: Mutex<Idle>,
     /// Notifies one waiter that there may be a connection.
-    freed: Notify,
+    pub(super) freed: Notify,
 }
 
 #[derive(Default)]
@@ -75,11 +75,6 @@ impl Pool {
     pub(super) fn clear(&self) {
         let conns = std::mem::take(&mut self.idle.lock().conns);
         drop(conns); // not under the lock: closing may take long
-    }
-
-    /// Waits until a connection may have come back since the last wait.
-    pub(super) async fn freed(&self) {
-        self.freed.notified().await;
     }
 
     #[cfg(test)]

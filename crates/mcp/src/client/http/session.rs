@@ -1,17 +1,17 @@
 //! The state of the server that a request goes to.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use callward_core::{PeerObserver, PeerSession, PeerSide};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::client::ask::Style;
-use crate::client::builder::Options;
 use crate::client::info::ServerInfo;
+use crate::client::options::UpstreamOptions;
 use crate::observed::SessionTimer;
 use crate::wire::{Era, LATEST, header};
 
@@ -24,17 +24,14 @@ pub(super) struct Session {
     pub(super) info: Arc<ServerInfo>,
     /// What every request carries: the client's own headers, `MCP-Protocol-Version`, and
     /// `Mcp-Session-Id` if the server gave one.
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     pub(super) style: Style,
-    /// The server has said that it does not know this session.
-    lost: AtomicBool,
     /// The server has said that it has no stream of its own.
-    has_no_stream: AtomicBool,
-    /// When the server last answered in it, in milliseconds since `began`.
-    answered: AtomicU64,
-    began: Instant,
+    pub(super) has_no_stream: AtomicBool,
+    /// When the server last answered in it.
+    answered: Mutex<Instant>,
     /// Reports how long it lasted: of legacy servers that gave it an id, if an observer is set.
-    timer: Option<SessionTimer>,
+    pub(super) timer: Option<SessionTimer>,
 }
 
 impl Session {
@@ -43,7 +40,7 @@ impl Session {
         info: ServerInfo,
         id: Option<HeaderValue>,
         mut headers: HeaderMap,
-        options: &Options,
+        options: &UpstreamOptions,
     ) -> Self {
         // a revision that was agreed on is one of the known ones, so it can travel in a header
         let version = HeaderValue::from_str(&info.version)
@@ -58,30 +55,15 @@ impl Session {
             style: options.style(&info),
             info: Arc::new(info),
             headers,
-            lost: AtomicBool::new(false),
             has_no_stream: AtomicBool::new(false),
-            answered: AtomicU64::new(0),
-            began: Instant::now(),
+            answered: Mutex::new(Instant::now()),
             timer: None,
         }
-    }
-
-    /// Sets the observer of its duration, if it is a session.
-    pub(super) fn observed_by(mut self, observer: Option<&Arc<dyn PeerObserver>>) -> Self {
-        let session = PeerSession::new(PeerSide::Client, "tcp");
-        let observer = observer.filter(|_| self.id().is_some());
-        self.timer = observer.map(|observer| SessionTimer::begin(observer.clone(), session));
-        self
     }
 
     /// Returns the id that a legacy server gave, if it is text.
     pub(super) fn id(&self) -> Option<&str> {
         self.headers.get(header::SESSION_ID)?.to_str().ok()
-    }
-
-    /// Returns the headers of a message to the server.
-    pub(super) fn headers(&self) -> HeaderMap {
-        self.headers.clone()
     }
 
     /// Returns the headers of a request without a message.
@@ -90,20 +72,6 @@ impl Session {
         headers.remove(CONTENT_TYPE);
         headers.remove(ACCEPT);
         headers
-    }
-
-    /// Takes note that the server does not know it any more.
-    pub(super) fn lose(&self) {
-        self.lost.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
-    }
-
-    /// Takes note that the server has refused a stream of its own.
-    pub(super) fn refuse_stream(&self) {
-        self.has_no_stream.store(true, Ordering::Relaxed);
     }
 
     /// Returns `true` if it may be worth to listen: a legacy server may announce changes, and make
@@ -115,14 +83,12 @@ impl Session {
 
     /// Takes note that the server has answered in it.
     pub(super) fn answered(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.answered.fetch_max(now, Ordering::Relaxed);
+        *self.answered.lock() = Instant::now();
     }
 
     /// Returns how long ago the server last answered in it.
     pub(super) fn idle(&self) -> Duration {
-        let answered = Duration::from_millis(self.answered.load(Ordering::Relaxed));
-        self.began.elapsed().saturating_sub(answered)
+        self.answered.lock().elapsed()
     }
 
     /// Returns `true` if the session is one the server may forget.
@@ -135,21 +101,5 @@ impl Session {
 #[cfg(test)]
 pub(super) fn unconnected() -> Session {
     let info = ServerInfo::new(LATEST);
-    Session::new(info, None, HeaderMap::new(), &Options::default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_session_is_idle_since_its_last_answer() {
-        let session = unconnected();
-        let second = Duration::from_secs(1);
-        tokio::time::advance(second * 40).await;
-        assert_eq!(session.idle(), second * 40);
-        session.answered();
-        tokio::time::advance(second * 2).await;
-        assert_eq!(session.idle(), second * 2);
-    }
+    Session::new(info, None, HeaderMap::new(), &UpstreamOptions::default())
 }

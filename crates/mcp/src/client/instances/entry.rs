@@ -6,19 +6,10 @@ use callward_core::{Field, Owner, Principal, SessionId, Source, ToolCall};
 use tokio::time::Instant;
 
 /// An owner, with names of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    pub(super) principal: Principal,
-    pub(super) session: Option<SessionId>,
-}
+pub(super) type Key = (Principal, Option<SessionId>);
 
-impl From<Owner<'_>> for Key {
-    fn from(owner: Owner<'_>) -> Self {
-        Self {
-            principal: owner.principal.clone(),
-            session: owner.session.cloned(),
-        }
-    }
+pub(super) fn key(owner: Owner<'_>) -> Key {
+    (owner.principal.clone(), owner.session.cloned())
 }
 
 /// The state that a call may leave in its instance, in rising order.
@@ -35,7 +26,9 @@ pub(super) enum Ran {
 /// One instance.
 #[derive(Debug)]
 pub(super) struct Entry<H> {
-    pub(super) place: Place<H>,
+    /// What keeps it open: it ends when the last clone is dropped. One without was asked to end,
+    /// and counts until it has.
+    pub(super) handle: Option<H>,
     pub(super) is_lead: bool,
     pub(super) owner: Option<Key>,
     /// The owner of the calls it has run; it may run no other's.
@@ -49,15 +42,6 @@ pub(super) struct Entry<H> {
     pub(super) since: Instant,
     pub(super) startup: Option<Duration>,
     pub(super) used: Instant,
-}
-
-/// What runs there.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place<H> {
-    /// An instance, which ends when the last clone of this is dropped.
-    Open(H),
-    /// One that was asked to end. It counts until it has.
-    Ending,
 }
 
 impl Ran {
@@ -80,7 +64,7 @@ impl Ran {
 impl<H> Entry<H> {
     pub(super) fn new(handle: H, is_lead: bool, now: Instant) -> Self {
         Self {
-            place: Place::Open(handle),
+            handle: Some(handle),
             is_lead,
             owner: None,
             principal: None,
@@ -95,7 +79,7 @@ impl<H> Entry<H> {
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        matches!(self.place, Place::Ending)
+        self.handle.is_none()
     }
 
     /// Returns `true` if another session can learn nothing from it.

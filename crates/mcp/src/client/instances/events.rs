@@ -17,7 +17,6 @@ pub(in crate::client) struct Heard {
     events: Events,
     pool: Weak<Pool>,
     queued: Option<ServerEvent>,
-    is_up: bool,
 }
 
 impl Heard {
@@ -26,13 +25,10 @@ impl Heard {
             events,
             pool,
             queued: None,
-            is_up: false,
         }
     }
 
     /// Returns the next event; nothing after the end.
-    ///
-    /// A lead that was closed and opened again was up all the time.
     ///
     /// A lead that serves one session may crash of what that session does. The others have
     /// instances of their own, so the server is not down for them unless the lead stays away.
@@ -40,23 +36,10 @@ impl Heard {
         if let Some(event) = self.queued.take() {
             return Some(event);
         }
-        let event = loop {
-            let event = self.events.next().await?;
-            let was_up = self.is_up;
-            self.is_up |= event == ServerEvent::Up;
-            if !was_up || event != ServerEvent::Up {
-                break event;
-            }
-        };
-        let is_one_owners = || {
-            let pool = self.pool.upgrade();
-            pool.is_some_and(|pool| pool.lead_is_owned())
-        };
-        if !matches!(event, ServerEvent::Down(_)) {
-            return Some(event);
-        }
-        if !is_one_owners() {
-            self.is_up = false;
+        let event = self.events.next().await?;
+        let pool = self.pool.upgrade();
+        let is_one_owners = pool.is_some_and(|pool| pool.lead_is_owned());
+        if !matches!(event, ServerEvent::Down(_)) || !is_one_owners {
             return Some(event);
         }
         let back = async {
@@ -72,7 +55,6 @@ impl Heard {
             self.queued = Some(ServerEvent::ToolsChanged);
             return Some(ServerEvent::Stale);
         }
-        self.is_up = false;
         Some(event)
     }
 }

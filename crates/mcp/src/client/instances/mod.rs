@@ -21,4 +21,3 @@ mod table;
 
 pub(super) use self::events::Heard;
 pub(super) use self::pool::Pool;
-pub(super) use self::table::Limits;

@@ -1,8 +1,8 @@
 //! The instances themselves: started, watched and ended as the table says.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Once, Weak};
 
 use callward_core::{
     Caller, Delivery, ErrorKind, InstanceStatus, Owner, ServerEvent, ToolCall, ToolError,
@@ -10,17 +10,17 @@ use callward_core::{
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::DropGuard;
 
-use super::entry::{Entry, Place, Ran};
+use super::entry::{Entry, Ran};
 use super::repeats::Repeats;
 use super::table::{Refused, Table};
-use crate::client::builder::{EraChoice, Options};
 use crate::client::handle::Upstream;
-use crate::client::pipe::memory;
+use crate::client::options::EraChoice;
 use crate::client::shared::{Events, Shared, UpstreamStatus};
 use crate::client::target::Target;
+use crate::processes::memory_of;
 
 /// The instances of one server.
 pub(in crate::client) struct Pool {
@@ -30,8 +30,7 @@ pub(in crate::client) struct Pool {
     lead: Arc<Shared>,
     /// Notified whenever an instance has ended.
     ended: Notify,
-    is_swept: AtomicBool,
-    is_shared: AtomicBool,
+    sweeper: Once,
     looks_stateful: AtomicBool,
     repeats: Mutex<Repeats>,
 }
@@ -40,7 +39,7 @@ pub(in crate::client) struct Pool {
 #[derive(Clone)]
 pub(in crate::client) struct Handle {
     /// Where calls go; nothing is the lead.
-    upstream: Option<Upstream>,
+    pub(in crate::client) upstream: Option<Upstream>,
     /// Closes the lead's connection with the last clone.
     _lead: Option<Arc<DropGuard>>,
 }
@@ -49,7 +48,7 @@ pub(in crate::client) struct Handle {
 pub(in crate::client) struct Lease {
     pool: Arc<Pool>,
     number: u64,
-    handle: Handle,
+    pub(in crate::client) handle: Handle,
 }
 
 impl Handle {
@@ -62,45 +61,41 @@ impl Handle {
 }
 
 impl Pool {
+    /// Opens the lead, and takes note of each start and end of it.
     pub(in crate::client) fn new(lead: Arc<Shared>, target: Target) -> Arc<Self> {
         let open = Handle::lead(&lead);
-        let table = Table::new(lead.options.instances, open, Instant::now());
-        Arc::new(Self {
+        let pool = Arc::new(Self {
             target,
-            table: Mutex::new(table),
-            lead,
+            table: Mutex::new(Table::new(&lead.options, open, Instant::now())),
+            lead: lead.clone(),
             ended: Notify::new(),
-            is_swept: AtomicBool::new(false),
-            is_shared: AtomicBool::new(false),
+            sweeper: Once::new(),
             looks_stateful: AtomicBool::new(false),
             repeats: Mutex::default(),
-        })
-    }
-
-    /// Takes note of each start and end of the lead.
-    pub(in crate::client) fn watch_lead(self: &Arc<Self>) {
-        let mut status = self.lead.status();
-        let pool = Arc::downgrade(self);
-        tokio::spawn(async move {
-            while status.changed().await.is_ok() {
-                let now = status.borrow_and_update().clone();
-                let Some(pool) = pool.upgrade() else {
-                    return;
-                };
-                match now {
-                    UpstreamStatus::Up => pool.table.lock().lead_started(Instant::now()),
-                    UpstreamStatus::Idle => pool.lead_ended(),
-                    UpstreamStatus::Closed => return,
-                    UpstreamStatus::Connecting | UpstreamStatus::Down(_) => {}
-                }
-            }
         });
+        let weak = Arc::downgrade(&pool);
+        tokio::spawn(async move {
+            let note = || weak.upgrade().is_some_and(|pool| pool.note_lead());
+            lead.each_change(note).await;
+        });
+        pool
     }
 
-    fn lead_ended(self: &Arc<Self>) {
+    /// Takes note of the lead's state. Returns `false` at its end.
+    fn note_lead(self: &Arc<Self>) -> bool {
         let start = |number, is_lead| self.start(number, is_lead);
-        self.table.lock().lead_ended(Instant::now(), start);
-        self.ended.notify_waiters();
+        let mut table = self.table.lock();
+        // read with the table locked: a lead that is started is not idle from then on
+        match self.lead.status() {
+            UpstreamStatus::Up => table.lead_started(Instant::now()),
+            UpstreamStatus::Idle => {
+                table.lead_ended(Instant::now(), start);
+                self.ended.notify_waiters();
+            }
+            UpstreamStatus::Closed => return false,
+            UpstreamStatus::Connecting | UpstreamStatus::Down(_) => {}
+        }
+        true
     }
 
     /// Finds the instance of a call's owner, starting one if it has none. It may not be connected
@@ -120,9 +115,7 @@ impl Pool {
             true => Ran::Writes,
             false => Ran::of(call),
         };
-        let entered = self
-            .when_one_ends(self.patience(), || self.enter(owner, ran))
-            .await;
+        let entered = self.when_one_ends(|| self.enter(owner, ran)).await;
         entered.map_err(|refused| match refused {
             Refused::Full | Refused::UntilOneEnds => self.full(),
             Refused::Closed => closed(),
@@ -139,31 +132,22 @@ impl Pool {
         }
         // one that takes longer is not waited for
         let grace = self.lead.options.shutdown_grace;
-        self.until(grace, |table| !table.has_any_of(&ending)).await;
+        let have_ended = self.until(|table| !table.has_any_of(&ending));
+        let _ = tokio::time::timeout(grace, have_ended).await;
     }
 
     /// Opens the lead for a request that belongs to no owner. It stays open while the handle
-    /// exists.
+    /// exists. With `share` all callers share it, and no owner may get it from now on.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::ConnectFailed`], not sent, after a shutdown, or if the lead has not ended in
     /// time.
-    pub(in crate::client) async fn open_lead(&self) -> Result<Handle, ToolError> {
-        self.try_open_lead(false).await
-    }
-
-    /// Opens the lead for a call that all callers share: no owner may get it from now on.
-    ///
-    /// # Errors
-    ///
-    /// As [`open_lead`](Self::open_lead).
-    pub(in crate::client) async fn share_lead(&self) -> Result<(), ToolError> {
-        if !self.is_shared.load(Ordering::Relaxed) {
-            self.try_open_lead(true).await?;
-            self.is_shared.store(true, Ordering::Relaxed);
-        }
-        Ok(())
+    pub(in crate::client) async fn open_lead(&self, share: bool) -> Result<Handle, ToolError> {
+        // what is listed is fresh, so no change has to be announced
+        let start = |_, _| Handle::lead(&self.lead);
+        let open = || self.table.lock().open_lead(share, Instant::now(), start);
+        self.when_one_ends(open).await.map_err(|_| closed())
     }
 
     /// Returns the lead if it is open.
@@ -171,36 +155,31 @@ impl Pool {
         self.table.lock().opened_lead()
     }
 
-    async fn try_open_lead(&self, share: bool) -> Result<Handle, ToolError> {
-        // what is listed is fresh, so no change has to be announced
-        let start = |_, _| Handle::lead(&self.lead);
-        let open = || self.table.lock().open_lead(share, Instant::now(), start);
-        self.when_one_ends(self.patience(), open)
-            .await
-            .map_err(|_| closed())
-    }
-
-    /// How long a call waits until an instance ends.
-    fn patience(&self) -> Duration {
-        self.lead.options.connect_timeout
-    }
-
-    /// Tries again when an instance ends.
+    /// Tries again when an instance ends, for as long as a call waits for one that is starting.
     async fn when_one_ends<T>(
         &self,
-        patience: Duration,
         mut attempt: impl FnMut() -> Result<T, Refused>,
     ) -> Result<T, Refused> {
-        let mut patience = std::pin::pin!(sleep(patience));
+        match attempt() {
+            Err(Refused::UntilOneEnds) => {
+                let patience = self.lead.options.connect_timeout;
+                let waiting = tokio::time::timeout(patience, self.retried(attempt));
+                waiting.await.unwrap_or(Err(Refused::UntilOneEnds))
+            }
+            other => other,
+        }
+    }
+
+    async fn retried<T>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
         loop {
-            let mut ended = std::pin::pin!(self.ended.notified());
+            let mut ended = pin!(self.ended.notified());
             // from here on no end is missed
             ended.as_mut().enable();
             match attempt() {
-                Err(Refused::UntilOneEnds) => tokio::select! {
-                    () = ended => {}
-                    () = &mut patience => return Err(Refused::UntilOneEnds),
-                },
+                Err(Refused::UntilOneEnds) => ended.await,
                 other => return other,
             }
         }
@@ -228,40 +207,39 @@ impl Pool {
     pub(in crate::client) async fn shutdown(&self) {
         let open = self.table.lock().close();
         for upstream in open.iter().filter_map(|handle| handle.upstream.as_ref()) {
-            upstream.stop();
+            upstream.shared().stop.cancel();
         }
-        self.until(Duration::MAX, Table::is_empty).await;
+        self.until(Table::is_empty).await;
     }
 
     /// Waits until enough instances have ended.
-    async fn until(&self, patience: Duration, is_enough: impl Fn(&Table<Handle>) -> bool) {
+    async fn until(&self, is_enough: impl Fn(&Table<Handle>) -> bool) {
         let attempt = || match is_enough(&self.table.lock()) {
             true => Ok(()),
             false => Err(Refused::UntilOneEnds),
         };
-        let _ = self.when_one_ends(patience, attempt).await;
+        let _ = self.retried(attempt).await;
     }
 
     pub(in crate::client) fn statuses(&self) -> Vec<InstanceStatus> {
         let now = Instant::now();
-        let mut found: Vec<(InstanceStatus, Option<u32>)> = {
+        let (mut statuses, processes): (Vec<_>, Vec<_>) = {
             let table = self.table.lock();
-            table.entries().map(|one| self.status(one, now)).collect()
+            table.entries().map(|one| self.status(one, now)).unzip()
         };
-        for (status, process) in &mut found {
-            status.memory = process.and_then(memory::of_tree);
+        for (status, memory) in statuses.iter_mut().zip(memory_of(&processes)) {
+            status.memory = memory;
         }
-        found.into_iter().map(|(status, _)| status).collect()
+        statuses
     }
 
     fn status(&self, entry: &Entry<Handle>, now: Instant) -> (InstanceStatus, Option<u32>) {
-        let shared = match &entry.place {
-            Place::Open(Handle { upstream, .. }) => {
-                Some(upstream.as_ref().map_or(&self.lead, Upstream::shared))
-            }
-            Place::Ending => None,
-        };
-        let state = match shared.map(|shared| shared.current_status()) {
+        let handle = entry.handle.as_ref();
+        let shared = handle.map(|handle| match &handle.upstream {
+            Some(upstream) => upstream.shared(),
+            None => &self.lead,
+        });
+        let state = match shared.map(|shared| shared.status()) {
             None => "ending",
             Some(UpstreamStatus::Connecting) => "starting",
             Some(UpstreamStatus::Down(_) | UpstreamStatus::Closed) => "down",
@@ -272,11 +250,11 @@ impl Pool {
         let age = now.saturating_duration_since(entry.since);
         let mut status = InstanceStatus::new(state, age);
         status.principal.clone_from(&entry.principal);
-        status.session = entry.owner.as_ref().and_then(|key| key.session.clone());
+        status.session = entry.owner.as_ref().and_then(|owner| owner.1.clone());
         status.startup = entry.startup;
         status.calls = entry.calls;
         status.in_flight = entry.in_flight;
-        (status, shared.and_then(|shared| shared.process()))
+        (status, shared.and_then(|shared| *shared.process.lock()))
     }
 
     fn enter(self: &Arc<Self>, owner: Owner<'_>, ran: Ran) -> Result<Lease, Refused> {
@@ -301,14 +279,14 @@ impl Pool {
             self.lead.tools_changed();
             return Handle::lead(&self.lead);
         }
-        let mut options: Options = self.lead.options.clone();
+        let mut options = self.lead.options.clone();
         if self.lead.info().is_some_and(|info| info.opens_sessions) {
             // what belongs to one owner is kept in a session, whichever revision the lead speaks
             options.era = EraChoice::Legacy;
         }
-        let shared = Shared::new(self.lead.id.clone(), options);
+        let shared = Shared::new(self.lead.id.clone(), options, Some(&self.lead));
         let events = shared.subscribe();
-        let upstream = Upstream::start_one(shared, self.target.clone());
+        let upstream = Upstream::connect(shared, self.target.clone(), None);
         tokio::spawn(follow(Arc::downgrade(self), number, events));
         Handle {
             upstream: Some(upstream),
@@ -318,36 +296,28 @@ impl Pool {
 
     /// Ends instances when they are idle, beginning with the first one that an owner has.
     fn sweep_from_now_on(self: &Arc<Self>) {
-        if self.is_swept.load(Ordering::Relaxed) || self.is_swept.swap(true, Ordering::AcqRel) {
-            return;
-        }
         let pool = Arc::downgrade(self);
-        let idle = self.lead.options.instances.idle;
-        tokio::spawn(async move {
-            loop {
-                let now = Instant::now();
-                let Some(next) = pool.upgrade().map(|pool| pool.sweep(now)) else {
-                    return;
-                };
-                // what is used or started after this is idle later
-                match next.or_else(|| now.checked_add(idle)) {
-                    Some(next) => sleep_until(next).await,
-                    None => return,
+        self.sweeper.call_once(|| {
+            tokio::spawn(async move {
+                while let Some(next) = pool.upgrade().and_then(|pool| pool.sweep()) {
+                    sleep_until(next).await;
                 }
-            }
+            });
         });
     }
 
-    fn sweep(&self, now: Instant) -> Option<Instant> {
-        let swept = self.table.lock().sweep(now, self.lead.is_down());
-        if swept.lost {
+    /// Returns when to do it again: what is used or started from now on is idle later.
+    fn sweep(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let (is_lost, next) = self.table.lock().sweep(now, self.lead.is_down());
+        if is_lost {
             self.lead.stale();
         }
-        swept.next
+        next.or_else(|| now.checked_add(self.lead.options.idle))
     }
 
     fn full(&self) -> ToolError {
-        let max = self.lead.options.instances.max;
+        let max = self.lead.options.max_instances.max(1);
         let message = format!(
             "server `{}` has {max} instances, as many as `max_instances` allows, and each belongs to \
              another session or principal: raise it, end sessions that are not needed, or wait until \
@@ -359,11 +329,6 @@ impl Pool {
 }
 
 impl Lease {
-    /// Returns where the call goes; nothing is the lead.
-    pub(in crate::client) const fn upstream(&self) -> Option<&Upstream> {
-        self.handle.upstream.as_ref()
-    }
-
     /// Takes the answer of a call. An instance is not clean, and no other of the server is from now
     /// on, if an equal read of it had another answer: the server keeps state between reads, or what
     /// it reads changes, and the two cannot be distinguished.

@@ -6,34 +6,19 @@ use std::time::Duration;
 use callward_core::{Owner, Principal, SessionId};
 use tokio::time::Instant;
 
-use super::entry::{Entry, Key, Place, Ran};
-
-/// How many instances there may be, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::client) struct Limits {
-    /// How many unassigned ones are kept started.
-    pub(in crate::client) spare: usize,
-    /// How long after its last call one ends.
-    pub(in crate::client) idle: Duration,
-    /// How many there are at most, those included that are ending.
-    pub(in crate::client) max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            spare: 1,
-            idle: Duration::from_secs(5 * 60),
-            max: 32,
-        }
-    }
-}
+use super::entry::{Entry, Key, Ran, key};
+use crate::client::options::UpstreamOptions;
 
 /// All instances of one server. `H` is the handle that calls use; it keeps an instance open. The
 /// lead is not among them while it is closed.
 #[derive(Debug)]
 pub(super) struct Table<H> {
-    limits: Limits,
+    /// How many unassigned ones are kept started.
+    spare: usize,
+    /// How long after its last call one ends.
+    idle: Duration,
+    /// How many there are at most, those included that are ending.
+    max: usize,
     entries: BTreeMap<u64, Entry<H>>,
     /// The lead serves calls that all share: it ends with no owner, and serves no further one.
     lead_is_shared: bool,
@@ -53,19 +38,12 @@ pub(super) enum Refused {
     Closed,
 }
 
-/// What a sweep did.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Swept {
-    /// State was lost that its owner may have read from.
-    pub(super) lost: bool,
-    /// When the next instance is idle for long enough, if none is used until then.
-    pub(super) next: Option<Instant>,
-}
-
 impl<H: Clone> Table<H> {
-    pub(super) fn new(limits: Limits, lead: H, now: Instant) -> Self {
+    pub(super) fn new(options: &UpstreamOptions, lead: H, now: Instant) -> Self {
         Self {
-            limits,
+            spare: options.spare,
+            idle: options.idle,
+            max: options.max_instances.max(1),
             entries: BTreeMap::from([(0, Entry::new(lead, true, now))]),
             lead_is_shared: false,
             owners: HashMap::new(),
@@ -88,13 +66,13 @@ impl<H: Clone> Table<H> {
         if self.closed {
             return Err(Refused::Closed);
         }
-        let key = Key::from(owner);
+        let key = key(owner);
         let number = match self.owners.get(&key) {
             Some(number) => *number,
             None => {
                 let number = self.assign(&key, now, lead_is_down, &mut start)?;
                 // sessions come and go; principals stay
-                if key.session.is_some() {
+                if key.1.is_some() {
                     self.warm(now, &mut start);
                 }
                 self.owners.insert(key, number);
@@ -108,18 +86,16 @@ impl<H: Clone> Table<H> {
         entry.calls += 1;
         entry.ran = entry.ran.max(ran);
         entry.used = now;
-        match &entry.place {
-            Place::Open(handle) => Ok((number, handle.clone())),
-            // one that ends has no owner
-            Place::Ending => Err(Refused::UntilOneEnds),
-        }
+        // one that ends has no owner
+        let handle = entry.handle.clone().ok_or(Refused::UntilOneEnds)?;
+        Ok((number, handle))
     }
 
     /// Returns the instances that are ending, if the owner has none of its own yet.
     pub(super) fn ending_before(&self, owner: Owner<'_>) -> Vec<u64> {
         let ending = self.entries.iter().filter(|(_, entry)| entry.is_ending());
         let ending: Vec<_> = ending.map(|(number, _)| *number).collect();
-        match !ending.is_empty() && self.owners.contains_key(&Key::from(owner)) {
+        match !ending.is_empty() && self.owners.contains_key(&key(owner)) {
             true => Vec::new(),
             false => ending,
         }
@@ -161,10 +137,7 @@ impl<H: Clone> Table<H> {
 
     /// Returns the lead if it is open.
     pub(super) fn opened_lead(&self) -> Option<H> {
-        match &self.lead()?.1.place {
-            Place::Open(handle) => Some(handle.clone()),
-            Place::Ending => None,
-        }
+        self.lead()?.1.handle.clone()
     }
 
     /// Takes note that the server keeps state between reads: no instance that ran one is clean.
@@ -193,10 +166,7 @@ impl<H: Clone> Table<H> {
         session: &SessionId,
         now: Instant,
     ) {
-        let key = Key {
-            principal: principal.clone(),
-            session: Some(session.clone()),
-        };
+        let key = (principal.clone(), Some(session.clone()));
         let Some(number) = self.owners.remove(&key) else {
             return;
         };
@@ -231,7 +201,7 @@ impl<H: Clone> Table<H> {
         if let Some((number, _)) = self.lead() {
             self.ended(number);
         }
-        if self.limits.spare > 0 && !self.closed {
+        if self.spare > 0 && !self.closed {
             self.start(now, &mut start);
         }
     }
@@ -245,14 +215,17 @@ impl<H: Clone> Table<H> {
     /// Ends instances that were not used for long enough, and spare ones beyond the limit or
     /// without owners to come. The lead stays as the spare one, and while it is down, so that
     /// attempts to connect go on.
-    pub(super) fn sweep(&mut self, now: Instant, lead_is_down: bool) -> Swept {
-        let mut swept = Swept::default();
+    ///
+    /// Returns whether state was lost that its owner may have read from, and when the next instance
+    /// is idle for long enough, if none is used until then.
+    pub(super) fn sweep(&mut self, now: Instant, lead_is_down: bool) -> (bool, Option<Instant>) {
+        let (mut is_lost, mut next) = (false, None);
         let is_owned = !self.owners.is_empty();
-        let mut surplus = self.spares().saturating_sub(self.limits.spare);
+        let mut surplus = self.spares().saturating_sub(self.spare);
         let mut overdue = Vec::new();
         for (number, entry) in &self.entries {
             let waits = match (entry.is_fresh(), entry.is_lead) {
-                (true, true) => self.limits.spare > 0 || self.lead_is_shared || lead_is_down,
+                (true, true) => self.spare > 0 || self.lead_is_shared || lead_is_down,
                 (true, false) if surplus > 0 => {
                     surplus -= 1;
                     false
@@ -263,9 +236,9 @@ impl<H: Clone> Table<H> {
             if !entry.is_idle() || waits {
                 continue;
             }
-            match entry.used.checked_add(self.limits.idle) {
+            match entry.used.checked_add(self.idle) {
                 Some(end) if end <= now => overdue.push(*number),
-                Some(end) => swept.next = Some(swept.next.map_or(end, |next| next.min(end))),
+                Some(end) => next = Some(next.map_or(end, |next: Instant| next.min(end))),
                 // beyond the end of time means never
                 None => {}
             }
@@ -276,13 +249,13 @@ impl<H: Clone> Table<H> {
             };
             if let Some(owner) = entry.owner.take() {
                 self.owners.remove(&owner);
-                swept.lost |= !entry.is_clean();
+                is_lost |= !entry.is_clean();
             }
             if !(entry.is_lead && self.lead_is_shared) {
-                entry.place = Place::Ending;
+                entry.handle = None;
             }
         }
-        swept
+        (is_lost, next)
     }
 
     /// Returns `true` if the lead serves some owner, or is closed after it did.
@@ -294,14 +267,8 @@ impl<H: Clone> Table<H> {
     /// Starts no more instances; returns those to end, all but the lead.
     pub(super) fn close(&mut self) -> Vec<H> {
         self.closed = true;
-        let mut open = Vec::new();
-        for entry in self.entries.values_mut().filter(|entry| !entry.is_lead) {
-            if let Place::Open(handle) = &entry.place {
-                open.push(handle.clone());
-                entry.place = Place::Ending;
-            }
-        }
-        open
+        let others = self.entries.values_mut().filter(|entry| !entry.is_lead);
+        others.filter_map(|entry| entry.handle.take()).collect()
     }
 
     /// Returns `true` if only the lead is left.
@@ -326,7 +293,7 @@ impl<H: Clone> Table<H> {
                 && !(entry.is_lead && (lead_is_down || self.lead_is_shared))
                 && match &entry.principal {
                     None => true,
-                    Some(principal) => *principal == key.principal && entry.is_clean(),
+                    Some(principal) => *principal == key.0 && entry.is_clean(),
                 }
         };
         // one that served the principal before comes before one that has served no owner
@@ -345,7 +312,7 @@ impl<H: Clone> Table<H> {
         };
         if let Some(entry) = self.entries.get_mut(&number) {
             entry.owner = Some(key.clone());
-            entry.principal = Some(key.principal.clone());
+            entry.principal = Some(key.0.clone());
         }
         Ok(number)
     }
@@ -353,7 +320,7 @@ impl<H: Clone> Table<H> {
     /// Makes sure that one more may be started. An instance without state that its owner needs is
     /// ended for it, the least recently used one first.
     fn make_place(&mut self) -> Result<(), Refused> {
-        if self.count() < self.limits.max {
+        if self.count() < self.max {
             return Ok(());
         }
         if self.entries.values().any(Entry::is_ending) {
@@ -375,15 +342,15 @@ impl<H: Clone> Table<H> {
         if let Some(owner) = entry.owner.take() {
             self.owners.remove(&owner);
         }
-        entry.place = Place::Ending;
+        entry.handle = None;
         Err(Refused::UntilOneEnds)
     }
 
     /// Starts the missing spare instances.
     fn warm(&mut self, now: Instant, start: &mut impl FnMut(u64, bool) -> H) {
-        let missing = self.limits.spare.saturating_sub(self.spares());
+        let missing = self.spare.saturating_sub(self.spares());
         for _ in 0..missing {
-            if self.count() >= self.limits.max {
+            if self.count() >= self.max {
                 return;
             }
             self.start(now, start);
@@ -414,7 +381,7 @@ impl<H: Clone> Table<H> {
         entry.abandoned = false;
         let is_shared = entry.is_lead && self.lead_is_shared;
         if entry.is_idle() && !(entry.is_clean() || is_shared) {
-            entry.place = Place::Ending;
+            entry.handle = None;
         }
     }
 

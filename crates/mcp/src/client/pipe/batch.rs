@@ -40,13 +40,6 @@ struct Span {
 }
 
 impl Batch {
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(BATCH_BYTES);
-        self.spans.clear();
-        self.written = 0;
-    }
-
     pub(super) fn push(&mut self, line: Line) {
         if let Some(request) = line.request {
             let start = self.bytes.len();

@@ -5,10 +5,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use callward_core::ServerId;
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::stderr::LastLines;
-use super::supervised::{SUPERVISOR_WAIT, Supervisor, not_started_as, was_not_started};
+use super::supervised::{self, SUPERVISOR_WAIT, not_started_as, was_not_started};
+use crate::client::options::UpstreamOptions;
 use crate::client::shared::Loss;
 use crate::client::target::CommandSpec;
 
@@ -54,8 +57,6 @@ pub(super) struct Process {
     leader: Option<u32>,
     /// Whether the child is a supervisor, which has started the server.
     supervised: bool,
-    /// Whether the supervisor said that it could not start the server.
-    not_started: bool,
     said: LastLines,
     program: String,
 }
@@ -64,19 +65,18 @@ impl Process {
     pub(super) fn spawn(
         id: &ServerId,
         spec: &CommandSpec,
-        supervisor: Option<&Supervisor>,
+        options: &UpstreamOptions,
     ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
-        let mut command = match supervisor {
-            Some(supervisor) => supervisor.command(spec),
-            None => Command::new(&spec.program),
-        };
+        let supervisor = supervised::command(options, &spec.program);
+        let supervised = supervisor.is_some();
+        let mut command = supervisor.unwrap_or_else(|| Command::new(&spec.program));
         command
             .args(&spec.args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // a supervisor is terminated, not killed: it must still end its children
-            .kill_on_drop(supervisor.is_none());
+            .kill_on_drop(!supervised);
         if !spec.whole_environment {
             command.env_clear();
             command.envs(
@@ -92,32 +92,23 @@ impl Process {
         command.process_group(0);
         let mut child = command.spawn()?;
         let leader = child.id();
-        let said = LastLines::follow(id.clone(), child.stderr.take(), spec);
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(stdin), Some(stdout)) => {
-                let program = spec.program.to_string_lossy().into_owned();
-                let process = Self {
-                    child,
-                    leader,
-                    supervised: supervisor.is_some(),
-                    not_started: false,
-                    said,
-                    program,
-                };
-                Ok((process, stdin, stdout))
-            }
-            _ => Err(io::Error::other("the child has no pipes")),
-        }
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::Error::other("the child has no pipes"));
+        };
+        let process = Self {
+            child,
+            leader,
+            supervised,
+            said: LastLines::follow(id.clone(), stderr, spec),
+            program: spec.program.to_string_lossy().into_owned(),
+        };
+        Ok((process, stdin, stdout))
     }
 
     /// Returns the number that the system knows the child by, while it runs.
     pub(super) fn id(&self) -> Option<u32> {
         self.child.id()
-    }
-
-    /// Returns `true` if the [epitaph](Self::epitaph) showed that the server was not started.
-    pub(super) const fn was_not_started(&self) -> bool {
-        self.not_started
     }
 
     /// Returns why the output, named by `reason`, has ended: how the child exited, and, for
@@ -133,22 +124,24 @@ impl Process {
                     && self.supervised
                     && was_not_started(program, status, &detail)
                 {
-                    self.not_started = true;
                     // the server may have ended so, and its output is not for clients
                     let reason = format!("{} ({status})", not_started_as(program));
-                    return Loss { reason, detail };
+                    return Loss {
+                        reason,
+                        detail,
+                        not_started: true,
+                    };
                 }
                 format!("{program} ended ({status})")
             }
             Ok(Err(error)) => format!("{program} cannot be waited for: {error}"),
             Err(_) => format!("{program} still runs; it is ended and started again"),
         };
-        let reason = format!("{reason}: {how}");
-        let detail = match self.said.joined() {
-            Some(said) => format!("{reason}; it last said: {said}"),
-            None => reason.clone(),
-        };
-        Loss { reason, detail }
+        let mut loss = Loss::from(format!("{reason}: {how}"));
+        if let Some(said) = self.said.joined() {
+            loss.detail = format!("{}; it last said: {said}", loss.reason);
+        }
+        loss
     }
 
     /// Ends the child, whose input is closed already: wait, SIGTERM, wait, SIGKILL.
@@ -211,21 +204,16 @@ enum End {
     Kill,
 }
 
-#[cfg(unix)]
+/// Fails only if none of these processes is left.
 fn signal(leader: Option<u32>, end: End) {
-    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-
-    let leader = leader.and_then(|id| i32::try_from(id).ok());
-    let Some(leader) = leader.and_then(Pid::from_raw) else {
-        return;
-    };
-    // fails only if none of these processes is left
-    let _ = match end {
-        End::TerminateLeader => kill_process(leader, Signal::TERM),
-        End::Terminate => kill_process_group(leader, Signal::TERM),
-        End::Kill => kill_process_group(leader, Signal::KILL),
-    };
+    #[cfg(unix)]
+    if let Some(leader) = leader.and_then(|id| Pid::from_raw(id.try_into().ok()?)) {
+        let _ = match end {
+            End::TerminateLeader => kill_process(leader, Signal::TERM),
+            End::Terminate => kill_process_group(leader, Signal::TERM),
+            End::Kill => kill_process_group(leader, Signal::KILL),
+        };
+    }
+    #[cfg(not(unix))]
+    let _ = (leader, end);
 }
-
-#[cfg(not(unix))]
-fn signal(_: Option<u32>, _: End) {}

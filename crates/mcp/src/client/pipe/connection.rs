@@ -15,6 +15,7 @@ use super::batch::{Batch, Line};
 use super::waiters::{Answer, Waiters};
 use crate::client::answer::RequestError;
 use crate::client::ask::{self, Ask, Style};
+use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::client::shared::Shared;
 use crate::wire::{
@@ -31,7 +32,7 @@ const MAX_WAITING: usize = 64 * 1024 * 1024;
 /// Further ones are dropped.
 const MAX_WAITING_BESIDE: usize = 1024 * 1024;
 
-/// One connection. Ends when [`closed`](Self::closed) fires; then nothing new is taken.
+/// One connection. Ends when `closed` fires; then nothing new is taken.
 pub(super) struct Connection {
     waiters: Mutex<Waiters>,
     outgoing: mpsc::UnboundedSender<Line>,
@@ -40,7 +41,8 @@ pub(super) struct Connection {
     next_id: AtomicU64,
     /// Whether a line was read that is not a message.
     saw_other_line: AtomicBool,
-    closed: CancellationToken,
+    /// Fires when the connection has ended or has to.
+    pub(super) closed: CancellationToken,
     /// Fires when nothing more is written and the written requests are known.
     written: CancellationToken,
     reason: Mutex<Option<String>>,
@@ -83,9 +85,8 @@ impl Connection {
         });
         tokio::spawn({
             let connection = connection.clone();
-            let options = &shared.options;
-            let lines = LineReader::new(reader, options.max_message)
-                .with_long(options.long_messages.clone());
+            let lines = LineReader::new(reader, shared.options.max_message)
+                .with_long(shared.long_messages.clone());
             let shared = shared.clone();
             async move {
                 let closed = connection.closed.clone();
@@ -102,7 +103,7 @@ impl Connection {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut outbound = Outbound::new(Transport::Pipe, id);
         outbound.protocol_version = style.version;
-        let bytes = ask.to_message(id, style, &ask.carried(&outbound));
+        let bytes = ask.to_message(id, style, &Carried::new(ask, &outbound));
         if !self.has_space(bytes.len(), MAX_WAITING) {
             return Err(RequestError::not_sent(format!(
                 "the server does not read what it is sent: over {MAX_WAITING} bytes wait for it"
@@ -124,21 +125,11 @@ impl Connection {
             .unwrap_or_else(|_| Err(RequestError::lost("the connection was given up")))
     }
 
-    /// Sends a notification.
-    pub(super) fn notify(&self, method: &str) {
-        self.say(write::notification(method, None));
-    }
-
-    /// Fires when the connection has ended or has to.
-    pub(super) fn closed(&self) -> &CancellationToken {
-        &self.closed
-    }
-
     /// Ends the connection. The first reason stays; those who wait are notified by [`fail_all`].
     ///
     /// [`fail_all`]: Self::fail_all
     pub(super) fn close(&self, reason: impl Into<String>) {
-        self.waiters.lock().close();
+        self.waiters.lock().closing = true;
         self.reason.lock().get_or_insert_with(|| reason.into());
         self.closed.cancel();
     }
@@ -163,7 +154,7 @@ impl Connection {
     }
 
     /// Sends a message that is not a request, unless too many bytes wait.
-    fn say(&self, bytes: Vec<u8>) {
+    pub(super) fn say(&self, bytes: Vec<u8>) {
         if self.has_space(bytes.len(), MAX_WAITING_BESIDE) {
             self.send(None, bytes);
         }
@@ -187,7 +178,7 @@ impl Connection {
         while lines.recv_many(&mut waiting, BATCH_LINES).await > 0 {
             let mut due = waiting.drain(..).peekable();
             while due.peek().is_some() {
-                batch.clear();
+                *batch = Batch::default();
                 {
                     let mut waiters = self.waiters.lock();
                     for line in due.by_ref() {
@@ -214,9 +205,7 @@ impl Connection {
             // a server that always has more must not occupy a thread
             tokio::task::coop::consume_budget().await;
             match lines.next().await {
-                Ok(Some(line)) => {
-                    self.receive(shared, &line);
-                }
+                Ok(Some(line)) => self.receive(shared, &line),
                 Ok(None) => break "the server closed its output".to_owned(),
                 Err(LineError::TooLong { limit, skipped }) => {
                     self.skip(shared, limit, skipped);
@@ -238,10 +227,7 @@ impl Connection {
                     tracing::warn!(server = %shared.id, %error, "an error about no request");
                 }
             }
-            Ok(Message::Request { id, method, .. }) => {
-                let reply = reply(&id, &method);
-                self.say(reply);
-            }
+            Ok(Message::Request { id, method, .. }) => self.say(reply(&id, &method)),
             Ok(Message::Notification { method, params }) => {
                 self.notified(shared, &method, params.as_ref());
             }

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use callward_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolError};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::supervisor;
@@ -22,16 +21,6 @@ use crate::client::target::{CommandSpec, Io};
 pub(in crate::client) enum End {
     Command(CommandSpec),
     Io(Io),
-}
-
-/// What earlier connections showed of the server's era.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KnownEra {
-    Unknown,
-    Modern,
-    Legacy,
-    /// It exited on the probe: initialize it the legacy way next time.
-    DiedOfProbe,
 }
 
 /// A connection that is up.
@@ -50,7 +39,7 @@ impl Live {
 /// The current connection. The supervisor sets it; calls use it.
 pub(in crate::client) struct PipeLink {
     shared: Arc<Shared>,
-    state: watch::Sender<LinkState>,
+    pub(super) state: watch::Sender<LinkState>,
 }
 
 /// Whether there is a connection.
@@ -64,22 +53,13 @@ pub(super) enum LinkState {
 }
 
 impl PipeLink {
-    /// Starts the supervisor, which connects for as long as `stop` does not fire.
-    pub(in crate::client) fn start(
-        shared: &Arc<Shared>,
-        end: End,
-        stop: &CancellationToken,
-    ) -> Arc<Self> {
+    /// Starts the supervisor, which connects until the upstream is stopped.
+    pub(in crate::client) fn start(shared: &Arc<Shared>, end: End) -> Arc<Self> {
         let link = Arc::new(Self {
             shared: shared.clone(),
             state: watch::Sender::new(LinkState::Connecting),
         });
-        tokio::spawn(supervisor::run(
-            shared.clone(),
-            link.clone(),
-            end,
-            stop.clone(),
-        ));
+        tokio::spawn(supervisor::run(shared.clone(), link.clone(), end));
         link
     }
 
@@ -101,12 +81,8 @@ impl PipeLink {
         }
     }
 
-    pub(super) fn set(&self, state: LinkState) {
-        self.state.send_replace(state);
-    }
-
     fn no_connection(&self) -> ToolError {
-        let message = match &*self.shared.status().borrow() {
+        let message = match self.shared.status() {
             UpstreamStatus::Connecting | UpstreamStatus::Up | UpstreamStatus::Idle => {
                 "the server is not connected yet: wait for it to be ready".to_owned()
             }

@@ -4,7 +4,6 @@ mod batch;
 mod child;
 mod connection;
 mod link;
-pub(super) mod memory;
 mod session;
 mod stderr;
 mod supervised;
@@ -12,6 +11,5 @@ mod supervisor;
 mod waiters;
 
 pub(super) use link::{End, PipeLink};
-pub(super) use supervised::Supervisor;
 #[cfg(target_os = "linux")]
 pub(crate) use supervised::{NOT_STARTED, not_started};

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::connection::Connection;
-use super::link::KnownEra;
 use crate::client::answer::RequestError;
 use crate::client::ask::Style;
-use crate::client::builder::EraChoice;
 use crate::client::handshake;
 use crate::client::info::ServerInfo;
+use crate::client::options::EraChoice;
 use crate::client::shared::Shared;
-use crate::wire::{Era, LATEST};
+use crate::wire::{Era, write};
 
 /// Greets the server in whichever era it understands.
 ///
@@ -19,50 +18,45 @@ use crate::wire::{Era, LATEST};
 pub(super) async fn greet(
     connection: &Arc<Connection>,
     shared: &Shared,
-    known: KnownEra,
+    known: Option<Era>,
 ) -> Result<ServerInfo, RequestError> {
     let choice = shared.options.era;
-    if choice == EraChoice::Legacy
-        || (choice == EraChoice::Auto && known != KnownEra::Unknown && known != KnownEra::Modern)
-    {
-        return initialize(connection, shared).await;
+    let is_legacy = choice == EraChoice::Auto && known == Some(Era::Legacy);
+    if choice == EraChoice::Legacy || is_legacy {
+        return initialize(connection).await;
     }
-    let style = shared.options.style(&ServerInfo::new(LATEST));
+    let style = Style::unknown(Era::Modern);
     let ask = handshake::discover();
     let mut discovery = std::pin::pin!(connection.request(&ask, &style));
     let answer = match choice {
         EraChoice::Modern => Ok(discovery.as_mut().await),
-        _ => tokio::time::timeout(shared.options.probe_timeout, discovery.as_mut()).await,
+        _ => tokio::time::timeout(handshake::PROBE_TIMEOUT, discovery.as_mut()).await,
     };
-    if let Ok(answer) = answer {
-        return match handshake::judge(answer, choice)? {
-            Some(info) => Ok(info),
-            None => initialize(connection, shared).await,
-        };
-    }
-    // Silence means legacy, or a program that is still starting: whichever answers first decides.
-    let mut greeting = std::pin::pin!(initialize(connection, shared));
-    tokio::select! {
-        biased;
-        answer = &mut discovery => match handshake::judge(answer, choice)? {
-            Some(info) => Ok(info),
-            None => greeting.await,
+    let mut greeting = std::pin::pin!(initialize(connection));
+    let answer = match answer {
+        Ok(answer) => answer,
+        // Silence means legacy, or a program that is still starting: whichever answers first
+        // decides.
+        Err(_) => tokio::select! {
+            biased;
+            answer = &mut discovery => answer,
+            greeted = &mut greeting => return greeted,
         },
-        greeted = &mut greeting => greeted,
+    };
+    match handshake::judge(answer, choice)? {
+        Some(info) => Ok(info),
+        None => greeting.await,
     }
 }
 
-async fn initialize(
-    connection: &Arc<Connection>,
-    shared: &Shared,
-) -> Result<ServerInfo, RequestError> {
-    let ask = handshake::initialize(&shared.options.client_info);
-    let result = connection.request(&ask, &Style::default()).await?;
+async fn initialize(connection: &Connection) -> Result<ServerInfo, RequestError> {
+    let style = Style::unknown(Era::Legacy);
+    let result = connection.request(&handshake::initialize(), &style).await?;
     let info = ServerInfo::initialized(&result).map_err(RequestError::protocol)?;
     if info.era == Era::Modern {
         // it answered `initialize` with a revision that has no handshake: believe it
         return Ok(info);
     }
-    connection.notify("notifications/initialized");
+    connection.say(write::notification("notifications/initialized", None));
     Ok(info)
 }

@@ -22,27 +22,24 @@ const LINE_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct LastLines {
     lines: Arc<Mutex<VecDeque<String>>>,
-    forwarding: Option<JoinHandle<()>>,
+    forwarding: JoinHandle<()>,
 }
 
 impl LastLines {
     /// Reads until the pipe ends.
-    pub(super) fn follow(id: ServerId, stderr: Option<ChildStderr>, spec: &CommandSpec) -> Self {
+    pub(super) fn follow(id: ServerId, stderr: ChildStderr, spec: &CommandSpec) -> Self {
         let lines = Arc::default();
         let known = known_secrets(spec);
-        let forward = |stderr| tokio::spawn(forward(id, stderr, known, Arc::clone(&lines)));
         Self {
-            forwarding: stderr.map(forward),
+            forwarding: tokio::spawn(forward(id, stderr, known, Arc::clone(&lines))),
             lines,
         }
     }
 
     /// Waits until the pipe has ended, up to this timeout.
     pub(super) async fn settle(&mut self, within: Duration) {
-        if let Some(forwarding) = &mut self.forwarding
-            && tokio::time::timeout(within, forwarding).await.is_ok()
-        {
-            self.forwarding = None;
+        if !self.forwarding.is_finished() {
+            let _ = tokio::time::timeout(within, &mut self.forwarding).await;
         }
     }
 

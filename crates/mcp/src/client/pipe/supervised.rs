@@ -1,14 +1,13 @@
 //! How a server is started behind a process that ends it with everything it started.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::io;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::process::Command;
 
-use crate::client::target::CommandSpec;
+use crate::client::options::UpstreamOptions;
 
 /// The exit code of a supervisor that cannot start the server, as a shell has it.
 pub(crate) const NOT_STARTED: u8 = 127;
@@ -16,28 +15,16 @@ pub(crate) const NOT_STARTED: u8 = 127;
 /// How long a supervisor may take after it was asked to kill all: longer than it tries.
 pub(super) const SUPERVISOR_WAIT: Duration = Duration::from_secs(6);
 
-/// The command of a supervisor, with its arguments.
-#[derive(Debug, Clone)]
-pub(in crate::client) struct Supervisor {
-    /// The program and its first arguments.
-    pub(in crate::client) command: Arc<[OsString]>,
-    pub(in crate::client) grace: Duration,
-}
-
-impl Supervisor {
-    /// Returns the command that runs the server: the supervisor's words, the grace period, the
-    /// program. The server's own arguments are to be added.
-    pub(super) fn command(&self, spec: &CommandSpec) -> Command {
-        let Some((program, words)) = self.command.split_first() else {
-            return Command::new(&spec.program);
-        };
-        let mut command = Command::new(program);
-        command
-            .args(words)
-            .arg(self.grace.as_millis().to_string())
-            .arg(&spec.program);
-        command
-    }
+/// Returns the supervisor of `options` and the command that it runs: its words, the grace period,
+/// the program. The server's own arguments are to be added.
+pub(super) fn command(options: &UpstreamOptions, program: &OsStr) -> Option<Command> {
+    let (supervisor, words) = options.supervisor.split_first()?;
+    let mut command = Command::new(supervisor);
+    command
+        .args(words)
+        .arg(options.shutdown_grace.as_millis().to_string())
+        .arg(program);
+    cfg!(target_os = "linux").then_some(command)
 }
 
 /// Returns why a program was not started.

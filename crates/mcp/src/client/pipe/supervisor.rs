@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use callward_core::{PeerSession, PeerSide};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::child::Process;
 use super::connection::Connection;
-use super::link::{End, KnownEra, LinkState, Live, PipeLink};
+use super::link::{End, LinkState, Live, PipeLink};
 use super::session;
 use super::supervised::not_started;
+use crate::client::answer::RequestError;
 use crate::client::backoff::Backoff;
 use crate::client::info::ServerInfo;
 use crate::client::peer;
@@ -23,20 +25,13 @@ struct Opened {
     process: Option<Process>,
 }
 
-/// Runs until `stop` fires. In between, the connection may be closed and opened again.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    link: Arc<PipeLink>,
-    end: End,
-    stop: CancellationToken,
-) {
-    let mut known = KnownEra::Unknown;
-    while let Some(current) = stop.run_until_cancelled(shared.opened()).await {
+/// Runs until the upstream is stopped. In between, the connection may be closed and opened again.
+pub(super) async fn run(shared: Arc<Shared>, link: Arc<PipeLink>, end: End) {
+    // what an earlier connection showed, or what is tried next since a server ended on the probe
+    let mut known = None;
+    while let Some(current) = shared.opened().await {
         keep_connected(&shared, &link, &end, &mut known, &current).await;
-        if stop.is_cancelled() {
-            break;
-        }
-        link.set(LinkState::Connecting);
+        link.state.send_replace(LinkState::Connecting);
         shared.idle();
     }
     shared.closed();
@@ -47,37 +42,25 @@ async fn keep_connected(
     shared: &Arc<Shared>,
     link: &PipeLink,
     end: &End,
-    known: &mut KnownEra,
+    known: &mut Option<Era>,
     stop: &CancellationToken,
 ) {
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
-    while !stop.is_cancelled() {
-        let pause = backoff.next(fastrand::f64());
-        if stop
-            .run_until_cancelled(tokio::time::sleep(pause))
-            .await
-            .is_none()
-        {
-            break;
-        }
+    while stop.run_until_cancelled(backoff.pause()).await.is_some() {
         let Some(opened) = stop.run_until_cancelled(open(shared, end)).await else {
             break;
         };
         let loss = match opened {
-            Err(reason) => reason.into(),
+            Err(loss) => loss,
             Ok(mut opened) => {
-                let greeted = stop
-                    .run_until_cancelled(greet(shared, &opened, known))
-                    .await;
-                let reason = match greeted {
+                let greeting = greet(shared, &opened, known);
+                let reason = match stop.run_until_cancelled(greeting).await {
                     None => "shutting down".to_owned(),
                     Some(Err(reason)) => reason,
                     Some(Ok(info)) => {
-                        let since = tokio::time::Instant::now();
+                        let since = Instant::now();
                         let reason = attend(shared, link, &opened, info, stop).await;
-                        if since.elapsed() >= backoff.cap() {
-                            backoff.reset();
-                        }
+                        backoff.ended(since);
                         reason
                     }
                 };
@@ -85,21 +68,20 @@ async fn keep_connected(
             }
         };
         if !stop.is_cancelled() {
-            shared.lost(&loss);
+            shared.lost(loss);
         }
     }
 }
 
-async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
+async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, Loss> {
     match end {
         End::Command(spec) => {
-            let supervisor = shared.options.supervisor();
-            let (process, stdin, stdout) = Process::spawn(&shared.id, spec, supervisor.as_ref())
-                .map_err(|error| {
-                    shared.set_not_started(true);
-                    not_started(&spec.program.to_string_lossy(), &error)
-                })?;
-            shared.set_process(process.id());
+            let spawned = Process::spawn(&shared.id, spec, &shared.options);
+            let (process, stdin, stdout) = spawned.map_err(|error| Loss {
+                not_started: true,
+                ..not_started(&spec.program.to_string_lossy(), &error).into()
+            })?;
+            *shared.process.lock() = process.id();
             Ok(Opened {
                 connection: Connection::open(shared, stdout, stdin),
                 process: Some(process),
@@ -122,7 +104,7 @@ async fn open(shared: &Arc<Shared>, end: &End) -> Result<Opened, String> {
 async fn greet(
     shared: &Shared,
     opened: &Opened,
-    known: &mut KnownEra,
+    known: &mut Option<Era>,
 ) -> Result<ServerInfo, String> {
     let options = &shared.options;
     // one that has greeted before has nothing to download
@@ -135,39 +117,26 @@ async fn greet(
     // a request in flight fails only after the reason is known, so watch for it here
     let greeted = tokio::select! {
         greeted = tokio::time::timeout(timeout, greeting) => greeted,
-        () = connection.closed().cancelled() => {
+        () = connection.closed.cancelled() => {
+            // it may have ended on the probe; if not, its era is detected again
             *known = match known {
-                KnownEra::Unknown => KnownEra::DiedOfProbe,
-                // `initialize` failed too: detect the era again
-                KnownEra::DiedOfProbe | KnownEra::Modern | KnownEra::Legacy => KnownEra::Unknown,
+                None => Some(Era::Legacy),
+                Some(_) => None,
             };
             return Err(connection.reason());
         }
     };
-    match greeted {
-        Ok(Ok(info)) => {
-            *known = match info.era {
-                Era::Modern => KnownEra::Modern,
-                Era::Legacy => KnownEra::Legacy,
-            };
-            Ok(info)
-        }
-        Ok(Err(error)) => {
-            *known = KnownEra::Unknown;
-            Err(error.into_tool_error().message().to_owned())
-        }
-        Err(_) => {
-            *known = KnownEra::Unknown;
-            Err(format!(
-                "the server did not answer the greeting within {timeout:?}"
-            ))
-        }
-    }
+    let greeted = greeted.unwrap_or_else(|_| {
+        let text = format!("the server did not answer the greeting within {timeout:?}");
+        Err(RequestError::not_sent(text))
+    });
+    *known = greeted.as_ref().ok().map(|info| info.era);
+    greeted.map_err(|error| error.into_tool_error().message().to_owned())
 }
 
 /// Lets calls through until the connection ends; returns why it did.
 async fn attend(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     link: &PipeLink,
     opened: &Opened,
     info: ServerInfo,
@@ -183,28 +152,24 @@ async fn attend(
     let _session = observer
         .filter(|_| info.era == Era::Legacy)
         .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "pipe")));
-    let info = Arc::new(info);
-    shared.set_info(info.clone());
-    link.set(LinkState::Live(live.clone()));
-    shared.up();
     let listens = info.era == Era::Modern && info.tools_list_changed;
+    link.state.send_replace(LinkState::Live(live.clone()));
+    shared.greeted(Arc::new(info));
     tokio::select! {
         () = stop.cancelled() => connection.close("shutting down"),
-        () = connection.closed().cancelled() => {}
+        () = connection.closed.cancelled() => {}
         () = listen(shared, &live), if listens => {}
     }
-    link.set(LinkState::Lost(tokio::time::Instant::now()));
+    link.state.send_replace(LinkState::Lost(Instant::now()));
     connection.reason()
 }
 
 /// Asks for changes of the tools, again whenever the server ends the subscription.
 async fn listen(shared: &Shared, live: &Live) {
     let mut backoff = Backoff::new(shared.options.reconnect_cap);
-    let ask = peer::listen();
     loop {
-        tokio::time::sleep(backoff.next(fastrand::f64())).await;
-        let ended = live.request(&ask).await;
-        if let Err(error) = ended {
+        backoff.pause().await;
+        if let Err(error) = live.request(&peer::listen()).await {
             let error = error.into_tool_error();
             tracing::debug!(server = %shared.id, %error, "changes of tools are not announced");
             // asking again would not help; the connection itself is watched elsewhere
@@ -228,11 +193,10 @@ async fn finish(
         && !stop.is_cancelled()
     {
         loss = process.epitaph(&loss.reason).await;
-        shared.set_not_started(process.was_not_started());
     }
     opened.connection.fail_all(&loss.reason).await;
     if let Some(process) = opened.process.take() {
-        shared.set_process(None);
+        *shared.process.lock() = None;
         // a child that has failed is given less time to end than one that is asked to
         let part = if stop.is_cancelled() { 1 } else { 4 };
         process.end(shared.options.shutdown_grace / part).await;

@@ -16,7 +16,8 @@ pub(super) type Answer = Result<Bytes, RequestError>;
 #[derive(Default)]
 pub(super) struct Waiters {
     waiting: HashMap<u64, Waiter>,
-    closing: bool,
+    /// Whether no further requests are taken.
+    pub(super) closing: bool,
 }
 
 struct Waiter {
@@ -92,14 +93,8 @@ impl Waiters {
         self.waiting.get(&id)?.progress.clone()
     }
 
-    /// Takes no further requests.
-    pub(super) fn close(&mut self) {
-        self.closing = true;
-    }
-
     /// Fails all that wait: as lost if they may have been written whole, else as not sent.
     pub(super) fn fail_all(&mut self, reason: &str) {
-        self.closing = true;
         for (_, waiter) in self.waiting.drain() {
             let error = match waiter.written {
                 Written::Nothing => {
@@ -114,47 +109,5 @@ impl Waiters {
             };
             let _ = waiter.answer.send(Err(error));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use callward_core::Delivery;
-
-    use super::*;
-
-    fn delivery(receiver: &mut oneshot::Receiver<Answer>) -> Delivery {
-        let error = receiver.try_recv().unwrap().expect_err("failed");
-        error.into_tool_error().delivery()
-    }
-
-    #[test]
-    fn a_loss_says_which_requests_may_have_run() {
-        let mut waiters = Waiters::default();
-        let mut written = waiters.add(1, None).unwrap();
-        let mut queued = waiters.add(2, None).unwrap();
-        let mut refused = waiters.add(3, None).unwrap();
-        let mut partial = waiters.add(4, None).unwrap();
-        assert!(waiters.start(1) && waiters.start(3) && waiters.start(4));
-        waiters.fell_short(3, Written::Nothing);
-        waiters.fell_short(4, Written::Part);
-        waiters.fail_all("gone");
-        assert_eq!(delivery(&mut written), Delivery::Unknown);
-        assert_eq!(delivery(&mut queued), Delivery::NotSent);
-        assert_eq!(delivery(&mut refused), Delivery::NotSent);
-        assert_eq!(delivery(&mut partial), Delivery::NotSent);
-        assert!(waiters.add(5, None).is_none(), "closed for good");
-    }
-
-    #[test]
-    fn a_forgotten_request_is_neither_written_nor_answered() {
-        let mut waiters = Waiters::default();
-        let _receiver = waiters.add(1, None);
-        assert!(!waiters.forget(1), "the server never heard of it");
-        assert!(!waiters.start(1));
-        assert!(!waiters.answer(1, Ok(Bytes::new())));
-        let _receiver = waiters.add(2, None);
-        assert!(waiters.start(2));
-        assert!(waiters.forget(2), "the server may have heard of it");
     }
 }

@@ -87,17 +87,21 @@ fn what_is_no_message_is_refused_with_the_right_code_and_id() {
     assert!(batch.contains("batch"), "{batch}");
 }
 
-fn json() -> impl Strategy<Value = serde_json::Value> {
+/// Any JSON, whose strings and names are such texts.
+pub(in crate::wire) fn json(
+    text: impl Strategy<Value = String> + Clone + 'static,
+) -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),
         any::<bool>().prop_map(Into::into),
         any::<i64>().prop_map(Into::into),
-        any::<String>().prop_map(Into::into),
+        any::<u64>().prop_map(Into::into),
+        text.clone().prop_map(Into::into),
     ];
-    leaf.prop_recursive(3, 24, 4, |inner| {
+    leaf.prop_recursive(4, 40, 5, move |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
-            prop::collection::btree_map(any::<String>(), inner, 0..4)
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+            prop::collection::btree_map(text.clone(), inner, 0..5)
                 .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
         ]
     })
@@ -115,23 +119,26 @@ fn id() -> impl Strategy<Value = RequestId> {
 
 fn object() -> impl Strategy<Value = Option<Bytes>> {
     prop::option::of(
-        prop::collection::btree_map(any::<String>(), json(), 0..4).prop_map(|map| {
+        prop::collection::btree_map(any::<String>(), json(any::<String>()), 0..4).prop_map(|map| {
             Bytes::from(serde_json::Value::Object(map.into_iter().collect()).to_string())
         }),
     )
 }
 
 fn message() -> impl Strategy<Value = Message> {
-    let error = (any::<i64>(), any::<String>(), prop::option::of(json())).prop_map(
-        |(code, message, data)| {
+    let error = (
+        any::<i64>(),
+        any::<String>(),
+        prop::option::of(json(any::<String>())),
+    )
+        .prop_map(|(code, message, data)| {
             let error = RpcError::new(code, message);
             match data {
                 // an absent and a null `data` say the same and are read as the same
                 Some(data) if !data.is_null() => error.with_data(data.to_string()),
                 _ => error,
             }
-        },
-    );
+        });
     prop_oneof![
         (id(), any::<String>(), object()).prop_map(|(id, method, params)| Message::Request {
             id,
@@ -140,7 +147,7 @@ fn message() -> impl Strategy<Value = Message> {
         }),
         (any::<String>(), object())
             .prop_map(|(method, params)| Message::Notification { method, params }),
-        (id(), json()).prop_map(|(id, result)| Message::Response {
+        (id(), json(any::<String>())).prop_map(|(id, result)| Message::Response {
             id: Some(id),
             outcome: Ok(result.to_string().into()),
         }),

@@ -2,13 +2,11 @@
 #![cfg(unix)]
 
 use callward_core::{Delivery, ToolServer};
-use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream};
+use callward_mcp::client::{EraChoice, Upstream};
 use tempfile::TempDir;
 
 use super::{assert_told_the_truth, delivery, object_end};
-use crate::script::{DISCOVERED, INITIALIZED, call, id};
-
-const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+use crate::script::{DISCOVERED, INITIALIZED, LONG, call, shell};
 
 /// A child that greets us, then does as instructed, once.
 async fn child(era: EraChoice, then: &str) -> Upstream {
@@ -19,10 +17,7 @@ async fn child(era: EraChoice, then: &str) -> Upstream {
     let script = format!(
         "read hello; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{greeting}}}'; {ready}{then}"
     );
-    let command = CommandSpec::new("/bin/sh").with_args(["-c", &script]);
-    let upstream = Upstream::builder(id(), Target::Command(command))
-        .era(era)
-        .start();
+    let upstream = shell(&script, |options| options.era = era);
     upstream.ready(LONG).await.unwrap();
     upstream
 }
@@ -53,30 +48,6 @@ async fn a_child_that_dies_over_a_call_may_have_run_it_and_is_told_so() {
             if read.last() == Some(&b'\n') {
                 break;
             }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_child_that_dies_over_its_answer_has_answered_if_all_of_it_came() {
-    let dir = TempDir::new().unwrap();
-    for (era, number) in [(EraChoice::Legacy, 2), (EraChoice::Modern, 2)] {
-        let answer =
-            format!("{{\"jsonrpc\":\"2.0\",\"id\":{number},\"result\":{{\"content\":[]}}}}\n");
-        let file = dir.path().join("answer");
-        std::fs::write(&file, &answer).unwrap();
-        for count in 0..=answer.len() {
-            let then = format!("read call; head -c {count} {}", file.display());
-            let upstream = child(era, &then).await;
-            let ended = upstream.call(call("x", "{}")).await;
-            upstream.shutdown().await;
-            let at = format!("{era:?}, {count} bytes of {answer}");
-            assert_told_the_truth(&ended, 1, &at);
-            let expected = match object_end(&answer.as_bytes()[..count]) {
-                None => Some(Delivery::Unknown),
-                Some(_) => None,
-            };
-            assert_eq!(delivery(&ended), expected, "{at}");
         }
     }
 }

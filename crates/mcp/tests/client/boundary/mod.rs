@@ -10,7 +10,6 @@
 
 mod child;
 mod http_answers;
-mod http_large;
 mod http_requests;
 mod pipe;
 pub(crate) mod socket;
@@ -58,11 +57,4 @@ pub(crate) fn assert_told_the_truth(ended: &Ended, executions: usize, at: &str) 
 
 pub(crate) fn delivery(ended: &Ended) -> Option<Delivery> {
     ended.as_ref().err().map(ToolError::delivery)
-}
-
-#[test]
-fn an_object_ends_with_its_last_bracket() {
-    assert_eq!(object_end(br#"{"a":{"b":"}\"}"}} "#), Some(18));
-    assert_eq!(object_end(br#"{"a":{"b":"}\"}"}"#), None);
-    assert_eq!(object_end(b""), None);
 }

@@ -1,43 +1,31 @@
 //! A pipe that breaks at every byte.
 
 use callward_core::{Delivery, ErrorKind, ToolServer};
-use callward_mcp::client::{EraChoice, Io, Target, Upstream};
+use callward_mcp::client::{EraChoice, Upstream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::sync::mpsc;
 
 use super::{Ended, assert_told_the_truth, delivery, object_end};
-use crate::script::{DISCOVERED, INITIALIZED, call, id};
+use crate::script::{DISCOVERED, INITIALIZED, LONG, Script, call, scripted};
 
-const LONG: std::time::Duration = std::time::Duration::from_secs(600);
 const RESULT: &str = r#""result":{"content":[{"type":"text","text":"{\"}"}]}"#;
 const ERROR: &str = r#""error":{"code":-32603,"message":"no } \" way"}"#;
 
 /// One connected upstream, and the far end of its pipe.
 struct Pair {
     upstream: Upstream,
-    connections: mpsc::UnboundedReceiver<DuplexStream>,
+    script: Script,
     peer: DuplexStream,
 }
 
-/// Connects over a pipe that holds `space` bytes.
+/// Connects over a pipe that holds `capacity` bytes.
 async fn connected(era: EraChoice, capacity: usize) -> Pair {
-    let (sender, mut connections) = mpsc::unbounded_channel();
-    let io = Io::new(move || {
-        let sender = sender.clone();
-        async move {
-            let (ours, theirs) = tokio::io::duplex(capacity);
-            sender.send(theirs).map_err(std::io::Error::other)?;
-            let (reader, writer) = tokio::io::split(ours);
-            Ok((Box::new(reader) as _, Box::new(writer) as _))
-        }
-    });
-    let upstream = Upstream::builder(id(), Target::Io(io)).era(era).start();
-    let mut peer = connections.recv().await.unwrap();
+    let (upstream, mut script) = scripted(capacity, |options| options.era = era);
+    let mut peer = script.stream().await;
     greet(&mut peer).await;
     upstream.ready(LONG).await.unwrap();
     Pair {
         upstream,
-        connections,
+        script,
         peer,
     }
 }
@@ -92,7 +80,7 @@ async fn dies_reading(pair: &mut Pair, count: usize) -> (Vec<u8>, Ended) {
 
 /// Makes a call on the next connection. The first call it sees has to be this one.
 async fn works_again(pair: &mut Pair) {
-    pair.peer = pair.connections.recv().await.unwrap();
+    pair.peer = pair.script.stream().await;
     greet(&mut pair.peer).await;
     settle().await;
     let running = tokio::spawn(pair.upstream.call(call("after", "{}")));

@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use callward_core::{Delivery, ToolCall, ToolServer};
-use callward_mcp::client::{EraChoice, HttpSpec, Target, Upstream};
+use callward_mcp::client::{EraChoice, Upstream};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::{Ended, object_end};
-use crate::script::{DISCOVERED, INITIALIZED, call, id};
+use crate::script::{DISCOVERED, INITIALIZED, LONG, call};
+use crate::script_http::{Request, serving, upstream_at};
 
-const LONG: std::time::Duration = std::time::Duration::from_secs(60);
 pub(crate) const RESULT: &str = r#""result":{"content":[{"type":"text","text":"{\"}"}]}"#;
 
 /// How a connection ends.
@@ -83,18 +83,12 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::<Mutex<State>>::default();
-        let accepting = tokio::spawn({
-            let state = state.clone();
+        let shared = state.clone();
+        let accepting = serving(listener, move |stream| {
+            let state = shared.clone();
             async move {
-                let mut open = tokio::task::JoinSet::new();
-                while let Ok((stream, _)) = listener.accept().await {
-                    let state = state.clone();
-                    open.spawn(async move {
-                        // an error means that the client is gone
-                        let _ = serve(stream, &state).await;
-                    });
-                    while open.try_join_next().is_some() {}
-                }
+                // an error means that the client is gone
+                let _ = serve(stream, &state).await;
             }
         });
         Self {
@@ -107,8 +101,7 @@ impl Server {
     }
 
     pub(crate) async fn upstream(&self, era: EraChoice) -> Upstream {
-        let spec = HttpSpec::new(&format!("http://{}/mcp", self.address)).unwrap();
-        let upstream = Upstream::builder(id(), Target::Http(spec)).era(era).start();
+        let upstream = upstream_at(self.address, |options| options.era = era);
         upstream.ready(LONG).await.unwrap();
         while era == EraChoice::Legacy && !self.state.lock().refused_stream {
             tokio::task::yield_now().await;
@@ -193,58 +186,12 @@ impl Server {
     }
 }
 
-/// What has arrived of a request.
-#[derive(Debug, Default)]
-struct Request {
-    bytes: Vec<u8>,
-    /// Where its head ends, and where all of it does.
-    ends: Option<(usize, usize)>,
-}
-
-impl Request {
-    /// Reads up to `most` bytes in all; less if the request ends before, or the client.
-    async fn read(&mut self, stream: &mut TcpStream, most: usize) -> std::io::Result<()> {
-        let mut piece = vec![0; 1 << 16];
-        while self.bytes.len() < most && !self.is_whole() {
-            let space = piece.len().min(most - self.bytes.len());
-            let read = stream.read(&mut piece[..space]).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            self.bytes.extend_from_slice(&piece[..read]);
-            if self.ends.is_none() {
-                self.ends = ends(&self.bytes);
-            }
-        }
-        Ok(())
-    }
-
-    fn is_whole(&self) -> bool {
-        self.ends.is_some_and(|(_, end)| self.bytes.len() >= end)
-    }
-
-    fn body(&self) -> &[u8] {
-        self.ends.map_or(&[], |(head, _)| &self.bytes[head..])
-    }
-
-    /// Returns the call's number, if it could be run.
-    fn runs(&self) -> Option<u64> {
-        let body = &self.body()[..object_end(self.body())?];
-        let body = std::str::from_utf8(body).unwrap();
-        let (_, rest) = body.split_once(r#""call":"#)?;
-        rest.split_once('}')?.0.parse().ok()
-    }
-}
-
-/// Finds where the head and the whole of a request end.
-fn ends(bytes: &[u8]) -> Option<(usize, usize)> {
-    let head = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    let text = std::str::from_utf8(&bytes[..head]).unwrap().to_lowercase();
-    let length = text
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "))
-        .map_or(0, |length| length.parse().unwrap());
-    Some((head, head + length))
+/// Returns the number of the call in a request, if it could be run.
+fn runs(request: &Request) -> Option<u64> {
+    let body = request.body();
+    let body = std::str::from_utf8(&body[..object_end(body)?]).unwrap();
+    let (_, rest) = body.split_once(r#""call":"#)?;
+    rest.split_once('}')?.0.parse().ok()
 }
 
 async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
@@ -284,7 +231,7 @@ async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<(
             whole: request.is_whole(),
             ..Seen::default()
         };
-        if let Some(number) = request.runs() {
+        if let Some(number) = runs(&request) {
             *state.lock().runs.entry(number).or_default() += 1;
         }
         let how = match fault {

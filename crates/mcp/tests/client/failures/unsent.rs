@@ -5,29 +5,37 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{ErrorKind, ToolServer};
-use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream};
+use callward_core::{ServerEvent, ToolError, ToolServer};
+use callward_mcp::client::{CommandSpec, EraChoice, HttpSpec, Target, Upstream};
+use futures_util::StreamExt;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
-use super::{assert_documented, at, first_call};
-use crate::boundary::socket::{End, Fault, Server as FaultyServer};
+use super::{assert_documented, first_call};
 use crate::instances;
-use crate::script::{INITIALIZED, LONG, call, calling, greeted, id, scripted};
+use crate::script::{LEGACY, LONG, call, calling, greeted, greeting, shell, start};
 use crate::script_http::{Server, legacy as legacy_http};
+
+const CONNECT: Duration = Duration::from_secs(30);
+
+fn at(url: &str, connect_timeout: Duration) -> Upstream {
+    start(Target::Http(HttpSpec::new(url).unwrap()), |options| {
+        (options.era, options.connect_timeout) = (EraChoice::Legacy, connect_timeout);
+    })
+}
 
 #[tokio::test]
 async fn nobody_is_there() {
-    let error = first_call(&at("http://no-such-host.invalid/mcp").start()).await;
+    let error = first_call(&at("http://no-such-host.invalid/mcp", CONNECT)).await;
     assert_documented("the host has no address", &error);
 
     let free = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let error = first_call(&at(&format!("http://{free}/mcp")).start()).await;
+    let error = first_call(&at(&format!("http://{free}/mcp"), CONNECT)).await;
     assert_documented("the connection is refused", &error);
 }
 
@@ -60,14 +68,17 @@ async fn the_connection_cannot_be_secured() {
     });
     let closes = serve(drop);
     for address in [unknown, plain, closes] {
-        let upstream = at(&format!("https://localhost:{}/mcp", address.port())).start();
+        let upstream = at(
+            &format!("https://localhost:{}/mcp", address.port()),
+            CONNECT,
+        );
         assert_documented("TLS fails", &first_call(&upstream).await);
     }
 
     // it listens, and says nothing
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/mcp", silent.local_addr().unwrap());
-    let upstream = at(&url).connect_timeout(Duration::from_millis(50)).start();
+    let upstream = at(&url, Duration::from_millis(50));
     let error = first_call(&upstream).await;
     assert_documented("no connection, or no greeting, within", &error);
 }
@@ -83,7 +94,7 @@ async fn the_greeting_fails() {
         (503, "the greeting fails otherwise"),
     ] {
         let mut server = Server::start().await;
-        let upstream = server.upstream().era(EraChoice::Legacy).start();
+        let upstream = server.upstream(LEGACY);
         let refusing = tokio::spawn(async move {
             loop {
                 let asked = server.next().await;
@@ -106,7 +117,7 @@ async fn the_greeting_fails() {
 }
 
 /// Refuses a greeting that comes with the call: the session before it was lost.
-async fn refused(status: u16) -> callward_core::ToolError {
+async fn refused(status: u16) -> ToolError {
     let (upstream, mut server) = legacy_http("one").await;
     let running = calling(&upstream, call("x", "{}"));
     server.asked("tools/call").await.answer(404, "", "").await;
@@ -121,69 +132,28 @@ async fn refused(status: u16) -> callward_core::ToolError {
 #[tokio::test]
 async fn no_child_is_there() {
     let none = Target::Command(CommandSpec::new("/no/such/program"));
-    let upstream = Upstream::builder(id(), none).start();
-    upstream.ready(Duration::from_millis(1)).await.unwrap_err();
-    let error = first_call(&upstream).await;
+    let upstream = start(none, |_| {});
+    let error = upstream.list_tools().await.unwrap_err();
     assert_documented("a child cannot be started", &error);
+    assert!(error.message().contains("/no/such/program"), "{error}");
 
     upstream.shutdown().await;
     assert_documented("the upstream was shut down", &first_call(&upstream).await);
 
     // it says so when its input is closed, and lives on
-    let script = format!(
-        "read hello; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{INITIALIZED}}}'; read ready; \
-         exec <&-; echo '{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}}'; \
-         exec sleep 60"
+    let script = greeting(
+        "exec <&-; echo '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}'; \
+         exec sleep 60",
     );
-    let command = CommandSpec::new("/bin/sh").with_args(["-c", &script]);
-    let upstream = Upstream::builder(id(), Target::Command(command))
-        .era(EraChoice::Legacy)
-        .start();
+    let upstream = shell(&script, |_| {});
     let mut events = upstream.events().unwrap();
-    while futures_util::StreamExt::next(&mut events).await
-        != Some(callward_core::ServerEvent::ToolsChanged)
-    {}
+    while events.next().await != Some(ServerEvent::ToolsChanged) {}
     assert_documented("a child has closed its input", &first_call(&upstream).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_call_is_still_here() {
-    let (builder, script) = scripted(256);
-    let (upstream, peer, _script) = greeted(builder, script).await;
-    let arguments = format!(r#"{{"a":"{}"}}"#, "x".repeat(40 << 20));
-    let begun = calling(&upstream, call("x", &arguments));
-    for _ in 0..10 {
-        tokio::task::yield_now().await;
-    }
-    let waiting = calling(&upstream, call("x", &arguments));
-    for _ in 0..10 {
-        tokio::task::yield_now().await;
-    }
-    let error = upstream.call(call("x", &arguments)).await.unwrap_err();
-    assert_documented("over 64 MiB wait", &error);
-    drop(peer);
-    let error = begun.await.unwrap().unwrap_err();
-    assert_documented("a pipe breaks before it has taken", &error);
-    let error = waiting.await.unwrap().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectFailed);
-}
-
-#[tokio::test]
-async fn the_end_of_the_request_is_still_here() {
-    let mut server = FaultyServer::start().await;
-    let upstream = server.upstream(EraChoice::Modern).await;
-    let fault = Fault::Read(1000, End::Reset);
-    let (ended, ..) = server.faulty(&upstream, fault, 16 << 20).await;
-    assert_documented("HTTP: the connection breaks before", &ended.unwrap_err());
-
-    let error = upstream.call(call("x", "[1]")).await.unwrap_err();
-    assert_documented("the arguments are not a JSON object", &error);
-}
-
-#[tokio::test(start_paused = true)]
 async fn all_instances_belong_to_others() {
-    let (builder, script) = scripted(1 << 16);
-    let (upstream, mut peer, _script) = greeted(builder.max_instances(1), script).await;
+    let (upstream, mut peer, _script) = greeted(1 << 16, |options| options.max_instances = 1).await;
     let owned = |session| instances::call(&instances::caller("ada", session), false);
     peer.serve(&upstream, owned("1")).await;
     let error = upstream.call(owned("2")).await.unwrap_err();
@@ -193,9 +163,10 @@ async fn all_instances_belong_to_others() {
 #[tokio::test]
 async fn all_connections_are_in_use() {
     let mut server = Server::start().await;
-    let timeout = Duration::from_millis(100);
-    let builder = server.upstream().era(EraChoice::Legacy);
-    let upstream = builder.max_connections(1).connect_timeout(timeout).start();
+    let upstream = server.upstream(|options| {
+        (options.era, options.max_connections) = (EraChoice::Legacy, 1);
+        options.connect_timeout = Duration::from_millis(100);
+    });
     server.initialize("s").await;
     upstream.ready(LONG).await.unwrap();
     let _the_one_connection = server.stream().await;

@@ -9,12 +9,12 @@ use http_body_util::BodyExt;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use url::Url;
 
 use super::*;
-use crate::client::http::client::{Client, SendError};
-use crate::client::http::connect::{Connections, Wire};
+use crate::client::http::client::Client;
+use crate::client::http::connect::{Connections, SendError};
 use crate::client::http::outgoing::{Outgoing, Upload};
 
 mod answers;
@@ -34,14 +34,16 @@ fn request() -> (Request<Outgoing>, Upload) {
 /// A connection, and its other end.
 async fn duplex() -> (Box<Conn>, DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let conn = Conn::over(Wire::new(TokioIo::new(ours))).await.unwrap();
+    let conn = Conn::over(Box::new(TokioIo::new(ours)), None)
+        .await
+        .unwrap();
     (conn, theirs)
 }
 
 fn client(scheme: &str, listener: &TcpListener) -> Client {
     let address = listener.local_addr().unwrap();
     let url = Url::parse(&format!("{scheme}://{address}/mcp")).unwrap();
-    Client::by_way_of(
+    Client::new(
         &Matcher::builder().build(),
         url,
         HeaderMap::new(),
@@ -118,73 +120,6 @@ impl hyper::rt::Write for Blind {
     }
 }
 
-/// Returns once this thread has seen what happened to any socket before: the way to one and back.
-async fn everything_seen() {
-    let listener = listener().await;
-    let one = TcpStream::connect(listener.local_addr().unwrap()).await;
-    let mut one = one.unwrap();
-    let (mut other, _) = listener.accept().await.unwrap();
-    other.write_all(b"x").await.unwrap();
-    assert_eq!(one.read_u8().await.unwrap(), b'x');
-}
-
-#[tokio::test]
-async fn one_connection_does_for_calls_that_follow_each_other() {
-    let listener = listener().await;
-    let client = client("http", &listener);
-    let server = async {
-        let (stream, _) = listener.accept().await.unwrap();
-        answer_all(stream).await;
-    };
-    let calls = async {
-        for _ in 0..3 {
-            assert_eq!(call(&client).await.unwrap(), "ok");
-            assert_eq!(client.pool.len(), 1);
-        }
-        drop(client); // closes it, and so ends the server
-    };
-    tokio::join!(server, calls);
-}
-
-#[tokio::test]
-async fn calls_at_the_same_time_have_a_connection_each() {
-    let listener = listener().await;
-    let client = client("http", &listener);
-    let server = async {
-        let (mut one, _) = listener.accept().await.unwrap();
-        let (mut other, _) = listener.accept().await.unwrap();
-        assert!(read_request(&mut one).await && read_request(&mut other).await);
-        // the second first: neither waits for the other
-        other.write_all(OK).await.unwrap();
-        one.write_all(OK).await.unwrap();
-        (one, other)
-    };
-    let (one, other, _open) = tokio::join!(call(&client), call(&client), server);
-    assert_eq!((one.unwrap(), other.unwrap()), ("ok".into(), "ok".into()));
-    assert_eq!(client.pool.len(), 2);
-}
-
-#[tokio::test]
-async fn what_the_server_closed_meanwhile_is_not_used() {
-    let listener = listener().await;
-    let client = client("http", &listener);
-    let one_answer = async || {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        assert!(read_request(&mut stream).await);
-        stream.write_all(OK).await.unwrap();
-        stream
-    };
-    let (answer, open) = tokio::join!(call(&client), one_answer());
-    assert_eq!(answer.unwrap(), "ok");
-    assert_eq!(client.pool.len(), 1);
-    drop(open);
-    everything_seen().await;
-    // a call gets another one
-    let (answer, _open) = tokio::join!(call(&client), one_answer());
-    assert_eq!(answer.unwrap(), "ok");
-    assert_eq!(client.pool.len(), 1);
-}
-
 #[tokio::test]
 async fn what_sends_unasked_or_is_over_is_not_used() {
     let pool = Arc::new(Pool::default());
@@ -216,8 +151,10 @@ async fn a_request_that_was_not_taken_goes_to_another_connection() {
     let client = client("http", &listener);
     let (ours, theirs) = tokio::io::duplex(1024);
     let blind = Arc::new(AtomicUsize::new(0));
-    let wire = Wire::new(Blind(TokioIo::new(ours), blind.clone(), Arc::default()));
-    client.pool.put(Conn::over(wire).await.unwrap());
+    let wire = Blind(TokioIo::new(ours), blind.clone(), Arc::default());
+    client
+        .pool
+        .put(Conn::over(Box::new(wire), None).await.unwrap());
     drop(theirs);
     // that it closed is not seen by the look before it is used
     blind.store(1, Ordering::Relaxed);
@@ -232,47 +169,15 @@ async fn a_request_that_was_not_taken_goes_to_another_connection() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_taken_is_never_sent_again() {
-    let listener = listener().await;
-    let client = client("http", &listener);
-    let (conn, mut other) = duplex().await;
-    client.pool.put(conn);
-    let server = async {
-        assert!(read_request(&mut other).await);
-        drop(other);
-    };
-    let (body, upload) = body();
-    let headers = client.headers.clone();
-    let (failed, ()) = tokio::join!(client.send(Method::POST, headers, body), server);
-    assert!(matches!(failed, Err(SendError::Broken(_))));
-    assert!(!upload.withdraw());
-}
-
-#[tokio::test]
 async fn a_connection_that_is_dropped_says_so_to_the_server() {
     let (ours, _theirs) = tokio::io::duplex(1024);
     let ends = Arc::new(AtomicUsize::new(0));
-    let wire = Wire::new(Blind(TokioIo::new(ours), Arc::default(), ends.clone()));
-    let conn = Conn::over(wire).await.unwrap();
+    let wire = Blind(TokioIo::new(ours), Arc::default(), ends.clone());
+    let conn = Conn::over(Box::new(wire), None).await.unwrap();
     assert_eq!(ends.load(Ordering::Relaxed), 0);
     drop(conn);
     // under TLS a message, which closing the socket alone is not
     assert_eq!(ends.load(Ordering::Relaxed), 1);
-}
-
-#[tokio::test]
-async fn a_call_that_is_given_up_closes_its_connection() {
-    let pool = Arc::new(Pool::default());
-    let (conn, mut other) = duplex().await;
-    let (request, _upload) = request();
-    tokio::select! {
-        biased;
-        _ = conn.send(request) => panic!("no server answered"),
-        () = async { assert!(read_request(&mut other).await) } => {}
-    }
-    // what was sent is all there was, and then it ends
-    assert_eq!(other.read(&mut [0; 8]).await.unwrap(), 0);
-    assert_eq!(pool.len(), 0);
 }
 
 #[tokio::test]
@@ -312,36 +217,22 @@ async fn a_waiter_is_woken_by_what_came_back_just_before() {
     pool.put(conn);
     tokio::select! {
         biased;
-        () = pool.freed() => {}
+        () = pool.freed.notified() => {}
         () = std::future::ready(()) => panic!("it waits for the next one"),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_task_looks_after_all_idle_connections() {
-    let metrics = tokio::runtime::Handle::current().metrics();
-    let tasks = || metrics.num_alive_tasks();
-    let pool = Arc::new(Pool::default());
-    let mut others = Vec::new();
-    for _ in 0..3 {
-        let (conn, other) = duplex().await;
-        pool.put(conn);
-        others.push(other);
-    }
-    assert_eq!(tasks(), 1);
-    tokio::time::sleep(IDLE * 2).await;
-    assert_eq!((pool.len(), tasks()), (0, 0));
-}
-
-#[tokio::test(start_paused = true)]
 async fn what_is_idle_for_too_long_is_closed() {
     let pool = Arc::new(Pool::default());
+    let metrics = tokio::runtime::Handle::current().metrics();
     let begun = Instant::now();
     let (first, mut first_other) = duplex().await;
     pool.put(first);
     tokio::time::advance(IDLE / 2).await;
     let (second, mut second_other) = duplex().await;
     pool.put(second);
+    assert_eq!(metrics.num_alive_tasks(), 1, "one for all of them");
     assert_eq!(first_other.read(&mut [0; 8]).await.unwrap(), 0);
     assert_eq!((begun.elapsed().as_secs(), pool.len()), (IDLE.as_secs(), 1));
     assert_eq!(second_other.read(&mut [0; 8]).await.unwrap(), 0);
@@ -350,7 +241,8 @@ async fn what_is_idle_for_too_long_is_closed() {
     let (third, mut third_other) = duplex().await;
     pool.put(third);
     assert_eq!(third_other.read(&mut [0; 8]).await.unwrap(), 0);
-    assert_eq!(pool.len(), 0);
+    tokio::time::sleep(IDLE).await;
+    assert_eq!((pool.len(), metrics.num_alive_tasks()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

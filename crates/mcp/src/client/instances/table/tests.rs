@@ -35,20 +35,20 @@ fn caller(text: &str) -> Caller {
 impl World {
     /// Makes a table with limits such as `spare=0 max=2`.
     fn new(settings: &str) -> Self {
-        let mut limits = Limits {
+        let mut limits = UpstreamOptions {
             idle: IDLE,
-            ..Limits::default()
+            ..UpstreamOptions::default()
         };
         for setting in settings.split_whitespace() {
             match setting.split_once('=').unwrap() {
                 ("spare", number) => limits.spare = number.parse().unwrap(),
-                ("max", number) => limits.max = number.parse().unwrap(),
+                ("max", number) => limits.max_instances = number.parse().unwrap(),
                 other => panic!("{other:?}"),
             }
         }
         let now = Instant::now();
         Self {
-            table: Table::new(limits, 0, now),
+            table: Table::new(&limits, 0, now),
             started: 0,
             now,
             lead_is_down: false,
@@ -118,14 +118,14 @@ impl World {
             ["started"] => return self.started.to_string(),
             ["is-empty"] => return self.table.is_empty().to_string(),
             ["sweep"] => {
-                let swept = self.table.sweep(self.now, self.lead_is_down);
-                let next = swept.next.map(|next| (next - self.now).as_secs());
-                return format!("{} {next:?}", if swept.lost { "lost" } else { "kept" });
+                let (is_lost, next) = self.table.sweep(self.now, self.lead_is_down);
+                let next = next.map(|next| (next - self.now).as_secs());
+                return format!("{} {next:?}", if is_lost { "lost" } else { "kept" });
             }
             ["places"] => {
-                let places = self.table.entries().map(|entry| match &entry.place {
-                    Place::Open(number) => number.to_string(),
-                    Place::Ending => "ending".to_owned(),
+                let places = self.table.entries().map(|entry| match entry.handle {
+                    Some(number) => number.to_string(),
+                    None => "ending".to_owned(),
                 });
                 return places.collect::<Vec<_>>().join(" ");
             }
@@ -143,136 +143,75 @@ impl World {
     }
 }
 
-/// Each scenario has a name, its limits, and steps with what they show.
-const SCENARIOS: &[(&str, &str, &str)] = &[
-    (
-        "each owner has an instance of its own, and one more is kept warm",
-        "",
-        "ada/1 W: 0; ada/2 W: 1; ada/1 R: 0; ada/2 R: 1; started: 2",
-    ),
-    (
-        "a session id does not lead to another principal's instance",
-        "",
-        "ada/1 R: 0; eve/1 R: 1; end eve/1; ada/1 R: 0",
-    ),
-    (
-        "only a clean instance goes to the next session of its principal",
-        "spare=0",
-        "down; ada/1 R: 1; end ada/1; eve/1 R: 2; ada/2 W: 1; end ada/2; ada/3 R: 3; ada/3 I: 3;
-         end ada/3; ada/4 R: 4; places: 0 ending 2 ending 4",
-    ),
-    (
-        "a lead that ran a write ends with its session, and is started again when it is needed",
-        "spare=0",
-        "ada/1 W: 0; end ada/1; places: ending; ada/2 W: 1; lead-ends: none; ada/3 W: 2; lead: 2",
-    ),
-    (
-        "a lead is started again at once as the spare one",
-        "",
-        "ada/1 W: 0; end ada/1; lead-ends: 2; started: 1; eve/1 W: 2; started: 1",
-    ),
-    (
-        "a lead with declared reads whose session never ends ends when it is idle",
-        "spare=0",
-        "ada/1 R: 0; idle; sweep: kept None; places: ending",
-    ),
-    (
-        "a lead with inferred reads whose session never ends is a loss",
-        "spare=0",
-        "ada/1 I: 0; idle; sweep: lost None; places: ending",
-    ),
-    (
-        "a lead with writes whose session never ends is a loss",
-        "spare=0",
-        "ada/1 W: 0; idle; sweep: lost None; places: ending",
-    ),
-    (
-        "a lead that serves no owner stays as a spare one",
-        "spare=1",
-        "idle; sweep: kept None; places: 0",
-    ),
-    (
-        "a lead that serves no owner ends if no spare one is wanted",
-        "spare=0",
-        "idle; sweep: kept None; places: ending",
-    ),
-    (
-        "a spare one beside the lead ends when it is idle",
-        "",
-        "ada/1 W: 0; enter eve/1 W: 1; end ada/1; lead-ends: 3; idle; sweep: kept None;
-         places: 1 ending 3",
-    ),
-    (
-        "a closed lead is started for a listing and not while it ends",
-        "spare=0",
-        "ada/1 W: 0; end ada/1; list: UntilOneEnds; lead-ends: none; list: 1; ada/2 W: 1",
-    ),
-    (
-        "a session that leaves declared reads behind frees its instance after them",
-        "spare=0",
-        "down; enter ada/1 R: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1; places: 0 1 2",
-    ),
-    (
-        "a session that leaves inferred reads behind ends its instance after them",
-        "spare=0",
-        "down; enter ada/1 I: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
-         places: 0 ending 2",
-    ),
-    (
-        "a session that leaves a write behind ends its instance after it",
-        "spare=0",
-        "down; enter ada/1 W: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
-         places: 0 ending 2",
-    ),
-    (
-        "beyond the limit a call fails and no owner loses state; an instance counts until it ends",
-        "max=2",
-        "ada/1 W: 0; ada/2 W: 1; ada/3 R: Full; ada/1 R: 0; ada/2 R: 1; end ada/2;
-         ada/3 R: UntilOneEnds; ended 1; ada/3 R: 2",
-    ),
-    (
-        "at the limit an idle instance without state makes place",
-        "max=2",
-        "ada/1 W: 0; ada/2 I: 1; eve/1 R: UntilOneEnds; ended 1; eve/1 R: 2; ada/2 R: UntilOneEnds",
-    ),
-    (
-        "a spare one is given to the next owner and replaced",
-        "spare=2",
-        "ada/1 W: 0; started: 2; eve/1 W: 1; started: 3",
-    ),
-    (
-        "principals without sessions need no spare one",
-        "",
-        "ada W: 0; started: 0",
-    ),
-    (
-        "an instance ends when it is idle and not while a call runs; its owner may have read",
-        "spare=0",
-        "down; enter ada/1 W: 1; idle; idle; sweep: kept None; leave 1; sweep: kept Some(60); idle;
-         sweep: lost None; places: 0 ending; ended 1; ada/1 W: 2",
-    ),
-    (
-        "the spare one ends when no owner is left",
-        "",
-        "ada/1 R: 0; idle; sweep: kept None; places: ending 1; sweep: kept None;
-         places: ending ending",
-    ),
-    (
-        "a lead that serves all is given to no owner, and does not count",
-        "max=1",
-        "ada/1 W: 0; share: 0; ada/1 R: 1; end ada/1; places: 0 1; ada/2 R: 1; idle;
-         sweep: kept None; places: 0 ending",
-    ),
-    (
-        "nothing is started after the end",
-        "",
-        "ada/1 R: 0; close: [1]; ada/2 R: Closed; is-empty: false; ended 1; is-empty: true",
-    ),
-];
+/// Scenarios: the name of each, and below it its limits and its steps with what they show.
+const SCENARIOS: &str = "\
+each owner has an instance of its own, and one more is kept warm
+    | ada/1 W: 0; ada/2 W: 1; ada/1 R: 0; ada/2 R: 1; started: 2
+a session id does not lead to another principal's instance
+    | ada/1 R: 0; eve/1 R: 1; end eve/1; ada/1 R: 0
+only a clean instance goes to the next session of its principal
+    spare=0 | down; ada/1 R: 1; end ada/1; eve/1 R: 2; ada/2 W: 1; end ada/2; ada/3 R: 3;
+    ada/3 I: 3; end ada/3; ada/4 R: 4; places: 0 ending 2 ending 4
+a lead that ran a write ends with its session, and is started again when it is needed
+    spare=0 | ada/1 W: 0; end ada/1; places: ending; ada/2 W: 1; lead-ends: none; ada/3 W: 2;
+    lead: 2
+a lead is started again at once as the spare one
+    | ada/1 W: 0; end ada/1; lead-ends: 2; started: 1; eve/1 W: 2; started: 1
+a lead with declared reads whose session never ends ends when it is idle
+    spare=0 | ada/1 R: 0; idle; sweep: kept None; places: ending
+a lead with inferred reads whose session never ends is a loss
+    spare=0 | ada/1 I: 0; idle; sweep: lost None; places: ending
+a lead with writes whose session never ends is a loss
+    spare=0 | ada/1 W: 0; idle; sweep: lost None; places: ending
+a lead that serves no owner stays as a spare one
+    spare=1 | idle; sweep: kept None; places: 0
+a lead that serves no owner ends if no spare one is wanted
+    spare=0 | idle; sweep: kept None; places: ending
+a spare one beside the lead ends when it is idle
+    | ada/1 W: 0; enter eve/1 W: 1; end ada/1; lead-ends: 3; idle; sweep: kept None;
+    places: 1 ending 3
+a closed lead is started for a listing and not while it ends
+    spare=0 | ada/1 W: 0; end ada/1; list: UntilOneEnds; lead-ends: none; list: 1; ada/2 W: 1
+a session that leaves declared reads behind frees its instance after them
+    spare=0 | down; enter ada/1 R: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
+    places: 0 1 2
+a session that leaves inferred reads behind ends its instance after them
+    spare=0 | down; enter ada/1 I: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
+    places: 0 ending 2
+a session that leaves a write behind ends its instance after it
+    spare=0 | down; enter ada/1 W: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
+    places: 0 ending 2
+beyond the limit a call fails and no owner loses state; an instance counts until it ends
+    max=2 | ada/1 W: 0; ada/2 W: 1; ada/3 R: Full; ada/1 R: 0; ada/2 R: 1; end ada/2;
+    ada/3 R: UntilOneEnds; ended 1; ada/3 R: 2
+at the limit an idle instance without state makes place
+    max=2 | ada/1 W: 0; ada/2 I: 1; eve/1 R: UntilOneEnds; ended 1; eve/1 R: 2;
+    ada/2 R: UntilOneEnds
+a spare one is given to the next owner and replaced
+    spare=2 | ada/1 W: 0; started: 2; eve/1 W: 1; started: 3
+principals without sessions need no spare one
+    | ada W: 0; started: 0
+an instance ends when it is idle and not while a call runs; its owner may have read
+    spare=0 | down; enter ada/1 W: 1; idle; idle; sweep: kept None; leave 1;
+    sweep: kept Some(60); idle; sweep: lost None; places: 0 ending; ended 1; ada/1 W: 2
+the spare one ends when no owner is left
+    | ada/1 R: 0; idle; sweep: kept None; places: ending 1; sweep: kept None;
+    places: ending ending
+a lead that serves all is given to no owner, and does not count
+    max=1 | ada/1 W: 0; share: 0; ada/1 R: 1; end ada/1; places: 0 1; ada/2 R: 1; idle;
+    sweep: kept None; places: 0 ending
+nothing is started after the end
+    | ada/1 R: 0; close: [1]; ada/2 R: Closed; is-empty: false; ended 1; is-empty: true
+";
 
 #[test]
 fn each_step_of_each_scenario_shows_what_is_expected() {
-    for (name, limits, steps) in SCENARIOS {
+    let mut lines = SCENARIOS.lines().peekable();
+    while let Some(name) = lines.next() {
+        let steps: Vec<_> =
+            std::iter::from_fn(|| lines.next_if(|line| line.starts_with("    "))).collect();
+        let steps = steps.join(" ");
+        let (limits, steps) = steps.split_once('|').unwrap();
         let mut world = World::new(limits);
         for step in steps.split(';') {
             let (step, expected) = step.split_once(':').unwrap_or((step, ""));

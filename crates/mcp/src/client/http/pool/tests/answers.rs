@@ -1,7 +1,5 @@
 //! When the connection of an answer is free again.
 
-use http_body::Body;
-
 use super::*;
 use crate::client::http::answer::AnswerBody;
 
@@ -87,16 +85,6 @@ async fn a_reader_of_an_answer_is_woken_by_more_of_it() {
     assert_eq!(read.unwrap().unwrap().unwrap().to_bytes(), "half more");
     // and not only looked once more when the time was over
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
-}
-
-#[tokio::test]
-async fn an_answer_says_how_long_it_is_and_when_it_ends() {
-    let pool = Arc::new(Pool::default());
-    let (mut body, _other) = unread(&pool, OK).await;
-    assert_eq!(body.size_hint().exact(), Some(2));
-    assert!(!body.is_end_stream());
-    body.frame().await.unwrap().unwrap();
-    assert!(body.is_end_stream());
 }
 
 #[tokio::test]
