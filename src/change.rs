@@ -1,17 +1,18 @@
 //! Changes the servers of a running stack.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use callward_cache::{ScopeRules, StateGroup};
 use callward_core::{ReplicaSetId, ServerId, Weight};
 use callward_registry::SetOptions;
 use callward_router::{Draining, UnknownServer};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 use crate::admit::{Admitted, wait_for_lists};
 use crate::builder::BuildError;
 use crate::roster::{Known, Roster};
+use crate::scan::Liveness;
 use crate::scopes;
 use crate::server::Server;
 use crate::stack::{Inner, Stack};
@@ -22,14 +23,15 @@ use crate::stack::{Inner, Stack};
 pub struct Startup {
     stack: Stack,
     sets: HashSet<ReplicaSetId>,
-    listed: Vec<oneshot::Receiver<()>>,
+    added: Vec<watch::Receiver<Liveness>>,
 }
 
 impl Startup {
     /// Waits until each server has listed its tools or failed to, at most for the
     /// [startup timeout](crate::StackBuilder::startup_timeout).
     pub async fn finished(self) {
-        if !wait_for_lists(self.listed, self.stack.0.terms.startup_timeout).await {
+        let limit = self.stack.0.settings.startup_timeout;
+        if !wait_for_lists(self.added, limit).await {
             for server in self.stack.servers().iter().filter(|server| !server.up) {
                 tracing::warn!(server = %server.id, "no tools listed yet; going on without them");
             }
@@ -105,7 +107,7 @@ impl Stack {
     pub fn remove_server(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
         let inner = &self.0;
         let _one_at_a_time = inner.changing.lock();
-        let leaving = inner.pool.remove_server(server)?;
+        let leaving = inner.router.pool().remove_server(server)?;
         let roster = inner.roster.load_full();
         // the pool and the roster have the same servers
         if let Some((gone, rest)) = roster.without(server) {
@@ -126,7 +128,7 @@ impl Stack {
     /// [`UnknownServer`] if there is no server of this id.
     pub fn reweigh(&self, server: &ServerId, weight: Weight) -> Result<(), UnknownServer> {
         let _one_at_a_time = self.0.changing.lock();
-        self.0.pool.reweigh(server, weight)?;
+        self.0.router.pool().reweigh(server, weight)?;
         if let Some(known) = self.0.roster.load().find(server) {
             known.set_weight(weight);
         }
@@ -143,7 +145,7 @@ impl Stack {
     /// [`UnknownServer`] if there is no server of this id.
     pub fn drain(&self, server: &ServerId) -> Result<Draining, UnknownServer> {
         let _one_at_a_time = self.0.changing.lock();
-        self.0.pool.drain(server)
+        self.0.router.pool().drain(server)
     }
 
     /// Gives a drained server calls again.
@@ -153,18 +155,16 @@ impl Stack {
     /// [`UnknownServer`] if there is no server of this id.
     pub fn undrain(&self, server: &ServerId) -> Result<(), UnknownServer> {
         let _one_at_a_time = self.0.changing.lock();
-        self.0.pool.undrain(server)
+        self.0.router.pool().undrain(server)
     }
 
     /// Adds all of these servers, or none.
     pub(crate) fn start_servers(&self, servers: Vec<Server>) -> Result<Startup, BuildError> {
         let sets = servers.iter().map(|one| one.set.clone()).collect();
-        let listed = self.0.add(servers)?;
-        let stack = self.clone();
         Ok(Startup {
-            stack,
+            added: self.0.add(servers)?,
+            stack: self.clone(),
             sets,
-            listed,
         })
     }
 
@@ -188,21 +188,19 @@ impl Stack {
 }
 
 impl Inner {
-    /// Adds servers; returns receivers that complete with their first lists. If it fails, nothing
-    /// has changed.
-    fn add(&self, servers: Vec<Server>) -> Result<Vec<oneshot::Receiver<()>>, BuildError> {
+    /// Adds servers; returns the state of each. If it fails, nothing has changed.
+    fn add(&self, servers: Vec<Server>) -> Result<Vec<watch::Receiver<Liveness>>, BuildError> {
         let _one_at_a_time = self.changing.lock();
         let roster = self.roster.load_full();
         check_ids(&roster, &servers)?;
-        let sets: BTreeSet<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
-        let in_order: Vec<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
+        let sets: Vec<ReplicaSetId> = servers.iter().map(|one| one.set.clone()).collect();
         let of_sets = || roster.specs().filter(|spec| sets.contains(&spec.set));
-        let mut options = self.terms.set_options(of_sets().chain(&servers))?;
-        let before = self.terms.set_options(of_sets())?;
+        let mut options = self.settings.set_options(of_sets().chain(&servers))?;
+        let before = self.settings.set_options(of_sets())?;
         let rules = self.rules_with(&roster, &servers, &sets)?;
         let admitted = servers
             .into_iter()
-            .map(|server| self.terms.admit(server, &self.shared))
+            .map(|server| self.settings.admit(server, &self.shared))
             .collect::<Result<Vec<_>, _>>()
             // of those before it breakers were made
             .inspect_err(|_| self.sweep(&roster))?;
@@ -211,36 +209,30 @@ impl Inner {
             self.shared.cache.set_scope_rules(rules);
         }
         // the first one chooses its names first
-        for set in in_order {
+        for set in sets {
             if let Some(options) = options.remove(&set) {
                 self.set_options(set, options, &before);
             }
         }
-        let mut members: BTreeMap<ReplicaSetId, Vec<_>> = BTreeMap::new();
-        let mut followers = Vec::with_capacity(admitted.len());
+        let mut followed = Vec::with_capacity(admitted.len());
         for Admitted {
             member,
             known,
             follower,
-            listed,
         } in admitted
         {
-            let server = known.spec.server.id();
-            self.shared.registry.expect(&known.spec.set, server);
-            let of_set = members.entry(known.spec.set.clone()).or_default();
-            of_set.push(member);
-            followers.push((known, follower, listed));
+            let set = &known.spec.set;
+            self.shared.registry.expect(set, known.id());
+            self.router.pool().add_all(set.clone(), [member]);
+            followed.push((known, follower));
         }
-        for (set, members) in members {
-            self.pool.add_all(set, members);
-        }
-        let mut listed = Vec::with_capacity(followers.len());
-        let follow = followers.into_iter().map(|(known, follower, outcome)| {
-            listed.push(outcome);
-            known.followed_by(self.shared.spawn(follower, &self.runtime))
-        });
+        let added = followed.iter().map(|(known, _)| known.liveness.subscribe());
+        let added = added.collect();
+        let follow = followed
+            .into_iter()
+            .map(|(known, follower)| known.followed_by(self.shared.spawn(follower, &self.runtime)));
         self.roster.store(Arc::new(roster.with(follow)));
-        Ok(listed)
+        Ok(added)
     }
 
     /// Has the tools of a set read by these options, if they are others than before.
@@ -253,7 +245,7 @@ impl Inner {
         match before.get(&set) {
             // no server has listed anything
             None => self.shared.registry.set_options(set, options),
-            Some(before) if says_the_same(before, &options) => {}
+            Some(before) if *before == options => {}
             Some(_) => {
                 let changes = self.shared.registry.change_options(&set, options);
                 self.shared.follow(&set, &changes);
@@ -268,18 +260,16 @@ impl Inner {
         &self,
         roster: &Roster,
         servers: &[Server],
-        sets: &BTreeSet<ReplicaSetId>,
+        sets: &[ReplicaSetId],
     ) -> Result<Option<ScopeRules>, BuildError> {
         let says_nothing =
             |server: &Server| server.scopes.is_empty() && server.state == StateGroup::Shared;
         if servers.iter().all(says_nothing) {
             return Ok(None);
         }
-        let (now, catalogue) = (
-            self.shared.cache.scope_rules(),
-            self.shared.registry.catalogue(),
-        );
-        let mut next = self.terms.scope_rules(roster.specs().chain(servers))?;
+        let now = self.shared.cache.scope_rules();
+        let catalogue = self.shared.registry.catalogue();
+        let mut next = self.settings.scope_rules(roster.specs().chain(servers))?;
         for (set, tool, said) in now.iter().filter(|(set, ..)| !sets.contains(*set)) {
             next = next.with(set.clone(), tool.clone(), said.clone());
         }
@@ -287,12 +277,10 @@ impl Inner {
             next = next.with_state(set.clone(), state.clone());
         }
         for (set, tool, said) in next.iter() {
-            let is_offered = || {
-                let mut offered = catalogue.in_set(set);
-                offered.any(|entry| entry.tool().name() == tool)
-            };
+            let mut offered = catalogue.in_set(set);
             if now.of(set, tool) != Some(said)
-                && (self.shared.cache.is_written(set) || is_offered())
+                && (self.shared.cache.is_written(set)
+                    || offered.any(|entry| entry.tool().name() == tool))
             {
                 return Err(BuildError::Running {
                     set: set.clone(),
@@ -306,15 +294,14 @@ impl Inner {
     /// Removes a server's tools, the settings that only it stated, and the cached results of its
     /// set: the other servers may not have its writes.
     fn forget(&self, gone: &Known, rest: &Roster) {
-        let shared = &self.shared;
-        let set = &gone.spec.set;
-        if rest.has_set(set) {
+        let (shared, set) = (&self.shared, &gone.spec.set);
+        let specs = || rest.of_set(set).map(|known| &known.spec);
+        if specs().next().is_some() {
             let changes = shared.registry.remove(set, gone.id());
             shared.follow(set, &changes);
-            let specs = || rest.of_set(set).map(|known| &known.spec);
-            let before = self.terms.set_options(specs().chain([&gone.spec]));
+            let before = self.settings.set_options(specs().chain([&gone.spec]));
             // a set that agreed with one more server agrees without it
-            if let (Ok(options), Ok(before)) = (self.terms.set_options(specs()), before) {
+            if let (Ok(options), Ok(before)) = (self.settings.set_options(specs()), before) {
                 for (set, options) in options {
                     self.set_options(set, options, &before);
                 }
@@ -332,7 +319,7 @@ impl Inner {
     /// Removes scopes of tools that no server states any more. A changed statement waits: only the
     /// absence of scopes is right at any time, since it stands for everything.
     fn forget_rules(&self, rest: &Roster) {
-        let Ok(next) = self.terms.scope_rules(rest.specs()) else {
+        let Ok(next) = self.settings.scope_rules(rest.specs()) else {
             return;
         };
         let cache = &self.shared.cache;
@@ -364,19 +351,10 @@ impl Inner {
 
 fn check_ids(roster: &Roster, servers: &[Server]) -> Result<(), BuildError> {
     let mut ids: HashSet<&ServerId> = roster.all().map(Known::id).collect();
-    for id in servers.iter().map(|server| server.server.id()) {
+    for id in servers.iter().map(Server::id) {
         if !ids.insert(id) {
             return Err(BuildError::DuplicateServer(id.clone()));
         }
     }
     Ok(())
-}
-
-/// Returns `true` if two options of a set differ in nothing that its servers need not agree on.
-fn says_the_same(one: &SetOptions, other: &SetOptions) -> bool {
-    one.overrides == other.overrides
-        && one.tool_caching == other.tool_caching
-        && one.refinements == other.refinements
-        && one.verify_with == other.verify_with
-        && one.instances == other.instances
 }

@@ -1,8 +1,7 @@
 //! The innermost service: calls one server.
 
 use std::fmt;
-use std::future::{Future, ready};
-use std::pin::Pin;
+use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -12,15 +11,9 @@ use callward_core::{
 use tokio::time::Instant;
 use tower_service::Service;
 
-/// Calls one server. Servers differ in type, so the call's only boxed future is here.
+/// Calls one server.
 #[derive(Clone)]
-pub(crate) struct Leaf(Arc<dyn ToolServer>);
-
-impl Leaf {
-    pub(crate) fn new(server: Arc<dyn ToolServer>) -> Self {
-        Self(server)
-    }
-}
+pub(crate) struct Leaf(pub(crate) Arc<dyn ToolServer>);
 
 impl fmt::Debug for Leaf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,26 +24,31 @@ impl fmt::Debug for Leaf {
 impl Service<ToolCall> for Leaf {
     type Response = ToolOutput;
     type Error = ToolError;
-    type Future = LeafFuture;
+    type Future = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ToolError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, call: ToolCall) -> LeafFuture {
+    fn call(&mut self, call: ToolCall) -> Self::Future {
         if call.plan().is_write()
             && let Some(inbound) = call.inbound()
             && !inbound.may_send()
         {
-            return LeafFuture {
-                answer: Box::pin(ready(Err(client_left()))),
-                timed: None,
-            };
+            return Box::pin(ready(Err(client_left())));
         }
-        let timed = call.record().cloned().map(Timed::begin);
-        LeafFuture {
-            answer: self.0.call(call),
-            timed,
+        let timed = call.record().cloned().map(|record| Timed {
+            record,
+            began: Instant::now(),
+        });
+        let answer = self.0.call(call);
+        match timed {
+            None => answer,
+            Some(timed) => Box::pin(async move {
+                // dropped after the answer: its end counts as the server's time
+                let _timed = timed;
+                answer.await
+            }),
         }
     }
 }
@@ -64,38 +62,10 @@ fn client_left() -> ToolError {
     )
 }
 
-/// A server's answer. How long the server had the call is written into its record, if it has one.
-pub(crate) struct LeafFuture {
-    // dropped first: its end counts as the server's time
-    answer: BoxFuture<'static, Result<ToolOutput, ToolError>>,
-    timed: Option<Timed>,
-}
-
-impl Future for LeafFuture {
-    type Output = Result<ToolOutput, ToolError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = self.answer.as_mut().poll(cx);
-        if answer.is_ready() {
-            self.timed = None;
-        }
-        answer
-    }
-}
-
-/// A server has the call, until this is dropped.
+/// A server has the call, until this is dropped; its record gets that time.
 struct Timed {
     record: Arc<CallRecord>,
     began: Instant,
-}
-
-impl Timed {
-    fn begin(record: Arc<CallRecord>) -> Self {
-        Self {
-            record,
-            began: Instant::now(),
-        }
-    }
 }
 
 impl Drop for Timed {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use callward_cache::EvidenceStatus;
 use callward_core::{CacheRule, CallPlan, Learned, Lifetime, ReplicaSetId, ToolName};
 
-use crate::explain::seconds;
 use crate::stack::Stack;
 
 /// The learned lifetime of a tool's results, with its evidence.
@@ -74,6 +73,11 @@ impl fmt::Display for LearnedLifetime {
             ),
         }
     }
+}
+
+/// A time in seconds.
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
 
 /// Returns what is served without evidence.

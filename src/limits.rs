@@ -3,12 +3,7 @@
 use std::time::Duration;
 
 use callward_core::{InvalidConfig, ServerId};
-use callward_limit::{
-    AttemptTimeoutLayer, Cap, ConcurrencyHandle, ConcurrencyLimitLayer, ConcurrencyStatus,
-    RateLimitConfig, RateLimitLayer, RateStatus,
-};
-
-use crate::server::Server;
+use callward_limit::{Cap, ConcurrencyStatus, RateLimitConfig, RateStatus};
 
 /// The limits that hold for all servers of a stack. Those of one server are set at the
 /// [`Server`](crate::Server).
@@ -45,46 +40,6 @@ impl LimitsConfig {
                 "is 0; no server answers in no time",
             )),
             _ => Ok(()),
-        }
-    }
-}
-
-/// The layers of limits around one server.
-#[derive(Debug)]
-pub(crate) struct ServerLayers {
-    pub(crate) rate: RateLimitLayer,
-    pub(crate) concurrency: ConcurrencyLimitLayer,
-    pub(crate) timeout: AttemptTimeoutLayer,
-}
-
-impl ServerLayers {
-    pub(crate) fn new(server: &Server, all: &LimitsConfig) -> Result<Self, InvalidConfig> {
-        let rate = all
-            .rate
-            .with_tools(false)
-            .with_per_principal(None)
-            .with_in_all(server.calls_per_minute);
-        Ok(Self {
-            rate: RateLimitLayer::new(rate)?,
-            concurrency: server.concurrency.clone(),
-            timeout: AttemptTimeoutLayer::new().with_cap(all.progress_cap),
-        })
-    }
-}
-
-/// The handles that read the limits of one server.
-#[derive(Debug)]
-pub(crate) struct ServerHandles {
-    pub(crate) rate: RateLimitLayer,
-    pub(crate) concurrency: ConcurrencyHandle,
-}
-
-impl ServerHandles {
-    pub(crate) fn status(&self, server: &ServerId) -> ServerLimitStatus {
-        ServerLimitStatus {
-            server: server.clone(),
-            rate: self.rate.snapshot().into_iter().next(),
-            concurrency: self.concurrency.status(),
         }
     }
 }

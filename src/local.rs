@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 use callward_core::{
@@ -113,7 +113,9 @@ impl<T: Serialize> IntoToolOutput for Json<T> {
     }
 }
 
-type Run = Arc<dyn Fn(ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
+type Answer = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+type Run = Arc<dyn Fn(ToolCall) -> Answer + Send + Sync>;
 
 /// A server of tools that run in this process. Cloning shares the tools.
 #[derive(Clone)]
@@ -152,25 +154,20 @@ impl Tools {
         T: IntoToolOutput,
         E: fmt::Display,
     {
-        self.insert(
-            spec,
-            Arc::new(
-                move |call| match serde_json::from_slice::<A>(call.arguments()) {
-                    Ok(arguments) => {
-                        let running = run(arguments);
-                        Box::pin(async move { Ok(finish(running.await)) })
-                    }
-                    Err(error) => {
-                        let text = format!("the arguments do not fit the tool: {error}");
-                        refuse(ToolError::new(
-                            ErrorKind::InvalidCall,
-                            Delivery::Answered,
-                            text,
-                        ))
-                    }
-                },
-            ),
-        )
+        let answer = move |call: ToolCall| -> Answer {
+            let running = serde_json::from_slice::<A>(call.arguments()).map(&run);
+            Box::pin(async move {
+                let running = running.map_err(|error| {
+                    let text = format!("the arguments do not fit the tool: {error}");
+                    ToolError::new(ErrorKind::InvalidCall, Delivery::Answered, text)
+                        .with_code(INVALID_PARAMS)
+                })?;
+                let answer = running.await.map_err(|failure| failure.to_string());
+                let output = answer.and_then(IntoToolOutput::into_tool_output);
+                Ok(output.unwrap_or_else(ToolOutput::error_text))
+            })
+        };
+        self.insert(spec, Arc::new(answer))
     }
 
     /// Adds a tool that is answered by a Tower service, which gets the whole call: its caller, its
@@ -209,29 +206,14 @@ impl Tools {
     where
         S: ToolService + Sync,
     {
-        self.insert(
-            spec,
-            Arc::new(move |call| Box::pin(service.clone().oneshot(call))),
-        )
+        let answer = move |call| -> Answer { Box::pin(service.clone().oneshot(call)) };
+        self.insert(spec, Arc::new(answer))
     }
 
     fn insert(mut self, spec: ToolSpec, run: Run) -> Result<Self, InvalidDefinition> {
         let definition = ToolDefinition::from_json(Value::Object(spec.0).to_string())?;
         Arc::make_mut(&mut self.tools).insert(definition.name().clone(), (definition, run));
         Ok(self)
-    }
-}
-
-fn refuse(error: ToolError) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-    Box::pin(std::future::ready(Err(error.with_code(INVALID_PARAMS))))
-}
-
-fn finish<T: IntoToolOutput, E: fmt::Display>(answer: Result<T, E>) -> ToolOutput {
-    match answer {
-        Ok(answer) => answer
-            .into_tool_output()
-            .unwrap_or_else(ToolOutput::error_text),
-        Err(failure) => ToolOutput::error_text(failure.to_string()),
     }
 }
 
@@ -250,24 +232,18 @@ impl ToolServer for Tools {
     }
 
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
-        let tools = self
-            .tools
-            .values()
-            .map(|(definition, _)| definition.clone())
-            .collect();
-        Box::pin(std::future::ready(Ok(tools)))
+        let tools = self.tools.values();
+        let tools = tools.map(|(definition, _)| definition.clone()).collect();
+        Box::pin(ready(Ok(tools)))
     }
 
-    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(&self, call: ToolCall) -> Answer {
         match self.tools.get(call.tool().name()) {
             Some((_, run)) => run(call),
             None => {
                 let text = format!("no tool {:?} here", call.tool().name().as_str());
-                refuse(ToolError::new(
-                    ErrorKind::UnknownTool,
-                    Delivery::Answered,
-                    text,
-                ))
+                let error = ToolError::new(ErrorKind::UnknownTool, Delivery::Answered, text);
+                Box::pin(ready(Err(error.with_code(INVALID_PARAMS))))
             }
         }
     }

@@ -5,7 +5,8 @@ use callward_breaker::{Breaker, BreakerLayer};
 use callward_cache::{Cache, CacheLayer};
 use callward_core::ToolCall;
 use callward_limit::{
-    AttemptTimeout, ConcurrencyHandle, ConcurrencyLimit, RateLimit, RateLimitLayer,
+    AttemptTimeout, AttemptTimeoutLayer, ConcurrencyHandle, ConcurrencyLimit,
+    ConcurrencyLimitLayer, RateLimit, RateLimitLayer,
 };
 use callward_loopguard::{LoopGuard, LoopGuardLayer};
 use callward_retry::hedge::{Hedge, HedgeLayer};
@@ -15,7 +16,6 @@ use callward_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer,
 use tower::{Service, ServiceBuilder};
 
 use crate::leaf::Leaf;
-use crate::limits::ServerLayers;
 
 /// The layers around one server, from outside to inside:
 ///
@@ -82,22 +82,24 @@ pub(crate) fn assemble(
         .service(router)
 }
 
-/// Puts the guards around one server; returns the handles that read its limits.
+/// Puts the guards around one server; returns the handle that reads its concurrency limit.
 pub(crate) fn guard(
     of_server: BreakerLayer,
     of_tool: BreakerLayer,
-    limits: ServerLayers,
+    rate: RateLimitLayer,
+    concurrency: ConcurrencyLimitLayer,
+    timeout: AttemptTimeoutLayer,
     leaf: Leaf,
 ) -> (Guarded, ConcurrencyHandle) {
     let limited = ServiceBuilder::new()
-        .layer(limits.concurrency)
-        .layer(limits.timeout)
+        .layer(concurrency)
+        .layer(timeout)
         .service(leaf);
     let places = limited.handle();
     let guarded = ServiceBuilder::new()
         .layer(of_server)
         .layer(of_tool)
-        .layer(limits.rate)
+        .layer(rate)
         .service(limited);
     (guarded, places)
 }

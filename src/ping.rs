@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::scan::Liveness;
+
 /// The settings of pings. An answer counts as a success for the breaker of the server, and no
 /// answer as a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,18 +39,6 @@ impl Default for PingConfig {
 }
 
 impl PingConfig {
-    /// Sets how often servers are pinged.
-    pub const fn with_interval(mut self, interval: Duration) -> Self {
-        self.interval = interval;
-        self
-    }
-
-    /// Sets how long an answer may take.
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -76,20 +66,20 @@ pub(crate) struct Pinger {
     pub(crate) config: PingConfig,
     pub(crate) circuit: Arc<Circuit>,
     pub(crate) endpoint: Endpoint,
-    /// Whether the connection is there: a server whose connection is lost is not pinged.
-    pub(crate) connection: watch::Receiver<bool>,
+    /// A server whose connection is lost is not pinged.
+    pub(crate) liveness: watch::Receiver<Liveness>,
 }
 
 impl Pinger {
     pub(crate) async fn run(mut self) {
         // the sender is gone when the stack is
-        while self.connection.wait_for(|is_there| *is_there).await.is_ok() {
+        while self.liveness.wait_for(|now| now.is_connected).await.is_ok() {
             tokio::select! {
                 () = sleep(self.config.interval) => {}
                 () = self.circuit.probe_due() => {}
             }
-            let is_there = *self.connection.borrow();
-            let Some(permit) = is_there.then(|| self.circuit.admit().ok()).flatten() else {
+            let is_connected = self.liveness.borrow().is_connected;
+            let Some(permit) = is_connected.then(|| self.circuit.admit().ok()).flatten() else {
                 continue;
             };
             match ping(&*self.server, &self.config).await {

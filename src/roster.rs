@@ -4,12 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use callward_breaker::{BreakerSet, BreakerState, Subject};
 use callward_core::{ReplicaSetId, ServerId, Weight};
+use callward_limit::{ConcurrencyHandle, RateLimitLayer};
 use callward_registry::Catalogue;
 use callward_router::Endpoint;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::limits::ServerHandles;
 use crate::scan::Liveness;
 use crate::server::Server;
 
@@ -24,8 +25,10 @@ pub(crate) struct Known {
     pub(crate) spec: Server,
     /// Its counters in the router.
     pub(crate) endpoint: Endpoint,
-    pub(crate) limits: ServerHandles,
-    pub(crate) liveness: Arc<Mutex<Liveness>>,
+    /// The handles that read its limits.
+    pub(crate) rate: RateLimitLayer,
+    pub(crate) concurrency: ConcurrencyHandle,
+    pub(crate) liveness: Arc<watch::Sender<Liveness>>,
     pub(crate) weight: Mutex<Weight>,
     /// What follows the server. It ends with this.
     pub(crate) scan: OnceLock<AbortHandle>,
@@ -110,10 +113,6 @@ impl Roster {
         self.all().find(|known| known.id() == server)
     }
 
-    pub(crate) fn has_set(&self, set: &ReplicaSetId) -> bool {
-        self.of_set(set).next().is_some()
-    }
-
     /// Returns the roster with some more at its end.
     pub(crate) fn with(&self, more: impl IntoIterator<Item = Known>) -> Self {
         let more = more.into_iter().map(Arc::new);
@@ -138,7 +137,7 @@ impl Known {
     }
 
     pub(crate) fn id(&self) -> &ServerId {
-        self.spec.server.id()
+        self.spec.id()
     }
 
     pub(crate) fn weight(&self) -> Weight {
@@ -150,38 +149,34 @@ impl Known {
     }
 
     pub(crate) fn status(&self, catalogue: &Catalogue, breakers: &BreakerSet) -> ServerStatus {
-        let Liveness {
-            up,
-            last_error,
-            listings,
-            ..
-        } = self.liveness.lock().clone();
+        let liveness = self.liveness.borrow().clone();
         ServerStatus {
             id: self.id().clone(),
             set: self.spec.set.clone(),
             weight: self.weight(),
-            up,
+            up: liveness.up,
             breaker: breakers.circuit(self.id(), Subject::Server).state(),
             is_draining: self.endpoint.is_draining(),
             in_flight: self.endpoint.in_flight(),
             tools: catalogue.offered_by(self.id()),
-            last_error,
-            listings,
+            last_error: liveness.last_error,
+            listings: liveness.listings,
         }
     }
 
     /// Stops following the server: later lists are ignored.
     pub(crate) fn leave(&self) {
-        let is_gone = self.liveness.lock().is_gone.clone();
+        let is_gone = self.liveness.borrow().is_gone.clone();
         *is_gone.lock() = true;
         self.stop();
     }
 
-    /// Stops following the server.
+    /// Stops following the server; nothing waits for its first list any more.
     pub(crate) fn stop(&self) {
         if let Some(scan) = self.scan.get() {
             scan.abort();
         }
+        self.liveness.send_modify(|now| now.is_settled = true);
     }
 }
 

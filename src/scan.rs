@@ -1,9 +1,7 @@
 //! Follows the tools and the connection of one server.
 
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use callward_audit::AuditLayer;
@@ -19,12 +17,13 @@ use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
 use callward_router::{RouteEvent, RouteEvents};
 use callward_telemetry::DiscoverySpan;
-use futures_util::FutureExt;
+use futures_util::future::OptionFuture;
+use futures_util::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::roster::Listings;
 
@@ -43,18 +42,13 @@ const SCAN_PAUSE_MAX: Duration = Duration::from_secs(30);
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 /// The pause after a listing, before another one that the server asks for, as a multiple of the
-/// time it took to process, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves
+/// time it took to register, up to [`SCAN_PAUSE_MAX`]: a long list that changes all the time leaves
 /// time for calls.
 const PAUSES: u32 = 20;
 
-/// A listing in flight, and the permit of the breaker that admitted it. Dropped, it counts as
+/// A listing in flight, with the permit of the breaker that admitted it. Dropped, it counts as
 /// nothing.
-struct Listing {
-    permit: Permit,
-    listed: BoxFuture<'static, Result<Vec<ToolDefinition>, ToolError>>,
-    /// How long a thread was busy with it.
-    busy: Duration,
-}
+type Listing = BoxFuture<'static, (Result<Vec<ToolDefinition>, ToolError>, Permit)>;
 
 /// The state that every scan updates.
 #[derive(Debug)]
@@ -114,10 +108,14 @@ impl Shared {
     }
 }
 
-/// The state of one server.
+/// The state of one server. Its subscribers see each change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Liveness {
+    pub(crate) is_connected: bool,
+    /// Whether it has listed its tools since it connected.
     pub(crate) up: bool,
+    /// Whether the first attempt to list has an outcome, good or bad.
+    pub(crate) is_settled: bool,
     pub(crate) last_error: Option<String>,
     /// It was removed, and what it lists no longer counts. Held while a list is registered, so that
     /// a removal comes before or after.
@@ -131,24 +129,20 @@ pub(crate) struct Scan {
     pub(crate) server: Arc<dyn ToolServer>,
     pub(crate) set: ReplicaSetId,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) liveness: Arc<Mutex<Liveness>>,
-    /// Completes once, when the first attempt to list has an outcome, good or bad.
-    pub(crate) settled: Option<oneshot::Sender<()>>,
+    pub(crate) liveness: Arc<watch::Sender<Liveness>>,
     /// How long one listing may take.
     pub(crate) timeout: Duration,
-    /// Whether the connection is up, for pings.
-    pub(crate) connected: watch::Sender<bool>,
 }
 
 impl Scan {
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(self) {
         let breakers = &self.shared.breakers;
         let discovery = breakers.circuit(self.server.id(), Subject::Discovery);
         let server = breakers.circuit(self.server.id(), Subject::Server);
         // a server without events counts as up
         let mut events = self.server.events();
         let mut due = events.is_none().then(Instant::now);
-        self.connected.send_replace(events.is_none());
+        self.note(|now| now.is_connected = due.is_some());
         let mut is_down = false;
         // the earliest start of a listing after a reconnect, and of one that the server asks for
         let mut earliest = Instant::now();
@@ -168,7 +162,7 @@ impl Scan {
                         is_down = false;
                         server.set_connected(true);
                         self.shared.retry.server_is_back(&self.set);
-                        self.connected.send_replace(true);
+                        self.note(|now| now.is_connected = true);
                         (due, pause) = (Some(earliest), SCAN_PAUSE);
                     }
                     ServerEvent::Stale => {
@@ -193,15 +187,17 @@ impl Scan {
                         }
                         is_down = true;
                         server.set_connected(false);
-                        self.connected.send_replace(false);
-                        note(&self.liveness, false, Some(reason));
+                        self.note(|now| {
+                            (now.is_connected, now.up) = (false, false);
+                            now.last_error = Some(reason);
+                        });
                         self.settle();
                     }
                     _ => {}
                 },
-                (listed, permit, busy) = end_of(&mut running) => {
-                    self.count(listed.is_ok());
-                    let processing = Instant::now();
+                Some((listed, permit)) = OptionFuture::from(running.as_mut()) => {
+                    running = None;
+                    let ended = Instant::now();
                     match listed {
                         Ok(definitions) => {
                             permit.succeed();
@@ -210,18 +206,21 @@ impl Scan {
                                 permit.succeed();
                             }
                             pause = SCAN_PAUSE;
+                            self.note(|now| now.listings.listed += 1);
                             self.register(definitions).await;
-                            let now = Instant::now();
-                            quiet = now + pause_after(busy + (now - processing));
+                            quiet = Instant::now() + pause_after(ended.elapsed());
                             // while it ran, the server asked for another
                             due = due.map(|due| due.max(quiet));
                         }
                         Err(error) => {
                             tracing::warn!(server = %self.server.id(), %error, "tools not listed");
-                            // more is known of a lost connection than calls report
-                            if !is_down {
-                                note(&self.liveness, false, Some(error.to_string()));
-                            }
+                            self.note(|now| {
+                                now.listings.failed += 1;
+                                // more is known of a lost connection than calls report
+                                if !is_down {
+                                    (now.up, now.last_error) = (false, Some(error.to_string()));
+                                }
+                            });
                             // a server that asks for time has not failed
                             if error.kind() == ErrorKind::RateLimited {
                                 drop(permit);
@@ -229,7 +228,7 @@ impl Scan {
                                 permit.fail(&error);
                             }
                             let asked = error.retry_after().unwrap_or_default();
-                            quiet = processing + asked.min(LONGEST_ASKED).max(pause);
+                            quiet = ended + asked.min(LONGEST_ASKED).max(pause);
                             due = Some(quiet);
                             pause = (pause * 2).min(SCAN_PAUSE_MAX);
                         }
@@ -281,11 +280,7 @@ impl Scan {
             };
             Err(ToolError::new(kind, Delivery::Unknown, text))
         });
-        Listing {
-            listed: Box::pin(listed),
-            permit,
-            busy: Duration::ZERO,
-        }
+        Box::pin(async move { (listed.await, permit) })
     }
 
     /// Registers a list beside the runtime's threads: it may have thousands of tools, and calls of
@@ -295,12 +290,12 @@ impl Scan {
         let (shared, liveness) = (self.shared.clone(), self.liveness.clone());
         let (set, server) = (self.set.clone(), self.server.clone());
         let registered = spawn_blocking(move || {
-            let is_gone = liveness.lock().is_gone.clone();
+            let is_gone = liveness.borrow().is_gone.clone();
             let is_gone = is_gone.lock();
             if *is_gone {
                 return;
             }
-            note(&liveness, true, None);
+            liveness.send_modify(|now| (now.up, now.last_error) = (true, None));
             let (server, instances) = (server.id(), server.instances());
             let registry = &shared.registry;
             let changes = registry.register_divided(&set, server, definitions, instances);
@@ -322,50 +317,17 @@ impl Scan {
         }
     }
 
-    fn count(&self, is_listed: bool) {
-        let listings = &mut self.liveness.lock().listings;
-        match is_listed {
-            true => listings.listed += 1,
-            false => listings.failed += 1,
-        }
+    fn note(&self, change: impl FnOnce(&mut Liveness)) {
+        self.liveness.send_modify(change);
     }
 
-    fn settle(&mut self) {
-        if let Some(settled) = self.settled.take() {
+    fn settle(&self) {
+        if !self.liveness.borrow().is_settled {
             let changes = self.shared.registry.unexpect(&self.set, self.server.id());
             self.shared.follow(&self.set, &changes);
-            // no receiver waits any more: fine
-            let _ = settled.send(());
+            self.note(|now| now.is_settled = true);
         }
     }
-}
-
-fn note(liveness: &Mutex<Liveness>, up: bool, last_error: Option<String>) {
-    let mut liveness = liveness.lock();
-    (liveness.up, liveness.last_error) = (up, last_error);
-}
-
-/// Waits for the end of a listing, and takes it away; for ever if none runs. Returns its result,
-/// its permit, and how long a thread was busy with it.
-async fn end_of(
-    running: &mut Option<Listing>,
-) -> (Result<Vec<ToolDefinition>, ToolError>, Permit, Duration) {
-    poll_fn(|cx| {
-        let Some(Listing { listed, busy, .. }) = running else {
-            return Poll::Pending;
-        };
-        let begun = Instant::now();
-        let polled = listed.as_mut().poll(cx);
-        *busy += begun.elapsed();
-        let Poll::Ready(listed) = polled else {
-            return Poll::Pending;
-        };
-        match running.take() {
-            Some(ended) => Poll::Ready((listed, ended.permit, ended.busy)),
-            None => Poll::Pending,
-        }
-    })
-    .await
 }
 
 /// Returns the pause before another requested listing, after one that took this long to process.
@@ -375,7 +337,7 @@ fn pause_after(busy: Duration) -> Duration {
 
 async fn until(due: Option<Instant>) {
     if let Some(due) = due {
-        tokio::time::sleep_until(due).await;
+        sleep_until(due).await;
     }
 }
 
@@ -384,7 +346,7 @@ async fn next(events: &mut Option<BoxStream<'static, ServerEvent>>) -> ServerEve
     let Some(stream) = events else {
         return std::future::pending().await;
     };
-    if let Some(event) = poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
+    if let Some(event) = stream.next().await {
         return event;
     }
     *events = None;

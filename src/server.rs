@@ -1,16 +1,17 @@
 //! One server in a stack, with the operator's settings.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use callward_cache::{StateGroup, ToolScopes};
 use callward_core::{
-    Annotations, ArgumentRule, Caching, FreshnessMode, Instances, ReplicaSetId, ToolName,
+    Annotations, ArgumentRule, Caching, FreshnessMode, Instances, ReplicaSetId, ServerId, ToolName,
     ToolServer, Trust, Weight,
 };
 use callward_limit::{ConcurrencyLimitLayer, Shed};
 use callward_registry::SetOptions;
+
+use crate::leaf::Leaf;
 
 /// One server in a stack, with the operator's settings.
 ///
@@ -26,10 +27,10 @@ use callward_registry::SetOptions;
 ///     .trust(Trust::Trusted);
 /// # Ok::<(), callward::core::InvalidName>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[must_use]
 pub struct Server {
-    pub(crate) server: Arc<dyn ToolServer>,
+    pub(crate) server: Leaf,
     pub(crate) set: ReplicaSetId,
     pub(crate) weight: u32,
     pub(crate) categories: Vec<String>,
@@ -59,7 +60,7 @@ impl Server {
         options.prefix = Some(set.to_string());
         Self {
             set,
-            server,
+            server: Leaf(server),
             weight: Weight::DEFAULT.get(),
             categories: Vec::new(),
             capabilities: Vec::new(),
@@ -72,6 +73,10 @@ impl Server {
             freshness: None,
             scopes: HashMap::new(),
         }
+    }
+
+    pub(crate) fn id(&self) -> &ServerId {
+        self.server.0.id()
     }
 
     /// Puts the server into a replica set, whose name becomes the prefix of its tools.
@@ -304,22 +309,5 @@ impl Server {
 impl<T: ToolServer> From<T> for Server {
     fn from(server: T) -> Self {
         Self::new(server)
-    }
-}
-
-impl fmt::Debug for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server")
-            .field("id", self.server.id())
-            .field("set", &self.set)
-            .field("weight", &self.weight)
-            .field("categories", &self.categories)
-            .field("capabilities", &self.capabilities)
-            .field("zone", &self.zone)
-            .field("cost_factor", &self.cost_factor)
-            .field("concurrency", &self.concurrency)
-            .field("calls_per_minute", &self.calls_per_minute)
-            .field("options", &self.options)
-            .finish_non_exhaustive()
     }
 }

@@ -17,17 +17,15 @@ use callward_loopguard::LoopGuardStats;
 use callward_registry::{Catalogue, KeptName};
 use callward_retry::hedge::HedgeStats;
 use callward_retry::{BudgetStatus, RetryStats};
-use callward_router::{Pool, RouteEvent, Router, SetStats};
+use callward_router::{RouteEvent, Router, SetStats};
 use futures_util::stream;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::admit::Terms;
-use crate::builder::StackBuilder;
-use crate::explain::Settings;
-use crate::limits::LimitStatus;
+use crate::builder::{Settings, StackBuilder};
+use crate::limits::{LimitStatus, ServerLimitStatus};
 use crate::order::{self, Guarded, Layers};
 use crate::roster::{Known, Roster, ServerStatus};
 use crate::scan::Shared;
@@ -43,14 +41,11 @@ pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
     /// The handle of the one in the layers.
     pub(crate) router: Router<Guarded>,
-    pub(crate) pool: Arc<Pool<Guarded>>,
     /// Read as a snapshot; written while `changing` is held.
     pub(crate) roster: ArcSwap<Roster>,
     pub(crate) changing: Mutex<()>,
-    /// The settings of every server.
-    pub(crate) terms: Terms,
     pub(crate) rates: RateLimitLayer,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     /// Where what runs in the background runs.
     pub(crate) runtime: Handle,
 }
@@ -120,7 +115,7 @@ impl Stack {
     pub(crate) fn unknown(&self, tool: &str, catalogue: &Catalogue) -> ToolError {
         let roster = self.0.roster.load();
         let is_down =
-            |known: &&Known| catalogue.offered_by(known.id()) == 0 && !known.liveness.lock().up;
+            |known: &&Known| catalogue.offered_by(known.id()) == 0 && !known.liveness.borrow().up;
         let down: Vec<_> = roster.all().filter(is_down).map(Known::id).collect();
         let down = match down[..] {
             [] => String::new(),
@@ -211,7 +206,11 @@ impl Stack {
     #[must_use]
     pub fn limits(&self) -> LimitStatus {
         let roster = self.0.roster.load();
-        let servers = roster.all().map(|known| known.limits.status(known.id()));
+        let servers = roster.all().map(|known| ServerLimitStatus {
+            server: known.id().clone(),
+            rate: known.rate.snapshot().into_iter().next(),
+            concurrency: known.concurrency.status(),
+        });
         LimitStatus {
             rates: self.0.rates.snapshot(),
             servers: servers.collect(),
@@ -353,7 +352,7 @@ impl Stack {
     /// long enough.
     pub fn end_session(&self, caller: &Caller) {
         for known in self.0.roster.load().all() {
-            known.spec.server.session_ended(caller);
+            known.spec.server.0.session_ended(caller);
         }
         if let Some(owner) = Instances::Session.owner(caller)
             && owner.session.is_some()
@@ -368,7 +367,7 @@ impl Stack {
     pub fn instances(&self, server: &ServerId) -> Vec<InstanceStatus> {
         let roster = self.0.roster.load();
         let known = roster.find(server);
-        known.map_or_else(Vec::new, |known| known.spec.server.instance_statuses())
+        known.map_or_else(Vec::new, |known| known.spec.server.0.instance_statuses())
     }
 
     /// Returns the state of each server, in the order they were added.

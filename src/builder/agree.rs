@@ -6,11 +6,10 @@ use callward_cache::{ScopeRules, StateGroup, ToolScopes};
 use callward_core::{ReplicaSetId, ToolName};
 use callward_registry::SetOptions;
 
-use super::BuildError;
-use crate::admit::Terms;
+use super::{BuildError, Settings};
 use crate::server::Server;
 
-impl Terms {
+impl Settings {
     /// Merges the settings of servers into the options of their replica set.
     pub(crate) fn set_options<'a>(
         &self,
@@ -23,7 +22,7 @@ impl Terms {
             said.lexicon.clone_from(&self.lexicon);
             said.profile = self.profile.clone();
             let mode = server.freshness.or(self.freshness);
-            said.freshness = mode.unwrap_or_else(|| server.server.freshness());
+            said.freshness = mode.unwrap_or_else(|| server.server.0.freshness());
             let Some(options) = all.get_mut(&server.set) else {
                 all.insert(server.set.clone(), said);
                 continue;
@@ -31,42 +30,27 @@ impl Terms {
             // servers that replace each other have no state of one caller's, unless the operator
             // says so
             let instances = *options.instances.get_or_insert_default();
-            let checks = [
-                (options.prefix == said.prefix, "the prefix of their tools"),
-                (options.trust == said.trust, "how far they are trusted"),
-                (
-                    options.freshness == said.freshness,
-                    "what decides how long results are kept",
-                ),
-                (options.caching == said.caching, "whether results are kept"),
-                (
-                    options.defaults == said.defaults,
-                    "the default hints of their tools",
-                ),
-                (
-                    said.instances.unwrap_or_default() == instances,
-                    "whose instance of a server a call goes to",
-                ),
-                (
-                    agree(&mut options.tool_caching, &said.tool_caching),
-                    "whether results of one tool are kept",
-                ),
-                (
-                    agree(&mut options.overrides, &said.overrides),
-                    "the operator's hints for one tool",
-                ),
-                (
-                    agree(&mut options.refinements, &said.refinements),
-                    "the rules over one tool's arguments",
-                ),
-                (
-                    agree(&mut options.verify_with, &said.verify_with),
-                    "what to verify one tool's calls with",
-                ),
-            ];
-            if let Some((_, what)) = checks.into_iter().find(|(agrees, _)| !agrees) {
-                return Err(BuildError::conflict(&server.set, what));
-            }
+            let agree_on = |what, agrees: bool| match agrees {
+                true => Ok(()),
+                false => Err(BuildError::conflict(&server.set, what)),
+            };
+            agree_on("the prefix of their tools", options.prefix == said.prefix)?;
+            agree_on("how far they are trusted", options.trust == said.trust)?;
+            let freshness = options.freshness == said.freshness;
+            agree_on("what decides how long results are kept", freshness)?;
+            agree_on("whether results are kept", options.caching == said.caching)?;
+            let defaults = options.defaults == said.defaults;
+            agree_on("the default hints of their tools", defaults)?;
+            let instances = said.instances.unwrap_or_default() == instances;
+            agree_on("whose instance of a server a call goes to", instances)?;
+            let caching = agree(&mut options.tool_caching, &said.tool_caching);
+            agree_on("whether results of one tool are kept", caching)?;
+            let overrides = agree(&mut options.overrides, &said.overrides);
+            agree_on("the operator's hints for one tool", overrides)?;
+            let refinements = agree(&mut options.refinements, &said.refinements);
+            agree_on("the rules over one tool's arguments", refinements)?;
+            let verify_with = agree(&mut options.verify_with, &said.verify_with);
+            agree_on("what to verify one tool's calls with", verify_with)?;
         }
         Ok(all)
     }
@@ -88,8 +72,8 @@ impl Terms {
                 return Err(BuildError::conflict(&server.set, what));
             }
         }
-        let mut rules = self.scopes.clone();
         states.retain(|_, state| **state != StateGroup::Shared);
+        let mut rules = self.cache.scopes.clone();
         for (set, state) in states {
             rules = rules.with_state(set.clone(), state.clone());
         }

@@ -30,29 +30,36 @@ use crate::server::Server;
 #[must_use]
 pub struct StackBuilder {
     servers: Vec<Server>,
-    profile: Profile,
-    freshness: Option<FreshnessMode>,
-    rules: RuleSet,
-    lexicon: Option<Arc<Lexicon>>,
-    cache: CacheConfig,
-    loop_guard: OnByDefault<LoopGuardConfig>,
-    retry: RetryConfig,
+    settings: Settings,
     schedule: Option<Arc<dyn MakeSchedule>>,
-    hedge: Option<HedgeConfig>,
-    breaker: BreakerConfig,
-    server_breaker: Option<BreakerConfig>,
-    listing_timeout: Option<Duration>,
-    limits: LimitsConfig,
-    router: RouterConfig,
-    ping: OnByDefault<PingConfig>,
     strategy: Option<Arc<dyn Strategy>>,
     metrics: Option<Arc<Metrics>>,
     sampling: Sampling,
     contents: Contents,
     audit: Option<AuditLog>,
-    call_deadline: Option<Duration>,
-    startup_timeout: Option<Duration>,
     kept_names: Vec<KeptName>,
+}
+
+/// The settings of a stack that outlive its builder: they decide about each server and each call.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) profile: Profile,
+    /// The lifetime mode of servers without one of their own.
+    pub(crate) freshness: Option<FreshnessMode>,
+    pub(crate) rules: RuleSet,
+    pub(crate) lexicon: Option<Arc<Lexicon>>,
+    pub(crate) cache: CacheConfig,
+    pub(crate) loop_guard: OnByDefault<LoopGuardConfig>,
+    pub(crate) retry: RetryConfig,
+    pub(crate) hedge: Option<HedgeConfig>,
+    pub(crate) breaker: BreakerConfig,
+    pub(crate) server_breaker: Option<BreakerConfig>,
+    pub(crate) limits: LimitsConfig,
+    pub(crate) router: RouterConfig,
+    pub(crate) ping: OnByDefault<PingConfig>,
+    pub(crate) call_deadline: Option<Duration>,
+    pub(crate) listing_timeout: Option<Duration>,
+    pub(crate) startup_timeout: Option<Duration>,
 }
 
 impl StackBuilder {
@@ -69,38 +76,38 @@ impl StackBuilder {
 
     /// Sets the preset that turns hints into plans. Default: [`Profile::standard`].
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
+        self.settings.profile = profile;
         self
     }
 
     /// Sets what decides how long results of reads are kept, for each server that says nothing of
     /// its own: see [`Server::freshness`](crate::Server::freshness).
     pub fn freshness(mut self, mode: FreshnessMode) -> Self {
-        self.freshness = Some(mode);
+        self.settings.freshness = Some(mode);
         self
     }
 
     /// Sets the rules that fill gaps in hints. Default: `standard`.
     pub fn rules(mut self, rules: RuleSet) -> Self {
-        self.rules = rules;
+        self.settings.rules = rules;
         self
     }
 
     /// Sets which verbs the `standard` rules know. Default: [`Lexicon::standard`].
     pub fn lexicon(mut self, lexicon: Lexicon) -> Self {
-        self.lexicon = Some(Arc::new(lexicon));
+        self.settings.lexicon = Some(Arc::new(lexicon));
         self
     }
 
     /// Sets how results are cached.
     pub fn cache(mut self, config: CacheConfig) -> Self {
-        self.cache = config;
+        self.settings.cache = config;
         self
     }
 
     /// Sets how failed calls are retried.
     pub fn retry(mut self, config: RetryConfig) -> Self {
-        self.retry = config;
+        self.settings.retry = config;
         self
     }
 
@@ -131,28 +138,28 @@ impl StackBuilder {
     /// Sets when the loop guard answers a session that repeats the same failing call; `None` turns
     /// it off. Default: after 5 failures in a row.
     pub fn loop_guard(mut self, config: impl Into<Option<LoopGuardConfig>>) -> Self {
-        self.loop_guard = OnByDefault(config.into());
+        self.settings.loop_guard = OnByDefault(config.into());
         self
     }
 
     /// Sets when a slow read gets a second attempt at another server, paid from the retry budget;
     /// `None` turns it off. Default: `None`.
     pub fn hedge(mut self, config: impl Into<Option<HedgeConfig>>) -> Self {
-        self.hedge = config.into();
+        self.settings.hedge = config.into();
         self
     }
 
     /// Sets the breakers of tools. Default: [`BreakerConfig::default`], 30 s after 3 failures in a
     /// row.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
-        self.breaker = config;
+        self.settings.breaker = config;
         self
     }
 
     /// Sets the breakers of whole servers. Only failed and lost connections count. Default:
     /// [`BreakerConfig::server`], 10 s after 5 failures in a row.
     pub fn server_breaker(mut self, config: BreakerConfig) -> Self {
-        self.server_breaker = Some(config);
+        self.settings.server_breaker = Some(config);
         self
     }
 
@@ -160,25 +167,25 @@ impl StackBuilder {
     /// less is given. The value of `MCP_TOOL_TIMEOUT` can be used here, read by
     /// [`parse_tool_timeout`](crate::limit::parse_tool_timeout). Default: 60 s.
     pub fn listing_timeout(mut self, limit: Duration) -> Self {
-        self.listing_timeout = Some(limit);
+        self.settings.listing_timeout = Some(limit);
         self
     }
 
     /// Sets the limits of rate and time.
     pub fn limits(mut self, config: LimitsConfig) -> Self {
-        self.limits = config;
+        self.settings.limits = config;
         self
     }
 
     /// Sets which server of a replica set gets a call.
     pub fn router(mut self, config: RouterConfig) -> Self {
-        self.router = config;
+        self.settings.router = config;
         self
     }
 
     /// Sets the routing strategy alone; see [`router`](Self::router).
     pub fn strategy(mut self, strategy: StrategyName) -> Self {
-        self.router.strategy = strategy;
+        self.settings.router.strategy = strategy;
         self
     }
 
@@ -191,7 +198,7 @@ impl StackBuilder {
 
     /// Sets how servers are pinged; `None` if they are not. Default: [`PingConfig::default`].
     pub fn ping(mut self, config: impl Into<Option<PingConfig>>) -> Self {
-        self.ping = OnByDefault(config.into());
+        self.settings.ping = OnByDefault(config.into());
         self
     }
 
@@ -225,7 +232,7 @@ impl StackBuilder {
     /// Sets how long a whole call may take, pauses and repeats included, where the caller sets no
     /// deadline. Default: no limit but the attempts' own timeouts.
     pub fn call_deadline(mut self, limit: Duration) -> Self {
-        self.call_deadline = Some(limit);
+        self.settings.call_deadline = Some(limit);
         self
     }
 
@@ -238,14 +245,14 @@ impl StackBuilder {
 
     /// Sets how long [`build`](Self::build) waits for servers to list their tools. Default: 30 s.
     pub fn startup_timeout(mut self, limit: Duration) -> Self {
-        self.startup_timeout = Some(limit);
+        self.settings.startup_timeout = Some(limit);
         self
     }
 }
 
 /// An option that is on unless it is turned off.
 #[derive(Debug)]
-struct OnByDefault<T>(Option<T>);
+pub(crate) struct OnByDefault<T>(pub(crate) Option<T>);
 
 impl<T: Default> Default for OnByDefault<T> {
     fn default() -> Self {

@@ -17,10 +17,8 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::{BuildError, StackBuilder};
-use crate::admit::Terms;
+use super::{BuildError, Settings, StackBuilder};
 use crate::change::Startup;
-use crate::explain::Settings;
 use crate::order::{self, Guarded};
 use crate::roster::state_word;
 use crate::scan::Shared;
@@ -50,40 +48,42 @@ impl StackBuilder {
     /// # Panics
     ///
     /// Outside of a tokio runtime.
-    pub fn start(mut self) -> Result<(Stack, Startup), BuildError> {
-        self.limits.validate()?;
-        if let Some(timeout) = self.limits.attempt_timeout {
-            self.profile.attempt_timeout = timeout;
+    pub fn start(self) -> Result<(Stack, Startup), BuildError> {
+        let mut settings = self.settings;
+        settings.limits.validate()?;
+        if let Some(timeout) = settings.limits.attempt_timeout {
+            settings.profile.attempt_timeout = timeout;
         }
-        let rate = RateLimitLayer::new(self.limits.rate)?;
-        let rates = rate.clone();
-        let breakers = self.breaker_set()?;
-        let retry = RetryLayer::new(self.retry)?;
-        let retry = match self.schedule.take() {
-            Some(schedule) => retry.with_schedule(move || schedule.schedule()),
-            None => retry,
-        };
-        let hedge = match self.hedge {
+        if let Some(ping) = settings.ping.0 {
+            ping.validate().map_err(BuildError::of_the("ping"))?;
+        }
+        let rates = RateLimitLayer::new(settings.limits.rate)?;
+        let breakers = settings.breaker_set()?;
+        let mut retry = RetryLayer::new(settings.retry)?;
+        if let Some(schedule) = self.schedule {
+            retry = retry.with_schedule(move || schedule.schedule());
+        }
+        let hedge = match settings.hedge {
             Some(config) => retry.hedge(config).map_err(BuildError::of_the("hedge"))?,
             None => HedgeLayer::off(),
         };
-        let loop_guard = match self.loop_guard.0 {
+        let loop_guard = match settings.loop_guard.0 {
             Some(config) => {
                 LoopGuardLayer::new(config).map_err(BuildError::of_the("loop guard"))?
             }
             None => LoopGuardLayer::off(),
         };
-        let cache = CacheLayer::new(self.cache.clone());
-        let audit = self
-            .audit
-            .take()
-            .map_or_else(AuditLayer::off, AuditLayer::new);
+        let cache = CacheLayer::new(settings.cache.clone());
+        let audit = self.audit.map_or_else(AuditLayer::off, AuditLayer::new);
         let registry = Registry::new();
-        registry.keep_names(std::mem::take(&mut self.kept_names));
+        registry.keep_names(self.kept_names);
         let pool = Arc::new(Pool::new());
         send_changes(&breakers, &pool);
-        if let Some(ping) = self.ping.0 {
-            ping.validate().map_err(BuildError::of_the("ping"))?;
+        let mut call_span = CallSpanLayer::new()
+            .with_sampling(self.sampling)
+            .with_contents(self.contents);
+        if let Some(metrics) = self.metrics {
+            call_span = call_span.with_metrics(metrics);
         }
         let shared = Arc::new(Shared {
             audit: audit.clone(),
@@ -97,42 +97,11 @@ impl StackBuilder {
             events: pool.events().clone(),
             tasks: Mutex::default(),
         });
-        let terms = Terms {
-            profile: self.profile,
-            freshness: self.freshness,
-            rules: self.rules,
-            lexicon: self.lexicon,
-            scopes: self.cache.scopes.clone(),
-            limits: self.limits,
-            listing_timeout: self.listing_timeout.map_or(Self::LISTING_TIMEOUT, |limit| {
-                limit.max(Self::MIN_LISTING_TIMEOUT)
-            }),
-            ping: self.ping.0,
-            startup_timeout: self.startup_timeout,
-        };
-        let settings = Settings {
-            cache: self.cache,
-            max_attempts: self.retry.max_attempts,
-            strategy: self.router.strategy,
-            call_deadline: self.call_deadline,
-            hedge: self.hedge,
-            loop_guard: self.loop_guard.0,
-            breaker: self.breaker,
-            limits: self.limits,
-        };
-        let call_span = CallSpanLayer::new()
-            .with_sampling(self.sampling)
-            .with_contents(self.contents);
-        let call_span = match self.metrics {
-            Some(metrics) => call_span.with_metrics(metrics),
-            None => call_span,
-        };
-        let router =
-            Router::with_config(pool, &self.router).map_err(BuildError::of_the("router"))?;
-        let router = match self.strategy {
-            Some(strategy) => router.with_custom_strategy(strategy),
-            None => router,
-        };
+        let mut router =
+            Router::with_config(pool, &settings.router).map_err(BuildError::of_the("router"))?;
+        if let Some(strategy) = self.strategy {
+            router = router.with_custom_strategy(strategy);
+        }
         let layers = order::assemble(
             call_span,
             audit,
@@ -140,25 +109,25 @@ impl StackBuilder {
             loop_guard,
             retry,
             hedge,
-            rate,
+            rates.clone(),
             router.clone(),
         );
         let stack = Stack(Arc::new(Inner {
             layers,
-            pool: router.pool().clone(),
             router,
             shared,
             roster: ArcSwap::default(),
             changing: Mutex::default(),
-            terms,
+            settings: Arc::new(settings),
             rates,
-            settings,
             runtime: Handle::current(),
         }));
         let startup = stack.start_servers(self.servers)?;
         Ok((stack, startup))
     }
+}
 
+impl Settings {
     fn breaker_set(&self) -> Result<BreakerSet, BuildError> {
         let (tool, server) = (self.breaker, self.server_breaker);
         let server = server.unwrap_or_else(BreakerConfig::server);

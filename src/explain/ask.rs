@@ -19,7 +19,7 @@ impl Stack {
     /// [`ErrorKind::UnknownTool`](crate::ErrorKind::UnknownTool) if no server offers such a tool.
     pub fn explain(&self, tool: &str) -> Result<Explanation, ToolError> {
         let (catalogue, entry) = self.entry(tool)?;
-        Ok(self.explanation(&catalogue, entry, None))
+        Ok(self.explanation(&catalogue, &entry, None))
     }
 
     /// Returns what would happen to a call with these arguments, and why. Nothing is sent.
@@ -37,7 +37,7 @@ impl Stack {
     ) -> Result<Explanation, ToolError> {
         let (catalogue, entry) = self.entry(tool)?;
         let call = ToolCall::new(entry.tool().clone(), arguments);
-        Ok(self.explanation(&catalogue, entry, Some(call)))
+        Ok(self.explanation(&catalogue, &entry, Some(call)))
     }
 
     /// Returns what would happen to this very call, and why. Nothing is sent.
@@ -49,7 +49,7 @@ impl Stack {
     pub fn explain_prepared(&self, call: &ToolCall) -> Result<Explanation, ToolError> {
         let name = format!("{}.{}", call.tool().set(), call.tool().name());
         let (catalogue, entry) = self.entry(&name)?;
-        Ok(self.explanation(&catalogue, entry, Some(call.clone())))
+        Ok(self.explanation(&catalogue, &entry, Some(call.clone())))
     }
 
     pub(crate) fn entry(&self, tool: &str) -> Result<(Arc<Catalogue>, Arc<Entry>), ToolError> {
@@ -63,13 +63,14 @@ impl Stack {
     fn explanation(
         &self,
         catalogue: &Catalogue,
-        entry: Arc<Entry>,
+        entry: &Entry,
         call: Option<ToolCall>,
     ) -> Explanation {
-        let name = entry.tool().name();
+        let tool = entry.tool();
+        let (set, name) = (tool.set(), tool.name());
         let probe = match &call {
             Some(call) => call.clone(),
-            None => ToolCall::new(entry.tool().clone(), ""),
+            None => ToolCall::new(tool.clone(), ""),
         };
         let breakers = &self.0.shared.breakers;
         let candidate = |known: &Known| Candidate {
@@ -78,31 +79,26 @@ impl Stack {
             categories: known.spec.categories.clone(),
             calls_per_minute: known.spec.calls_per_minute,
             lets_calls_through: breakers.availability(known.id(), &probe).is_ok(),
-            last_error: known.liveness.lock().last_error.clone(),
+            last_error: known.liveness.borrow().last_error.clone(),
             why_not: self.0.router.why_not(known.id(), &probe),
         };
         let roster = self.0.roster.load();
-        let mut candidates: Vec<_> = roster
-            .of_set(entry.tool().set())
-            .filter(|known| catalogue.offers(known.id(), name))
-            .map(candidate)
-            .collect();
-        let plan = match &call {
-            Some(call) => call.plan(),
-            None => entry.tool().plan(),
-        };
+        let of_set = roster.of_set(set);
+        let offering = of_set.filter(|known| catalogue.offers(known.id(), name));
+        let mut candidates: Vec<_> = offering.map(candidate).collect();
+        let plan = call.as_ref().map_or_else(|| &**tool.plan(), ToolCall::plan);
         candidates.sort_by_key(|candidate| candidate.rank(plan));
-        let mut settings = self.0.settings.clone();
-        settings.cache.scopes = self.scope_rules();
         // the plan depends on the arguments, so a call without any is not representative
         let is_known = call.is_some() || probe.applied() == Applied::Tool;
         Explanation {
+            tool: tool.clone(),
+            client_name: entry.client_name().to_owned(),
             candidates,
-            settings,
-            decision: is_known.then(|| self.0.router.explain(&probe)),
-            foresight: call.as_ref().map(|call| self.cache().preview(call)),
-            evidence: self.cache().evidence(entry.tool().set(), name),
-            entry,
+            route: is_known.then(|| self.0.router.explain(&probe)),
+            preview: call.as_ref().map(|call| self.cache().preview(call)),
+            evidence: self.cache().evidence(set, name),
+            scopes: self.scope_rules().of(set, name).cloned(),
+            settings: self.0.settings.clone(),
             call,
         }
     }

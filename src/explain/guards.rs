@@ -14,7 +14,7 @@ impl Explanation {
     /// or the tool is unknown.
     #[must_use]
     pub fn verifier(&self) -> Option<&Verifier> {
-        self.tool().verifier().filter(|_| self.plan().is_write())
+        self.tool.verifier().filter(|_| self.plan().is_write())
     }
 
     /// Returns when a slow call gets a second attempt beside the first. `None` unless the call is a
@@ -29,7 +29,7 @@ impl Explanation {
     /// it never does.
     #[must_use]
     pub fn loop_guard(&self) -> Option<&LoopGuardConfig> {
-        let guard = self.settings.loop_guard.as_ref();
+        let guard = self.settings.loop_guard.0.as_ref();
         guard.filter(|_| self.plan().is_write())
     }
 
@@ -64,11 +64,5 @@ impl Explanation {
     #[must_use]
     pub fn calls_per_minute_of_principal(&self) -> Option<f64> {
         self.settings.limits.rate.per_principal
-    }
-
-    /// Returns how long a call waits at most for its turn under a rate limit.
-    #[must_use]
-    pub fn longest_turn(&self) -> Duration {
-        self.settings.limits.rate.max_wait
     }
 }

@@ -1,20 +1,15 @@
 //! Explains what would happen to a call, and why.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use callward_breaker::BreakerConfig;
-use callward_cache::{CacheConfig, CachePreview, EvidenceStatus, ToolScopes};
+use callward_cache::{CachePreview, EvidenceStatus, ToolScopes};
 use callward_core::refine::Applied;
 use callward_core::{
-    CacheRule, CallPlan, Lifetime, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
+    CacheRule, CallPlan, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
 };
-use callward_loopguard::LoopGuardConfig;
-use callward_registry::Entry;
-use callward_retry::hedge::HedgeConfig;
 use callward_router::{ExclusionReason, StrategyName};
 
-use crate::limits::LimitsConfig;
+use crate::builder::Settings;
 
 mod ask;
 mod guards;
@@ -24,29 +19,28 @@ mod trail;
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
 ///
 /// Its `Display` is the [trail](Self::trail) as a table, and below it the rules, the servers, the
-/// plan and each hint with its source and reason. The methods give the same as data.
+/// plan and each hint with its source and reason. Fields and methods give the same as data.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Explanation {
-    entry: Arc<Entry>,
-    call: Option<ToolCall>,
-    candidates: Vec<Candidate>,
-    settings: Settings,
-    decision: Option<RouteDecision>,
-    foresight: Option<CachePreview>,
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// The name clients call it by.
+    pub client_name: String,
+    /// The call; `None` where the tool as a whole is explained.
+    pub call: Option<ToolCall>,
+    /// The servers that offer the tool, those that would be asked first at the head. Among equals
+    /// the [`strategy`](Self::strategy) chooses.
+    pub candidates: Vec<Candidate>,
+    /// Which server would get the call if it were sent now, and why: strategy, rule, what speaks
+    /// against others, and who would be asked next. Nothing was sent to find out. `None` of a tool
+    /// as a whole whose plan depends on the arguments.
+    pub route: Option<RouteDecision>,
+    preview: Option<CachePreview>,
     evidence: Option<EvidenceStatus>,
-}
-
-/// The configuration of the layers, as far as it decides about calls.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) cache: CacheConfig,
-    pub(crate) max_attempts: u32,
-    pub(crate) strategy: StrategyName,
-    pub(crate) call_deadline: Option<Duration>,
-    pub(crate) hedge: Option<HedgeConfig>,
-    pub(crate) loop_guard: Option<LoopGuardConfig>,
-    pub(crate) breaker: BreakerConfig,
-    pub(crate) limits: LimitsConfig,
+    /// The operator's scopes of the tool.
+    scopes: Option<ToolScopes>,
+    settings: Arc<Settings>,
 }
 
 /// A server that offers the tool, as it is now.
@@ -115,38 +109,6 @@ impl Candidate {
 }
 
 impl Explanation {
-    /// Returns the evidence of how long the tool's answers stay equal; `None` if its lifetime is
-    /// not learned, or nothing is known.
-    #[must_use]
-    pub fn evidence(&self) -> Option<&EvidenceStatus> {
-        let learns = matches!(
-            self.plan().cache,
-            CacheRule::Store {
-                lifetime: Lifetime::Learned(_),
-                ..
-            }
-        );
-        self.evidence.as_ref().filter(|_| learns)
-    }
-
-    /// Returns the tool.
-    #[must_use]
-    pub fn tool(&self) -> &Arc<Tool> {
-        self.entry.tool()
-    }
-
-    /// Returns the name clients call it by.
-    #[must_use]
-    pub fn client_name(&self) -> &str {
-        self.entry.client_name()
-    }
-
-    /// Returns the call; `None` where the tool as a whole is explained.
-    #[must_use]
-    pub fn call(&self) -> Option<&ToolCall> {
-        self.call.as_ref()
-    }
-
     /// Returns which of the tool's plans the call gets; without a call, the tool's own.
     #[must_use]
     pub fn applied(&self) -> Applied {
@@ -156,48 +118,26 @@ impl Explanation {
     /// Returns the plan: of the call, or else the tool's own.
     #[must_use]
     pub fn plan(&self) -> &CallPlan {
-        self.tool().plan_applied(self.applied())
+        self.tool.plan_applied(self.applied())
     }
 
     /// Returns the hints that the plan was derived from; where it is the strictest of several,
     /// those of the one that does most harm.
     #[must_use]
     pub fn resolved(&self) -> &Resolved {
-        self.tool().resolved_applied(self.applied())
-    }
-
-    /// Returns the servers that offer the tool, those that would be asked first at the head. Among
-    /// equals the [`strategy`](Self::strategy) chooses.
-    #[must_use]
-    pub fn candidates(&self) -> &[Candidate] {
-        &self.candidates
-    }
-
-    /// Returns which server would get the call if it were sent now, and why: strategy, rule, what
-    /// speaks against others, and who would be asked next. Nothing was sent to find out. `None` of
-    /// a tool as a whole whose plan depends on the arguments.
-    #[must_use]
-    pub fn route(&self) -> Option<&RouteDecision> {
-        self.decision.as_ref()
+        self.tool.resolved_applied(self.applied())
     }
 
     /// Returns which of several equal servers gets a call.
     #[must_use]
     pub fn strategy(&self) -> StrategyName {
-        self.settings.strategy
+        self.settings.router.strategy
     }
 
     /// Returns how often a call that may be repeated is tried in all.
     #[must_use]
     pub fn max_attempts(&self) -> u32 {
-        self.settings.max_attempts
-    }
-
-    /// Returns the operator's scopes of the tool.
-    #[must_use]
-    pub fn scopes(&self) -> Option<&ToolScopes> {
-        let (set, tool) = (self.tool().set(), self.tool().name());
-        self.settings.cache.scopes.of(set, tool)
+        self.settings.retry.max_attempts
     }
 
     /// Returns what the result of the call depends on, as the operator named it: of a call, the
@@ -206,7 +146,8 @@ impl Explanation {
     #[must_use]
     pub fn reads(&self) -> Option<Vec<String>> {
         let is_kept = matches!(self.plan().cache, CacheRule::Store { .. });
-        self.scopes().filter(|_| is_kept)?.read_by(self.call())
+        let scopes = self.scopes.as_ref().filter(|_| is_kept)?;
+        scopes.read_by(self.call.as_ref())
     }
 
     /// Returns what the call may change, as [`reads`](Self::reads) does; `None` stands for
@@ -215,7 +156,8 @@ impl Explanation {
     pub fn writes(&self) -> Option<Vec<String>> {
         let rule = self.plan().cache;
         let is_write = !matches!(rule, CacheRule::Store { .. } | CacheRule::Bypass);
-        self.scopes().filter(|_| is_write)?.written_by(self.call())
+        let scopes = self.scopes.as_ref().filter(|_| is_write)?;
+        scopes.written_by(self.call.as_ref())
     }
 
     /// Returns `true` if results are kept at all.
@@ -224,22 +166,10 @@ impl Explanation {
         self.settings.cache.enabled
     }
 
-    /// Returns what the cache would do with the call, if it were sent now; `None` of a tool as a
-    /// whole.
-    #[must_use]
-    pub fn foresight(&self) -> Option<&CachePreview> {
-        self.foresight.as_ref()
-    }
-
     /// Returns what each layer would decide, in the order of the stack: what
     /// [`Trail::observed`](callward_core::Trail::observed) does for a call that was made.
     #[must_use]
     pub fn trail(&self) -> Trail {
         trail::trail(self)
     }
-}
-
-/// A time in seconds.
-pub(crate) fn seconds(time: Duration) -> String {
-    format!("{} s", time.as_secs_f64())
 }

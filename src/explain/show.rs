@@ -11,7 +11,7 @@ use crate::scopes;
 /// Writes the trail, the rules over the arguments, the servers, the plan and the hints.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}\n", self.client_name())?;
+        writeln!(f, "{}\n", self.client_name)?;
         write!(f, "{}", self.trail())?;
         rules(self, f)?;
         servers(self, f)?;
@@ -23,7 +23,7 @@ impl fmt::Display for Explanation {
 
 /// Lists the rules of the tool, if it has any, and what each makes of a call.
 fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let refinements = of.tool().refinements();
+    let refinements = of.tool.refinements();
     if refinements.rules().is_empty() {
         return Ok(());
     }
@@ -34,7 +34,7 @@ fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (index, rule) in refinements.rules().iter().enumerate() {
         let (when, does) = (rule.rule().when(), does(rule.plan().effect));
         write!(f, "  {}. where {when}: the call {does}", index + 1)?;
-        match (of.applied(), of.call()) {
+        match (of.applied(), &of.call) {
             (Applied::Rule(matched), _) if matched == index => write!(f, "  <- this call")?,
             (Applied::Rule(matched), _) if matched < index => {}
             (_, Some(call)) => {
@@ -50,15 +50,11 @@ fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         writeln!(f)?;
     }
-    let mark = match (of.call(), of.applied()) {
+    let mark = match (&of.call, of.applied()) {
         (Some(_), Applied::Tool) => "  <- this call",
         _ => "",
     };
-    writeln!(
-        f,
-        "  else: the call {}{mark}",
-        does(of.tool().plan().effect)
-    )
+    writeln!(f, "  else: the call {}{mark}", does(of.tool.plan().effect))
 }
 
 const fn does(effect: Effect) -> &'static str {
@@ -73,8 +69,8 @@ const fn does(effect: Effect) -> &'static str {
 /// Lists the servers that offer the tool, those that are asked first at the head.
 fn servers(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "\nservers:")?;
-    let route = of.route();
-    for candidate in of.candidates() {
+    let route = of.route.as_ref();
+    for candidate in &of.candidates {
         write!(f, "  {} (weight {})", candidate.server, candidate.weight)?;
         if !candidate.may_take(of.plan()) {
             write!(f, ", never: it is too light")?;
@@ -107,7 +103,7 @@ fn hints(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if resolved.all_provenance().is_empty() {
         writeln!(f, "  none")?;
     }
-    let idle = of.scopes().map(|said| scopes::idle(of.tool(), said));
+    let idle = of.scopes.as_ref().map(|said| scopes::idle(&of.tool, said));
     for warning in idle.into_iter().flatten() {
         writeln!(f, "warning: {warning}")?;
     }

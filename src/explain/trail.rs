@@ -7,12 +7,12 @@ use callward_core::trail::{Decision, Stage, Trail, Verdict};
 use callward_core::{CacheRule, CacheStatus, RetryRule};
 use callward_loopguard::LoopGuardConfig;
 
-use super::{Explanation, seconds};
-use crate::learned::LearnedLifetime;
+use super::Explanation;
+use crate::learned::{LearnedLifetime, seconds};
 
 /// Returns what each layer would decide, in the order of the stack.
 pub(super) fn trail(of: &Explanation) -> Trail {
-    let mut trail = Trail::expected(of.tool(), of.applied());
+    let mut trail = Trail::expected(&of.tool, of.applied());
     let decisions = cache(of)
         .into_iter()
         .chain(loop_guard(of))
@@ -31,7 +31,7 @@ pub(super) fn trail(of: &Explanation) -> Trail {
 fn cache(of: &Explanation) -> Option<Decision> {
     let rule = of.plan().cache;
     let named = named(of);
-    let mut decision = match &of.foresight {
+    let mut decision = match &of.preview {
         Some(seen) => {
             let bypass = seen.bypass.map(|reason| reason.as_str());
             let scope = named.as_deref().or(seen.scope.as_deref());
@@ -83,7 +83,7 @@ fn named(of: &Explanation) -> Option<String> {
 /// Returns what repeated calls of the tool showed, if its lifetime is learned.
 fn evidence(of: &Explanation) -> Option<String> {
     let burst = of.settings.cache.burst;
-    LearnedLifetime::new(of.plan(), of.evidence(), burst).map(|learned| learned.to_string())
+    LearnedLifetime::new(of.plan(), of.evidence.as_ref(), burst).map(|learned| learned.to_string())
 }
 
 fn loop_guard(of: &Explanation) -> Option<Decision> {
@@ -133,13 +133,13 @@ fn hedge(of: &Explanation) -> Option<Decision> {
 
 fn limits(of: &Explanation) -> Vec<Decision> {
     let limit = |rate: f64, whose: &str| {
-        let wait = seconds(of.longest_turn());
+        let wait = seconds(of.settings.limits.rate.max_wait);
         let why = format!("{rate} calls a minute {whose}, a call waits up to {wait} for its turn");
         Decision::new(Stage::Limit, Verdict::AtMost, why)
     };
     let tool = of.calls_per_minute();
     let principal = of.calls_per_minute_of_principal();
-    let servers = of.candidates().iter().filter_map(|candidate| {
+    let servers = of.candidates.iter().filter_map(|candidate| {
         let rate = candidate.calls_per_minute?;
         Some(limit(rate, "for all calls there together").at(candidate.server.clone()))
     });
@@ -152,15 +152,15 @@ fn limits(of: &Explanation) -> Vec<Decision> {
 
 /// Nothing of a tool whose plan depends on the arguments.
 fn route(of: &Explanation) -> Option<Decision> {
-    let decision = of.route()?.clone();
+    let decision = of.route.clone()?;
     Some(Decision::of_route(&Arc::new(decision)))
 }
 
 /// Says whose breakers would refuse the call, and that the chosen server's would not.
 fn breakers(of: &Explanation) -> Vec<Decision> {
-    let chosen = of.route().and_then(|route| route.chosen.as_ref());
+    let chosen = of.route.as_ref().and_then(|route| route.chosen.as_ref());
     let breaker = |verdict, why: String| Decision::new(Stage::Breaker, verdict, why);
-    of.candidates()
+    of.candidates
         .iter()
         .filter_map(|candidate| {
             let decision = if !candidate.lets_calls_through {

@@ -5,26 +5,43 @@
 //! attributes are words of bounded sets. The number of callers is unbounded: no metric has them as
 //! attributes.
 
-mod audit;
-mod breakers;
 mod cache;
-mod limits;
-mod retry;
-mod servers;
+mod layers;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use callward_core::{ReplicaSetId, ServerId, ToolName};
-use callward_telemetry::metrics::{
-    Series, observe_counter, observe_gauge, observe_seconds, overflow,
-};
+use callward_telemetry::metrics::{Series, observe_counter, observe_gauge, observe_seconds};
 use callward_telemetry::names;
-use callward_telemetry::names::metric::Metric;
+use callward_telemetry::names::metric::{self, Kind, Metric};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
-use crate::stack::{Inner, Stack};
+use crate::stack::Stack;
+
+/// A value of a metric, with the word of the metric's last label; no word, no label.
+type Value = (Metric, &'static str, u64);
+
+/// Takes values, with the attributes of what they are about.
+type Visit<'a> = dyn FnMut(&[KeyValue], &[Value]) + 'a;
+
+type Read = fn(&Stack, &mut Visit<'_>);
+
+/// What reads the values of a metric, by how its name begins: the first that fits.
+const SOURCES: [(&str, Read); 11] = [
+    ("callward.audit.", layers::audit),
+    ("callward.breaker.", layers::breakers),
+    ("callward.cache.repeats", cache::repeats),
+    ("callward.cache.", cache::counts),
+    ("callward.discovery.", layers::servers),
+    ("callward.hedges.", layers::failures),
+    ("callward.loop_guard.", layers::failures),
+    ("callward.rate_limit.", layers::rates),
+    ("callward.retry.", layers::failures),
+    ("callward.router.", layers::servers),
+    ("callward.server.", layers::servers),
+];
 
 impl Stack {
     /// Adds all that the layers count to a meter: cache, retry, hedges, loop guard, limits,
@@ -52,61 +69,63 @@ impl Stack {
     /// }
     /// ```
     pub fn observe(&self, meter: &Meter) {
-        let watched = Watched {
+        for metric in metric::ALL {
+            let begins = |(name, _): &&(&str, Read)| metric.name.starts_with(name);
+            let Some((_, read)) = SOURCES.iter().find(begins) else {
+                continue;
+            };
+            match (metric.kind, metric.unit) {
+                // values below are numbers
+                (_, "s") => {}
+                (Kind::Counter, _) => {
+                    let read = self.while_it_lives(|stack, series| {
+                        visit(stack, *read, metric, &mut |value, of| series.add(value, of));
+                    });
+                    observe_counter(meter, *metric, read);
+                }
+                _ => {
+                    let read = self.while_it_lives(|stack, series| {
+                        let mut add = |value, of| series.add(value as f64, of);
+                        visit(stack, *read, metric, &mut add);
+                    });
+                    observe_gauge(meter, *metric, read);
+                }
+            }
+        }
+        observe_gauge(
             meter,
-            stack: Arc::downgrade(&self.0),
-        };
-        audit::observe(&watched);
-        breakers::observe(&watched);
-        cache::observe(&watched);
-        limits::observe(&watched);
-        retry::observe(&watched);
-        servers::observe(&watched);
-    }
-}
-
-/// A stack, and the meter that reports it.
-struct Watched<'a> {
-    meter: &'a Meter,
-    stack: Weak<Inner>,
-}
-
-impl Watched<'_> {
-    fn counter(
-        &self,
-        metric: Metric,
-        read: impl Fn(&Stack, &mut Series<u64>) + Send + Sync + 'static,
-    ) {
-        observe_counter(self.meter, metric, self.while_it_lives(read));
-    }
-
-    fn seconds(
-        &self,
-        metric: Metric,
-        read: impl Fn(&Stack, &mut Series<f64>) + Send + Sync + 'static,
-    ) {
-        observe_seconds(self.meter, metric, self.while_it_lives(read));
-    }
-
-    fn gauge(
-        &self,
-        metric: Metric,
-        read: impl Fn(&Stack, &mut Series<f64>) + Send + Sync + 'static,
-    ) {
-        observe_gauge(self.meter, metric, self.while_it_lives(read));
+            metric::CACHE_LIFETIME,
+            self.while_it_lives(cache::lifetimes),
+        );
+        observe_seconds(
+            meter,
+            metric::CACHE_SAVED,
+            self.while_it_lives(cache::saved),
+        );
     }
 
     fn while_it_lives<N: 'static>(
         &self,
-        read: impl Fn(&Stack, &mut Series<N>) + Send + Sync + 'static,
+        read: impl Fn(&Self, &mut Series<N>) + Send + Sync + 'static,
     ) -> impl Fn(&mut Series<N>) + Send + Sync + 'static {
-        let stack = self.stack.clone();
+        let stack = Arc::downgrade(&self.0);
         move |series| {
             if let Some(inner) = stack.upgrade() {
-                read(&Stack(inner), series);
+                read(&Self(inner), series);
             }
         }
     }
+}
+
+/// Reads the values of one metric.
+fn visit(stack: &Stack, read: Read, metric: &Metric, mut add: impl FnMut(u64, Vec<KeyValue>)) {
+    read(stack, &mut |of, values| {
+        for (_, word, value) in values.iter().filter(|(of, ..)| of == metric) {
+            let label = metric.labels.last().filter(|_| !word.is_empty());
+            let word = label.map(|label| KeyValue::new(*label, *word));
+            add(*value, of.iter().cloned().chain(word).collect());
+        }
+    });
 }
 
 /// The tools that are offered.
@@ -116,11 +135,8 @@ impl Offered {
     fn by(stack: &Stack) -> Self {
         let catalogue = stack.catalogue();
         let tools = catalogue.entries().iter().map(|entry| entry.tool());
-        Self(
-            tools
-                .map(|tool| (tool.set().clone(), tool.name().clone()))
-                .collect(),
-        )
+        let names = tools.map(|tool| (tool.set().clone(), tool.name().clone()));
+        Self(names.collect())
     }
 
     /// Returns the attributes that name a tool, if it is offered.
@@ -140,9 +156,4 @@ fn of_set(set: &ReplicaSetId) -> KeyValue {
 
 fn of_server(server: &ServerId) -> KeyValue {
     KeyValue::new(names::SERVER, server.to_string())
-}
-
-/// Numbers of calls and of bytes are far below where a float would round them.
-fn to_gauge(number: impl TryInto<u32>) -> f64 {
-    number.try_into().map_or(f64::INFINITY, f64::from)
 }

@@ -50,7 +50,8 @@ fn limits(set: impl FnOnce(&mut LimitsConfig)) -> StackBuilder {
 #[tokio::test(start_paused = true)]
 async fn a_setting_without_sense_fails_the_build_and_is_named() {
     let breaker = BreakerConfig::default().with_probes(0);
-    let ping = PingConfig::default().with_interval(Duration::ZERO);
+    let mut ping = PingConfig::default();
+    ping.interval = Duration::ZERO;
     let guard = LoopGuardConfig::default().with_failures(0);
     let router = RouterConfig::default().with_cost_budget(-1.0);
     let no_time = |limits: &mut LimitsConfig| limits.attempt_timeout = Some(Duration::ZERO);

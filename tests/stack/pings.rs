@@ -94,8 +94,8 @@ async fn what_is_no_failure_of_the_server_is_none_of_the_ping() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_busy_may_be_silent() {
-    let often = PingConfig::default().with_interval(SECOND);
-    let often = often.with_timeout(SECOND / 10);
+    let mut often = PingConfig::default();
+    (often.interval, often.timeout) = (SECOND, SECOND / 10);
     // its first call takes 20 s
     let slow = MockService::new(|_, n| async move {
         if n == 1 {
@@ -139,7 +139,9 @@ async fn the_number_of_pings_is_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_whose_connection_is_lost_gets_no_calls_and_no_pings() {
-    let two = Two::new(PingConfig::default().with_interval(SECOND)).await;
+    let mut ping = PingConfig::default();
+    ping.interval = SECOND;
+    let two = Two::new(ping).await;
     let one = &two.servers[0];
     one.emit(&ServerEvent::Down("its host is on fire".to_owned()));
     sleep(SECOND / 100).await;

@@ -228,7 +228,7 @@ async fn an_explanation_heeds_servers_settings_and_every_hint_of_a_rule() {
         .explain_call("web.browser_tabs", r#"{"force":1}"#)
         .unwrap();
     assert_eq!(forced.applied(), Applied::Rule(0));
-    assert!(!forced.candidates()[0].may_take(forced.plan()));
+    assert!(!forced.candidates[0].may_take(forced.plan()));
     has(
         forced,
         &[

@@ -41,7 +41,7 @@ async fn stack() -> Stack {
 async fn it_is_explained_who_would_get_a_call_now() {
     let stack = stack().await;
     let delete = stack.explain("shop.delete_order").unwrap();
-    let decision = delete.route().unwrap();
+    let decision = delete.route.as_ref().unwrap();
     assert_eq!(decision.strategy, "peak_ewma");
     assert_eq!((decision.servers, decision.eligible), (3, 2));
     let chosen = decision.chosen.clone().unwrap();
@@ -66,9 +66,9 @@ async fn a_server_that_is_held_back_is_said_to_be() {
         .breaker_set()
         .force_open(&one, callward::breaker::Subject::Server);
     let delete = stack.explain("shop.delete_order").unwrap();
-    let decision = delete.route().unwrap();
+    let decision = delete.route.as_ref().unwrap();
     assert_eq!(decision.chosen, Some("two".parse().unwrap()));
-    let of_one = delete.candidates().iter().find(|it| it.server == one);
+    let of_one = delete.candidates.iter().find(|it| it.server == one);
     assert_eq!(of_one.unwrap().why_not.unwrap().as_str(), "held_open");
 }
 

@@ -21,11 +21,6 @@ pub struct CacheConfig {
     /// The largest body of one result that is kept, in bytes. Default: 1 MiB.
     #[serde(with = "callward_core::human::size")]
     pub max_item_bytes: u64,
-    /// When the store is full, results that took longer than this are kept longer, in proportion to
-    /// the time; for all others only use and size count.
-    /// Default: 500 milliseconds.
-    #[serde(skip)]
-    pub slow_threshold: Duration,
     /// Which principals share results. Default: none.
     pub partition: Partition,
     /// Whether the immediate repeat of an idempotent write is answered with the first one's result.
@@ -77,7 +72,6 @@ impl Default for CacheConfig {
             enabled: true,
             max_bytes: 64 << 20,
             max_item_bytes: 1 << 20,
-            slow_threshold: Duration::from_millis(500),
             partition: Partition::Principal,
             idempotent_writes: true,
             burst: Duration::from_millis(500),

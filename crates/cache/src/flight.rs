@@ -11,15 +11,16 @@
 //! arrived. It joins the [next](Flights::next) flight: one that is not dispatched yet, and that is
 //! not dispatched before the current one has ended.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::ToolOutput;
-use parking_lot::Mutex;
+use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use crate::sync::{AtomicUsize, DashMap, OnceLock, Ordering, Semaphore, SemaphorePermit};
+use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, Semaphore, SemaphorePermit};
 
 #[cfg(all(test, shuttle))]
 mod interleavings;
@@ -27,13 +28,13 @@ mod interleavings;
 /// All flights of one cache, by key. The key holds the epoch, so that a read that begins after a
 /// write never joins one that began before it.
 #[derive(Debug, Default)]
-pub(crate) struct Flights(DashMap<u128, Arc<Flight>>);
+pub(crate) struct Flights(Mutex<HashMap<u128, Arc<Flight>, RandomState>>);
 
 #[derive(Debug)]
 struct Flight {
     permits: Semaphore,
     answer: OnceLock<SharedAnswer>,
-    /// The number of its members. Changed only under the map's lock of this key.
+    /// The number of its members. Changed only under the lock of the map.
     members: AtomicUsize,
     /// When the leader's call was dispatched; the first one if several were.
     dispatched: OnceLock<Dispatched>,
@@ -90,16 +91,15 @@ impl Flights {
         is_over: impl FnOnce(&Flight) -> bool,
         previous: impl FnOnce(&Arc<Flight>) -> Option<Arc<Flight>>,
     ) -> FlightGuard<'_> {
-        let mut entry = self.0.entry(key).or_insert_with(|| Flight::new(None));
-        if is_over(&entry) {
-            let previous = previous(&entry);
+        let mut flights = self.0.lock();
+        let entry = flights.entry(key).or_insert_with(|| Flight::new(None));
+        if is_over(entry) {
+            let previous = previous(entry);
             *entry = Flight::new(previous);
         }
         if let Some(session) = session {
             let mut sessions = entry.sessions.lock();
             if sessions.contains(&session) {
-                drop(sessions);
-                drop(entry);
                 return self.alone(key);
             }
             sessions.push(session);
@@ -215,9 +215,11 @@ impl FlightGuard<'_> {
 
     /// Removes the flight, unless it has ended already and another has its key.
     fn leave_if(&self, last: impl FnOnce() -> bool) {
-        self.flights.0.remove_if(&self.key, |_, flight| {
-            Arc::ptr_eq(flight, &self.flight) && last()
-        });
+        let mut flights = self.flights.0.lock();
+        let own = flights.get(&self.key);
+        if own.is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) && last() {
+            flights.remove(&self.key);
+        }
     }
 }
 
@@ -237,19 +239,19 @@ mod tests {
         let (flights, now) = (Flights::default(), Instant::now());
         let [first, second] = [(); 2].map(|()| flights.join(1, None, None, now));
         drop(second);
-        assert_eq!(flights.0.len(), 1);
+        assert_eq!(flights.0.lock().len(), 1);
         drop(first);
-        assert!(flights.0.is_empty());
+        assert!(flights.0.lock().is_empty());
         let ended = flights.join(1, None, None, now);
         ended.answer(SharedAnswer {
             output: ToolOutput::text("a"),
             took: Duration::ZERO,
         });
-        assert!(flights.0.is_empty());
+        assert!(flights.0.lock().is_empty());
         let next = flights.join(1, None, None, now);
         drop(ended);
-        assert_eq!(flights.0.len(), 1);
+        assert_eq!(flights.0.lock().len(), 1);
         drop(next);
-        assert!(flights.0.is_empty());
+        assert!(flights.0.lock().is_empty());
     }
 }

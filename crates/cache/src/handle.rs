@@ -6,8 +6,9 @@ use std::sync::Arc;
 use callward_core::{Principal, ReplicaSetId, ToolCall, ToolName};
 use tokio::time::Instant;
 
-use crate::evidence::EvidenceStatus;
+use crate::evidence::{EvidenceStatus, wall};
 use crate::preview::CachePreview;
+use crate::reason::EvictionCause;
 use crate::scope::ScopeRules;
 use crate::shared::Shared;
 use crate::stats::{CacheStats, ToolStats};
@@ -32,7 +33,13 @@ impl CacheHandle {
         // first the usage, which runs pending evictions
         let usage = self.shared.store.usage();
         let evictions = self.shared.store.evictions();
-        CacheStats::new(self.shared.tools.counts(), evictions, usage)
+        CacheStats {
+            counts: self.shared.tools.counts(),
+            evicted: evictions.get(EvictionCause::Size),
+            evictions,
+            entries: usage.entries,
+            bytes: usage.bytes,
+        }
     }
 
     /// Returns the counts of each tool that was called, by replica set and name.
@@ -88,7 +95,7 @@ impl CacheHandle {
     ///
     /// The file cannot be written. The old one stays.
     pub fn save_evidence(&self) -> std::io::Result<bool> {
-        self.shared.evidence.save()
+        self.shared.evidence.save(wall(), Instant::now())
     }
 
     /// Replaces the rules for which state tools read and write; at first those are the config's

@@ -175,23 +175,6 @@ mod tests {
     }
 
     #[test]
-    fn only_unrestricted_reads_are_shared() {
-        let ring = ring(Partition::Shared);
-        let meets = |tool: &Arc<Tool>, kind| {
-            let key = |who: &str| key(&ring, &by(who, tool), kind, &[0]);
-            key("a") == key("b")
-        };
-        let get = tool("get").read_only().build();
-        let secret = tool("get")
-            .read_only()
-            .hint(|hints| hints.security_level = Some(callward_core::SecurityLevel::Restricted))
-            .build();
-        assert!(meets(&get, EntryKind::Read));
-        assert!(!meets(&get, EntryKind::Write));
-        assert!(!meets(&secret, EntryKind::Read));
-    }
-
-    #[test]
     fn an_instances_results_belong_to_its_owner() {
         let caller = |who: &str, session: &str| {
             let caller = Caller::new(Principal::new(who));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tower_layer::Layer;
 
 use crate::config::CacheConfig;
-use crate::evidence::Evidences;
+use crate::evidence::{Evidences, wall};
 use crate::handle::CacheHandle;
 use crate::service::Cache;
 use crate::shared::Shared;
-use crate::sync::MokaStore;
+use crate::store::MokaStore;
 
 /// Puts a [`Cache`] around a service. All services of one layer share one cache.
 ///
@@ -51,8 +51,7 @@ impl CacheLayer {
         Self::with_store(config, store)
     }
 
-    /// Keeps entries in a store that other layers may share; `max_bytes` and `slow_threshold` are
-    /// then the store's.
+    /// Keeps entries in a store that other layers may share; `max_bytes` is then the store's.
     pub fn with_store(config: CacheConfig, store: MokaStore) -> Self {
         let evidence = evidence(&config);
         Self {
@@ -73,7 +72,7 @@ fn evidence(config: &CacheConfig) -> Evidences {
     let Some(path) = &config.evidence_file else {
         return Evidences::new(odds);
     };
-    match Evidences::open(path, odds) {
+    match Evidences::open(path, odds, wall()) {
         Ok(Some(evidence)) => evidence,
         Ok(None) => {
             tracing::info!(

@@ -44,10 +44,6 @@ mod service;
 mod settling;
 mod shared;
 mod stats;
-#[cfg_attr(
-    all(test, shuttle),
-    allow(dead_code, reason = "the tests use a double")
-)]
 mod store;
 mod sync;
 mod tools;

@@ -126,7 +126,6 @@ impl Read {
             _ => true,
         };
         if let (Some(received), Ok(expiry)) = (&received, expiry) {
-            record.took(took);
             record.reads.observe(took);
             if undisturbed && is_last {
                 shared.keep(key, record, received, expiry);

@@ -33,13 +33,12 @@ impl<S> Cache<S> {
 }
 
 impl<S: ToolService> Cache<S> {
-    fn look(&self, version: &Version, lookup: &Lookup, call: &ToolCall) -> (Look, Option<u128>) {
+    fn look(&self, version: &Version, lookup: &Lookup, call: &ToolCall) -> Look {
         let (shared, now) = (&self.shared, Instant::now());
-        let Ok(key) = lookup.key(shared, version, call, now) else {
-            return (Look::Nothing, None);
-        };
-        let look = shared.look(key, &lookup.gate, &version.record, call, now);
-        (look, Some(key))
+        match lookup.key(shared, version, call, now) {
+            Ok(key) => shared.look(key, &lookup.gate, &version.record, call, now),
+            Err(_) => Look::Nothing,
+        }
     }
 }
 
@@ -63,7 +62,7 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
                 return CacheFuture::pending(inner().oneshot(call));
             }
             Route::Read(lookup) => {
-                let (look, key) = self.look(&version, &lookup, &call);
+                let look = self.look(&version, &lookup, &call);
                 if let Look::Hit(entry) = look {
                     return CacheFuture::hit(entry.output().clone());
                 }
@@ -73,15 +72,15 @@ impl<S: ToolService> Service<ToolCall> for Cache<S> {
                     lookup,
                     verifies: matches!(look, Look::Verify),
                 };
-                if let (Look::Ended(entry), Some(key)) = (look, key)
-                    && let Some(output) = read.while_revalidating(key, &entry, &*self.inner, &call)
+                if let Look::Ended(entry) = look
+                    && let Some(output) = read.while_revalidating(&entry, &*self.inner, &call)
                 {
                     return CacheFuture::hit(output);
                 }
                 return CacheFuture::pending(read.run(inner(), call));
             }
             Route::IdempotentWrite(lookup) => match self.look(&version, &lookup, &call) {
-                (Look::Hit(entry), _) => return CacheFuture::hit(entry.output().clone()),
+                Look::Hit(entry) => return CacheFuture::hit(entry.output().clone()),
                 _ => Write::new(shared.clone(), version, Some(lookup)),
             },
             Route::Write => Write::new(shared.clone(), version, None),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use callward_core::{OutputStatus, ToolError, ToolOutput};
 
+use crate::durations::Durations;
+
 /// A write whose outcome is not certain is unsettled for at least this long.
 const FLOOR: Duration = Duration::from_secs(1);
 
@@ -11,14 +13,14 @@ const FLOOR: Duration = Duration::from_secs(1);
 const P99_MULTIPLE: u32 = 4;
 
 /// What is known of a call that is not read-only once its attempts have ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Ended<'a> {
     /// What the caller got; `None` if the caller did not wait for it.
     pub(crate) result: Option<&'a Result<ToolOutput, ToolError>>,
     /// More than one attempt may have run: an earlier one may land after the last one was answered.
     pub(crate) retried: bool,
-    /// How long 99 of 100 writes of the tool take; `None` before the first.
-    pub(crate) p99: Option<Duration>,
+    /// How long the tool's writes take.
+    pub(crate) writes: &'a Durations,
     /// The longest that the write is unsettled.
     pub(crate) ceiling: Duration,
     /// How long one attempt may take.
@@ -63,12 +65,10 @@ impl Settling {
             }
             Some(Err(error)) if !ended.retried && !error.may_have_run() => Self::DONE,
             _ => {
-                let likely = ended.p99.map(|p99| p99.saturating_mul(P99_MULTIPLE));
+                let p99 = ended.writes.p99().unwrap_or(ended.ceiling);
+                let likely = p99.saturating_mul(P99_MULTIPLE);
                 Self {
-                    unsettled: likely
-                        .unwrap_or(ended.ceiling)
-                        .min(ended.ceiling)
-                        .max(FLOOR),
+                    unsettled: likely.min(ended.ceiling).max(FLOOR),
                     doubtful: ended.to_deadline.max(ended.attempt_timeout),
                 }
             }
@@ -79,6 +79,8 @@ impl Settling {
 #[cfg(test)]
 #[cfg(not(shuttle))]
 mod tests {
+    use std::sync::LazyLock;
+
     use callward_core::{Delivery, ErrorKind};
 
     use super::*;
@@ -91,11 +93,16 @@ mod tests {
         Settling::of(&ended(Some(result)))
     }
 
+    fn unseen() -> &'static Durations {
+        static UNSEEN: LazyLock<Durations> = LazyLock::new(Durations::default);
+        &UNSEEN
+    }
+
     fn ended(result: Option<&Result<ToolOutput, ToolError>>) -> Ended<'_> {
         Ended {
             result,
             retried: false,
-            p99: None,
+            writes: unseen(),
             ceiling: CEILING,
             attempt_timeout: ATTEMPT,
             to_deadline: DEADLINE,
@@ -213,8 +220,10 @@ mod tests {
     #[test]
     fn a_multiple_of_the_p99_counts_between_a_second_and_the_ceiling() {
         for (p99, unsettled) in [(0, 1), (250, 1), (500, 2), (2_000, 8), (60_000, 10)] {
+            let writes = Durations::default();
+            writes.observe(Duration::from_millis(p99));
             let mut ended = ended(None);
-            ended.p99 = Some(Duration::from_millis(p99));
+            ended.writes = &writes;
             let expected = Duration::from_secs(unsettled);
             assert_eq!(Settling::of(&ended).unsettled, expected, "{p99}");
         }

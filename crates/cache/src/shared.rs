@@ -12,13 +12,12 @@ use crate::CacheConfig;
 use crate::evidence::Evidences;
 use crate::executions::Executions;
 use crate::flight::Flights;
-use crate::fresh::{Expiry, Gate, NotServed, Refreshing};
+use crate::fresh::{Expiry, Gate, NotServed};
 use crate::key::{Identity, Keyring};
 use crate::principals::Principals;
 use crate::reason::RefusalReason;
 use crate::scope::{ScopeRules, Scopes};
-use crate::store::Entry;
-use crate::sync::MokaStore;
+use crate::store::{Entry, MokaStore};
 use crate::tools::{Record, Tools};
 use crate::unsettled::AllUnsettled;
 
@@ -39,7 +38,6 @@ pub(crate) struct Shared {
     pub(crate) unsettled: AllUnsettled,
     /// Hashes sessions.
     pub(crate) sessions: RandomState,
-    pub(crate) refreshing: Refreshing,
 }
 
 /// The result of a look-up.
@@ -75,7 +73,6 @@ impl Shared {
             executions: Executions::default(),
             unsettled: AllUnsettled::default(),
             sessions: RandomState::new(),
-            refreshing: Refreshing::default(),
             rules: RwLock::new(config.scopes.clone()),
             config,
             store,
@@ -136,8 +133,8 @@ impl Shared {
         if expiry.ttl.is_zero() || sent.elapsed() >= limit {
             return self.supersede(key, record, RefusalReason::NoLifetime);
         }
-        let usual = received.declared.or_else(|| record.mean_duration());
-        let entry = Entry::new(output, expiry, sent, took, usual.unwrap_or(took));
+        let usual = received.declared.unwrap_or(took);
+        let entry = Entry::new(output, expiry, sent, took, usual);
         if self.store.put(key, entry) {
             record.count(|counts| counts.stored += 1);
         } else {

@@ -5,8 +5,7 @@ use std::time::Duration;
 use callward_core::{ReplicaSetId, ToolName};
 use serde::{Serialize, Serializer};
 
-use crate::reason::{BypassReason, Bypasses, EvictionCause, Evictions, Refusals};
-use crate::store::StoreUsage;
+use crate::reason::{BypassReason, Bypasses, Evictions, Refusals};
 
 /// The counts of the cache since it was built, and what it keeps now.
 ///
@@ -26,18 +25,6 @@ pub struct CacheStats {
     pub entries: u64,
     /// Bytes these take.
     pub bytes: u64,
-}
-
-impl CacheStats {
-    pub(crate) fn new(counts: Counts, evictions: Evictions, usage: StoreUsage) -> Self {
-        Self {
-            counts,
-            evicted: evictions.get(EvictionCause::Size),
-            evictions,
-            entries: usage.entries,
-            bytes: usage.bytes,
-        }
-    }
 }
 
 impl std::ops::Deref for CacheStats {

@@ -1,12 +1,11 @@
-//! The types by which tasks synchronise: atomics, locks, timers, permits and the store.
+//! The types by which tasks synchronise: atomics, locks, timers and permits.
 //!
 //! Tests under `--cfg shuttle` use [doubles](tests) that ask a scheduler before each step which
 //! task runs.
 
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use {
-    crate::store::MokaStore,
-    dashmap::DashMap,
+    parking_lot::Mutex,
     std::sync::OnceLock,
     std::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
     tokio::sync::{Semaphore, SemaphorePermit},
@@ -19,5 +18,5 @@ mod tests;
 #[cfg(all(test, shuttle))]
 pub(crate) use {
     shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering},
-    tests::{DashMap, MokaStore, OnceLock, Semaphore, SemaphorePermit, timeout_at},
+    tests::{Mutex, OnceLock, Semaphore, SemaphorePermit, timeout_at},
 };

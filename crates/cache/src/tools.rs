@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use callward_core::{ReplicaSetId, Tool, ToolCall, ToolName};
 use dashmap::DashMap;
@@ -53,7 +52,6 @@ pub(crate) struct Record {
     pub(crate) reads: Durations,
     /// How long writes with a result take.
     pub(crate) writes: Durations,
-    mean_duration: Mutex<Option<Duration>>,
     /// Whether a version was removed whose results may still be kept.
     lost: AtomicBool,
 }
@@ -126,7 +124,6 @@ impl Tools {
                 counts: Mutex::default(),
                 reads: Durations::default(),
                 writes: Durations::default(),
-                mean_duration: Mutex::default(),
                 lost: AtomicBool::new(false),
             })
         };
@@ -202,15 +199,5 @@ impl Record {
 
     pub(crate) fn count(&self, add: impl FnOnce(&mut Counts)) {
         add(&mut self.counts.lock());
-    }
-
-    /// Adds a duration to the mean, in which the latest calls weigh most.
-    pub(crate) fn took(&self, time: Duration) {
-        let mut mean = self.mean_duration.lock();
-        *mean = Some(mean.map_or(time, |mean| (mean * 7 + time) / 8));
-    }
-
-    pub(crate) fn mean_duration(&self) -> Option<Duration> {
-        *self.mean_duration.lock()
     }
 }

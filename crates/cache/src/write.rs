@@ -104,7 +104,7 @@ impl Write {
         let now = Instant::now();
         let took = now.saturating_duration_since(sent.at);
         let settling = self.settling(&sent, result, now);
-        let produced = sent.guard.end(settling, now);
+        let produced = sent.guard.end(settling, self.shared.scopes.at(now));
         let Some(Ok(output)) = result else {
             return;
         };
@@ -121,7 +121,6 @@ impl Write {
             },
             Err(reason) => return record.refuse(reason),
         };
-        record.took(took);
         // its principal may have been purged meanwhile
         let key_of = |epochs: &Epochs| {
             let keys = &shared.keys;
@@ -155,7 +154,7 @@ impl Write {
         let settling = Settling::of(&Ended {
             result,
             retried: self.record.as_ref().is_some_and(was_retried),
-            p99: record.writes.p99(),
+            writes: &record.writes,
             ceiling: self.shared.config.settle,
             attempt_timeout: sent.attempt_timeout,
             to_deadline: sent.deadline.map(left).unwrap_or_default(),

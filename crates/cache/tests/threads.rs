@@ -9,9 +9,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use callward_cache::{Cache, CacheConfig, CacheLayer, CacheStats, ScopeRules, ToolScopes};
-use callward_core::{Tool, ToolCall, ToolOutput};
+use callward_cache::{Cache, CacheConfig, CacheLayer, CacheStats, ToolScopes};
+use callward_core::{ToolCall, ToolOutput};
 use callward_testkit::{MockService, call, tool};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tower::{Layer, ServiceExt};
 
@@ -63,67 +64,44 @@ impl Counters {
         let least = at(&self.answered, key).load(Ordering::SeqCst);
         let answer = cache.oneshot(read).await.map(|output| output.to_text());
         let most = at(&self.landed, key).load(Ordering::SeqCst);
-        let value: u64 = answer
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(u64::MAX);
-        assert!(
-            least <= value && value <= most,
-            "{least} <= {value} <= {most}"
-        );
+        let value: u64 = answer.unwrap().parse().unwrap();
+        assert!((least..=most).contains(&value), "{least} {value} {most}");
     }
-}
-
-fn get() -> Arc<Tool> {
-    tool("get").read_only().build()
-}
-
-fn bump() -> Arc<Tool> {
-    tool("bump").build()
 }
 
 /// Reads and writes keys from all threads; if `said`, by a rule for each key.
 async fn race(keys: u64, said: bool, max_bytes: u64) -> CacheStats {
     let counters = Arc::new(Counters::default());
+    let tools = || [tool("get").read_only().build(), tool("bump").build()];
     let mut config = CacheConfig::default();
     config.max_bytes = max_bytes;
     if said {
         let own = ["key:{key}"];
-        let (get, bump) = (get(), bump());
-        config.scopes = ScopeRules::default()
-            .with(
-                get.set().clone(),
-                get.name().clone(),
-                ToolScopes::reading(own).unwrap(),
-            )
-            .with(
-                bump.set().clone(),
-                bump.name().clone(),
-                ToolScopes::writing(own).unwrap(),
-            );
+        let scopes = [ToolScopes::reading(own), ToolScopes::writing(own)];
+        for (tool, scopes) in tools().iter().zip(scopes) {
+            let (set, name) = (tool.set().clone(), tool.name().clone());
+            config.scopes = config.scopes.with(set, name, scopes.unwrap());
+        }
     }
     let layer = CacheLayer::new(config);
     let cache = layer.layer(counters.service());
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|task| {
-            let (counters, cache) = (counters.clone(), cache.clone());
-            tokio::spawn(async move {
-                let (get, bump) = (get(), bump());
-                for round in 0..ROUNDS {
-                    let key = (round / 3 + task) % keys;
-                    let arguments = json!({ "key": key });
-                    let cache = cache.clone();
-                    if (round + task * 7) % 29 == 0 {
-                        counters.write(cache, call(&bump, arguments), key).await;
-                    } else {
-                        counters.read(cache, call(&get, arguments), key).await;
-                    }
+    let task = |task| {
+        let (counters, cache, [get, bump]) = (counters.clone(), cache.clone(), tools());
+        tokio::spawn(async move {
+            for round in 0..ROUNDS {
+                let key = (round / 3 + task) % keys;
+                let arguments = json!({ "key": key });
+                let cache = cache.clone();
+                if (round + task * 7) % 29 == 0 {
+                    counters.write(cache, call(&bump, arguments), key).await;
+                } else {
+                    counters.read(cache, call(&get, arguments), key).await;
                 }
-            })
+            }
         })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
+    };
+    for ended in join_all((0..TASKS).map(task)).await {
+        ended.unwrap();
     }
     let stats = layer.handle().stats();
     let reads = stats.hits + stats.misses + stats.joined + stats.bypassed;
@@ -132,22 +110,11 @@ async fn race(keys: u64, said: bool, max_bytes: u64) -> CacheStats {
     stats
 }
 
-const AMPLE: u64 = 1 << 20;
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_read_on_any_thread_sees_every_write_that_ended_before_it() {
-    race(1, false, AMPLE).await;
-    race(KEYS, false, AMPLE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_read_of_one_key_sees_every_write_to_it() {
-    race(2, true, AMPLE).await;
-    race(KEYS, true, AMPLE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_read_is_stale_while_entries_are_evicted() {
+    for (keys, said) in [(1, false), (KEYS, false), (2, true), (KEYS, true)] {
+        race(keys, said, 1 << 20).await;
+    }
     let stats = race(KEYS, true, 2_500).await;
     assert!(stats.evicted > 0, "{stats:?}");
 }

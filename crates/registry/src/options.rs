@@ -10,7 +10,7 @@ use callward_core::{
 };
 
 /// The options that the tools of a replica set are read with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SetOptions {
     /// The prefix before `__` in the names that clients see. Default: none, names stay unchanged.

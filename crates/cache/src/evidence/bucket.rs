@@ -186,18 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn ageing_removes_a_bucket() {
-        let test = Test::new(0.01);
-        let mut tallies = BucketTallies::default();
-        let first = Bucket(0);
-        assert!(tallies.add_equal(&test, first, 2.0 * test.fewest(), 0));
-        tallies.age(&test, 0.51);
-        assert!(tallies.is_granted(first));
-        tallies.age(&test, 0.9);
-        assert!(!tallies.is_granted(first));
-    }
-
-    #[test]
     fn the_first_hundred_hits_are_verified_and_later_a_share() {
         let share = |number: u32| {
             let drawn = |draw: &u32| is_verified(number, f64::from(*draw) / 1_000.0);

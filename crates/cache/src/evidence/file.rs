@@ -7,15 +7,28 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::estimator::ageing;
-use super::format::Snapshot;
-use super::registry::{Evidences, random_secret};
-use super::tool::ToolEvidence;
+use super::registry::{Evidences, Subject, random_secret};
+use super::tool::{SavedEvidence, ToolEvidence};
 
 /// A larger file is not read: 256 MiB. All that is remembered takes some 40 MiB.
 const MAX_BYTES: u64 = 256 << 20;
+
+const FORMAT: &str = "callward-evidence 2";
+
+/// All evidence at one time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Snapshot {
+    format: String,
+    secret: (u64, u64),
+    /// When it was taken, in milliseconds since 1970.
+    saved_ms: u64,
+    /// The most recently used last.
+    tools: Vec<(Subject, SavedEvidence)>,
+}
 
 /// A file that this process alone writes.
 #[derive(Debug)]
@@ -36,27 +49,7 @@ impl Evidences {
     /// # Errors
     ///
     /// If the file or its lock cannot be opened, read or renamed.
-    pub(crate) fn open(path: &Path, odds: f64) -> io::Result<Option<Self>> {
-        Self::open_at(path, odds, wall(), Instant::now())
-    }
-
-    /// Writes all evidence to its file if anything was observed since the last time. Returns
-    /// whether it did; never if it is in memory only. Blocks the thread.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written. The old one is then still there, and the next call tries
-    /// again.
-    pub(crate) fn save(&self) -> io::Result<bool> {
-        self.save_at(wall(), Instant::now())
-    }
-
-    pub(super) fn open_at(
-        path: &Path,
-        odds: f64,
-        wall: Duration,
-        now: Instant,
-    ) -> io::Result<Option<Self>> {
+    pub(crate) fn open(path: &Path, odds: f64, wall: Duration) -> io::Result<Option<Self>> {
         let Some(file) = StateFile::lock(path)? else {
             return Ok(None);
         };
@@ -69,15 +62,23 @@ impl Evidences {
         let evidences = Self::with_secret(odds, snapshot.secret, Some(file));
         // a clock that was set back reduces no age
         let since = wall.saturating_sub(Duration::from_millis(snapshot.saved_ms));
-        let factor = ageing(since.as_secs_f64());
+        let (factor, now) = (ageing(since.as_secs_f64()), Instant::now());
         for (subject, saved) in snapshot.tools {
             let common = evidences.common.clone();
-            evidences.restore(&subject, ToolEvidence::restored(common, saved, factor, now));
+            let tool = ToolEvidence::restored(common, saved, factor, now);
+            evidences.restore(&subject, tool);
         }
         Ok(Some(evidences))
     }
 
-    pub(super) fn save_at(&self, wall: Duration, now: Instant) -> io::Result<bool> {
+    /// Writes all evidence to its file if anything was observed since the last time. Returns
+    /// whether it did; never if it is in memory only. Blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written. The old one is then still there, and the next call tries
+    /// again.
+    pub(crate) fn save(&self, wall: Duration, now: Instant) -> io::Result<bool> {
         let Some(file) = &self.file else {
             return Ok(false);
         };
@@ -89,11 +90,14 @@ impl Evidences {
         let tools = self.all().into_iter();
         let tools = tools.map(|(subject, evidence)| (subject, evidence.save(now)));
         let saved_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
-        let snapshot = Snapshot::new(self.secret(), saved_ms, tools.collect());
-        let written = snapshot
-            .encode()
-            .map_err(io::Error::other)
-            .and_then(|text| file.write(&text));
+        let snapshot = Snapshot {
+            format: FORMAT.to_owned(),
+            secret: self.secret(),
+            saved_ms,
+            tools: tools.collect(),
+        };
+        let text = serde_json::to_vec(&snapshot).map_err(io::Error::other);
+        let written = text.and_then(|text| file.write(&text));
         if written.is_err() {
             changed.store(true, Ordering::Relaxed);
         }
@@ -134,7 +138,7 @@ impl StateFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        match Snapshot::decode(&text) {
+        match decode(&text) {
             Ok(snapshot) => Ok(Some(snapshot)),
             Err(damage) => {
                 let aside = self.path.with_added_extension("set-aside");
@@ -172,12 +176,25 @@ fn private() -> OpenOptions {
     options
 }
 
+/// Reads the text of a file. Its writer replaces it whole, so that it is never cut.
+///
+/// # Errors
+///
+/// What is wrong with it, such as another version.
+pub(super) fn decode(text: &[u8]) -> Result<Snapshot, String> {
+    let snapshot: Snapshot = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    match snapshot.format.as_str() {
+        FORMAT => Ok(snapshot),
+        other => Err(format!("it is {other:?}, not {FORMAT:?}")),
+    }
+}
+
 /// Returns the wall-clock time since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "evidence ages while no process runs; nothing else here reads it"
 )]
-fn wall() -> Duration {
+pub(crate) fn wall() -> Duration {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default()
 }

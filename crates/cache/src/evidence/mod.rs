@@ -25,7 +25,6 @@
 mod bucket;
 mod estimator;
 mod file;
-mod format;
 mod key;
 mod keys;
 mod registry;
@@ -35,6 +34,7 @@ mod tool;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use file::wall;
 pub(crate) use registry::{Evidences, Subject};
 pub use status::{BucketStatus, EvidenceStatus};
 pub(crate) use tool::ToolEvidence;

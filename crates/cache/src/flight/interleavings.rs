@@ -235,7 +235,7 @@ fn play(behaviors: &[Behavior], keeps: bool, drop_first: bool, joins: Joins) {
         "{answered} answered, {failed} failed"
     );
     assert!(
-        table.flights.0.is_empty(),
+        table.flights.0.lock().is_empty(),
         "a flight is left: {behaviors:?}"
     );
 }

@@ -3,7 +3,7 @@
 use callward_core::{CacheStatus, ErrorKind, ToolCall, ToolError, ToolOutput};
 use tokio::time::Instant;
 
-use super::mark::{self, StaleReason};
+use super::mark;
 use crate::read::Read;
 use crate::shared::{Shared, note};
 
@@ -34,7 +34,7 @@ impl Read {
         if age >= lookup.gate.limit(entry.ttl(), now).saturating_add(window) {
             return None;
         }
-        let output = mark::stale(entry.output(), age, StaleReason::Failed(error.kind()))?;
+        let output = mark::stale(entry.output(), age, error.kind().as_str())?;
         self.version.record.count(|counts| counts.rescued += 1);
         note(call, CacheStatus::Stale);
         Some(output)

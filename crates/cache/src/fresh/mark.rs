@@ -2,17 +2,8 @@
 
 use std::time::Duration;
 
-use callward_core::{CACHE_META, CacheStatus, ErrorKind, ToolOutput};
+use callward_core::{CACHE_META, CacheStatus, ToolOutput};
 use serde::Serialize;
-
-/// Why a stale answer is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StaleReason {
-    /// The server failed.
-    Failed(ErrorKind),
-    /// A new answer is being fetched.
-    Revalidating,
-}
 
 #[derive(Serialize)]
 struct Mark {
@@ -23,16 +14,17 @@ struct Mark {
 
 /// Returns the answer with a mark in its `_meta`: that it is stale, its age, and why it is served.
 /// `None` if it cannot be marked: then it must not be served.
-pub(super) fn stale(output: &ToolOutput, age: Duration, reason: StaleReason) -> Option<ToolOutput> {
+pub(super) fn stale(
+    output: &ToolOutput,
+    age: Duration,
+    reason: &'static str,
+) -> Option<ToolOutput> {
     // the server may have stated an age
     let age = age.saturating_add(output.freshness().age.unwrap_or_default());
     let mark = Mark {
         status: CacheStatus::Stale.as_str(),
         age_ms: u64::try_from(age.as_millis()).unwrap_or(u64::MAX),
-        reason: match reason {
-            StaleReason::Failed(kind) => kind.as_str(),
-            StaleReason::Revalidating => "revalidating",
-        },
+        reason,
     };
     let mark = serde_json::value::to_raw_value(&mark).ok()?;
     output.with_meta(CACHE_META, &mark).ok()

@@ -9,9 +9,7 @@ mod expiry;
 mod if_error;
 mod learned;
 mod mark;
-mod refreshing;
 mod revalidate;
 
 pub(crate) use expiry::Expiry;
 pub(crate) use learned::{Gate, NotServed};
-pub(crate) use refreshing::Refreshing;

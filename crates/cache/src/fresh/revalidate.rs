@@ -1,14 +1,15 @@
 //! Serving a stale answer while one call fetches a new one.
 
+use std::sync::Arc;
+
 use callward_core::{CacheStatus, Purpose, ToolCall, ToolOutput, ToolService};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::mark::{self, StaleReason};
-use super::refreshing::RefreshGuard;
+use super::mark;
 use crate::read::Read;
 use crate::shared::{note, unshareable};
-use crate::store::Entry;
+use crate::store::{Entry, RefreshGuard};
 
 /// A refresh times out after this many of the tool's attempt timeouts: one for its attempt, and one
 /// for the wait before it.
@@ -21,8 +22,7 @@ impl Read {
     /// The entry was found under the current epochs, so nothing was written since it was read.
     pub(crate) fn while_revalidating<S: ToolService>(
         &self,
-        key: u128,
-        entry: &Entry,
+        entry: &Arc<Entry>,
         inner: &S,
         call: &ToolCall,
     ) -> Option<ToolOutput> {
@@ -36,13 +36,13 @@ impl Read {
             return None;
         }
         let runtime = Handle::try_current().ok()?;
-        let output = mark::stale(entry.output(), age, StaleReason::Revalidating)?;
+        let output = mark::stale(entry.output(), age, "revalidating")?;
         self.version.record.count(|counts| {
             counts.stale += 1;
             counts.saved += entry.cost();
         });
         note(call, CacheStatus::Stale);
-        if let Some(guard) = shared.refreshing.begin(key) {
+        if let Some(guard) = RefreshGuard::begin(entry) {
             let call = call.in_background(Purpose::Refresh);
             runtime.spawn(self.clone().refresh(inner.clone(), call, guard));
         }

@@ -40,25 +40,15 @@ pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::Scopes;
 pub(crate) use write::WriteGuard;
 
-use tokio::time::Instant;
-
 use crate::sync::{AtomicU64, Ordering};
 
-/// A moment on the cache's own clock; see [`Scopes::at`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    born: Instant,
-    now: Instant,
-}
+/// A moment, in nanoseconds of the cache's own clock; see [`Scopes::at`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
 
 impl Moment {
-    /// Returns the nanoseconds that have passed on that clock.
-    fn nanos(self) -> u64 {
-        table::nanos(self.now.saturating_duration_since(self.born))
-    }
-
     fn is_before(self, time: u64) -> bool {
-        self.nanos() < time
+        self.0 < time
     }
 }
 

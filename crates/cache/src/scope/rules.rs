@@ -212,14 +212,11 @@ pub(super) enum Piece {
 
 /// A text that is not a scope template, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidScope {
-    text: String,
-    reason: String,
-}
+pub struct InvalidScope(String);
 
 impl fmt::Display for InvalidScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a scope: {}", self.text, self.reason)
+        f.write_str(&self.0)
     }
 }
 
@@ -235,22 +232,19 @@ impl FromStr for ScopeTemplate {
     type Err = InvalidScope;
 
     fn from_str(text: &str) -> Result<Self, InvalidScope> {
-        let invalid = |reason: String| InvalidScope {
-            text: text.to_owned(),
-            reason,
-        };
+        let invalid = |reason: &str| InvalidScope(format!("{text:?} is not a scope: {reason}"));
         let (set, names) = match text.strip_prefix('@') {
             None => (None, text),
             Some(rest) => {
                 let (set, names) = rest.split_once('/').unwrap_or((rest, "*"));
-                let set = ReplicaSetId::new(set).map_err(|error| invalid(error.to_string()))?;
+                let set = ReplicaSetId::new(set).map_err(|error| invalid(&error.to_string()))?;
                 (Some(set), names)
             }
         };
         let names = match names {
             "*" => Names::Everything,
             "{*}" => Names::EachValue,
-            names => Names::Pieces(pieces(names).map_err(|reason| invalid(reason.to_owned()))?),
+            names => Names::Pieces(pieces(names).map_err(invalid)?),
         };
         Ok(Self {
             set,

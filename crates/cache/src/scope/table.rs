@@ -51,8 +51,7 @@ impl Scopes {
 
     /// Returns an instant as this cache counts time.
     pub(crate) fn at(&self, now: Instant) -> Moment {
-        let born = self.born;
-        Moment { born, now }
+        Moment(nanos(now.saturating_duration_since(self.born)))
     }
 
     /// Returns a named scope of a group.

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
 use super::table::nanos;
 use super::{Epochs, Moment, Scope, ScopeSet};
 use crate::settling::Settling;
@@ -12,7 +10,6 @@ use crate::settling::Settling;
 #[derive(Debug)]
 #[must_use = "its write set conflicts with reads until it ends"]
 pub(crate) struct WriteGuard {
-    began: Moment,
     write_set: ScopeSet,
     /// Of each scope of the write set, the epoch that the write began if it was alone there.
     begun: Vec<Option<u64>>,
@@ -35,7 +32,6 @@ impl WriteGuard {
         let repeat_set = repeat_set.map(before).collect();
         let begun = write_set.iter().map(|scope| scope.enter(began)).collect();
         Self {
-            began,
             write_set,
             begun,
             repeat_set,
@@ -44,11 +40,10 @@ impl WriteGuard {
 
     /// Counts the write out. Returns the epochs of its repeat set if nothing else happened there
     /// meanwhile: no other write overlapped, and none might still land. `None` if nothing is kept.
-    pub(crate) fn end(self, settling: Settling, now: Instant) -> Option<Epochs> {
-        let now = Moment { now, ..self.began };
+    pub(crate) fn end(self, settling: Settling, now: Moment) -> Option<Epochs> {
         let is_done = settling == Settling::DONE;
         if !is_done {
-            let until = |time| now.nanos().saturating_add(nanos(time));
+            let until = |time| now.0.saturating_add(nanos(time));
             let (settled, certain) = (until(settling.unsettled), until(settling.doubtful));
             for scope in self.write_set.iter() {
                 scope.settle(settled, certain);

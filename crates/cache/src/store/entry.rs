@@ -1,5 +1,6 @@
 //! One stored answer.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -20,15 +21,39 @@ pub(crate) struct Entry {
     hit: AtomicBool,
     /// How often it came to the end of the queue without a hit.
     passes: AtomicU32,
+    /// Whether a call in the background fetches a new answer.
+    is_refreshing: AtomicBool,
+}
+
+/// The one call that fetches a new answer in place of an entry, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RefreshGuard(Arc<Entry>);
+
+impl RefreshGuard {
+    /// Begins to refresh an entry; `None` if another call does already.
+    pub(crate) fn begin(entry: &Arc<Entry>) -> Option<Self> {
+        let is_first = !entry.is_refreshing.swap(true, Ordering::Relaxed);
+        is_first.then(|| Self(entry.clone()))
+    }
+}
+
+impl Drop for RefreshGuard {
+    fn drop(&mut self) {
+        self.0.is_refreshing.store(false, Ordering::Relaxed);
+    }
 }
 
 /// The bytes that an entry takes besides its body: this struct and the answer, the key, the
 /// buffer's header, and moka's own. Measured with a counting allocator; a test compares it.
 const OVERHEAD: u64 = size_of::<Entry>() as u64 + 384;
 
+/// Below this time only use and size count.
+const SLOW_THRESHOLD: Duration = Duration::from_millis(500);
+
 impl Entry {
     /// Keeps `output` until its expiry, which counts from `made`. The body is copied, so that the
-    /// buffer it came in is freed. A hit saves `cost`; a call of the tool takes `usual_cost`.
+    /// buffer it came in is freed. A hit saves `cost`; `usual_cost` is what the tool states, or
+    /// else what the call took.
     pub(crate) fn new(
         output: &ToolOutput,
         expiry: Expiry,
@@ -44,6 +69,7 @@ impl Entry {
             usual_cost,
             hit: AtomicBool::new(false),
             passes: AtomicU32::new(0),
+            is_refreshing: AtomicBool::new(false),
         }
     }
 
@@ -87,10 +113,9 @@ impl Entry {
         self.output.body().len() as u64 + OVERHEAD
     }
 
-    /// Returns the logarithm of the time that a hit saves per byte; a time below the threshold
-    /// counts as the threshold.
-    pub(super) fn value(&self, threshold: Duration) -> f64 {
-        let seconds = self.usual_cost.max(threshold).as_secs_f64();
+    /// Returns the logarithm of the time that a hit saves per byte.
+    pub(super) fn value(&self) -> f64 {
+        let seconds = self.usual_cost.max(SLOW_THRESHOLD).as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a size, not an identity")]
         let bytes = self.weight() as f64;
         (seconds / bytes).log2()

@@ -6,8 +6,8 @@
 //! queue if its value is at least twice the mean of the entries evicted lately. The value is the
 //! upstream time that a hit saves, divided by the bytes that the entry takes; it is doubled if the
 //! entry was hit since it came to the front.* Each return without a hit halves it, so no entry
-//! stays for ever. Times below the slow threshold count as the threshold: among fast results of one
-//! size this is LRU with a second chance for what was hit (CLOCK).
+//! stays for ever. Times below half a second count as that: among fast results of one size this is
+//! LRU with a second chance for what was hit (CLOCK).
 //!
 //! The mean is one of logarithms, so that one result that took an hour does not raise it much.
 //!
@@ -17,7 +17,6 @@
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use moka::notification::RemovalCause;
@@ -28,10 +27,11 @@ use tokio::time::Instant;
 
 mod entry;
 
-pub(crate) use entry::Entry;
+pub(crate) use entry::{Entry, RefreshGuard};
 
 use crate::config::CacheConfig;
 use crate::reason::{EvictionCause, Evictions};
+use crate::sync::Mutex as StepMutex;
 
 /// Entries are evicted in batches, each of this share of the store. One at a time would cost a
 /// third of the calls per second once the store is full.
@@ -48,14 +48,14 @@ pub struct MokaStore {
     evicted: Arc<Evicted>,
     capacity: u64,
     /// Held by everything that changes entries, so that a removed entry cannot return meanwhile.
-    /// The bytes put since pending tasks were run.
-    changing: Arc<Mutex<u64>>,
+    /// The bytes put since pending tasks were run. A scheduler of tests steps between changes, not
+    /// within moka.
+    changing: Arc<StepMutex<u64>>,
 }
 
 /// Everything that moka's eviction listener needs: it must not call moka.
 #[derive(Debug)]
 struct Evicted {
-    slow_threshold: Duration,
     /// The mean value of the entries evicted lately; see [`Entry::value`].
     mean: Mutex<Option<f64>>,
     returning: Mutex<Vec<(u128, Arc<Entry>)>>,
@@ -73,12 +73,10 @@ pub struct StoreUsage {
 }
 
 impl MokaStore {
-    /// Makes a store with the `max_bytes` and the `slow_threshold` of a config.
+    /// Makes a store with the `max_bytes` of a config.
     #[must_use]
     pub fn new(config: &CacheConfig) -> Self {
         let evicted = Arc::new(Evicted {
-            // a threshold of zero would divide by zero
-            slow_threshold: config.slow_threshold.max(Duration::from_millis(1)),
             mean: Mutex::default(),
             returning: Mutex::default(),
             counts: Mutex::default(),
@@ -208,7 +206,7 @@ impl Evicted {
     fn is_retained(&self, entry: &Entry) -> bool {
         /// The share of one entry in the mean: a few hundred entries make it.
         const SHARE: f64 = 1.0 / 128.0;
-        let value = entry.value(self.slow_threshold);
+        let value = entry.value();
         let mean = {
             let mut mean = self.mean.lock();
             let before = mean.unwrap_or(value);

@@ -3,23 +3,13 @@
 //! Each operation of a double is one step. For tokio's semaphore that is enough: it has its own
 //! loom tests.
 
-use std::borrow::Borrow;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
-use std::hash::Hash;
-use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::PoisonError;
 
+use shuttle::sync::MutexGuard;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
-use shuttle::sync::{Mutex, MutexGuard};
 use tokio::sync::AcquireError;
 use tokio::time::Instant;
 use tokio::time::error::Elapsed;
-
-use crate::CacheConfig;
-use crate::reason::Evictions;
-use crate::store;
-use crate::store::StoreUsage;
 
 /// A point at which another task may run first.
 #[derive(Debug, Default)]
@@ -112,123 +102,16 @@ pub(crate) async fn timeout_at<F: Future>(_: Instant, future: F) -> Result<F::Ou
     Ok(future.await)
 }
 
-/// A map with one lock where the real one has many: two keys may meet behind one lock there, too.
-#[derive(Debug)]
-pub(crate) struct DashMap<K, V>(Mutex<HashMap<K, V>>);
+/// A lock. A call that panicked while it held one left a whole value: each change is one step.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
-impl<K, V> Default for DashMap<K, V> {
-    fn default() -> Self {
-        Self(Mutex::new(HashMap::new()))
-    }
-}
-
-impl<K: Eq + Hash + Clone, V> DashMap<K, V> {
-    pub(crate) fn entry(&self, key: K) -> Entry<'_, K, V> {
-        let map = self.lock();
-        Entry { map, key }
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(shuttle::sync::Mutex::new(value))
     }
 
-    pub(crate) fn remove_if(
-        &self,
-        key: &K,
-        condition: impl FnOnce(&K, &V) -> bool,
-    ) -> Option<(K, V)> {
-        let mut map = self.lock();
-        match map.entry(key.clone()) {
-            Place::Occupied(place) if condition(key, place.get()) => Some(place.remove_entry()),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    /// A call that panicked while it held the lock left the map whole: each change is one step.
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, V>> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-/// The slot of one key; it locks the map.
-pub(crate) struct Entry<'a, K, V> {
-    map: MutexGuard<'a, HashMap<K, V>>,
-    key: K,
-}
-
-impl<'a, K: Eq + Hash + Clone, V> Entry<'a, K, V> {
-    pub(crate) fn or_insert_with(mut self, make: impl FnOnce() -> V) -> Held<'a, K, V> {
-        self.map.entry(self.key.clone()).or_insert_with(make);
-        Held {
-            map: self.map,
-            key: self.key,
-        }
-    }
-}
-
-/// The value of one key; it locks the map.
-pub(crate) struct Held<'a, K, V> {
-    map: MutexGuard<'a, HashMap<K, V>>,
-    key: K,
-}
-
-impl<K: Eq + Hash, V> Deref for Held<'_, K, V> {
-    type Target = V;
-
-    fn deref(&self) -> &V {
-        &self.map[self.key.borrow()]
-    }
-}
-
-impl<K: Eq + Hash + Clone, V> DerefMut for Held<'_, K, V> {
-    fn deref_mut(&mut self) -> &mut V {
-        // the entry was there or was inserted under this lock, so it is found
-        match self.map.entry(self.key.clone()) {
-            Place::Occupied(place) => place.into_mut(),
-            Place::Vacant(_) => unreachable!("held under the lock"),
-        }
-    }
-}
-
-/// A store without a bound.
-#[derive(Debug, Clone)]
-pub(crate) struct MokaStore(Arc<Mutex<HashMap<u128, Arc<store::Entry>>>>);
-
-impl MokaStore {
-    pub(crate) fn new(_: &CacheConfig) -> Self {
-        Self(Arc::new(Mutex::new(HashMap::new())))
-    }
-
-    pub(crate) fn get(&self, key: u128) -> Option<Arc<store::Entry>> {
-        self.lock().get(&key).cloned()
-    }
-
-    pub(crate) fn put(&self, key: u128, entry: store::Entry) -> bool {
-        self.lock().insert(key, Arc::new(entry));
-        true
-    }
-
-    pub(crate) fn remove(&self, key: u128) {
-        self.lock().remove(&key);
-    }
-
-    pub(crate) fn clear(&self) {
-        self.lock().clear();
-    }
-
-    pub(crate) fn usage(&self) -> StoreUsage {
-        StoreUsage::default()
-    }
-
-    pub(crate) fn evictions(&self) -> Evictions {
-        Evictions::default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Arc<store::Entry>>> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,25 +3,25 @@
 use std::sync::Arc;
 
 use callward_cache::{Cache, CacheConfig, CacheHandle, CacheLayer, CacheStats};
-use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput, ToolService};
 use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tower::{Layer, ServiceExt};
 
-/// A cache around a scripted service.
+/// A cache around a service.
 #[derive(Debug, Clone)]
-pub(crate) struct Bench {
-    pub(crate) mock: MockService,
-    pub(crate) cache: Cache<MockService>,
+pub(crate) struct Bench<S = MockService> {
+    pub(crate) mock: S,
+    pub(crate) cache: Cache<S>,
     pub(crate) handle: CacheHandle,
 }
 
-impl Bench {
-    pub(crate) fn new(mock: MockService) -> Self {
+impl<S: ToolService + Sync> Bench<S> {
+    pub(crate) fn new(mock: S) -> Self {
         Self::with(CacheConfig::default(), mock)
     }
 
-    pub(crate) fn with(config: CacheConfig, mock: MockService) -> Self {
+    pub(crate) fn with(config: CacheConfig, mock: S) -> Self {
         let layer = CacheLayer::new(config);
         Self {
             cache: layer.layer(mock.clone()),

@@ -1,12 +1,10 @@
 //! What a client sees of the cache, on a paused clock and against a scripted service.
 
-mod changes;
 mod common;
 mod contract;
 mod counts;
 mod flight;
 mod fresh;
-mod load;
 mod reads;
 mod scopes;
 mod script;

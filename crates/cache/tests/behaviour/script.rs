@@ -12,6 +12,9 @@
 //! | `server:takes=1s`, `server:gate`, `open:2` | the server's calls take time, or wait |
 //! | `server:writes=lost`, `next:lost,error` | its replies to writes, or to the next calls |
 //! | `runs=2`, `running=1` | calls that the server saw, and that are inside |
+//! | `tools=1`, `written=true` | tools with counts; whether the set is being written |
+//! | `retain:test`, `hold:get` | other sets go; a tool is held beyond its calls |
+//! | `fill:9` | calls of nine further tools |
 //! | `#hits=2`, `mark:reason=timeout` | a count, a member of the mark on the last answer |
 //! | `conf:burst=1s`, `state:test=own` | settings |
 //! | `reads:get=order:{id}`, `writes:..` | scopes of a tool, at any time |
@@ -35,11 +38,13 @@ use callward_core::{
     CACHE_META, CallRecord, Caller, Delivery, ErrorKind, Learned, Lifetime, Principal, Profile,
     SecurityLevel, SessionId, Tool, ToolCall, ToolError, ToolName, ToolOutput,
 };
-use callward_testkit::{MockService, tool};
+use callward_testkit::tool;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
+use tower::service_fn;
+use tower::util::BoxCloneSyncService;
 
 use crate::common::{Bench, Running, failure, settle};
 
@@ -65,18 +70,71 @@ struct Scene {
     profile: Profile,
     server: Arc<Mutex<Server>>,
     /// Made by the first step that needs it.
-    bench: Option<Bench>,
+    bench: Option<Bench<Service>>,
     running: BTreeMap<String, Vec<(Running, Arc<CallRecord>)>>,
+    held: BTreeMap<String, Arc<Tool>>,
     last: Option<ToolOutput>,
 }
 
+type Service = BoxCloneSyncService<ToolCall, ToolOutput, ToolError>;
+
+/// It forgets its calls, as holding a call holds its tool.
 #[derive(Default)]
 struct Server {
+    started: usize,
+    running: usize,
     next: VecDeque<String>,
     reads: Option<String>,
     writes: Option<String>,
     takes: Duration,
     gate: Option<Arc<Semaphore>>,
+}
+
+impl Server {
+    async fn serve(server: Arc<Mutex<Self>>, call: ToolCall) -> Result<ToolOutput, ToolError> {
+        let inside = Inside(server.clone());
+        let (n, said, takes, gate) = {
+            let mut server = server.lock();
+            server.started += 1;
+            server.running += 1;
+            let usual = match call.plan().is_write() {
+                true => server.writes.clone(),
+                false => server.reads.clone(),
+            };
+            let said = server.next.pop_front().filter(|said| said != "usual");
+            (
+                server.started,
+                said.or(usual),
+                server.takes,
+                server.gate.clone(),
+            )
+        };
+        // what a retry layer leaves behind: an attempt that may land late
+        if said.as_deref() == Some("retried") {
+            let record = call.record().unwrap();
+            record.start_attempt();
+            record.start_attempt();
+        }
+        drop(call);
+        if let Some(gate) = gate {
+            gate.acquire().await.unwrap().forget();
+        }
+        if !takes.is_zero() {
+            sleep(takes).await;
+        }
+        let answer = reply(said.as_deref(), n).await;
+        drop(inside);
+        answer
+    }
+}
+
+/// A call inside the server.
+struct Inside(Arc<Mutex<Server>>);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+    }
 }
 
 impl Scene {
@@ -85,6 +143,13 @@ impl Scene {
             println!("    {step}");
             match step.split_once(':') {
                 Some((word, rest)) if self.set(word, rest) => {}
+                Some(("fill", count)) => {
+                    for n in 0..count.parse().unwrap() {
+                        let more = tool(&format!("tool{n}")).read_only().build();
+                        let call = ToolCall::new(more, "");
+                        self.bench().ask(call).await.unwrap();
+                    }
+                }
                 _ if *step == "settle" => settle().await,
                 _ if step.starts_with('+') => tokio::time::advance(time(&step[1..])).await,
                 _ => self.call(step).await,
@@ -101,7 +166,8 @@ impl Scene {
                 self.settings.insert(key.to_owned(), value);
             }
             "state" => {
-                let (set, state) = (key.parse().unwrap(), value.parse().unwrap());
+                let state = serde_json::from_value(json!(value)).unwrap();
+                let set = key.parse().unwrap();
                 self.rules = std::mem::take(&mut self.rules).with_state(set, state);
             }
             "reads" | "writes" => self.rule(word, key, value),
@@ -134,6 +200,11 @@ impl Scene {
                 gate.unwrap().add_permits(rest.parse().unwrap());
             }
             "purge" => self.purge(key, value),
+            "hold" => drop(self.held.insert(key.to_owned(), self.tool(key))),
+            "retain" => {
+                let handle = &self.bench().handle;
+                handle.retain_sets(|set| set.as_str() == key);
+            }
             "mark" => {
                 let body = self.last.as_ref().unwrap().body();
                 let body: Value = serde_json::from_slice(body).unwrap();
@@ -172,42 +243,15 @@ impl Scene {
         }
     }
 
-    fn bench(&mut self) -> &Bench {
+    fn bench(&mut self) -> &Bench<Service> {
         let (settings, rules, server) = (&self.settings, &self.rules, &self.server);
         self.bench.get_or_insert_with(|| {
             let settings = Value::Object(settings.clone());
             let mut config: CacheConfig = serde_json::from_value(settings).unwrap();
             config.scopes = rules.clone();
             let server = server.clone();
-            Bench::with(
-                config,
-                MockService::new(move |call, n| {
-                    let mut server = server.lock();
-                    let usual = match call.plan().is_write() {
-                        true => &server.writes,
-                        false => &server.reads,
-                    };
-                    let usual = usual.clone();
-                    let said = server.next.pop_front().filter(|said| said != "usual");
-                    let said = said.or(usual);
-                    let (takes, gate) = (server.takes, server.gate.clone());
-                    // what a retry layer leaves behind: an attempt that may land late
-                    if said.as_deref() == Some("retried") {
-                        let record = call.record().unwrap();
-                        record.start_attempt();
-                        record.start_attempt();
-                    }
-                    async move {
-                        if let Some(gate) = gate {
-                            gate.acquire().await.unwrap().forget();
-                        }
-                        if !takes.is_zero() {
-                            sleep(takes).await;
-                        }
-                        reply(said.as_deref(), n).await
-                    }
-                }),
-            )
+            let service = service_fn(move |call| Server::serve(server.clone(), call));
+            Bench::with(config, BoxCloneSyncService::new(service))
         })
     }
 
@@ -220,13 +264,15 @@ impl Scene {
         };
         self.bench();
         match (what, sign) {
-            ("runs", "=") => {
-                let runs = self.bench().mock.started();
-                assert_eq!(runs.to_string(), expected, "{step}");
-            }
-            ("running", "=") => {
-                let running = self.bench().mock.running();
-                assert_eq!(running.to_string(), expected, "{step}");
+            ("runs" | "running" | "tools" | "written", "=") => {
+                let handle = &self.bench().handle;
+                let found = match what {
+                    "tools" => handle.tools().len().to_string(),
+                    "written" => handle.is_written(&"test".parse().unwrap()).to_string(),
+                    "runs" => self.server.lock().started.to_string(),
+                    _ => self.server.lock().running.to_string(),
+                };
+                assert_eq!(found, expected, "{step}");
             }
             (name, "=") if name.starts_with('#') => {
                 let stats = serde_json::to_value(self.bench().stats()).unwrap();
@@ -290,7 +336,8 @@ impl Scene {
                 json!({ "id": id }).to_string()
             }
         };
-        let mut call = ToolCall::new(self.tool(name), arguments);
+        let tool = self.held.get(name).cloned();
+        let mut call = ToolCall::new(tool.unwrap_or_else(|| self.tool(name)), arguments);
         if !who.is_empty() {
             let (who, session) = who.split_once('#').unwrap_or((who, ""));
             let mut caller = Caller::new(Principal::new(who));
@@ -312,9 +359,11 @@ impl Scene {
     fn tool(&self, name: &str) -> Arc<Tool> {
         let (name, set) = name.split_once('@').unwrap_or((name, "test"));
         let name = name.trim_start_matches("pinned-");
-        let built = tool(name).set(set).profile(self.profile.clone());
+        // another definition of the same tool
+        let listed = if name == "untagged" { "tagged" } else { name };
+        let built = tool(listed).set(set).profile(self.profile.clone());
         match name {
-            "get" | "list" => built.read_only(),
+            "get" | "list" | "untagged" => built.read_only(),
             "tagged" => built
                 .read_only()
                 .hint(|hints| hints.tags = Some(vec!["orders".into()])),

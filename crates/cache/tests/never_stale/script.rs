@@ -1,9 +1,8 @@
 //! What clients ask for, what happens meanwhile, and in which setting.
 
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use callward_cache::{CacheConfig, CacheLayer, Partition, ScopeRules, ToolScopes};
+use callward_cache::{CacheConfig, CacheLayer, Partition, ToolScopes};
 use callward_core::{Delivery, SecurityLevel, Tool};
 use callward_testkit::tool;
 use proptest::prelude::*;
@@ -154,26 +153,6 @@ impl Style {
     }
 }
 
-/// The size of the store: for all entries, or for two or three.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum StoreSize {
-    Ample,
-    Little,
-}
-
-impl StoreSize {
-    fn all() -> Vec<Self> {
-        vec![Self::Ample, Self::Little]
-    }
-
-    fn max_bytes(self) -> u64 {
-        match self {
-            Self::Ample => 1 << 20,
-            Self::Little => 1_600,
-        }
-    }
-}
-
 /// How the cache is set up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
@@ -181,7 +160,8 @@ pub(crate) struct Setting {
     style: Style,
     /// Of which tools something is said: a bit each. One more says what `copy` reads.
     said: u16,
-    store: StoreSize,
+    /// In bytes: for all entries, or for two or three.
+    store: u64,
 }
 
 impl Setting {
@@ -194,12 +174,8 @@ impl Setting {
     }
 
     pub(crate) fn layer(&self) -> CacheLayer {
-        CacheLayer::new(self.config())
-    }
-
-    fn config(&self) -> CacheConfig {
         let mut config = CacheConfig::default();
-        config.max_bytes = self.store.max_bytes();
+        config.max_bytes = self.store;
         config.settle = SETTLE;
         if self.shared {
             config.partition = Partition::Shared;
@@ -218,35 +194,21 @@ impl Setting {
                 }
                 let rules = std::mem::take(&mut config.scopes);
                 let (set, name) = (tool.set().clone(), tool.name().clone());
-                config.scopes = ScopeRules::with(rules, set, name, scopes);
+                config.scopes = rules.with(set, name, scopes);
             }
         }
-        config
+        CacheLayer::new(config)
     }
 }
 
 /// One call.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask {
     pub(crate) action: Action,
     pub(crate) who: usize,
     pub(crate) form: u8,
     /// In seconds.
     pub(crate) patience: Option<u64>,
-}
-
-impl fmt::Debug for Ask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "p{} asks for {:?}", self.who, self.action)?;
-        match self.form {
-            0 => {}
-            form => write!(f, ", form {form}")?,
-        }
-        match self.patience {
-            Some(secs) => write!(f, ", within {secs} s"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// One line of the script.
@@ -303,7 +265,7 @@ fn setting() -> impl Strategy<Value = Setting> {
     let style = select(vec![Style::Templates, Style::Tags, Style::EachValue]);
     // nothing, everything, or any of it
     let said = prop_oneof![Just(0), Just(u16::MAX), any::<u16>()];
-    (any::<bool>(), style, said, select(StoreSize::all())).prop_map(
+    (any::<bool>(), style, said, select(vec![1 << 20, 1_600])).prop_map(
         |(shared, style, said, store)| Setting {
             shared,
             style,

@@ -3,27 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_cache::Cache;
+use callward_cache::{Cache, Partition};
 use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
 use callward_testkit::MockService;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tower::{Layer, ServiceExt};
 
-use crate::judge::{Reached, Rule, Violation};
+use crate::judge::Rule;
 use crate::script::{Ask, Script, Setting, Step};
 use crate::world::World;
 
-/// What came of a script.
-pub(crate) struct Played {
-    pub(crate) violations: Vec<Violation>,
-    pub(crate) reached: Reached,
-    /// What happened, for people to read.
-    pub(crate) log: String,
-}
-
-/// Plays a script on a paused clock.
-pub(crate) fn play(script: &Script, setting: &Setting) -> Played {
+/// Plays a script on a paused clock. Returns what happened.
+pub(crate) fn play(script: &Script, setting: &Setting) -> World {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -39,6 +31,7 @@ pub(crate) fn play(script: &Script, setting: &Setting) -> Played {
 }
 
 struct Play<'a> {
+    partition: Partition,
     world: Arc<Mutex<World>>,
     cache: Cache<MockService>,
     setting: &'a Setting,
@@ -54,6 +47,7 @@ impl<'a> Play<'a> {
             serve(inside.clone(), id)
         });
         Self {
+            partition: script.partition,
             world,
             cache: setting.layer(script.partition).layer(server),
             setting,
@@ -94,7 +88,7 @@ impl<'a> Play<'a> {
     }
 
     /// Waits until everything that runs has ended.
-    async fn finish(self) -> Played {
+    async fn finish(self) -> World {
         tokio::time::sleep(Duration::from_secs(600)).await;
         let mut world = self.world.lock();
         for (id, running) in &self.clients {
@@ -102,11 +96,7 @@ impl<'a> Play<'a> {
                 world.violate(Rule::Unanswered, *id, "is not answered");
             }
         }
-        Played {
-            violations: std::mem::take(&mut world.violations),
-            reached: std::mem::take(&mut world.reached),
-            log: std::mem::take(&mut world.log),
-        }
+        std::mem::replace(&mut world, World::new(self.partition))
     }
 }
 

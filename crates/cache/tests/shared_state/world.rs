@@ -1,13 +1,13 @@
 //! The servers, and everything that ever happened to their state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 use callward_cache::Partition;
 use callward_core::{ToolError, ToolOutput};
 use tokio::time::Instant;
 
-use crate::judge::{Reached, Rule, Violation};
+use crate::judge::Rule;
 use crate::script::{Action, Ask, CELLS, GROUPS};
 
 /// When something happened. Events of one instant are in the order of their numbers.
@@ -46,8 +46,9 @@ pub(crate) struct World {
     counters: HashMap<(usize, usize), usize>,
     pub(crate) calls: Vec<Call>,
     pub(crate) executions: Vec<Execution>,
-    pub(crate) violations: Vec<Violation>,
-    pub(crate) reached: Reached,
+    /// The rules that answers violated, and why.
+    pub(crate) violations: Vec<(Rule, String)>,
+    pub(crate) reached: BTreeSet<&'static str>,
     pub(crate) log: String,
 }
 
@@ -67,7 +68,7 @@ impl World {
             calls: Vec::new(),
             executions: Vec::new(),
             violations: Vec::new(),
-            reached: Reached::default(),
+            reached: BTreeSet::new(),
             log: format!("{partition:?}\n"),
         }
     }
@@ -84,8 +85,7 @@ impl World {
     }
 
     pub(crate) fn violate(&mut self, rule: Rule, id: usize, why: &str) {
-        let why = format!("call {id} {why}");
-        self.violations.push(Violation { rule, why });
+        self.violations.push((rule, format!("call {id} {why}")));
     }
 
     /// The outside writer changes a cell.
@@ -147,7 +147,9 @@ impl World {
         let execution = &mut self.executions[execution];
         execution.landed = Some(now);
         execution.shows = shows;
-        self.reached.landed_late += usize::from(ask.fails);
+        if ask.fails {
+            self.reached.insert("a write that landed late");
+        }
     }
 
     /// A client receives an answer.

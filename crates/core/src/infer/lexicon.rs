@@ -63,7 +63,7 @@ impl Verb {
 /// assert_eq!(hints.destructive_hint, Some(true));
 /// # Ok::<(), callward_core::InvalidValue>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lexicon {
     /// By the word in lower case.
     verbs: HashMap<String, Verb>,

@@ -11,7 +11,7 @@ use super::{cache_words, millis, retry_word, strength_word};
 /// Describes an explanation: of a tool as a whole, or of one call of it.
 pub(crate) fn explanation(explanation: &Explanation) -> Value {
     let plan = explanation.plan();
-    let (tool, resolved) = (explanation.tool(), explanation.resolved());
+    let (tool, resolved) = (&explanation.tool, explanation.resolved());
     let values = json!(resolved.annotations());
     let hint = |entry: &Provenance| {
         json!({
@@ -26,9 +26,9 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
     let hints = resolved.all_provenance().iter().map(hint);
     let max_attempts = explanation.max_attempts();
     let max_attempts = if plan.is_retryable() { max_attempts } else { 1 };
-    let mut view = super::tool(explanation.client_name(), tool, plan, resolved);
+    let mut view = super::tool(&explanation.client_name, tool, plan, resolved);
     let details = json!({
-        "call": explanation.call().map(|_| applied(explanation)),
+        "call": explanation.call.as_ref().map(|_| applied(explanation)),
         "rules": rules.collect::<Vec<_>>(),
         "route": route(explanation),
         "keep": keep(explanation),
@@ -81,7 +81,7 @@ fn applied(explanation: &Explanation) -> Value {
         // counted from 1
         Applied::Rule(index) => json!({ "plan": "rule", "rule": index + 1 }),
         Applied::Strictest(doubt) => {
-            let doubt = explanation.tool().refinements().describe(doubt);
+            let doubt = explanation.tool.refinements().describe(doubt);
             json!({ "plan": "strictest", "doubt": doubt })
         }
         _ => json!({ "plan": "other" }),
@@ -115,7 +115,7 @@ fn route(explanation: &Explanation) -> Value {
             "unfit": candidate.why_not.map(|unfit| unfit.as_str()),
         })
     };
-    let servers = explanation.candidates().iter().map(server);
+    let servers = explanation.candidates.iter().map(server);
     json!({
         "min_weight": plan.route.min_weight,
         "prefer": plan.route.prefer.as_slice(),
@@ -151,7 +151,7 @@ fn guards(explanation: &Explanation) -> Value {
 /// Describes how results are kept, and what the call invalidates.
 fn keep(explanation: &Explanation) -> Value {
     let enabled = explanation.caches();
-    let set = explanation.tool().set();
+    let set = explanation.tool.set();
     let writes = explanation.writes();
     let (ttl, drops) = match explanation.plan().cache {
         CacheRule::Store { ttl, .. } => (Some(ttl), false),

@@ -1,105 +1,106 @@
 //! What evidence is after a restart, and after accidents to its file.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use tempfile::TempDir;
 use tokio::time::Instant;
 
 use super::{DAY, observe_equal, seconds, subject};
 use crate::evidence::bucket::EDGES;
-use crate::evidence::format::{Snapshot, checksum_line};
-use crate::evidence::{Evidences, Subject};
+use crate::evidence::file::decode;
+use crate::evidence::{Evidences, Subject, ToolEvidence};
+
+/// A directory with a file of evidence.
+struct Disk(TempDir);
+
+impl Disk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("evidence")
+    }
+
+    fn open(&self, odds: f64, wall: Duration) -> Evidences {
+        let evidences = Evidences::open(&self.path(), odds, wall);
+        evidences.unwrap().unwrap()
+    }
+
+    /// Opens the file, and finds the evidence about one tool.
+    fn tool(&self) -> (Evidences, Arc<ToolEvidence>) {
+        let evidences = self.open(0.01, DAY);
+        let tool = evidences.of(&subject("read", 1, 1));
+        (evidences, tool)
+    }
+
+    /// Writes evidence about two tools.
+    fn write(&self, wall: Duration) -> Evidences {
+        let evidences = self.open(0.01, wall);
+        let tool = evidences.of(&subject("read", 1, 1));
+        let now = observe_equal(&tool, 900, &EDGES[..3], Instant::now());
+        let tool = evidences.of(&subject("list \"all\"", u128::MAX, 0));
+        let now = observe_equal(&tool, 3, &EDGES, now);
+        tool.observe(1, 1, seconds(3), false, now);
+        assert!(evidences.save(wall, now).unwrap());
+        evidences
+    }
+}
 
 /// What can be seen of all evidence.
 fn seen(evidences: &Evidences) -> Vec<(Subject, String)> {
     let all = evidences.all().into_iter();
     all.map(|(subject, tool)| {
-        let status = tool.status();
-        let weights = status.buckets.iter().map(|bucket| {
-            (
-                bucket.repeats,
-                bucket.different,
-                bucket.equal_weight.round(),
-                bucket.different_weight.round(),
-            )
-        });
-        let text = format!(
-            "{:?} {} {} {:?}",
-            status.allowed,
-            status.keys,
-            status.keys_alone,
-            weights.collect::<Vec<_>>()
-        );
-        (subject, text)
+        let mut status = tool.status();
+        for bucket in &mut status.buckets {
+            bucket.equal_weight = bucket.equal_weight.round();
+            bucket.different_weight = bucket.different_weight.round();
+        }
+        (subject, format!("{status:?}"))
     })
     .collect()
 }
 
-fn open(path: &Path, wall: Duration) -> Evidences {
-    Evidences::open_at(path, 0.01, wall, Instant::now())
-        .unwrap()
-        .unwrap()
-}
-
-/// Evidence about two tools, in a file.
-fn written(path: &Path, wall: Duration) -> Evidences {
-    let evidences = open(path, wall);
-    let tool = evidences.of(&subject("read", 1, u128::MAX));
-    let now = observe_equal(&tool, 900, &EDGES[..3], Instant::now());
-    let tool = evidences.of(&subject("list \"all\"", u128::MAX, 0));
-    let now = observe_equal(&tool, 3, &EDGES, now);
-    tool.observe(1, 1, seconds(3), false, now);
-    assert!(evidences.save_at(wall, now).unwrap());
-    evidences
-}
-
 #[test]
 fn evidence_survives_a_restart_and_ages_meanwhile() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
-    let wall = 20_000 * DAY;
-    let before = written(&path, wall);
-    assert!(!before.save_at(wall, Instant::now()).unwrap());
+    let (disk, wall) = (Disk::new(), 20_000 * DAY);
+    let before = disk.write(wall);
+    assert!(!before.save(wall, Instant::now()).unwrap());
     let (secret, shown) = (before.secret(), seen(&before));
-    let weight = |evidences: &Evidences| {
-        let tool = evidences.of(&subject("read", 1, u128::MAX));
-        tool.status().buckets[0].equal_weight
-    };
+    let read = |evidences: &Evidences| evidences.of(&subject("read", 1, 1));
+    let weight = |evidences: &Evidences| read(evidences).status().buckets[0].equal_weight;
     let saved = weight(&before);
     drop(before);
 
-    let after = open(&path, wall);
+    let after = disk.open(0.01, wall);
     assert_eq!(after.secret(), secret);
     assert_eq!(seen(&after), shown);
-    let tool = after.of(&subject("read", 1, u128::MAX));
-    assert_eq!(tool.allowed(), seconds(10));
+    assert_eq!(read(&after).allowed(), seconds(10));
     let other = after.of(&subject("list \"all\"", u128::MAX, 0));
     assert!(other.stands_alone(1) && !other.stands_alone(0));
     // its verification starts again
+    let tool = read(&after);
     assert!((0..100).all(|_| tool.verifies(1, seconds(1), 0.99, Instant::now())));
     drop(after);
 
-    let later = open(&path, wall + 2 * DAY);
-    let tool = later.of(&subject("read", 1, u128::MAX));
-    assert_eq!(tool.allowed(), Duration::ZERO);
+    let later = disk.open(0.01, wall + 2 * DAY);
+    assert_eq!(read(&later).allowed(), Duration::ZERO);
     let ratio = weight(&later) / saved;
     assert!((ratio - 0.25).abs() < 1e-3, "{ratio}");
-    drop((later, tool));
-
-    let set_back = open(&path, wall - 900 * DAY);
-    assert_eq!(seen(&set_back), shown);
+    drop(later);
+    assert_eq!(seen(&disk.open(0.01, wall - 900 * DAY)), shown, "set back");
 }
 
 #[test]
 fn a_restart_does_not_let_a_key_count_twice() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
+    let disk = Disk::new();
     for restart in 0..5 {
         let mut now = Instant::now();
-        let evidences = open(&path, DAY);
-        let tool = evidences.of(&subject("read", 1, 1));
+        let (evidences, tool) = disk.tool();
         for session in 0..8 {
             for key in 0..9 {
                 tool.observe(key, session, seconds(1), true, now);
@@ -108,27 +109,20 @@ fn a_restart_does_not_let_a_key_count_twice() {
         }
         let weight = tool.status().buckets[0].equal_weight;
         assert!(weight <= 9.0 * 33.2 + 1e-6, "{restart}: {weight}");
-        assert!(evidences.save_at(DAY, now).unwrap());
+        assert!(evidences.save(DAY, now).unwrap());
     }
-    let evidences = open(&path, DAY);
-    assert_eq!(
-        evidences.of(&subject("read", 1, 1)).allowed(),
-        Duration::ZERO
-    );
+    assert_eq!(disk.tool().1.allowed(), Duration::ZERO);
 }
 
 #[test]
 fn a_bucket_removed_before_a_restart_stays_removed() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
-    let evidences = open(&path, DAY);
-    let tool = evidences.of(&subject("read", 1, 1));
+    let disk = Disk::new();
+    let (evidences, tool) = disk.tool();
     let now = observe_equal(&tool, 3_000, &[1], Instant::now());
     tool.observe(1, 1, seconds(1), false, now);
-    assert!(evidences.save_at(DAY, now).unwrap());
-    drop((evidences, tool));
-    let evidences = open(&path, DAY);
-    let tool = evidences.of(&subject("read", 1, 1));
+    assert!(evidences.save(DAY, now).unwrap());
+    drop(evidences);
+    let (_evidences, tool) = disk.tool();
     assert_eq!(tool.allowed(), Duration::ZERO);
     tool.observe(2, 1, seconds(1), true, Instant::now());
     assert_eq!(tool.allowed(), seconds(1));
@@ -136,10 +130,8 @@ fn a_bucket_removed_before_a_restart_stays_removed() {
 
 #[test]
 fn other_odds_after_a_restart_count_each_key_by_them() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
-    let (evidences, mut now) = (open(&path, DAY), Instant::now());
-    let tool = evidences.of(&subject("read", 1, 1));
+    let (disk, mut now) = (Disk::new(), Instant::now());
+    let (evidences, tool) = disk.tool();
     for session in 0..30 {
         now += Duration::from_secs(1);
         for key in 0..4 {
@@ -147,28 +139,25 @@ fn other_odds_after_a_restart_count_each_key_by_them() {
             now += Duration::from_secs(301);
         }
     }
-    assert!(evidences.save_at(DAY, now).unwrap());
-    drop((evidences, tool));
+    assert!(evidences.save(DAY, now).unwrap());
+    drop(evidences);
     // at 5 % a bucket needs 65, of which a key contributes 6.5
-    let reopened = Evidences::open_at(&path, 0.05, DAY, Instant::now())
-        .unwrap()
-        .unwrap();
-    let tool = reopened.of(&subject("read", 1, 1));
+    let tool = disk.open(0.05, DAY).of(&subject("read", 1, 1));
     assert!(tool.status().buckets[0].equal_weight <= 26.0 + 1e-9);
     assert_eq!(tool.allowed(), Duration::ZERO);
 }
 
 #[test]
 fn one_process_holds_the_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
-    let first = Evidences::open(&path, 0.01).unwrap().unwrap();
-    assert!(Evidences::open(&path, 0.01).unwrap().is_none());
-    assert!(first.save().unwrap());
+    let disk = Disk::new();
+    let open = || Evidences::open(&disk.path(), 0.01, DAY).unwrap();
+    let first = open().unwrap();
+    assert!(open().is_none());
+    assert!(first.save(DAY, Instant::now()).unwrap());
     drop(first);
-    assert!(Evidences::open(&path, 0.01).unwrap().is_some());
-    assert!(!Evidences::new(0.01).save().unwrap());
-    assert!(Evidences::open(&directory.path().join("no/such"), 0.01).is_err());
+    assert!(open().is_some());
+    assert!(!Evidences::new(0.01).save(DAY, Instant::now()).unwrap());
+    assert!(Evidences::open(&disk.path().join("no"), 0.01, DAY).is_err());
 }
 
 #[cfg(unix)]
@@ -176,75 +165,58 @@ fn one_process_holds_the_file() {
 fn the_file_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
 
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
-    let evidences = written(&path, DAY);
-    evidences
-        .of(&subject("read", 1, 1))
-        .observe(1, 1, seconds(1), true, Instant::now());
-    assert!(evidences.save().unwrap());
+    let disk = Disk::new();
+    disk.write(DAY);
     for name in ["evidence", "evidence.lock"] {
-        let mode = fs::metadata(directory.path().join(name))
-            .unwrap()
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600, "{name}");
+        let file = fs::metadata(disk.0.path().join(name)).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
     }
-    assert!(!directory.path().join("evidence.tmp").exists());
+    assert!(!disk.0.path().join("evidence.tmp").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_the_file_is_refused() {
+    let disk = Disk::new();
+    for pipe in [disk.path(), disk.path().with_extension("lock")] {
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let error = Evidences::open(&disk.path(), 0.01, DAY).unwrap_err();
+        assert!(error.to_string().contains("not a regular file"), "{error}");
+        fs::remove_file(pipe).unwrap();
+    }
 }
 
 #[test]
-fn a_file_cut_or_changed_anywhere_is_set_aside() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
-    let evidences = open(&path, DAY);
-    let tool = evidences.of(&subject("read", 1, 1));
+fn a_file_that_is_cut_or_of_another_kind_is_set_aside() {
+    let disk = Disk::new();
+    let (evidences, tool) = disk.tool();
     let now = observe_equal(&tool, 2, &EDGES[..3], Instant::now());
     tool.observe(1, 1, seconds(3), false, now);
-    assert!(evidences.save_at(DAY, now).unwrap());
-    drop((evidences, tool));
-    let whole = fs::read(&path).unwrap();
-    assert!(Snapshot::decode(&whole).is_ok());
-    for length in 0..whole.len() {
-        assert!(Snapshot::decode(&whole[..length]).is_err(), "{length}");
+    assert!(evidences.save(DAY, now).unwrap());
+    drop(evidences);
+    let text = fs::read_to_string(disk.path()).unwrap();
+    assert!(decode(text.as_bytes()).is_ok());
+    for length in 0..text.len() {
+        assert!(decode(&text.as_bytes()[..length]).is_err(), "{length}");
     }
-    for at in 0..whole.len() {
-        for bit in [0x01, 0x20, 0x80] {
-            let mut changed = whole.clone();
-            changed[at] ^= bit;
-            assert!(Snapshot::decode(&changed).is_err(), "{at}");
-        }
-    }
-    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    let evidences = open(&path, DAY);
-    assert!(evidences.all().is_empty());
-    let aside = fs::read(directory.path().join("evidence.set-aside")).unwrap();
-    assert_eq!(aside, whole[..whole.len() / 2]);
-    assert!(evidences.save_at(DAY, now).unwrap());
-    assert!(Snapshot::decode(&fs::read(&path).unwrap()).is_ok());
-}
-
-#[test]
-fn a_file_of_another_version_or_kind_is_set_aside() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("evidence");
-    drop(written(&path, DAY));
-    let text = fs::read_to_string(&path).unwrap();
-    let body = &text[..text.len() - checksum_line(&[]).len()];
     let table = [
-        ("callward-evidence 1", "callward-evidence 2"),
-        ("callward-evidence 1", "something-else"),
+        ("callward-evidence 2", "callward-evidence 1"),
+        ("callward-evidence 2", "something-else"),
         ("[0.0,0.0]", "[0.0,-1.0]"),
         ("[0.0,0.0]", "[0.0,1e999]"),
         ("[0.0,0.0],[0.0,0.0]", "[0.0,0.0]"),
         (r#""set":"files""#, r#""set":"no__set""#),
     ];
     for (from, to) in table {
-        assert!(body.contains(from), "{from}");
-        let other = body.replacen(from, to, 1);
-        fs::write(&path, format!("{other}{}", checksum_line(other.as_bytes()))).unwrap();
-        assert!(open(&path, DAY).all().is_empty(), "{to}");
-        assert!(!path.exists());
+        assert!(text.contains(from), "{from}");
+        let other = text.replacen(from, to, 1);
+        fs::write(disk.path(), &other).unwrap();
+        let evidences = disk.open(0.01, DAY);
+        assert!(evidences.all().is_empty() && !disk.path().exists(), "{to}");
+        let aside = disk.path().with_extension("set-aside");
+        assert_eq!(fs::read_to_string(aside).unwrap(), other);
+        assert!(evidences.save(DAY, Instant::now()).unwrap());
     }
 }
 
@@ -256,10 +228,8 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         text in "[\\[\\]{}\":,0-9eE.+\\-a-z_\n]{0,200}",
     ) {
-        for body in [&bytes[..], text.as_bytes()] {
-            prop_assert!(Snapshot::decode(body).is_err());
-            let with_end = [body, checksum_line(body).as_bytes()].concat();
-            prop_assert!(Snapshot::decode(&with_end).is_err());
+        for text in [&bytes[..], text.as_bytes()] {
+            prop_assert!(decode(text).is_err());
         }
     }
 
@@ -274,13 +244,12 @@ proptest! {
         alone: bool,
         forgotten: u64,
     ) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("evidence");
+        let disk = Disk::new();
         let tallies: Vec<_> = equal.iter().zip(different).collect();
         let tallies = serde_json::json!({"tallies": tallies, "granted": granted});
         let counts = vec![serde_json::json!({"repeats": u64::MAX, "different": 3}); 6];
         let body = serde_json::json!({
-            "format": "callward-evidence 1", "secret": [1, 2], "saved_ms": u64::MAX,
+            "format": "callward-evidence 2", "secret": [1, 2], "saved_ms": u64::MAX,
             "tools": [[
                 {"set": "a", "tool": "b", "definition": 1, "partition": 2},
                 {
@@ -289,16 +258,15 @@ proptest! {
                 },
             ]],
         });
-        let body = format!("{body}\n");
-        fs::write(&path, format!("{body}{}", checksum_line(body.as_bytes()))).unwrap();
-        let evidences = open(&path, DAY);
+        fs::write(disk.path(), body.to_string()).unwrap();
+        let evidences = disk.open(0.01, DAY);
         for (_, tool) in evidences.all() {
             prop_assert_eq!(tool.allowed(), Duration::ZERO);
             tool.observe(7, 1, seconds(1), true, Instant::now());
             tool.observe(8, 1, seconds(1), false, Instant::now());
             let _ = tool.status();
         }
-        prop_assert!(evidences.save_at(DAY, Instant::now()).unwrap());
+        prop_assert!(evidences.save(DAY, Instant::now()).unwrap());
     }
 
     /// Whatever is observed: equal observations of one visit help only so much, the weights are
@@ -308,10 +276,8 @@ proptest! {
         observations in prop::collection::vec((0..12_u128, 0..4_u64, 0..400_u64, prop::bool::weighted(0.95), 0..200_u64), 0..400),
         draw in any::<f64>(),
     ) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("evidence");
-        let (evidences, mut now) = (open(&path, DAY), Instant::now());
-        let tool = evidences.of(&subject("read", 1, 1));
+        let (disk, mut now) = (Disk::new(), Instant::now());
+        let (evidences, tool) = disk.tool();
         let mut differed = std::collections::HashSet::new();
         for (key, session, gap, equal, pause) in observations {
             now += Duration::from_secs(pause);
@@ -325,9 +291,9 @@ proptest! {
         for key in 0..13 {
             prop_assert_eq!(tool.stands_alone(key), differed.contains(&key));
         }
-        evidences.save_at(DAY, now).unwrap();
+        evidences.save(DAY, now).unwrap();
         let before = seen(&evidences);
-        drop((evidences, tool));
-        prop_assert_eq!(seen(&open(&path, DAY)), before);
+        drop(evidences);
+        prop_assert_eq!(seen(&disk.open(0.01, DAY)), before);
     }
 }

@@ -1,0 +1,160 @@
+//! The values of all layers but the cache.
+
+use callward_limit::RateSubject;
+use callward_telemetry::metrics::overflow;
+use callward_telemetry::names::metric::{self, label};
+use opentelemetry::KeyValue;
+
+use super::{Offered, Visit, of_server, of_set, of_tool};
+use crate::stack::Stack;
+
+/// Without a log there are no figures.
+pub(super) fn audit(stack: &Stack, visit: &mut Visit<'_>) {
+    if let Some(log) = stack.audit() {
+        let stats = log.stats();
+        let values = [
+            (metric::AUDIT_RECORDS, "written", stats.written),
+            (metric::AUDIT_RECORDS, "dropped", stats.dropped),
+            (metric::AUDIT_RECORDS, "failed", stats.failed),
+            (metric::AUDIT_RECORDS, "suppressed", stats.suppressed),
+            (metric::AUDIT_REFUSED_CALLS, "", stats.refused_calls),
+            (metric::AUDIT_FAILING, "", stats.is_failing.into()),
+        ];
+        visit(&[], &values);
+    }
+}
+
+pub(super) fn breakers(stack: &Stack, visit: &mut Visit<'_>) {
+    for breaker in stack.breakers() {
+        let scope = KeyValue::new(label::SCOPE, breaker.subject.as_str());
+        let of = [of_server(&breaker.server), scope].into_iter();
+        let of: Vec<_> = of.chain(breaker.tool().map(of_tool)).collect();
+        let values = [
+            (metric::BREAKER_STATE, breaker.state.as_str(), 1),
+            (metric::BREAKER_TRANSITIONS, "open", breaker.opened),
+            (metric::BREAKER_TRANSITIONS, "closed", breaker.closed),
+            (metric::BREAKER_REFUSALS, "", breaker.refused),
+        ];
+        visit(&of, &values);
+    }
+}
+
+/// The outcome of failures: retries and their budgets, hedges, the loop guard.
+pub(super) fn failures(stack: &Stack, visit: &mut Visit<'_>) {
+    let (retry, hedge) = (stack.retry_stats(), stack.hedge_stats());
+    let guard = stack.loop_guard_stats();
+    let values = [
+        (metric::RETRY_REPEATS, "", retry.retries),
+        (metric::HEDGES_SENT, "", hedge.sent),
+        (metric::HEDGES_WON, "", hedge.won),
+        (metric::HEDGES_UNSENT, "no_budget", hedge.no_budget),
+        (metric::HEDGES_UNSENT, "no_server", hedge.no_server),
+        (metric::LOOP_GUARD_ANSWERS, "", guard.answered),
+        (metric::LOOP_GUARD_CALLS_HELD, "", guard.held as u64),
+    ];
+    visit(&[], &values);
+    for (outcome, count) in retry.outcomes.iter() {
+        visit(&[], &[(metric::RETRY_OUTCOMES, outcome.as_str(), count)]);
+    }
+    for budget in stack.retry_budgets() {
+        let values = [
+            (metric::RETRY_BUDGET_TOKENS, "", budget.tokens.into()),
+            (metric::RETRY_BUDGET_REFUSALS, "", budget.refused.into()),
+        ];
+        visit(&[of_set(&budget.set)], &values);
+    }
+}
+
+/// A tool may have several rates, and what is known of callers comes together. The scopes that are
+/// always there come without a rate, too.
+pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
+    let (status, offered) = (stack.limits(), Offered::by(stack));
+    let scope = |word| KeyValue::new(label::SCOPE, word);
+    let mut rates = vec![
+        (None, vec![scope("principal")]),
+        (None, vec![overflow(), scope("tool")]),
+    ];
+    for rate in &status.rates {
+        let of = match &rate.subject {
+            RateSubject::Tool { set, tool } => match offered.named(set, tool) {
+                Some([tool, set]) => vec![tool, set, scope("tool")],
+                None => continue,
+            },
+            _ => vec![scope("principal")],
+        };
+        rates.push((Some(rate), of));
+    }
+    for server in status.servers.iter().filter(|server| server.rate.is_some()) {
+        let of = vec![of_server(&server.server), scope("server")];
+        rates.push((server.rate.as_ref(), of));
+    }
+    for (rate, of) in rates {
+        let waiting = rate.map_or(0, |rate| rate.waiting as u64);
+        let values = [
+            (metric::RATE_LIMIT_CALLS_WAITING, "", waiting),
+            (
+                metric::RATE_LIMIT_DELAYS,
+                "",
+                rate.map_or(0, |rate| rate.waited),
+            ),
+            (
+                metric::RATE_LIMIT_REFUSALS,
+                "",
+                rate.map_or(0, |rate| rate.refused),
+            ),
+        ];
+        visit(&of, &values);
+    }
+}
+
+/// Servers, their places in the router, their permits and their tools.
+pub(super) fn servers(stack: &Stack, visit: &mut Visit<'_>) {
+    for server in stack.servers() {
+        let values = [
+            (metric::SERVER_UP, "", server.up.into()),
+            (metric::ROUTER_STATE, server.state(), 1),
+            (metric::DISCOVERY_LISTINGS, "listed", server.listings.listed),
+            (metric::DISCOVERY_LISTINGS, "failed", server.listings.failed),
+        ];
+        visit(&[of_server(&server.id), of_set(&server.set)], &values);
+    }
+    routes(stack, visit);
+    permits(stack, visit);
+    for entry in stack.catalogue().entries() {
+        let of = [of_set(entry.tool().set())];
+        visit(&of, &[(metric::DISCOVERY_TOOLS, "", 1)]);
+    }
+}
+
+fn routes(stack: &Stack, visit: &mut Visit<'_>) {
+    for set in stack.routes() {
+        for server in &set.servers {
+            let values = [
+                (metric::ROUTER_CALLS_IN_FLIGHT, "", server.in_flight as u64),
+                (metric::ROUTER_WEIGHT, "", server.weight.into()),
+                (metric::ROUTER_CALLS, "answer", server.totals.answers),
+                (metric::ROUTER_CALLS, "fault", server.totals.faults),
+                (metric::ROUTER_CALLS, "refusal", server.totals.refusals),
+                (metric::ROUTER_CALLS, "cancelled", server.totals.cancelled),
+            ];
+            visit(&[of_server(&server.server), of_set(&set.set)], &values);
+        }
+    }
+}
+
+fn permits(stack: &Stack, visit: &mut Visit<'_>) {
+    for server in stack.limits().servers {
+        let permits = &server.concurrency.server;
+        let all = || std::iter::once(permits).chain(server.concurrency.tools.values());
+        let expired = all().map(|permits| permits.expired).sum();
+        let shed = all().map(|permits| permits.refused).sum();
+        let values = [
+            (metric::SERVER_CALLS_IN_FLIGHT, "", permits.in_flight as u64),
+            (metric::SERVER_CALLS_LIMIT, "", permits.limit as u64),
+            (metric::SERVER_CALLS_WAITING, "", permits.waiting as u64),
+            (metric::SERVER_CALLS_REFUSED, "expired", expired),
+            (metric::SERVER_CALLS_REFUSED, "shed", shed),
+        ];
+        visit(&[of_server(&server.server)], &values);
+    }
+}
