@@ -356,7 +356,7 @@ impl State {
         matches!(self.phase, Phase::HalfOpen { .. } | Phase::Open { .. })
     }
 
-    /// Returns the failures in a row; 0 unless closed, as each phase begins anew.
+    /// Returns the failures in a row; 0 unless closed, as each phase starts from 0.
     pub(crate) fn failures(&self) -> u32 {
         match self.phase {
             Phase::Closed => self.streak.failures(),

@@ -1,4 +1,5 @@
-//! Consecutive failures: which of them are one event, and how many speak against more than one tool.
+//! Consecutive failures: which of them are one event, and how many speak against more than one
+//! tool.
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ async fn slow_calls_count_without_the_time_of_persons() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_no_share_is_set_nobody_listens_and_old_calls_do_not_count() {
+async fn calls_that_are_not_timed_have_no_listener_and_old_ones_do_not_count() {
     let mock = MockService::new(|call: ToolCall, _| async move {
         assert!(call.progress().is_none());
         fine()

@@ -14,8 +14,8 @@
 //! server, such as an open breaker, moves only the call at hand: a detour to the next of the
 //! ranking.
 //!
-//! **Bounds.** A key is forgotten after [`ttl`](AffinityConfig::ttl) without a call. At most 100,000
-//! are remembered.
+//! **Bounds.** A key is forgotten after [`ttl`](AffinityConfig::ttl) without a call. At most
+//! 100,000 are remembered.
 //!
 //! Each change is a [`RouteEvent`](crate::RouteEvent), with a digest that does not reveal the key.
 //! The ranking is public, so callers who choose their own keys can choose a server by them.

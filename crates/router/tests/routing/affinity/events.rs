@@ -54,7 +54,7 @@ async fn a_key_is_reported_when_it_is_set_and_when_it_ends() {
     bed.heal(&home);
     for _ in 0..5 {
         advance(Duration::from_millis(9_999)).await;
-        assert_eq!(read(), other, "each call begins the time anew");
+        assert_eq!(read(), other, "each call restarts the time");
     }
     // a lookup is not a use
     advance(Duration::from_secs(6)).await;
