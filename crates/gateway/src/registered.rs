@@ -132,26 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn gateways_are_listed_while_they_run_and_what_a_crash_leaves_is_removed() {
-        let place = tempfile::tempdir().unwrap();
-        let state = StateDir::locate(Some(&place.path().join("state"))).unwrap();
-        assert_eq!(gateways(&state), []);
-        let first = Registration::new(&state, &gateway(1)).unwrap();
-        let second = Registration::new(&state, &gateway(2)).unwrap();
-        assert_eq!(gateways(&state), [gateway(1), gateway(2)]);
-        drop(first);
-        assert_eq!(gateways(&state), [gateway(2)]);
-
-        // a process that is killed removes nothing, and its lock is gone
-        let path = second.path.clone();
-        let content = std::fs::read(&path).unwrap();
-        drop(second);
-        std::fs::write(&path, content).unwrap();
-        assert_eq!(gateways(&state), []);
-        assert!(!path.exists());
-    }
-
-    #[test]
     fn a_new_gateway_removes_files_of_processes_that_ended() {
         let place = tempfile::tempdir().unwrap();
         let state = StateDir::locate(Some(place.path())).unwrap();

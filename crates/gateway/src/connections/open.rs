@@ -61,7 +61,6 @@ pub(super) struct Open {
 struct Table {
     next: u64,
     known: HashMap<u64, Arc<Known>>,
-    by_address: HashMap<IpAddr, usize>,
 }
 
 /// One connection.
@@ -140,11 +139,12 @@ impl Open {
             .map(|address| address.to_canonical())
             .filter(|address| !self.limits.proxies.contains(address));
         let mut table = self.table.lock();
-        let of_address = address.and_then(|address| table.by_address.get(&address));
-        let has_room = match of_address {
-            Some(open) if *open >= self.limits.per_address => table.end_one(address),
-            _ if table.known.len() >= self.limits.all => table.end_one(None),
-            _ => true,
+        let has_room = if address.is_some() && table.of(address) >= self.limits.per_address {
+            table.end_one(address)
+        } else if table.known.len() >= self.limits.all {
+            table.end_one(None)
+        } else {
+            true
         };
         if !has_room {
             drop(table);
@@ -168,9 +168,6 @@ impl Open {
         let number = table.next;
         table.next += 1;
         table.known.insert(number, known.clone());
-        if let Some(address) = address {
-            *table.by_address.entry(address).or_default() += 1;
-        }
         drop(table);
         Some(Place {
             open: self.clone(),
@@ -219,6 +216,12 @@ impl Open {
 }
 
 impl Table {
+    /// Counts the connections of an address.
+    fn of(&self, address: Option<IpAddr>) -> usize {
+        let known = self.known.values();
+        known.filter(|known| known.address == address).count()
+    }
+
     /// Ends the connection that has been idle for longest, of an address if one is given.
     fn end_one(&mut self, address: Option<IpAddr>) -> bool {
         let idle = self
@@ -231,23 +234,10 @@ impl Table {
         let Some(number) = idle else {
             return false;
         };
-        if let Some(known) = self.remove(number) {
+        if let Some(known) = self.known.remove(&number) {
             known.end.cancel();
         }
         true
-    }
-
-    fn remove(&mut self, number: u64) -> Option<Arc<Known>> {
-        let known = self.known.remove(&number)?;
-        if let Some(address) = known.address
-            && let Some(open) = self.by_address.get_mut(&address)
-        {
-            *open -= 1;
-            if *open == 0 {
-                self.by_address.remove(&address);
-            }
-        }
-        Some(known)
     }
 }
 
@@ -303,7 +293,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.wait(0, false);
-        self.open.table.lock().remove(self.number);
+        self.open.table.lock().known.remove(&self.number);
     }
 }
 
@@ -388,8 +378,7 @@ mod tests {
         assert!(admit(&open, None).is_some(), "in place of the idle one");
         assert!(places[2].end().is_cancelled());
         drop((places, more, other));
-        let table = open.table.lock();
-        assert!(table.known.is_empty() && table.by_address.is_empty());
+        assert!(open.table.lock().known.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

@@ -206,20 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_appended_to_compressed_or_not() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["a.jsonl", "a.jsonl.gz"] {
-            let path = folder.path().join(name);
-            for _ in 0..2 {
-                let mut file = File::open(&path).unwrap();
-                file.append(LINE).unwrap();
-                file.append(LINE).unwrap();
-            }
-            assert_eq!(read(&path), ["a"; 4], "{name}");
-        }
-    }
-
-    #[test]
     fn a_line_that_broke_off_takes_no_other_along() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
