@@ -7,6 +7,7 @@ use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream, UpstreamBui
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
+use crate::scripted::Script;
 use crate::server::CALLWARD;
 
 /// The variable that all processes of a test inherit.
@@ -28,11 +29,8 @@ impl Marked {
     }
 
     /// Sets up a server whose processes are marked, behind a supervisor.
-    pub(crate) fn upstream<const N: usize>(
-        &self,
-        program: &str,
-        args: [&str; N],
-    ) -> UpstreamBuilder {
+    pub(crate) fn upstream(&self, script: &Script<'_>) -> UpstreamBuilder {
+        let [program, args @ ..] = script.command();
         let command = CommandSpec::new(program)
             .with_args(args)
             .with_env(MARK, self.name());
@@ -43,13 +41,11 @@ impl Marked {
     }
 
     /// Writes a config with one server, whose processes are marked.
-    pub(crate) fn config(&self, script: &str) -> NamedTempFile {
+    pub(crate) fn config(&self, script: &Script<'_>) -> NamedTempFile {
         let file = NamedTempFile::with_suffix(".toml").unwrap();
-        // a dollar sign of the shell, not a reference of the config
-        let script = script.replace('$', "$$");
+        let server = script.server("s");
         let text = format!(
-            "[servers.s]\ncommand = \"/bin/sh\"\nera = \"legacy\"\nargs = [\"-c\", '''{script}''']\n\
-             env = {{ {MARK} = \"{}\" }}\n",
+            "{server}era = \"legacy\"\nenv = {{ {MARK} = \"{}\" }}\n",
             self.name()
         );
         std::fs::write(file.path(), text).unwrap();

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::naive::{ATTEMPTS, Naive};
 use crate::args::Demo;
+use crate::commands::on_a_thread;
 use crate::error::{AppError, Outcome};
 use crate::output::{self, Cell, Column, Table, Tone};
 use crate::sample::{self, SET};
@@ -81,8 +82,7 @@ struct Sum {
 
 pub(super) async fn run(args: Demo) -> Outcome {
     let definitions = sample::definitions().await?;
-    // it pauses the clock of its thread, so it gets its own thread
-    let shown = tokio::task::spawn_blocking(move || {
+    on_a_thread(move || {
         // what the router draws
         fastrand::seed(args.seed);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -91,10 +91,8 @@ pub(super) async fn run(args: Demo) -> Outcome {
             .build()
             .map_err(AppError::io("the runtime does not start"))?;
         runtime.block_on(show(&args, &definitions))
-    });
-    shown
-        .await
-        .map_err(|error| AppError::io("the demo ended early")(std::io::Error::other(error)))?
+    })
+    .await
 }
 
 async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
