@@ -16,6 +16,7 @@ use tempfile::{NamedTempFile, TempDir};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 
+pub(crate) use crate::legacy::{answer_of, message};
 pub(crate) use crate::pipe::Pipe;
 
 pub(crate) const CALLWARD: &str = env!("CARGO_BIN_EXE_callward");
@@ -424,26 +425,6 @@ impl Gateway {
         let status = within("the end", self.child.wait()).await.unwrap();
         (status.success(), said)
     }
-}
-
-/// A message over HTTP.
-pub(crate) fn message(
-    request: reqwest::RequestBuilder,
-    message: &Value,
-) -> reqwest::RequestBuilder {
-    request
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .body(message.to_string())
-}
-
-/// Reads a JSON-RPC answer out of plain JSON or an event stream.
-pub(crate) fn answer_of(body: &str) -> Value {
-    let last_event = body
-        .lines()
-        .filter_map(|line| line.strip_prefix("data:"))
-        .next_back();
-    serde_json::from_str(last_event.unwrap_or(body).trim()).unwrap_or_else(|_| panic!("{body}"))
 }
 
 pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> CallToolResult {
