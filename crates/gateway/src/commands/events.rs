@@ -54,8 +54,8 @@ fn show(event: &str, as_json: bool) -> serde_json::Result<()> {
 const LINES: [&str; 9] = [
     "routeDecision | decision  {set}.{tool}, attempt {attempt} -> {chosen}, {reason} ({strategy}, \
      {eligible} of {servers} eligible)",
-    "routeFailed | failed    {set}.{tool}, attempt {attempt} -> no server ({strategy}, {eligible} of \
-     {servers} eligible): {error}",
+    "routeFailed | failed    {set}.{tool}, attempt {attempt} -> no server ({strategy}, {eligible} \
+     of {servers} eligible): {error}",
     "healthUpdate | health    {server} of {set}, tool {tool}: {from} -> {to}, for {reason}",
     "healthUpdate | health    {server} of {set}: {from} -> {to}, for {reason}",
     "affinitySet | affinity  {by} {key} in {set} goes to {server} for {ttl_ms}",
@@ -108,13 +108,14 @@ mod tests {
                 "servers":2,"eligible":1,"chosen":"a","reason":"in turn"} =>
                decision  shop.get, attempt 2 -> a, in turn (random, 1 of 2 eligible)"#,
             r#"{"type":"routeFailed","set":"shop","tool":"get","attempt":1,"strategy":"random",
-                "servers":2,"eligible":0,"chosen":null,"error":"no_eligible_server"} =>
-               failed    shop.get, attempt 1 -> no server (random, 0 of 2 eligible): no_eligible_server"#,
+                "servers":2,"eligible":0,"chosen":null,"error":"breaker_open"} =>
+               failed    shop.get, attempt 1 -> no server (random, 0 of 2 eligible): breaker_open"#,
             r#"{"type":"healthUpdate","set":"shop","server":"a","from":"healthy","to":"open",
                 "reason":"5 failures in a row"} =>
                health    a of shop: healthy -> open, for 5 failures in a row"#,
             r#"{"type":"healthUpdate","set":"shop","server":"a","from":"healthy","to":"open",
-                "reason":"x","tool":"get"} => health    a of shop, tool get: healthy -> open, for x"#,
+                "reason":"x","tool":"get"} =>
+               health    a of shop, tool get: healthy -> open, for x"#,
             r#"{"type":"affinitySet","set":"shop","by":"session","key":"1f","server":"a",
                 "ttl_ms":90000} => affinity  session 1f in shop goes to a for 1m 30s"#,
             r#"{"type":"affinityExpired","set":"shop","by":"user","key":7,"server":"a",

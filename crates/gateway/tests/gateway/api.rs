@@ -22,8 +22,8 @@ cache/purge | {"all":true,"server":"orders-primary"} | 400 | exactly one of
 cache/purge | {} | 400 | exactly one of
 cache/purge | {"sever":"orders-primary"} | 400 | exactly one of
 breakers | {"action":"open","server":"x"} | 404 | no server
-breakers | {"action":"open","server":"orders-primary","tool":"add_not"} | 404 | did you mean `add_note`
-breakers | {"action":"open","server":"orders-primary","tool":"t","discovery":true} | 404 | found both
+breakers | {"action":"open","server":"orders-primary","tool":"add_not"} | 404 | you mean `add_note`
+breakers | {"action":"open","server":"orders-replica","tool":"t","discovery":true} | 404 | both
 breakers | {"action":"shut","server":"orders-primary"} | 400 | open, close or release
 tools/orders__get_order/call |  | 400 | not a JSON object
 tools/orders__get_order/call | [] | 400 | not a JSON object

@@ -1,4 +1,5 @@
-//! What operators see of limits: JSON and metrics. The table is in `tests/golden/running/limits.md`.
+//! What operators see of limits: JSON and metrics. The table is in
+//! `tests/golden/running/limits.md`.
 
 use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
