@@ -84,7 +84,7 @@ async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
         assert_eq!(ledger.of(call).executions, 1, "sent once");
     }
 
-    // of a read that keeps failing, all attempts are told
+    // of a read that keeps failing, all attempts are listed
     let done = run(&["call", "shop__get_order", r#"{"call": 3}"#]).await;
     assert_eq!(done.status.code(), Some(1), "{done:?}");
     let said = text(&done.stderr);
