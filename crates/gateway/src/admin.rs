@@ -9,25 +9,24 @@
 //! Callers are not authenticated here, so it listens on loopback or on a socket with mode 0600, and
 //! refuses what browsers send for a page: an `Origin`, or a `Host` that is not loopback.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use axum::serve::ListenerExt;
-use callward_mcp::server::{HostPattern, check_host};
+use callward_mcp::server::HostPattern;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::AdminAddress;
 use crate::connections::ConnectionLimits;
 use crate::error::AppError;
-use crate::http::{bind, json, scrape};
+use crate::http::{self, bind, json, scrape};
 use crate::runtime::Runtime;
 use crate::{api, connections, readiness};
 
@@ -82,7 +81,7 @@ impl Listener {
     /// [`AppError`] if the system does not say.
     pub(crate) fn address(&self) -> Result<AdminAddress, AppError> {
         match self {
-            Self::Tcp(listener) => crate::http::bound(listener).map(AdminAddress::Tcp),
+            Self::Tcp(listener) => http::bound(listener).map(AdminAddress::Tcp),
             #[cfg(unix)]
             Self::Unix(socket) => Ok(AdminAddress::Unix(socket.path().to_owned())),
         }
@@ -128,56 +127,15 @@ async fn for_operators(request: Request, next: Next) -> Response {
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns why a request is refused; `None` if it is not.
-fn refused(uri: &Uri, headers: &HeaderMap) -> Option<Cow<'static, str>> {
-    let of_a_page = |site: &[u8]| site != b"none";
-    if headers.contains_key(header::ORIGIN)
-        || headers
-            .get_all(SEC_FETCH_SITE)
-            .iter()
-            .any(|site| of_a_page(site.as_bytes()))
-    {
+fn refused(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    let sites = headers.get_all(SEC_FETCH_SITE);
+    if sites.iter().any(|site| site.as_bytes() != b"none") {
         return Some("web pages may not use the admin API".into());
     }
-    let refused = check_host(&[HostPattern::loopback()], uri, headers).err()?;
-    let why = format!(
-        "{refused}: the admin API (`admin.listen`) answers the names 127.0.0.1, [::1] and localhost only"
-    );
-    Some(why.into())
+    let advice = "the admin API (`admin.listen`) answers the names 127.0.0.1, [::1] and localhost \
+                  only";
+    http::refused(&[HostPattern::loopback()], (uri, headers), advice)
 }
 
 #[cfg(unix)]
 mod socket;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_names_the_host_and_the_key() {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::HOST, "evil.example:7421".parse().unwrap());
-        let why = refused(&Uri::from_static("/api"), &headers).unwrap();
-        assert!(
-            why.contains(r#"the Host "evil.example:7421" is not"#),
-            "{why}"
-        );
-        assert!(why.contains("`admin.listen`"), "{why}");
-    }
-
-    #[test]
-    fn what_browsers_send_for_a_page_is_refused() {
-        let with = |name: HeaderName, value: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, "localhost".parse().unwrap());
-            headers.append(name, value.parse().unwrap());
-            refused(&Uri::from_static("/api"), &headers).is_some()
-        };
-        assert!(with(header::ORIGIN, "http://localhost:3000"));
-        assert!(with(header::ORIGIN, "null"));
-        assert!(with(SEC_FETCH_SITE, "cross-site"));
-        assert!(with(SEC_FETCH_SITE, "same-site"));
-        // typed into the address bar
-        assert!(!with(SEC_FETCH_SITE, "none"));
-        assert!(with(header::HOST, "localhost"), "two hosts");
-    }
-}

@@ -46,7 +46,7 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
         .map_err(AppError::io("the runtime does not start"))?;
     if matches!(
         command,
-        Command::Serve(_) | Command::Run(_) | Command::Sample(_)
+        Command::Serve(_) | Command::Run(_) | Command::Sample { .. }
     ) {
         Stderr::detach();
     }
@@ -71,9 +71,9 @@ fn run(command: Command, state: Option<&StateDir>, log: &Log) -> Outcome {
             Command::Events(args) => commands::events::run(args, state).await,
             Command::Demo(args) => commands::demo::run(args).await,
             Command::Replay(args) => commands::replay::run(args).await,
-            Command::Sample(args) => commands::sample::run(args).await,
-            Command::Completions(args) => commands::shell::completions(&args),
-            Command::Man(args) => commands::shell::man(&args),
+            Command::Sample { http } => commands::sample::run(http).await,
+            Command::Completions { shell } => commands::shell::completions(shell),
+            Command::Man { folder } => commands::shell::man(&folder),
         }
     });
     runtime.shutdown_timeout(RUNTIME_END);

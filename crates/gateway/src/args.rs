@@ -1,10 +1,9 @@
 //! The command line.
 
 mod audit;
-mod breakers;
-mod cache;
-mod limits;
 mod listings;
+mod replay;
+mod running;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,20 +15,12 @@ use clap_complete::Shell;
 
 use crate::config::{parse_duration, parse_listen};
 
-mod gateway;
-mod recording;
-mod replay;
-mod servers;
-
 pub(crate) use audit::{Audit, AuditCommand, Show, Verify};
-pub(crate) use breakers::{Breakers, BreakersCommand};
-pub(crate) use cache::{Cache, CacheCommand};
-pub(crate) use gateway::Gateway;
-pub(crate) use limits::Limits;
 pub(crate) use listings::{Annotate, Lint, Listings};
-pub(crate) use recording::{Hints, Recording, ReplayCalls};
-pub(crate) use replay::Replay;
-pub(crate) use servers::{Events, Servers, ServersCommand};
+pub(crate) use replay::{Hints, Recording, Replay, ReplayCalls};
+pub(crate) use running::{
+    Breakers, BreakersCommand, Cache, CacheCommand, Gateway, Servers, ServersCommand,
+};
 
 /// An MCP gateway that reads each tool's annotations and by them decides caching, retries, routing
 /// and confirmation of every call.
@@ -80,21 +71,6 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Example:
-  callward completions bash > ~/.local/share/bash-completion/completions/callward")]
-pub(crate) struct Completions {
-    pub(crate) shell: Shell,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Man {
-    /// The folder to write to, one page for each command
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the gateway over HTTP
@@ -116,11 +92,13 @@ pub(crate) enum Command {
     /// Show the breakers of a running gateway, or hold one open or closed
     Breakers(Breakers),
     /// Show the limits of a running gateway: rates, permits, retry budgets, refusals
-    Limits(Limits),
+    #[command(after_help = running::LIMITS_HELP)]
+    Limits(Gateway),
     /// Show the servers of a running gateway, drain one, or change its weight
     Servers(Servers),
     /// Follow the routing decisions of a running gateway
-    Events(Events),
+    #[command(after_help = running::EVENTS_HELP)]
+    Events(Gateway),
     /// Verify audit logs, or show their records
     Audit(Audit),
     /// Show what the gateway does, and what it saves, on the embedded sample
@@ -128,17 +106,33 @@ pub(crate) enum Command {
     /// Replay recorded traffic through the cache and other policies
     Replay(Replay),
     /// Serve the sample MCP server itself, without the gateway
-    Sample(Sample),
+    #[command(after_help = "\
+Examples:
+  callward sample                       over stdio, for a client to start
+  callward sample --http 7422           over HTTP
+  callward run -- callward sample       behind the stack")]
+    Sample {
+        /// Serve over HTTP here instead of stdio
+        #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+        http: Option<SocketAddr>,
+    },
     /// Print the completion script of a shell
-    Completions(Completions),
+    #[command(after_help = "\
+Example:
+  callward completions bash > ~/.local/share/bash-completion/completions/callward")]
+    Completions { shell: Shell },
     /// Write the man pages
-    Man(Man),
+    Man {
+        /// The folder to write to, one page for each command
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --config the file `callward.toml` in the current folder is used, or if there is none, an
-embedded sample is served: one replica set of two MCP servers.
+embedded sample is served: one replica set of two servers.
 
 Clients are served at /mcp of `http.listen` (127.0.0.1:7420), with /healthz and /readyz. The other
 commands ask at `admin.listen` (127.0.0.1:7421), where /metrics is, too.
@@ -322,18 +316,6 @@ pub(crate) struct Demo {
     /// Print one JSON object per row, and one for the sum
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  callward sample                       over stdio, for a client to start
-  callward sample --http 7422           over HTTP
-  callward run -- callward sample       behind the stack")]
-pub(crate) struct Sample {
-    /// Serve over HTTP here instead of stdio
-    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-    pub(crate) http: Option<SocketAddr>,
 }
 
 #[cfg(test)]

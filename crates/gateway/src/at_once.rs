@@ -45,17 +45,19 @@ impl<F: Future> Future for AtOnce<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
         this.bell.task.register(cx.waker());
+        let state = &this.bell.state;
         for _ in 0..ROUNDS {
-            this.bell.begin();
-            let polled = this
-                .future
-                .as_mut()
-                .poll(&mut Context::from_waker(this.waker));
-            if polled.is_ready() || this.bell.end() {
+            // the poll will see all wake-ups until now
+            state.swap(POLLED, Ordering::AcqRel);
+            let mut inner = Context::from_waker(this.waker);
+            let polled = this.future.as_mut().poll(&mut inner);
+            // it ends, unless it was woken meanwhile
+            let ended = state.compare_exchange(POLLED, 0, Ordering::AcqRel, Ordering::Acquire);
+            if polled.is_ready() || ended.is_ok() {
                 return polled;
             }
         }
-        this.bell.give_up();
+        state.swap(0, Ordering::AcqRel);
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -76,26 +78,6 @@ struct Bell {
 
 const POLLED: u8 = 1;
 const RUNG: u8 = 2;
-
-impl Bell {
-    /// A poll begins: it will see all wake-ups until now.
-    fn begin(&self) {
-        self.state.swap(POLLED, Ordering::AcqRel);
-    }
-
-    /// A poll ends, unless it was woken meanwhile.
-    fn end(&self) -> bool {
-        let ended = self
-            .state
-            .compare_exchange(POLLED, 0, Ordering::AcqRel, Ordering::Acquire);
-        ended.is_ok()
-    }
-
-    /// A poll ends, though it was woken.
-    fn give_up(&self) {
-        self.state.swap(0, Ordering::AcqRel);
-    }
-}
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {

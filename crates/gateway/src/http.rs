@@ -10,7 +10,6 @@
 //! A host that is malformed or given twice is refused everywhere. What operators ask is on the
 //! [admin listener](crate::admin).
 
-use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -19,7 +18,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -100,7 +99,12 @@ pub(crate) fn gateway(
     )?;
     let mut others = probes;
     if config.metrics {
-        let metrics = async move |request: Request| match refused(&hosts, &request) {
+        let advice = "add it to `http.allowed_hosts` of the config";
+        let metrics = async move |request: Request| match refused(
+            &hosts,
+            (request.uri(), request.headers()),
+            advice,
+        ) {
             Some(why) => json(StatusCode::FORBIDDEN, &why),
             None => scrape(&runtime),
         };
@@ -140,14 +144,18 @@ async fn for_probes(hosts: Arc<[server::HostPattern]>, request: Request, next: N
     }
 }
 
-/// Returns why a request may not see the metrics; `None` if it may.
-fn refused(hosts: &[server::HostPattern], request: &Request) -> Option<Cow<'static, str>> {
-    if request.headers().contains_key(header::ORIGIN) {
+/// Returns why a request is refused that no web page and no foreign host may make; `None` if it
+/// may. `advice` says which hosts may.
+pub(crate) fn refused(
+    hosts: &[server::HostPattern],
+    (uri, headers): (&Uri, &HeaderMap),
+    advice: &str,
+) -> Option<String> {
+    if headers.contains_key(header::ORIGIN) {
         return Some("web pages may not ask here".into());
     }
-    let refused = server::check_host(hosts, request.uri(), request.headers()).err()?;
-    let why = format!("{refused}: add it to `http.allowed_hosts` of the config");
-    Some(why.into())
+    let refused = server::check_host(hosts, uri, headers).err()?;
+    Some(format!("{refused}: {advice}"))
 }
 
 /// Returns the MCP endpoint alone. Its notification streams end with `stop`.

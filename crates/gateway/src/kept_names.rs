@@ -11,7 +11,7 @@ use callward::core::{ReplicaSetId, ToolName};
 use callward::registry::KeptName;
 use futures_util::StreamExt;
 
-use crate::state_dir::{StateDir, create_private_file};
+use crate::state_dir::{StateDir, write_whole};
 
 /// A file beyond this is not read, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -93,16 +93,8 @@ fn write(path: &Path, mut names: Vec<KeptName>) -> io::Result<()> {
         .iter()
         .map(|kept| (&kept.set, &kept.tool, &*kept.name));
     let text = serde_json::to_vec(&rows.collect::<Vec<_>>())?;
-    // another gateway of the same config may write at the same time
-    let unfinished = path.with_extension(format!("{:08x}.tmp", fastrand::u32(..)));
-    let mut file = create_private_file(&unfinished)?;
-    let written = file
-        .write_all(&text)
-        .and_then(|()| std::fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written
+    write_whole(path, |file| file.write_all(&text))?;
+    Ok(())
 }
 
 #[cfg(test)]

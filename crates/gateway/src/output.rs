@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
@@ -12,18 +11,13 @@ use serde::Serialize;
 use crate::plain;
 use crate::stderr::Stderr;
 
-/// Signs of a whole progress bar: one for 4 %.
-const BAR: usize = 25;
-
-/// Why standard output could not be written, the first time.
+/// Why standard output could not be written, the first time: what comes next is not read either.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 
 /// Whether standard output shows colour, and standard error.
 static STDOUT_COLOURED: LazyLock<bool> = LazyLock::new(|| wants_colour() && stdout().is_terminal());
 pub(crate) static STDERR_COLOURED: LazyLock<bool> =
     LazyLock::new(|| wants_colour() && stderr().is_terminal());
-/// Whether standard output could not be written: what comes next is not read either.
-static UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Rows under headings.
 #[derive(Debug)]
@@ -51,10 +45,11 @@ pub(crate) struct Cell {
     style: Style,
 }
 
-/// Writes a line to standard output. A closed reader is not an error. Any other failure is kept for
-/// the end: see [`lost`].
+/// Writes a line to standard output. The first failure is kept for the end: see [`lost`].
 pub(crate) fn line(line: impl Display) {
-    note_lost(writeln!(stdout().lock(), "{line}"));
+    if let Err(error) = writeln!(stdout().lock(), "{line}") {
+        let _ = LOST.set(error);
+    }
 }
 
 /// Reads standard input to its end. At a terminal a note asks for the input.
@@ -67,31 +62,21 @@ pub(crate) fn input(what: &str) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Shows the progress of a long run on a terminal. The last call, with all done, removes it.
-pub(crate) fn bar(done: u64, all: u64) {
-    if !stderr().is_terminal() {
-        return;
-    }
-    let _ = if done >= all {
-        write!(stderr().lock(), "\r\u{1b}[K")
-    } else {
-        write!(stderr().lock(), "\r{}", drawn(done, all))
-    };
-}
-
 /// Colours a text by its severity, if standard output shows colour.
 pub(crate) fn toned(text: impl Display, tone: Tone) -> String {
     paint(&text.to_string(), tone.style(), *STDOUT_COLOURED)
 }
 
-/// Returns the error of standard output, if a write failed.
+/// Returns the error of standard output, if a write failed. A reader that went away is not an
+/// error.
 pub(crate) fn lost() -> Option<&'static std::io::Error> {
-    LOST.get()
+    let error = LOST.get()?;
+    (error.kind() != ErrorKind::BrokenPipe).then_some(error)
 }
 
 /// Returns `true` if no write to standard output has failed yet.
 pub(crate) fn is_read() -> bool {
-    !UNREAD.load(Ordering::Relaxed)
+    LOST.get().is_none()
 }
 
 /// Writes a value to standard output as one line of JSON.
@@ -264,25 +249,9 @@ pub(crate) fn took(time: Duration) -> String {
     }
 }
 
-/// Draws how much of a run is done.
-fn drawn(done: u64, all: u64) -> String {
-    let percent = (done.saturating_mul(100) / all.max(1)).min(100);
-    let filled = usize::try_from(percent / 4).unwrap_or(BAR);
-    format!("[{:.<BAR$}] {percent:>3} %", "#".repeat(filled))
-}
-
 /// Writes a line to standard error, in one piece.
 fn write_line(line: &str) {
     let _ = Stderr.write_all(format!("{line}\n").as_bytes());
-}
-
-/// A reader that went away is not an error; of all other errors the first is enough.
-fn note_lost(written: std::io::Result<()>) {
-    let Err(error) = written else { return };
-    UNREAD.store(true, Ordering::Relaxed);
-    if error.kind() != ErrorKind::BrokenPipe {
-        let _ = LOST.set(error);
-    }
 }
 
 fn colour(colour: AnsiColor) -> Style {
@@ -324,14 +293,6 @@ mod tests {
             coloured[2].contains("\u{1b}[31mdestructive\u{1b}[0m"),
             "{coloured:?}"
         );
-    }
-
-    #[test]
-    fn a_bar_is_as_long_whatever_is_done() {
-        assert_eq!(drawn(0, 7), "[.........................]   0 %");
-        assert_eq!(drawn(4, 8), "[############.............]  50 %");
-        assert_eq!(drawn(u64::MAX, 1), "[#########################] 100 %");
-        assert_eq!(drawn(0, 0), drawn(0, 1));
     }
 
     #[test]

@@ -5,8 +5,8 @@ use axum::response::Response;
 use callward::ServerStatus;
 use serde_json::json;
 
-use crate::http;
 use crate::runtime::Runtime;
+use crate::{http, view};
 
 /// Answers with 200 if calls should be sent here, else with 503. Only operators get the servers
 /// with their errors, which may name files and addresses.
@@ -21,31 +21,25 @@ pub(crate) fn respond(runtime: &Runtime, with_servers: bool) -> Response {
     } else {
         None
     };
-    let mut body = json!({
+    let down = servers.iter().filter(|server| !server.up);
+    let missing: Vec<_> = down.map(|server| server.id.as_str()).collect();
+    let server = |server: &ServerStatus| {
+        json!({
+            "id": server.id,
+            "set": server.set,
+            "up": server.up,
+            "tools": server.tools,
+            "error": server.last_error,
+        })
+    };
+    let body = view::with_values(json!({
         "callward": env!("CARGO_PKG_VERSION"),
         "ready": reason.is_none(),
         "tools": runtime.stack.catalogue().entries().len(),
-    });
-    if let Some(reason) = reason {
-        body["reason"] = reason.into();
-    }
-    let down = servers.iter().filter(|server| !server.up);
-    let missing: Vec<_> = down.map(|server| server.id.as_str()).collect();
-    if !missing.is_empty() {
-        body["missing"] = json!(missing);
-    }
-    if with_servers {
-        let server = |server: &ServerStatus| {
-            json!({
-                "id": server.id.as_str(),
-                "set": server.set.as_str(),
-                "up": server.up,
-                "tools": server.tools,
-                "error": server.last_error,
-            })
-        };
-        body["servers"] = servers.iter().map(server).collect();
-    }
+        "reason": reason,
+        "missing": (!missing.is_empty()).then_some(missing),
+        "servers": with_servers.then(|| servers.iter().map(server).collect::<Vec<_>>()),
+    }));
     let status = match reason {
         None => StatusCode::OK,
         Some(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::state_dir::{StateDir, create_private, create_private_file};
+use crate::state_dir::{StateDir, create_private, write_whole};
 
 /// The folder of the files in the state directory.
 const FOLDER: &str = "gateways";
@@ -57,21 +57,12 @@ impl Registration {
         create_private(&folder)?;
         let _ = gateways(state);
         // containers that share a home directory may share process ids, too
-        let name = format!("{}-{:08x}", gateway.pid, fastrand::u32(..));
-        let (path, unfinished) = (
-            folder.join(format!("{name}.json")),
-            folder.join(format!("{name}.tmp")),
-        );
-        let mut file = create_private_file(&unfinished)?;
+        let path = folder.join(format!("{}-{:08x}.json", gateway.pid, fastrand::u32(..)));
         // locked before it has its name: without a lock it would look stale
-        let written = file
-            .lock_shared()
-            .and_then(|()| file.write_all(&serde_json::to_vec(gateway)?))
-            .and_then(|()| std::fs::rename(&unfinished, &path));
-        if let Err(error) = written {
-            let _ = std::fs::remove_file(&unfinished);
-            return Err(error);
-        }
+        let file = write_whole(&path, |file| {
+            file.lock_shared()?;
+            file.write_all(&serde_json::to_vec(gateway)?)
+        })?;
         Ok(Self { path, _file: file })
     }
 }
@@ -129,26 +120,6 @@ mod tests {
             public: format!("http://127.0.0.1:1{pid}/mcp"),
             config: None,
         }
-    }
-
-    #[test]
-    fn gateways_are_listed_while_they_run_and_what_a_crash_leaves_is_removed() {
-        let place = tempfile::tempdir().unwrap();
-        let state = StateDir::locate(Some(&place.path().join("state"))).unwrap();
-        assert_eq!(gateways(&state), []);
-        let first = Registration::new(&state, &gateway(1)).unwrap();
-        let second = Registration::new(&state, &gateway(2)).unwrap();
-        assert_eq!(gateways(&state), [gateway(1), gateway(2)]);
-        drop(first);
-        assert_eq!(gateways(&state), [gateway(2)]);
-
-        // a process that is killed removes nothing, and its lock is gone
-        let path = second.path.clone();
-        let content = std::fs::read(&path).unwrap();
-        drop(second);
-        std::fs::write(&path, content).unwrap();
-        assert_eq!(gateways(&state), []);
-        assert!(!path.exists());
     }
 
     #[test]

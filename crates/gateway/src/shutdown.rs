@@ -42,13 +42,34 @@ impl Stop {
 ///
 /// If the process cannot listen for signals.
 pub(crate) fn on_signal() -> Result<Stop, AppError> {
-    let mut signals = Signals::listen().map_err(AppError::io("cannot listen for signals"))?;
+    #[cfg(unix)]
+    let mut next = {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let listen = |kind| signal(kind).map_err(AppError::io("cannot listen for signals"));
+        // from here on the signals do not end the process by themselves
+        let mut interrupt = listen(SignalKind::interrupt())?;
+        let mut terminate = listen(SignalKind::terminate())?;
+        async move || {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+    };
+    #[cfg(not(unix))]
+    let next = async || {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // no signal will ever arrive: run on
+            std::future::pending().await
+        }
+    };
     let stop = Stop::default();
     let asked = stop.clone();
     tokio::spawn(async move {
-        signals.next().await;
+        next().await;
         asked.asked.cancel();
-        signals.next().await;
+        next().await;
         asked.at_once.cancel();
     });
     Ok(stop)
@@ -78,50 +99,6 @@ pub(crate) fn ignore_hangup() -> Result<(), AppError> {
 #[cfg(not(unix))]
 pub(crate) fn ignore_hangup() -> Result<(), AppError> {
     Ok(())
-}
-
-#[cfg(unix)]
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    /// From here on the signals no longer end the process by themselves.
-    fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    #[expect(clippy::unused_self, reason = "on Unix the state is here")]
-    async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // no signal will ever arrive: run on
-            std::future::pending().await
-        }
-    }
 }
 
 /// How long calls that are cut off may take to be answered and recorded.

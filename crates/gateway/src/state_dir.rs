@@ -81,12 +81,31 @@ pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
 /// # Errors
 ///
 /// What the system says; also if there is such a file.
-pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
+fn create_private_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Writes a file under another name first, and then gives it its own: readers see all of it, also
+/// where several processes write.
+///
+/// # Errors
+///
+/// What the system says; then there is no file under the other name.
+pub(crate) fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<File> {
+    let unfinished = path.with_extension(format!("{:08x}.tmp", fastrand::u32(..)));
+    let mut file = create_private_file(&unfinished)?;
+    let written = write(&mut file).and_then(|()| std::fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    written.map(|()| file)
 }
 
 #[cfg(windows)]

@@ -12,13 +12,11 @@ use serde_json::{Map, Value, json};
 use crate::config::show_duration;
 
 mod call;
-mod events;
 mod explain;
 mod missing;
 pub(crate) mod trail;
 
 pub(crate) use call::{CallView, error};
-pub(crate) use events::event;
 pub(crate) use explain::explanation;
 pub(crate) use missing::{advised, missing};
 

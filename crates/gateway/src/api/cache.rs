@@ -87,27 +87,3 @@ pub(super) fn purge(stack: &Stack, _: &str, what: &Purge) -> Result<Value, Strin
     }
     Ok(json!({ "purged": what, "set": set.as_ref().map(ReplicaSetId::as_str) }))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_purge_names_exactly_one_thing() {
-        let read = |text: &str| serde_json::from_str::<Purge>(text);
-        assert_eq!(read(r#"{"all":true}"#).unwrap(), Purge::All(true));
-        assert_eq!(read(r#"{"tag":"t"}"#).unwrap(), Purge::Tag("t".into()));
-        for text in [
-            "{}",
-            "[]",
-            r#""all""#,
-            r#"{"all":1}"#,
-            r#"{"tag":null}"#,
-            r#"{"all":true,"tag":"t"}"#,
-            r#"{"tag":"t","tag":"t"}"#,
-            r#"{"toll":"t"}"#,
-        ] {
-            assert!(read(text).is_err(), "{text}");
-        }
-    }
-}

@@ -67,42 +67,13 @@ impl Remote {
         Ok(Some(remote))
     }
 
-    /// Asks for something of the gateway.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, AppError> {
-        let url = self.at(&[&["api"], path].concat());
-        self.read(self.client.get(url)).await
-    }
-
-    /// Gives an order.
-    pub(crate) async fn post<T: DeserializeOwned>(
+    /// Asks at a path below `/api`, or gives an order there if there is a body.
+    pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         path: &[&str],
-        body: &Value,
+        body: Option<Bytes>,
     ) -> Result<T, AppError> {
-        let url = self.at(&[&["api"], path].concat());
-        self.send(url, body.to_string().into()).await
-    }
-
-    async fn send<T: DeserializeOwned>(&self, url: Url, body: Bytes) -> Result<T, AppError> {
-        let request = self.client.post(url);
-        let request = request.header(CONTENT_TYPE, "application/json");
-        self.read(request.body(body)).await
-    }
-
-    /// Explains one tool, or one call of it.
-    pub(crate) async fn explain(
-        &self,
-        tool: &str,
-        arguments: Option<Bytes>,
-    ) -> Result<Value, AppError> {
-        can_be_asked(tool)?;
-        match arguments {
-            None => self.get(&["tools", tool]).await,
-            Some(arguments) => {
-                let url = self.at(&["api", "tools", tool, "explain"]);
-                self.send(url, arguments).await
-            }
-        }
+        self.ask_at(self.api(path)?, body).await
     }
 
     /// Calls one tool, at one server alone if `pin` names one.
@@ -112,18 +83,28 @@ impl Remote {
         arguments: Bytes,
         pin: Option<ServerId>,
     ) -> Result<CallView, AppError> {
-        can_be_asked(tool)?;
-        let mut url = self.at(&["api", "tools", tool, "call"]);
+        let mut url = self.api(&["tools", tool, "call"])?;
         if let Some(pin) = pin {
             url.query_pairs_mut().append_pair(SERVER, pin.as_str());
         }
-        self.send(url, arguments).await
+        self.ask_at(url, Some(arguments)).await
     }
 
     /// Follows what the router does from now on.
     pub(crate) async fn events(&self) -> Result<Events, AppError> {
-        let request = self.client.get(self.at(&["api", "routes", "events"]));
+        let request = self.client.get(self.api(&["routes", "events"])?);
         Ok(Events::new(self.answer(request).await?))
+    }
+
+    /// Returns the URL of a path below `/api`. Names that a path cannot carry would ask for
+    /// something else.
+    fn api(&self, path: &[&str]) -> Result<Url, AppError> {
+        if let Some(name) = path.iter().find(|part| matches!(**part, "" | "." | "..")) {
+            return Err(AppError::Usage(format!(
+                "no tool can have the name {name:?} here"
+            )));
+        }
+        Ok(self.at(&[&["api"], path].concat()))
     }
 
     /// Replaces the path.
@@ -136,7 +117,18 @@ impl Remote {
         url
     }
 
-    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, AppError> {
+    async fn ask_at<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        body: Option<Bytes>,
+    ) -> Result<T, AppError> {
+        let request = match body {
+            None => self.client.get(url),
+            Some(body) => {
+                let request = self.client.post(url).body(body);
+                request.header(CONTENT_TYPE, "application/json")
+            }
+        };
         let body = self.answer(request).await?.bytes().await;
         let body = body.map_err(|error| self.failed(&error))?;
         serde_json::from_slice(&body).map_err(|error| {
@@ -166,16 +158,6 @@ impl Remote {
     fn failed(&self, error: &reqwest::Error) -> AppError {
         AppError::Remote(format!("asking {} failed: {}", self.base, cause(error)))
     }
-}
-
-/// Names that a path cannot carry would ask for something else.
-fn can_be_asked(tool: &str) -> Result<(), AppError> {
-    if matches!(tool, "" | "." | "..") {
-        return Err(AppError::Usage(format!(
-            "no tool can have the name {tool:?} here"
-        )));
-    }
-    Ok(())
 }
 
 fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {

@@ -39,37 +39,32 @@ pub(crate) async fn gateway(
 /// [`AppError`] if several gateways could be meant, or none runs with this config file.
 pub(crate) fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, AppError> {
     let all = state.map(registered::gateways).unwrap_or_default();
-    let listed = || -> String { all.iter().map(|one| format!("\n  {one}")).collect() };
+    let listed: String = all.iter().map(|one| format!("\n  {one}")).collect();
     let Some(file) = config else {
         return match &all[..] {
             [] => Ok(format!("http://{}", admin::DEFAULT)),
             [only] => Ok(only.admin.clone()),
             _ => Err(AppError::Usage(format!(
-                "several gateways are running; name one:{}",
-                listed()
+                "several gateways are running; name one:{listed}"
             ))),
         };
     };
-    let absolute = std::fs::canonicalize(file)
-        .map_err(AppError::io(format!("--config {}", file.display())))?;
-    let mut with_it = all
+    let shown = file.display();
+    let absolute =
+        std::fs::canonicalize(file).map_err(AppError::io(format!("--config {shown}")))?;
+    let with_it = all
         .iter()
         .filter(|one| one.config.as_ref() == Some(&absolute));
-    match (with_it.next(), with_it.next()) {
-        (Some(only), None) => Ok(only.admin.clone()),
-        (None, _) if all.is_empty() => Err(AppError::Remote(format!(
-            "no gateway is running with {}; start it with `callward serve --config {0}`",
-            file.display()
+    match &with_it.collect::<Vec<_>>()[..] {
+        [only] => Ok(only.admin.clone()),
+        [] if all.is_empty() => Err(AppError::Remote(format!(
+            "no gateway is running with {shown}; start it with `callward serve --config {shown}`"
         ))),
-        (None, _) => Err(AppError::Remote(format!(
-            "no gateway is running with {}, but others are; name one:{}",
-            file.display(),
-            listed()
+        [] => Err(AppError::Remote(format!(
+            "no gateway is running with {shown}, but others are; name one:{listed}"
         ))),
-        (Some(_), Some(_)) => Err(AppError::Usage(format!(
-            "several gateways are running with {}; name one:{}",
-            file.display(),
-            listed()
+        _ => Err(AppError::Usage(format!(
+            "several gateways are running with {shown}; name one:{listed}"
         ))),
     }
 }

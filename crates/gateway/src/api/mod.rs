@@ -20,7 +20,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
-use callward::{Caller, Delivery, ErrorKind, Principal, ServerId, Stack, ToolError};
+use callward::{Caller, Delivery, ErrorKind, Explanation, Principal, ServerId, Stack, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -123,10 +123,7 @@ async fn tools(State(runtime): State<Arc<Runtime>>) -> Response {
 
 async fn explain(State(runtime): State<Arc<Runtime>>, Path(tool): Path<String>) -> Response {
     runtime.started.finished().await;
-    match runtime.stack.explain(&tool) {
-        Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
-        Err(error) => refusal(&error),
-    }
+    explained(runtime.stack.explain(&tool))
 }
 
 async fn explain_call(
@@ -135,9 +132,14 @@ async fn explain_call(
     arguments: Bytes,
 ) -> Response {
     runtime.started.finished().await;
-    let explained = check(&arguments)
-        .and_then(|()| runtime.stack.prepare(&tool, arguments))
-        .and_then(|call| runtime.stack.explain_prepared(&call.with_caller(caller())));
+    let call = check(&arguments).and_then(|()| runtime.stack.prepare(&tool, arguments));
+    explained(call.and_then(|call| {
+        let call = call.with_caller(caller());
+        runtime.stack.explain_prepared(&call)
+    }))
+}
+
+fn explained(explained: Result<Explanation, ToolError>) -> Response {
     match explained {
         Ok(explanation) => json(StatusCode::OK, &view::explanation(&explanation)),
         Err(error) => refusal(&error),

@@ -1,55 +1,27 @@
-//! The arguments of `callward replay`.
+//! The arguments about recorded calls: writing them, and `callward replay`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use bytesize::ByteSize;
 use callward_replay::{Capacity, Policy};
 use clap::ArgGroup;
-
-use super::ReplayCalls;
 
 #[derive(Debug, clap::Args)]
 #[command(
     group(ArgGroup::new("recording").required(true).args(["keys", "calls"])),
     after_help = "\
 Replays recorded traffic through the cache itself, on a clock that stands still, and through
-simulators of other policies. No server is asked.
+simulators of other policies. No server is asked. docs/replay.md has the formats, the policies, the
+columns of the tables, and the members of --json.
 
 --keys reads one key a line, any text without white space; a size in bytes may follow, on each line
-or on none (4 GiB or more counts as 4 GiB). Gzip is unpacked. The policies:
-  none       nothing is kept
-  fifo       first in, first out
-  lru        least recently used
-  lfu        least frequently used
-  s3-fifo    three queues, first in first out
-  w-tinylfu  a window, then a gate that lets in what is asked for more often
-  callward   the cache of this program
-  belady     looks ahead; no policy that stores each miss has more hits. Entries of one size only
-  ttl        nothing goes but by time, which keys do not carry: no bound, the most hits there can be
-A capacity in bytes charges each entry its size and what this cache keeps about it.
+or on none. Gzip is unpacked. The table has a row for each capacity: the hit rate of each policy in
+per cent, and by how many points ours is above lru, and above belady.
 
-The table has a row for each capacity: the hit rate of each policy in per cent, and by how many
-points ours is above lru, and above belady.
---json prints {\"policy\", \"unit\", \"capacity\", \"requests\", \"hits\", \"hit_rate\",
-\"most_kept\"} for each policy at each capacity, and at last {\"summary\": {\"keys\", \"requests\",
-\"distinct\", \"to_lru\", \"to_belady\"}}, with \"mean\", \"worst\" and where that is for the last two.
-
---calls reads one call a line, as `serve --record` writes it: {\"tool\", \"args\"?, \"trace\"?,
-\"session\"?, \"write\"?, \"error\"?, \"result_sha1\"?, \"result_bytes\"?, \"layer\"?, \"at_ms\"?,
-\"duration_ms\"?}; other members are ignored. Calls of one layer of a session run at once. Lines that
-are not calls are left out, and reported. The table has a row for each policy, ours first:
-  hits, joined      answered with what was kept, or with the result of an identical call that ran
-  of calls, reads   the share of both
-  stale             answered with another result than the recorded one; unknown without results
-  writes swallowed  answered without being run
-  saved             what servers would have worked for the calls that were answered without them
-  bytes             what is kept at the end
-The policies beside ours:
-  no cache            every call runs
-  flush on any write  knows reads from writes; a write drops everything of its session
-  blind, ...          know no writes: every success is kept, by tool and arguments
---json prints one object: {\"calls\", \"sessions\", \"left_out\", \"policies\": [{\"policy\", \"calls\",
-\"reads\", \"hits\", \"joined\", \"hit_rate\", \"read_hit_rate\", \"stale\", \"not_compared\",
-\"writes_swallowed\", \"repeats_answered\", \"saved_ms\", \"bytes\"}]}.
+--calls reads one call a line, as `serve --record` writes it. Calls of one layer of a session run at
+once. Lines that are not calls are left out, and reported. The table has a row for each policy, ours
+first.
 
 Exit code: 0; 1 if a file cannot be read, has a line of another kind, or cannot be written; 2 for a
 wrong command line.
@@ -77,4 +49,64 @@ pub(crate) struct Replay {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) recorded: ReplayCalls,
+}
+
+/// Whether calls are written down.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Recording {
+    /// Append each call to FILE, for `callward replay --calls`: tool, effect, times, and hashes of
+    /// arguments and result; compressed if the name ends in .gz
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Write the arguments as they are, not as hashes
+    #[arg(long, requires = "record")]
+    pub(crate) record_arguments: bool,
+}
+
+/// What is replayed of recorded calls, and how.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Recorded calls")]
+pub(crate) struct ReplayCalls {
+    /// Replay the calls of this file, compressed or not (`-`: standard input)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calls: Option<PathBuf>,
+    /// Where the plans come from: recorded (what the file says of each call, else the tool's name)
+    /// or inferred (the tool's name alone)
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        default_value = "recorded",
+        requires = "calls"
+    )]
+    pub(crate) hints: Hints,
+    /// Plan by these definitions, in any form that `callward annotate` reads
+    #[arg(long, value_name = "FILE", requires = "calls")]
+    pub(crate) tools: Option<PathBuf>,
+    /// Which state tools read and write, as TOML: a table for each tool, `[get_order]` with `reads
+    /// = ["order:{order_id}"]`, `[cancel_order]` with `writes = ["order:{order_id}"]`
+    #[arg(long, value_name = "FILE", requires = "calls")]
+    pub(crate) scopes: Option<PathBuf>,
+    /// Let all sessions of a trace work on the same state, and share results: right where they did.
+    /// By default each is a world of its own, unless the file names the state
+    #[arg(long, requires = "calls")]
+    pub(crate) share_sessions: bool,
+    /// How much the bounded policies keep, ours among them
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", requires = "calls")]
+    pub(crate) max_bytes: ByteSize,
+    /// How long a read's result is kept
+    #[arg(long, value_name = "TIME", default_value = "300s", requires = "calls", value_parser = humantime::parse_duration)]
+    pub(crate) ttl: Duration,
+    /// What a call of unknown duration is worth when it is not run
+    #[arg(long, value_name = "TIME", default_value = "100ms", requires = "calls", value_parser = humantime::parse_duration)]
+    pub(crate) assume_duration: Duration,
+    /// The time between two calls of a session without recorded times
+    #[arg(long, value_name = "TIME", default_value = "0s", requires = "calls", value_parser = humantime::parse_duration)]
+    pub(crate) gap: Duration,
+}
+
+/// Where plans come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Hints {
+    Recorded,
+    Inferred,
 }

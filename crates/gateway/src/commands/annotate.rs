@@ -61,20 +61,18 @@ fn infer(
     groups: impl Iterator<Item = usize>,
     tools: &[Readable<'_>],
 ) -> Vec<Inferred> {
-    let mut servers: HashMap<usize, (Vec<usize>, Vec<Sibling<'_>>)> = HashMap::new();
-    for (at, (group, tool)) in groups.zip(tools).enumerate() {
+    let mut inferred = vec![Inferred::default(); tools.len()];
+    let mut servers: HashMap<usize, Vec<_>> = HashMap::new();
+    for (group, (tool, slot)) in groups.zip(tools.iter().zip(&mut inferred)) {
         if let Ok((tool, declared)) = tool {
-            let (places, listed) = servers.entry(group).or_default();
-            places.push(at);
-            listed.push(Sibling::new(tool.subject(), declared));
+            let listed = Sibling::new(tool.subject(), declared);
+            servers.entry(group).or_default().push((listed, slot));
         }
     }
-    let mut inferred = vec![Inferred::default(); tools.len()];
-    for (places, listed) in servers.into_values() {
-        for (at, conclusions) in places.into_iter().zip(inference.infer_all(&listed)) {
-            if let Some(slot) = inferred.get_mut(at) {
-                *slot = conclusions;
-            }
+    for server in servers.into_values() {
+        let (listed, slots): (Vec<_>, Vec<_>) = server.into_iter().unzip();
+        for (slot, conclusions) in slots.into_iter().zip(inference.infer_all(&listed)) {
+            *slot = conclusions;
         }
     }
     inferred

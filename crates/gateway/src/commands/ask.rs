@@ -11,30 +11,20 @@ use crate::error::Outcome;
 use crate::output::{self, Cell, took};
 use crate::state_dir::StateDir;
 
-/// What a command asks, below `/api`.
-pub(super) enum Question {
-    Get(&'static str),
-    Post(Vec<String>, Value),
-}
-
-/// Asks, and shows the answer.
+/// Asks at a path below `/api`, or gives an order there, and shows the answer.
 pub(super) async fn ask(
-    question: Question,
+    path: &[&str],
+    order: Option<Value>,
     gateway: &Gateway,
     state: Option<&StateDir>,
-    show: Option<fn(&Value)>,
+    show: fn(&Value),
 ) -> Outcome {
     let (remote, _) = api::gateway(gateway, state).await?;
-    let answer: Value = match question {
-        Question::Get(what) => remote.get(&[what]).await?,
-        Question::Post(path, body) => {
-            let path: Vec<_> = path.iter().map(String::as_str).collect();
-            remote.post(&path, &body).await?
-        }
-    };
-    match show {
-        Some(show) => show(&answer),
-        None => output::json(&answer),
+    let order = order.map(|order| order.to_string().into());
+    let answer: Value = remote.ask(path, order).await?;
+    match gateway.json {
+        true => output::json(&answer),
+        false => show(&answer),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -74,9 +64,18 @@ pub(super) fn refusals(value: &Value) -> Cell {
     Cell::warn(text(value), count(value) > 0)
 }
 
+/// A word of the API, such as a state, that stands out unless all is well.
+pub(super) fn word(value: &Value, is_well: bool) -> Cell {
+    Cell::warn(text(value).replace('_', " "), !is_well)
+}
+
 /// Shows milliseconds with the unit that fits.
-pub(super) fn millis(value: &Value) -> String {
-    let time = value
+pub(super) fn millis(value: &Value) -> Cell {
+    Cell::plain(duration(value))
+}
+
+pub(super) fn duration(millis: &Value) -> String {
+    let time = millis
         .as_f64()
         .map(|millis| Duration::try_from_secs_f64(millis / 1e3));
     time.and_then(Result::ok).map_or_else(|| "-".into(), took)

@@ -2,31 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{Question, ask, cell, items, millis, text};
+use super::ask::{ask, cell, items, millis, text, word};
 use crate::args::Breakers;
 use crate::error::Outcome;
 use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
 pub(crate) async fn run(args: Breakers, state: Option<&StateDir>) -> Outcome {
-    let question = match args.command {
-        None => Question::Get("breakers"),
-        Some(order) => Question::Post(vec!["breakers".into()], json!(order)),
-    };
-    let show = (!args.json).then_some(show as fn(&_));
-    ask(question, &args.gateway, state, show).await
+    let order = args.command.map(|order| json!(order));
+    ask(&["breakers"], order, &args.gateway, state, show).await
 }
 
 const COLUMNS: [Column<Value>; 7] = [
     ("server", |one| cell(&one["server"])),
     ("before", |one| Cell::plain(before(one))),
-    ("state", |one| {
-        let is_open = one["state"] != "closed";
-        Cell::warn(text(&one["state"]).replace('_', " "), is_open)
-    }),
+    ("state", |one| word(&one["state"], one["state"] == "closed")),
     ("failures", |one| cell(&one["failures"])),
     ("window", |one| Cell::plain(window(&one["window"]))),
-    ("probe in", |one| Cell::plain(millis(&one["probe_in_ms"]))),
+    ("probe in", |one| millis(&one["probe_in_ms"])),
     ("opened after", |one| cell(&one["last_trip"])),
 ];
 

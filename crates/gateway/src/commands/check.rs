@@ -97,14 +97,11 @@ const COLUMNS: [Column<Value>; 5] = [
 ];
 
 fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) {
-    let of = |key: &str| text(&checked[key]);
     match file {
         Some(file) => {
-            let would_run = checked["ok"] == true;
-            let end = if would_run {
-                "; it would run"
-            } else {
-                " in the file"
+            let end = match checked["ok"] == true {
+                true => "; it would run",
+                false => " in the file",
             };
             output::heading(&format!("{}: no problems{end}", file.display()));
         }
@@ -112,23 +109,28 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) 
             "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
         )),
     }
-    let line = |what: &str, text: &str| output::line(format_args!("{what:<10} {text}"));
-    line("endpoint", &format!("http://{}/mcp", of("listen")));
-    line("admin", &of("admin"));
+    let of = |key: &str| text(&checked[key]);
+    let telemetry = match [&checked["traces"], &checked["metrics"]].map(Value::as_str) {
+        [None, None] => "nothing is sent to a collector".to_owned(),
+        sent => {
+            let [traces, metrics] = sent.map(|url| url.unwrap_or("nowhere"));
+            format!("spans to {traces}, metrics to {metrics}")
+        }
+    };
     let attempt = of("attempt_timeout");
-    let times = format!("attempts within {attempt} unless a tool states its time");
-    line("limits", &times);
-    line("listing", &format!("within {}", of("listing_timeout")));
-    line("recorded", &recorded(config));
-    let sent = ["traces", "metrics"].map(|key| checked[key].as_str());
-    let [traces, metrics] = sent.map(|url| url.unwrap_or("nowhere"));
-    line(
-        "telemetry",
-        &match sent {
-            [None, None] => "nothing is sent to a collector".to_owned(),
-            _ => format!("spans to {traces}, metrics to {metrics}"),
-        },
-    );
+    for (what, text) in [
+        ("endpoint", format!("http://{}/mcp", of("listen"))),
+        ("admin", of("admin")),
+        (
+            "limits",
+            format!("attempts within {attempt} unless a tool states its time"),
+        ),
+        ("listing", format!("within {}", of("listing_timeout"))),
+        ("recorded", recorded(config)),
+        ("telemetry", telemetry),
+    ] {
+        output::line(format_args!("{what:<10} {text}"));
+    }
     let servers = items(&checked["servers"]);
     output::table(&Table::of(&COLUMNS, servers));
     let show = |section: &str, keys: &Keys| {

@@ -109,7 +109,7 @@ impl Place {
 
     pub(crate) async fn tools(&self) -> Result<Vec<Value>, AppError> {
         match self {
-            Self::Gateway(remote) => remote.get(&["tools"]).await,
+            Self::Gateway(remote) => remote.ask(&["tools"], None).await,
             Self::Own(own) => Ok(view::tools(&own.stack)),
         }
     }
@@ -118,7 +118,7 @@ impl Place {
     /// them.
     pub(crate) async fn tell_missing(&self) {
         let missing: Vec<Value> = match self {
-            Self::Gateway(remote) => remote.get(&["missing"]).await.unwrap_or_default(),
+            Self::Gateway(remote) => remote.ask(&["missing"], None).await.unwrap_or_default(),
             Self::Own(own) => view::missing(&own.stack),
         };
         for one in missing {
@@ -138,7 +138,13 @@ impl Place {
         arguments: Option<String>,
     ) -> Result<Value, AppError> {
         match self {
-            Self::Gateway(remote) => remote.explain(tool, arguments.map(Bytes::from)).await,
+            Self::Gateway(remote) => match arguments {
+                None => remote.ask(&["tools", tool], None).await,
+                Some(arguments) => {
+                    let path = ["tools", tool, "explain"];
+                    remote.ask(&path, Some(arguments.into())).await
+                }
+            },
             Self::Own(own) => Ok(view::explanation(&match arguments {
                 Some(arguments) => own.stack.explain_call(tool, arguments)?,
                 None => own.stack.explain(tool)?,

@@ -2,15 +2,14 @@
 
 use serde_json::Value;
 
-use super::ask::{Question, ask, cell, count, items, refusals, text};
-use crate::args::Limits;
+use super::ask::{ask, cell, count, items, refusals, text};
+use crate::args::Gateway;
 use crate::error::Outcome;
 use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
-pub(crate) async fn run(args: Limits, state: Option<&StateDir>) -> Outcome {
-    let show = (!args.json).then_some(show as fn(&_));
-    ask(Question::Get("limits"), &args.gateway, state, show).await
+pub(crate) async fn run(args: Gateway, state: Option<&StateDir>) -> Outcome {
+    ask(&["limits"], None, &args, state, show).await
 }
 
 /// Each kind of limit: its heading, its member of the answer, and its columns.

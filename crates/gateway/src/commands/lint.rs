@@ -191,20 +191,3 @@ const fn tone(severity: Severity) -> Tone {
         Severity::Info => Tone::Aside,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_is_counted_without_a_plural() {
-        let sum = Sum {
-            tools: 1,
-            errors: 0,
-            warnings: 1,
-            infos: 2,
-            denied: 0,
-        };
-        assert_eq!(sum.text(), "0 errors, 1 warning and 2 infos in 1 tool");
-    }
-}

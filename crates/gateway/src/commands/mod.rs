@@ -20,3 +20,11 @@ pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod shell;
 pub(crate) mod tools;
+
+use crate::error::{AppError, Outcome};
+
+/// Runs a command on a thread of its own, where it may block, and may pause the clock.
+async fn on_a_thread(run: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
+    let ended = tokio::task::spawn_blocking(run).await;
+    ended.map_err(|error| AppError::io("the command broke off")(std::io::Error::other(error)))?
+}

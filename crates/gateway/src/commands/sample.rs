@@ -1,5 +1,6 @@
 //! `callward sample`: one of the sample's servers, without the stack.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -7,18 +8,17 @@ use axum::Router;
 use axum::serve::ListenerExt;
 use tokio_util::task::TaskTracker;
 
-use crate::args::Sample;
 use crate::config::Config;
 use crate::error::Outcome;
 use crate::output;
 use crate::{connections, http, sample, shutdown, stdio};
 
-pub(crate) async fn run(args: Sample) -> Outcome {
+pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
     let stop = shutdown::on_signal()?;
-    let backend = Arc::new(sample::plain(sample::SET, &Arc::default()).await?);
+    let backend = Arc::new(sample::plain().await?);
     let calls = TaskTracker::new();
     let config = Config::without_file(Vec::new()).http;
-    if let Some(address) = args.http {
+    if let Some(address) = http {
         let listener = http::bind(address, "--http").await?;
         output::note(format_args!(
             "sample listening on http://{}/mcp",

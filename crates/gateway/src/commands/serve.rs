@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::serve::ListenerExt;
 use callward::registry::Catalogue;
-use serde::Serialize;
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::admin;
@@ -44,7 +44,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     if args.config.is_none() && !args.check {
         output::note(format_args!(
             "no --config, and no {DEFAULT_FILE} in this folder: serving the embedded sample, one \
-             replica set of two MCP servers over a small shop"
+             replica set of two servers over a small shop"
         ));
     }
     let mut config = match &args.config {
@@ -73,7 +73,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let listeners = Listeners::bind(&config).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
-    let running = start(&args, &config, &telemetry).await?;
+    let running = start(&args, &config, &telemetry)?;
     let runtime = Runtime::new(&config, running, telemetry, recorder, stop);
     let manner = Manner {
         json: args.json,
@@ -99,17 +99,12 @@ pub(crate) fn listen_at(address: SocketAddr, config: &mut Config) -> Result<(), 
     Ok(())
 }
 
-async fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Running, AppError> {
+fn start(args: &Serve, config: &Config, telemetry: &Telemetry) -> Result<Running, AppError> {
     if args.config.is_some() {
         return assemble::stack(config, Environment::Small, telemetry);
     }
-    let sample = Embedded::start(telemetry).await?;
-    assemble::stack_over(
-        config,
-        sample.upstreams.to_vec(),
-        sample.servers()?,
-        telemetry,
-    )
+    let sample = Embedded::new()?.replica_set()?;
+    assemble::stack_over(config, Vec::new(), sample, telemetry)
 }
 
 /// What differs between gateways.
@@ -136,12 +131,6 @@ impl Manner {
             None => "callward tools".into(),
         }
     }
-}
-
-#[derive(Serialize)]
-struct Listening<'a> {
-    listening: &'a str,
-    admin: &'a str,
 }
 
 /// The bound listeners of a gateway.
@@ -230,10 +219,7 @@ pub(crate) async fn serve(
 
 fn say_where(url: &str, admin: &AdminAddress, manner: &Manner, config: &Config) {
     if manner.json {
-        output::json(&Listening {
-            listening: url,
-            admin: &admin.to_string(),
-        });
+        output::json(&json!({ "listening": url, "admin": admin.to_string() }));
     }
     output::note(format_args!("callward listening on {url}"));
     output::note(format_args!("admin on {admin}: /api, /metrics"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{Question, ask, cell, count, items, millis, text};
+use super::ask::{ask, cell, count, items, millis, text, word};
 use crate::args::{Servers, ServersCommand};
 use crate::config::show_size;
 use crate::error::Outcome;
@@ -10,20 +10,14 @@ use crate::output::{self, Cell, Column, Table};
 use crate::state_dir::StateDir;
 
 pub(crate) async fn run(args: Servers, state: Option<&StateDir>) -> Outcome {
-    let question = match args.command {
-        None => Question::Get("servers"),
-        Some(command) => {
-            let (server, what, body) = match command {
-                ServersCommand::Drain(which) => (which.server, "drain", json!({})),
-                ServersCommand::Undrain(which) => (which.server, "undrain", json!({})),
-                ServersCommand::Weigh(to) => (to.server, "weight", json!({ "weight": to.weight })),
-            };
-            let path = ["servers", server.as_str(), what].map(ToOwned::to_owned);
-            Question::Post(path.into(), body)
-        }
+    let (server, what, order) = match args.command {
+        None => return ask(&["servers"], None, &args.gateway, state, show).await,
+        Some(ServersCommand::Drain(which)) => (which.server, "drain", json!({})),
+        Some(ServersCommand::Undrain(which)) => (which.server, "undrain", json!({})),
+        Some(ServersCommand::Weigh(to)) => (to.server, "weight", json!({ "weight": to.weight })),
     };
-    let show = (!args.json).then_some(show as fn(&_));
-    ask(question, &args.gateway, state, show).await
+    let path = ["servers", server.as_str(), what];
+    ask(&path, Some(order), &args.gateway, state, show).await
 }
 
 const COLUMNS: [Column<Value>; 10] = [
@@ -31,8 +25,7 @@ const COLUMNS: [Column<Value>; 10] = [
     ("set", |one| cell(&one["set"])),
     ("weight", |one| cell(&one["weight"])),
     ("state", |one| {
-        let is_well = one["state"] == "healthy";
-        Cell::warn(text(&one["state"]).replace('_', " "), !is_well)
+        word(&one["state"], one["state"] == "healthy")
     }),
     ("in flight", |one| cell(&one["in_flight"])),
     ("calls", |one| {
@@ -44,8 +37,8 @@ const COLUMNS: [Column<Value>; 10] = [
         None => Cell::plain("-"),
         Some(rate) => Cell::warn(format_args!("{:.1} %", rate * 100.0), rate > 0.0),
     }),
-    ("p50", |one| Cell::plain(millis(&one["p50_ms"]))),
-    ("p99", |one| Cell::plain(millis(&one["p99_ms"]))),
+    ("p50", |one| millis(&one["p50_ms"])),
+    ("p99", |one| millis(&one["p99_ms"])),
     ("tools", |one| Cell::warn(&one["tools"], one["tools"] == 0)),
 ];
 
@@ -54,11 +47,11 @@ const INSTANCE: [Column<Value>; 8] = [
     ("server", |one| cell(&one["server"])),
     ("instance of", |one| cell(&one["owner"])),
     ("state", |one| {
-        let is_well = one["state"] != "down" && one["state"] != "ending";
-        Cell::warn(text(&one["state"]), !is_well)
+        let state = &one["state"];
+        word(state, state != "down" && state != "ending")
     }),
-    ("age", |one| Cell::plain(millis(&one["age_ms"]))),
-    ("started in", |one| Cell::plain(millis(&one["startup_ms"]))),
+    ("age", |one| millis(&one["age_ms"])),
+    ("started in", |one| millis(&one["startup_ms"])),
     ("in flight", |one| cell(&one["in_flight"])),
     ("calls", |one| cell(&one["calls"])),
     ("memory", |one| {

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use callward::core::SafetyLevel;
-use callward::{Annotations, Effect};
+use callward::Annotations;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,34 +47,24 @@ fn only(mut tools: Vec<Value>, patterns: &[Annotations]) -> Vec<Value> {
     tools
 }
 
-/// The groups of `--by-safety`: of each its level, its word in JSON and its heading.
-const GROUPS: [(SafetyLevel, &str, &str); 3] = [
-    (
-        SafetyLevel::Safe,
-        "read_only",
-        "Read-only: let the agent call freely",
-    ),
-    (
-        SafetyLevel::Moderate,
-        "mutating",
-        "Mutating: watch what changes",
-    ),
-    (
-        SafetyLevel::Dangerous,
-        "destructive",
-        "Destructive: confirm each call",
-    ),
+/// The groups of `--by-safety`: of each the level, its word in JSON and its heading.
+const GROUPS: [[&str; 3]; 3] = [
+    ["safe", "read_only", "Read-only: let the agent call freely"],
+    ["moderate", "mutating", "Mutating: watch what changes"],
+    ["dangerous", "destructive", "Destructive: confirm each call"],
 ];
 
-/// Returns the level of a tool. An effect that this version does not know is taken for the worst.
-fn level(tool: &Value) -> SafetyLevel {
-    let effect = Effect::deserialize(&tool["effect"]).unwrap_or(Effect::Destructive);
-    effect.safety_level()
+/// Returns `true` if a tool has this level. One that this version does not know is taken for the
+/// worst.
+fn has_level(tool: &Value, level: &str) -> bool {
+    let is_known = GROUPS.iter().any(|[known, ..]| tool["safety"] == *known);
+    tool["safety"] == level || (!is_known && level == "dangerous")
 }
 
 fn show_groups(tools: &[Value], json: bool) {
-    for (at, (of, group, heading)) in GROUPS.into_iter().enumerate() {
-        let tools: Vec<_> = tools.iter().filter(|tool| level(tool) == of).collect();
+    for (at, [level, group, heading]) in GROUPS.into_iter().enumerate() {
+        let of_level = |tool: &&Value| has_level(tool, level);
+        let tools: Vec<_> = tools.iter().filter(of_level).collect();
         if json {
             for tool in tools {
                 let mut tool = tool.clone();

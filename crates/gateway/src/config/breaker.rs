@@ -66,9 +66,7 @@ impl Breaker {
         let mut config = opening(BreakerConfig::default(), self.failures, self.open_for)
             .with_window(self.window)
             .with_probes(self.probes);
-        if let Some(share) = self.failure_rate {
-            config = config.with_failure_rate(percent(share));
-        }
+        config.failure_rate = self.failure_rate.map(percent);
         if let Some(after) = self.slow_after {
             let share = self.slow_rate.unwrap_or(Self::SLOW_RATE);
             config = config.with_slow_calls(after, percent(share));

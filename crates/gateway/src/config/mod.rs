@@ -16,7 +16,6 @@ mod sections;
 mod server;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -44,7 +43,7 @@ use crate::report::Reports;
 
 use self::breaker::Breaker;
 use self::error::{Fault, Source};
-use self::references::Outside;
+use self::references::Env;
 use self::sections::{Admin, Cache, Discovery, Limits, Router, Switch, profile};
 
 /// The whole file. Derived settings are set when it is checked. It has secrets, so that it is not
@@ -158,17 +157,7 @@ impl Config {
         Self::parse_with(file, &text, &|name| std::env::var_os(name), servers)
     }
 
-    /// Checks a file's text.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`] with every problem found.
-    #[cfg(test)]
-    pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        Self::parse_with(file, text, &|name| std::env::var_os(name), Servers::Some)
-    }
-
-    /// Checks a text as [`parse`](Self::parse) does, with an environment that is empty.
+    /// Checks a text, with an environment that is empty.
     #[cfg(fuzzing)]
     pub(crate) fn parse_alone(text: &str) -> Result<Self, ConfigError> {
         Self::parse_with(Path::new("fuzz.toml"), text, &|_| None, Servers::Some)
@@ -177,7 +166,7 @@ impl Config {
     fn parse_with(
         file: &Path,
         text: &str,
-        env: &dyn Fn(&str) -> Option<OsString>,
+        env: Env<'_>,
         servers: Servers,
     ) -> Result<Self, ConfigError> {
         let source = Source::new(text);
@@ -185,8 +174,7 @@ impl Config {
         let mut root =
             DeTable::parse(text).map_err(|error| failed(vec![source.syntax_fault(&error)]))?;
         let folder = file.parent().unwrap_or_else(|| Path::new(""));
-        let outside = Outside { folder, env };
-        let (references, mut faults) = References::resolve(&mut root, &outside, &source);
+        let (references, mut faults) = References::resolve(&mut root, folder, env, &source);
         let (mut config, found) = read::read(root, &source);
         add(&mut faults, found);
         if servers == Servers::Some && source.span(&["servers"]).is_none() {

@@ -24,13 +24,8 @@ const MOST_BYTES: u64 = 64 << 10;
 /// common words.
 const LEAST_PIECE: usize = 4;
 
-/// The sources of references.
-pub(super) struct Outside<'a> {
-    /// The folder of the config file: paths are relative to it.
-    pub(super) folder: &'a Path,
-    /// Returns a variable of the environment.
-    pub(super) env: &'a dyn Fn(&str) -> Option<OsString>,
-}
+/// Returns a variable of the environment.
+pub(super) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The references of a config, with their values.
 #[derive(Clone, Default)]
@@ -47,13 +42,16 @@ struct Resolved {
 
 impl References {
     /// Replaces all references in a config, and returns the faults of those it cannot resolve.
+    /// Paths are relative to `folder`.
     pub(super) fn resolve(
         root: &mut Spanned<DeTable<'_>>,
-        outside: &Outside<'_>,
+        folder: &Path,
+        env: Env<'_>,
         source: &Source<'_>,
     ) -> (Self, Vec<Fault>) {
         let mut walk = Walk {
-            outside,
+            folder,
+            env,
             source,
             found: Vec::new(),
             faults: Vec::new(),
@@ -132,7 +130,8 @@ fn replace(text: &mut Cow<'_, str>, found: &Resolved) {
 }
 
 struct Walk<'a, 'i> {
-    outside: &'a Outside<'a>,
+    folder: &'a Path,
+    env: Env<'a>,
     source: &'a Source<'i>,
     found: Vec<Resolved>,
     faults: Vec<Fault>,
@@ -180,7 +179,7 @@ impl Walk<'_, '_> {
                 after
             } else if let Some(after) = after.strip_prefix('{') {
                 let (reference, after) = after.split_once('}').ok_or(NOT_CLOSED)?;
-                let value = self.outside.value(reference)?;
+                let value = self.look_up(reference)?;
                 expanded.push_str(&value);
                 self.remember(key, format!("${{{reference}}}"), value);
                 after
@@ -207,8 +206,8 @@ impl Walk<'_, '_> {
 
 const NOT_CLOSED: &str = "`${` is not closed by `}`; write `$${` for the text itself";
 
-impl Outside<'_> {
-    fn value(&self, reference: &str) -> Result<String, String> {
+impl Walk<'_, '_> {
+    fn look_up(&self, reference: &str) -> Result<String, String> {
         if let Some(variable) = reference.strip_prefix("env:") {
             return self.variable(variable);
         }

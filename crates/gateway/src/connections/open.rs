@@ -1,6 +1,5 @@
 //! The open connections, and which of them ends if there are too many.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -50,18 +49,12 @@ impl Default for ConnectionLimits {
 #[derive(Debug)]
 pub(super) struct Open {
     limits: ConnectionLimits,
-    table: Mutex<Table>,
+    /// In the order in which they came.
+    known: Mutex<Vec<Arc<Known>>>,
     /// How many bytes of answers wait for clients to read them.
     unread: AtomicU64,
     began: Instant,
     has_refused: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    next: u64,
-    known: HashMap<u64, Arc<Known>>,
-    by_address: HashMap<IpAddr, usize>,
 }
 
 /// One connection.
@@ -112,7 +105,6 @@ impl Known {
 #[derive(Debug)]
 pub(super) struct Place {
     open: Arc<Open>,
-    number: u64,
     known: Arc<Known>,
 }
 
@@ -120,7 +112,7 @@ impl Open {
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
-            table: Mutex::default(),
+            known: Mutex::default(),
             unread: AtomicU64::new(0),
             began: Instant::now(),
             has_refused: AtomicBool::new(false),
@@ -139,15 +131,17 @@ impl Open {
         let address = address
             .map(|address| address.to_canonical())
             .filter(|address| !self.limits.proxies.contains(address));
-        let mut table = self.table.lock();
-        let of_address = address.and_then(|address| table.by_address.get(&address));
-        let has_room = match of_address {
-            Some(open) if *open >= self.limits.per_address => table.end_one(address),
-            _ if table.known.len() >= self.limits.all => table.end_one(None),
-            _ => true,
+        let mut open = self.known.lock();
+        let of_address = open.iter().filter(|known| known.address == address);
+        let has_room = if address.is_some() && of_address.count() >= self.limits.per_address {
+            end_one(&mut open, address)
+        } else if open.len() >= self.limits.all {
+            end_one(&mut open, None)
+        } else {
+            true
         };
         if !has_room {
-            drop(table);
+            drop(open);
             if !self.has_refused.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     ?address,
@@ -165,16 +159,10 @@ impl Open {
             read_at: AtomicU64::new(self.now()),
             end,
         });
-        let number = table.next;
-        table.next += 1;
-        table.known.insert(number, known.clone());
-        if let Some(address) = address {
-            *table.by_address.entry(address).or_default() += 1;
-        }
-        drop(table);
+        open.push(known.clone());
+        drop(open);
         Some(Place {
             open: self.clone(),
-            number,
             known,
         })
     }
@@ -183,7 +171,7 @@ impl Open {
     pub(super) fn end_idle(&self) {
         let limit = u64::try_from(self.limits.header.as_millis()).unwrap_or(u64::MAX);
         let now = self.now();
-        for known in self.table.lock().known.values() {
+        for known in self.known.lock().iter() {
             let since = known.idle_since();
             if since.is_some_and(|since| now.saturating_sub(since) >= limit) {
                 known.end.cancel();
@@ -193,10 +181,9 @@ impl Open {
 
     /// Ends connections whose clients have read nothing for longest, until no more waits than may.
     fn end_unread(&self) {
-        let table = self.table.lock();
-        let mut waiting: Vec<_> = table
-            .known
-            .values()
+        let open = self.known.lock();
+        let mut waiting: Vec<_> = open
+            .iter()
             .filter(|known| known.unread.load(Ordering::Relaxed) > 0 && !known.end.is_cancelled())
             .collect();
         waiting.sort_by_key(|known| known.read_at.load(Ordering::Relaxed));
@@ -218,37 +205,19 @@ impl Open {
     }
 }
 
-impl Table {
-    /// Ends the connection that has been idle for longest, of an address if one is given.
-    fn end_one(&mut self, address: Option<IpAddr>) -> bool {
-        let idle = self
-            .known
-            .iter()
-            .filter(|(_, known)| address.is_none() || known.address == address)
-            .filter(|(_, known)| !known.is(Stage::Running))
-            .min_by_key(|(number, known)| (known.since.load(Ordering::Relaxed), **number))
-            .map(|(number, _)| *number);
-        let Some(number) = idle else {
-            return false;
-        };
-        if let Some(known) = self.remove(number) {
-            known.end.cancel();
-        }
-        true
-    }
-
-    fn remove(&mut self, number: u64) -> Option<Arc<Known>> {
-        let known = self.known.remove(&number)?;
-        if let Some(address) = known.address
-            && let Some(open) = self.by_address.get_mut(&address)
-        {
-            *open -= 1;
-            if *open == 0 {
-                self.by_address.remove(&address);
-            }
-        }
-        Some(known)
-    }
+/// Ends the connection that has been idle for longest, of an address if one is given.
+fn end_one(open: &mut Vec<Arc<Known>>, address: Option<IpAddr>) -> bool {
+    let idle = open
+        .iter()
+        .enumerate()
+        .filter(|(_, known)| address.is_none() || known.address == address)
+        .filter(|(_, known)| !known.is(Stage::Running))
+        .min_by_key(|(_, known)| known.since.load(Ordering::Relaxed));
+    let Some((index, _)) = idle else {
+        return false;
+    };
+    open.remove(index).end.cancel();
+    true
 }
 
 impl Place {
@@ -303,7 +272,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.wait(0, false);
-        self.open.table.lock().remove(self.number);
+        let mut open = self.open.known.lock();
+        open.retain(|known| !Arc::ptr_eq(known, &self.known));
     }
 }
 
@@ -388,8 +358,7 @@ mod tests {
         assert!(admit(&open, None).is_some(), "in place of the idle one");
         assert!(places[2].end().is_cancelled());
         drop((places, more, other));
-        let table = open.table.lock();
-        assert!(table.known.is_empty() && table.by_address.is_empty());
+        assert!(open.known.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

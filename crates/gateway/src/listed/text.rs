@@ -127,45 +127,16 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn every_form_of_a_list_is_read() {
-        for text in [
-            "{\"name\":\"a\"}\n{\"name\":\"b\"}",
-            "\u{feff}{\"name\":\"a\"}\r\n\r\n  \n{\"name\":\"b\"}\r\n",
-            r#"[{"name":"a"},{"name":"b"}]"#,
-            r#"{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"x"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
-            "{\n  \"tools\": [\n    {\"name\": \"a\"},\n    {\"name\": \"b\"}\n  ]\n}\n",
-            "[\n{\"name\": \"a\"},\n{\"name\": \"b\"}\n]",
-            "{\"tools\":[{\"name\":\"a\"}]}\n{\"tools\":[{\"name\":\"b\"}]}",
-            r#"{"name":"a server","tools":[{"name":"a"},{"name":"b"}]}"#,
-        ] {
-            assert_eq!(names(text), ["a", "b"], "{text}");
-        }
-        assert_eq!(names("{\n\"name\": \"a\"\n}"), ["a"]);
-        assert_eq!(names(r#"{"name":"a","tools":["hammer"]}"#), ["a"]);
-        assert_eq!(names(r#"{"name":"a","tools":[]}"#), ["a"]);
-        assert_eq!(names(""), [""; 0]);
-        assert_eq!(names(r#"{"tools":[]}"#), [""; 0]);
-    }
+    const LISTS: &str = include_str!("../../tests/golden/lists.txt");
 
     #[test]
-    fn what_is_no_tool_is_said_with_its_place_and_hides_no_other() {
-        let text = "{\"name\":\"a\"}\n{\"name\":\n[{\"name\":7},{\"description\":1}]\n\"b\"\n\
-             {\"name\":\"c\",\"inputSchema\":[],\"annotations\":true,\"server\":null}\n{\"name\":\"d\"}";
-        assert_eq!(
-            names(text),
-            [
-                "a",
-                "f:2: is not JSON: EOF while parsing a value at column 8",
-                "f:3: tool 1: `name` is a number, not a string",
-                "f:3: tool 2: has no `name`; `description` is a number, not a string",
-                "f:4: is a string, not an object with a `name`",
-                "f:5: tool \"c\": `inputSchema` is a list, not an object; \
-                 `annotations` is a boolean, not an object",
-                "d",
-            ]
-        );
+    fn every_form_of_a_list_is_read_and_what_is_no_tool_is_said_at_its_place() {
+        for list in LISTS.split("---\n").skip(1) {
+            let (text, expected) = list.split_once("=>\n").unwrap();
+            assert_eq!(names(text), expected.lines().collect::<Vec<_>>(), "{text}");
+        }
+        let marked = "\u{feff}{\"name\":\"a\"}\r\n\r\n  \n{\"name\":\"b\"}\r\n";
+        assert_eq!(names(marked), ["a", "b"]);
         let odd = b"{\"name\":\"a\"}\n{\"name\":\"\xff\"}\n";
         let found = split("f", odd);
         assert!(found[0].tool.is_ok());

@@ -107,17 +107,35 @@ impl Recorder {
         &self,
         stack: &Stack,
         name: &str,
-        call: ToolCall,
+        mut call: ToolCall,
     ) -> Result<ToolOutput, ToolError> {
         let Some(inner) = &self.0 else {
             return stack.run(call).await;
         };
-        let (call, watched) = inner.watch(stack, name, call);
+        let entry = stack.catalogue().find(name).cloned();
+        let tool = entry.map_or_else(|| name.into(), |entry| entry.client_name().to_owned());
+        let record = call.ensure_record(CallRecord::new);
+        let mut watched = Watched {
+            recorder: inner.clone(),
+            began: Instant::now(),
+            recorded: Some(Recorded {
+                call: call.clone(),
+                tool,
+                seq: inner.next.fetch_add(1, Ordering::Relaxed),
+                record,
+                at: inner.started.elapsed(),
+                took: Duration::ZERO,
+                // a client that leaves without an answer does not know the outcome
+                answer: Err(Delivery::Unknown),
+            }),
+        };
         let result = stack.run(call).await;
-        watched.end(match &result {
-            Ok(output) => Ok(output.clone()),
-            Err(error) => Err(error.delivery()),
-        });
+        if let Some(recorded) = &mut watched.recorded {
+            recorded.answer = match &result {
+                Ok(output) => Ok(output.clone()),
+                Err(error) => Err(error.delivery()),
+            };
+        }
         result
     }
 
@@ -147,34 +165,6 @@ impl Recorder {
 }
 
 impl Inner {
-    fn watch(
-        self: &Arc<Self>,
-        stack: &Stack,
-        name: &str,
-        mut call: ToolCall,
-    ) -> (ToolCall, Watched) {
-        let record = call.ensure_record(CallRecord::new);
-        let catalogue = stack.catalogue();
-        let tool = catalogue
-            .find(name)
-            .map_or(name, |entry| entry.client_name());
-        let watched = Watched {
-            recorder: self.clone(),
-            began: Instant::now(),
-            recorded: Some(Recorded {
-                call: call.clone(),
-                tool: tool.to_owned(),
-                seq: self.next.fetch_add(1, Ordering::Relaxed),
-                record,
-                at: self.started.elapsed(),
-                took: Duration::ZERO,
-                // a client that leaves without an answer does not know the outcome
-                answer: Err(Delivery::Unknown),
-            }),
-        };
-        (call, watched)
-    }
-
     fn push(&self, recorded: Recorded) {
         let bytes = recorded.bytes();
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -202,19 +192,11 @@ impl Recorded {
     }
 }
 
-/// A call on its way. Dropped before [`end`](Self::end), it had no answer.
+/// A call on its way. It is recorded when this is dropped, with its answer or without.
 struct Watched {
     recorder: Arc<Inner>,
     began: Instant,
     recorded: Option<Recorded>,
-}
-
-impl Watched {
-    fn end(mut self, answer: Result<ToolOutput, Delivery>) {
-        if let Some(recorded) = &mut self.recorded {
-            recorded.answer = answer;
-        }
-    }
 }
 
 impl Drop for Watched {

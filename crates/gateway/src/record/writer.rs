@@ -40,11 +40,19 @@ pub(super) fn run(
     let mut written = Written::default();
     while let Ok(Some(mut recorded)) = calls.recv() {
         let due = Instant::now() + LATE;
-        let mut batch = Batch::default();
+        let (mut bytes, mut lines) = (Vec::new(), 0);
         let ended = loop {
-            batch.add(scribe, &recorded);
+            let start = bytes.len();
+            match scribe.describe(&recorded).write_line(&mut bytes) {
+                Ok(()) => lines += 1,
+                Err(error) => {
+                    // plain data can always be serialised
+                    tracing::debug!(%error, "a call was not recorded");
+                    bytes.truncate(start);
+                }
+            }
             waiting_bytes.fetch_sub(recorded.bytes(), Ordering::Relaxed);
-            if batch.bytes.len() >= MUCH {
+            if bytes.len() >= MUCH {
                 break false;
             }
             match calls.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -53,7 +61,7 @@ pub(super) fn run(
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => break true,
             }
         };
-        batch.write(&mut file, &mut written);
+        written.count(&file.append(&bytes), lines);
         if ended {
             break;
         }
@@ -61,34 +69,15 @@ pub(super) fn run(
     written
 }
 
-/// Lines that wait to be written together.
-#[derive(Debug, Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    lines: u64,
-}
-
-impl Batch {
-    fn add(&mut self, scribe: &Scribe, recorded: &Recorded) {
-        let start = self.bytes.len();
-        match scribe.describe(recorded).write_line(&mut self.bytes) {
-            Ok(()) => self.lines += 1,
+impl Written {
+    fn count(&mut self, appended: &io::Result<()>, lines: u64) {
+        match appended {
+            Ok(()) => self.lines += lines,
             Err(error) => {
-                // plain data can always be serialised
-                tracing::debug!(%error, "a call was not recorded");
-                self.bytes.truncate(start);
-            }
-        }
-    }
-
-    fn write(&self, file: &mut File, written: &mut Written) {
-        match file.append(&self.bytes) {
-            Ok(()) => written.lines += self.lines,
-            Err(error) => {
-                if written.lost == 0 {
+                if self.lost == 0 {
                     tracing::error!(%error, "calls cannot be recorded; said once, counted at the end");
                 }
-                written.lost += self.lines;
+                self.lost += lines;
             }
         }
     }
@@ -206,20 +195,6 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_appended_to_compressed_or_not() {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["a.jsonl", "a.jsonl.gz"] {
-            let path = folder.path().join(name);
-            for _ in 0..2 {
-                let mut file = File::open(&path).unwrap();
-                file.append(LINE).unwrap();
-                file.append(LINE).unwrap();
-            }
-            assert_eq!(read(&path), ["a"; 4], "{name}");
-        }
-    }
-
-    #[test]
     fn a_line_that_broke_off_takes_no_other_along() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
@@ -256,11 +231,7 @@ mod tests {
         let mut full = File::open(Path::new("/dev/full")).unwrap();
         let mut written = Written::default();
         for lines in 1..=2 {
-            let batch = Batch {
-                bytes: LINE.to_vec(),
-                lines,
-            };
-            batch.write(&mut full, &mut written);
+            written.count(&full.append(LINE), lines);
         }
         assert_eq!(written, Written { lines: 0, lost: 3 });
     }

@@ -28,12 +28,12 @@ struct Data {
 
 /// One order.
 #[derive(Debug, Clone, Serialize)]
-struct Order {
+pub(crate) struct Order {
     id: u64,
     item: &'static str,
-    status: String,
-    notes: Vec<String>,
-    charged_cents: u64,
+    pub(crate) status: String,
+    pub(crate) notes: Vec<String>,
+    pub(crate) charged_cents: u64,
 }
 
 /// How often a tool ran, how often it runs now, and how often it ran at once at most.
@@ -88,15 +88,6 @@ impl Orders {
         self.runs.lock().values().map(|run| run.executions).sum()
     }
 
-    /// Returns one order.
-    pub(crate) fn get(&self, id: u64) -> Result<Value, String> {
-        let data = self.data.lock();
-        data.orders
-            .get(&id)
-            .map(|order| json!(order))
-            .ok_or_else(|| no_order(id))
-    }
-
     /// Returns all orders, or those of one status.
     pub(crate) fn list(&self, status: Option<&str>) -> Value {
         let data = self.data.lock();
@@ -113,16 +104,6 @@ impl Orders {
         json!({ "region": region, "orders": by_status })
     }
 
-    /// Sets an order's status.
-    pub(crate) fn set_status(&self, id: u64, status: &str) -> Result<Value, String> {
-        self.change(id, |order| status.clone_into(&mut order.status))
-    }
-
-    /// Adds a note to an order.
-    pub(crate) fn add_note(&self, id: u64, text: &str) -> Result<Value, String> {
-        self.change(id, |order| order.notes.push(text.to_owned()))
-    }
-
     /// Deletes an order for good.
     pub(crate) fn delete(&self, id: u64) -> Result<Value, String> {
         let removed = self.data.lock().orders.remove(&id);
@@ -131,35 +112,16 @@ impl Orders {
             .ok_or_else(|| no_order(id))
     }
 
-    /// Returns a rate; the first question about each pair fails.
-    pub(crate) fn exchange_rate(&self, from: &str, to: &str) -> Result<Value, ToolError> {
-        self.fail_once(
-            format!("rate {from} {to}"),
-            "the rate service is restarting",
-        )?;
-        Ok(json!({ "from": from, "to": to, "rate": 1.08 }))
-    }
-
-    /// Charges a card; the first charge of each order happens, and then the answer fails.
-    pub(crate) fn charge(&self, id: u64, cents: u64) -> Result<Result<Value, String>, ToolError> {
-        let charged = self.change(id, |order| order.charged_cents += cents);
-        if charged.is_ok() {
-            self.fail_once(
-                format!("charge {id}"),
-                "the payment service broke off after charging",
-            )?;
-        }
-        Ok(charged)
-    }
-
-    fn change(&self, id: u64, change: impl FnOnce(&mut Order)) -> Result<Value, String> {
+    /// Changes an order, and returns it.
+    pub(crate) fn change(&self, id: u64, change: impl FnOnce(&mut Order)) -> Result<Value, String> {
         let mut data = self.data.lock();
         let order = data.orders.get_mut(&id).ok_or_else(|| no_order(id))?;
         change(order);
         Ok(json!(order))
     }
 
-    fn fail_once(&self, what: String, message: &'static str) -> Result<(), ToolError> {
+    /// Fails the first time for each `what`.
+    pub(crate) fn fail_once(&self, what: String, message: &'static str) -> Result<(), ToolError> {
         if !self.data.lock().failed_once.insert(what) {
             return Ok(());
         }
@@ -208,25 +170,5 @@ mod tests {
         drop((second, third));
         assert_eq!(orders.runs()["a"].running, 0);
         assert_eq!(orders.executions(), 3);
-    }
-
-    #[test]
-    fn the_first_charge_happens_and_still_fails() {
-        let orders = Orders::default();
-        assert!(orders.charge(1, 500).is_err());
-        assert_eq!(orders.get(1).unwrap()["charged_cents"], 500);
-        assert!(orders.charge(1, 500).unwrap().is_ok());
-        assert_eq!(orders.get(1).unwrap()["charged_cents"], 1_000);
-    }
-
-    #[test]
-    fn the_first_question_about_a_pair_fails() {
-        let orders = Orders::default();
-        assert_eq!(
-            orders.exchange_rate("EUR", "USD").unwrap_err().code(),
-            Some(INTERNAL_ERROR)
-        );
-        assert!(orders.exchange_rate("EUR", "USD").is_ok());
-        assert!(orders.exchange_rate("EUR", "GBP").is_err());
     }
 }

@@ -76,8 +76,9 @@ async fn run(
     input: &Input,
 ) -> Result<Result<Value, String>, ToolError> {
     let _run = (tool != "orders_stats").then(|| shop.start(tool));
+    let id = || input.number("order_id");
     Ok(match tool {
-        "get_order" => shop.get(input.number("order_id")?),
+        "get_order" => shop.change(id()?, |_| {}),
         "list_orders" => Ok(shop.list(input.0.get("status").and_then(Value::as_str))),
         "sales_report" => {
             let region = input.text("region")?;
@@ -86,11 +87,30 @@ async fn run(
             tokio::time::sleep(Duration::from_millis(delay)).await;
             Ok(shop.report(region))
         }
-        "set_status" => shop.set_status(input.number("order_id")?, input.text("status")?),
-        "add_note" => shop.add_note(input.number("order_id")?, input.text("text")?),
-        "delete_order" => shop.delete(input.number("order_id")?),
-        "get_exchange_rate" => Ok(shop.exchange_rate(input.text("from")?, input.text("to")?)?),
-        "charge_card" => shop.charge(input.number("order_id")?, input.number("cents")?)?,
+        "set_status" => {
+            let status = input.text("status")?;
+            shop.change(id()?, |order| status.clone_into(&mut order.status))
+        }
+        "add_note" => {
+            let text = input.text("text")?.to_owned();
+            shop.change(id()?, |order| order.notes.push(text))
+        }
+        "delete_order" => shop.delete(id()?),
+        "get_exchange_rate" => {
+            let (from, to) = (input.text("from")?, input.text("to")?);
+            let pair = format!("rate {from} {to}");
+            shop.fail_once(pair, "the rate service is restarting")?;
+            Ok(json!({ "from": from, "to": to, "rate": 1.08 }))
+        }
+        "charge_card" => {
+            let (id, cents) = (id()?, input.number("cents")?);
+            let charged = shop.change(id, |order| order.charged_cents += cents);
+            if charged.is_ok() {
+                let message = "the payment service broke off after charging";
+                shop.fail_once(format!("charge {id}"), message)?;
+            }
+            charged
+        }
         _ => Ok(json!({
             "server": server,
             "pid": std::process::id(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward::core::{FailedAttempt, HedgeStatus, OutcomeUnknown};
+use callward::core::HedgeStatus;
 use callward::{CallRecord, Caller, ServerId, Stack, ToolError, ToolOutput, Trail};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -52,36 +52,9 @@ pub(crate) fn error(error: &ToolError) -> Value {
         "delivery": error.delivery().to_string(),
         "message": error.to_string(),
         "retry_after_ms": error.retry_after().map(millis),
-        "outcome": error.outcome().map(outcome),
-        "history": error.history().iter().map(attempt).collect::<Vec<_>>(),
-    })
-}
-
-/// Describes a write that was sent and not answered.
-fn outcome(known: &OutcomeUnknown) -> Value {
-    json!({
-        "set": known.set.as_str(),
-        "tool": known.tool.as_str(),
-        "server": known.server.as_ref().map(ServerId::as_str),
-        "argument_bytes": known.argument_bytes,
-        "sent_ms_ago": millis(known.sent_ago),
-        "failure": known.failure.to_string(),
-        "detail": known.detail.to_string(),
-        // by the name clients call it by
-        "verify_with": known.verify_with.as_ref().map(ToString::to_string),
-    })
-}
-
-/// Describes a failed attempt.
-fn attempt(attempt: &FailedAttempt) -> Value {
-    json!({
-        "server": attempt.server.as_ref().map(ServerId::as_str),
-        "kind": attempt.kind.to_string(),
-        "delivery": attempt.delivery.to_string(),
-        "code": attempt.code,
-        "message": attempt.message.to_string(),
-        // before it
-        "pause_ms": millis(attempt.pause),
+        // as clients get them
+        "outcome": error.outcome(),
+        "history": error.history(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CALLWARD, Gateway, Pipe, callward, ends, file, http, text, within};
+use crate::support::{CALLWARD, Gateway, Pipe, SERVE, callward, ends, file, http, text, within};
 
 const SHOP: &str = "[servers.shop]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n";
 
@@ -113,14 +113,7 @@ async fn one_of_several_gateways_is_named_by_its_config_or_address() {
 async fn a_state_directory_that_cannot_be_written_stops_nothing() {
     let in_the_way = file("");
     let path = in_the_way.path().to_str().unwrap();
-    let command = callward(&[
-        "serve",
-        "--json",
-        "--http",
-        "127.0.0.1:0",
-        "--state-dir",
-        path,
-    ]);
+    let command = callward(&[&SERVE[..], &["--state-dir", path]].concat());
     let gateway = Gateway::starting(command, None, None).await;
     assert_eq!(gateway.get("/api/tools").await.0, 200);
     let said = gateway.stopped().await;

@@ -6,101 +6,47 @@ use crate::support::Gateway;
 
 const JSON: &str = "application/json";
 
+/// Each row: a path below `/api`, a body, the status and a part of the answer.
+const REFUSED: &str = r#"
+servers/ghost/drain |  | 404 | no server \"ghost\"
+servers/ghost/undrain | {} | 404 | the servers are
+servers/ghost/weight | {"weight": 1} | 404 | no server
+servers/orders-primary/weight | {"weight": 101} | 400 | 101 is not a weight
+servers/orders-primary/weight | {} | 400 | `weight`
+servers/orders-primary/drain | {"now": true} | 400 | no body
+cache/purge | {"tool":"orders__get_ordr"} | 404 | did you mean `orders__get_order`
+cache/purge | {"tool":"x"} | 404 | no tool
+cache/purge | {"server":"orders-primry"} | 404 | did you mean `orders-primary`
+cache/purge | {"all":false} | 404 | only if it is `true`
+cache/purge | {"all":true,"server":"orders-primary"} | 400 | exactly one of
+cache/purge | {} | 400 | exactly one of
+cache/purge | {"sever":"orders-primary"} | 400 | exactly one of
+breakers | {"action":"open","server":"x"} | 404 | no server
+breakers | {"action":"open","server":"orders-primary","tool":"add_not"} | 404 | you mean `add_note`
+breakers | {"action":"open","server":"orders-replica","tool":"t","discovery":true} | 404 | both
+breakers | {"action":"shut","server":"orders-primary"} | 400 | open, close or release
+tools/orders__get_order/call |  | 400 | not a JSON object
+tools/orders__get_order/call | [] | 400 | not a JSON object
+tools/orders__get_order/call | { | 400 | not a JSON object
+"#;
+
 #[tokio::test]
 async fn a_request_that_makes_no_sense_changes_nothing_and_says_why() {
     let gateway = Gateway::sample().await;
     let order = || gateway.call_order(1);
     order().await;
-    let call = "/api/tools/orders__get_order/call";
-    let primary = "/api/servers/orders-primary";
-    let (cache, breakers) = ("/api/cache/purge", "/api/breakers");
-    for (path, body, status, said) in [
-        (
-            "/api/servers/ghost/drain",
-            "",
-            404,
-            "no server \\\"ghost\\\"",
-        ),
-        ("/api/servers/ghost/undrain", "{}", 404, "the servers are"),
-        (
-            "/api/servers/ghost/weight",
-            r#"{"weight": 1}"#,
-            404,
-            "no server",
-        ),
-        (
-            &format!("{primary}/weight"),
-            r#"{"weight": 101}"#,
-            400,
-            "101 is not a weight",
-        ),
-        (&format!("{primary}/weight"), "{}", 400, "`weight`"),
-        (
-            &format!("{primary}/drain"),
-            r#"{"now": true}"#,
-            400,
-            "no body",
-        ),
-        (
-            cache,
-            r#"{"tool":"orders__get_ordr"}"#,
-            404,
-            "did you mean `orders__get_order`",
-        ),
-        (cache, r#"{"tool":"x"}"#, 404, "no tool"),
-        (
-            cache,
-            r#"{"server":"orders-primry"}"#,
-            404,
-            "did you mean `orders-primary`",
-        ),
-        (cache, r#"{"all":false}"#, 404, "only if it is `true`"),
-        (
-            cache,
-            r#"{"all":true,"server":"orders-primary"}"#,
-            400,
-            "exactly one of",
-        ),
-        (cache, "{}", 400, "exactly one of"),
-        (
-            cache,
-            r#"{"sever":"orders-primary"}"#,
-            400,
-            "exactly one of",
-        ),
-        (
-            breakers,
-            r#"{"action":"open","server":"x"}"#,
-            404,
-            "no server",
-        ),
-        (
-            breakers,
-            r#"{"action":"open","server":"orders-primary","tool":"add_not"}"#,
-            404,
-            "did you mean `add_note`",
-        ),
-        (
-            breakers,
-            r#"{"action":"open","server":"orders-primary","tool":"add_note","discovery":true}"#,
-            404,
-            "found both",
-        ),
-        (
-            breakers,
-            r#"{"action":"shut","server":"orders-primary"}"#,
-            400,
-            "open, close or release",
-        ),
-        (call, "", 400, ""),
-        (call, "[]", 400, ""),
-        (call, "{", 400, ""),
-        (call, "{}\n{\"jsonrpc\":\"2.0\"}", 400, ""),
-    ] {
-        let (found, text) = gateway.post(path, JSON, body).await;
-        assert_eq!(found, status, "{path} {body}: {text}");
-        assert!(text.contains(said), "{path} {body}: {text}");
+    for row in REFUSED.trim().lines() {
+        let parts: Vec<_> = row.split(" | ").collect();
+        let [path, body, status, said] = parts[..] else {
+            panic!("not a row: {row}");
+        };
+        let (found, text) = gateway.post(&format!("/api/{path}"), JSON, body).await;
+        assert_eq!(found.to_string(), status, "{row}: {text}");
+        assert!(text.contains(said.trim()), "{row}: {text}");
     }
+    let call = "/api/tools/orders__get_order/call";
+    let (found, text) = gateway.post(call, JSON, "{}\n{\"jsonrpc\":\"2.0\"}").await;
+    assert_eq!(found, 400, "{text}");
     let servers: Vec<Value> = gateway.json("/api/servers").await;
     assert_eq!(
         (&servers[0]["weight"], &servers[0]["state"]),

@@ -46,22 +46,20 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let gateway = gateway(folder.path(), "redact = [\"order_id\"]").await;
-    for _ in 0..2 {
-        gateway.order(1).await;
+    for (tool, arguments) in [
+        ("get_order", json!({"order_id": 1})),
+        ("get_order", json!({"order_id": 1})),
+        (
+            "add_note",
+            json!({"order_id": 2, "text": "call me: token=t0k3n"}),
+        ),
+        ("sales_report", json!({"region": "north"})),
+        ("set_status", json!({"order_id": 2, "status": "shipped"})),
+        ("nothing_of_the_kind", json!({})),
+        ("get_order", json!([1])),
+    ] {
+        gateway.mcp(&format!("orders__{tool}"), arguments).await;
     }
-    let note = json!({"order_id": 2, "text": "call me: token=t0k3n"});
-    gateway.mcp("orders__add_note", note).await;
-    gateway
-        .mcp("orders__sales_report", json!({"region": "north"}))
-        .await;
-    gateway
-        .mcp(
-            "orders__set_status",
-            json!({"order_id": 2, "status": "shipped"}),
-        )
-        .await;
-    gateway.mcp("orders__nothing_of_the_kind", json!({})).await;
-    gateway.mcp("orders__get_order", json!([1])).await;
     let (_, metrics) = gateway.get("/metrics").await;
     assert!(metrics.contains("callward_audit_records"), "{metrics}");
     gateway.stopped().await;
@@ -121,43 +119,32 @@ async fn calls_through_a_gateway_leave_records_and_the_log_is_whole() {
     assert!(text(&output.stdout).contains("NOT WHOLE"), "{output:?}");
 }
 
-/// Calls a read and two writes; returns what the log then has of them.
-async fn recorded(record: &str) -> (Gateway, tempfile::TempDir, Vec<Value>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("audit.jsonl");
-    // one file, whatever is concluded about the world
-    let gateway = Gateway::configured(&format!(
-        "[audit]\npath = {path:?}\nopen_world_path = {path:?}\nfsync = \"every_record\"\n{record}\n\
-         [servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n"
-    ))
-    .await;
-    for (tool, arguments) in [
-        ("orders__get_order", json!({"order_id": 1})),
-        (
-            "orders__set_status",
-            json!({"order_id": 1, "status": "shipped"}),
-        ),
-        ("orders__delete_order", json!({"order_id": 1})),
-    ] {
-        let answer = gateway.mcp(tool, arguments).await;
-        assert!(answer["result"].is_object(), "{answer}");
-    }
-    let records = records(&path, "call");
-    (gateway, folder, records)
-}
-
 #[tokio::test]
 async fn calls_are_recorded_by_their_effect_with_the_client() {
+    let (write, delete) = ("set_status", "delete_order");
     for (record, tools) in [
-        ("", &["set_status", "delete_order"][..]),
-        ("record = \"mutating\"", &["set_status", "delete_order"]),
-        ("record = \"destructive\"", &["delete_order"]),
-        (
-            "record = \"all\"",
-            &["get_order", "set_status", "delete_order"],
-        ),
+        ("", &[write, delete][..]),
+        ("record = \"mutating\"", &[write, delete]),
+        ("record = \"destructive\"", &[delete]),
+        ("record = \"all\"", &["get_order", write, delete]),
     ] {
-        let (gateway, _folder, records) = recorded(record).await;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        // one file, whatever is concluded about the world
+        let gateway = Gateway::configured(&format!(
+            "[audit]\npath = {path:?}\nopen_world_path = {path:?}\nfsync = \"every_record\"\n\
+             {record}\n[servers.orders]\ncommand = \"CALLWARD\"\nargs = [\"sample\"]\n"
+        ))
+        .await;
+        for (tool, arguments) in [
+            ("get_order", json!({"order_id": 1})),
+            (write, json!({"order_id": 1, "status": "shipped"})),
+            (delete, json!({"order_id": 1})),
+        ] {
+            let answer = gateway.mcp(&format!("orders__{tool}"), arguments).await;
+            assert!(answer["result"].is_object(), "{answer}");
+        }
+        let records = records(&path, "call");
         let found: Vec<_> = records.iter().map(|one| one["tool"].clone()).collect();
         assert_eq!(found, tools, "{record}");
         for one in &records {
@@ -258,6 +245,7 @@ async fn a_file_is_closed_when_it_is_a_second_old_and_the_next_goes_on_from_it()
         closed.exists().then_some(())
     })
     .await;
+    gateway.call_order(1).await;
     gateway.stopped().await;
     let kept = records(&closed, "call").len() + records(&path, "call").len();
     let (code, found) = verified(&path).await;

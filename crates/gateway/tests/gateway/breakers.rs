@@ -27,42 +27,30 @@ async fn answer(body: Bytes) -> Response {
     let Some(id) = request.get("id") else {
         return StatusCode::ACCEPTED.into_response();
     };
-    let json = [(header::CONTENT_TYPE, "application/json")];
-    let says = |what: &str, content: Value| {
-        let message = json!({ "jsonrpc": "2.0", "id": id, what: content });
-        (json.clone(), message.to_string()).into_response()
-    };
+    let kind = [(header::CONTENT_TYPE, "application/json")];
     let tool = |name| {
-        json!({
-            "name": name,
-            "inputSchema": { "type": "object" },
-            "annotations": { "readOnlyHint": true },
-        })
+        let hints = json!({ "readOnlyHint": true });
+        json!({ "name": name, "inputSchema": { "type": "object" }, "annotations": hints })
     };
-    let called = || request["params"]["name"].as_str();
-    match request["method"].as_str().unwrap() {
-        "initialize" => says(
-            "result",
-            json!({
-                "protocolVersion": "2025-11-25",
-                "capabilities": { "tools": {} },
-                "serverInfo": { "name": "two", "version": "1" },
-            }),
-        ),
-        "tools/list" => says("result", json!({ "tools": [tool("sick"), tool("well")] })),
-        "tools/call" if called() == Some("sick") => {
+    let result = match request["method"].as_str().unwrap() {
+        "initialize" => json!({
+            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "two", "version": "1" },
+        }),
+        "tools/list" => json!({ "tools": [tool("sick"), tool("well")] }),
+        "tools/call" if request["params"]["name"] == "sick" => {
             let broken = stream::iter([Err::<Bytes, _>(std::io::Error::other("broken"))]);
-            (json, Body::from_stream(broken)).into_response()
+            return (kind, Body::from_stream(broken)).into_response();
         }
-        "tools/call" => says(
-            "result",
-            json!({ "content": [{ "type": "text", "text": "fine" }] }),
-        ),
-        _ => says(
-            "error",
-            json!({ "code": -32601, "message": "no such method" }),
-        ),
-    }
+        "tools/call" => json!({ "content": [{ "type": "text", "text": "fine" }] }),
+        _ => {
+            let error = json!({ "code": -32601, "message": "no such method" });
+            let message = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+            return (kind, message.to_string()).into_response();
+        }
+    };
+    let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    (kind, message.to_string()).into_response()
 }
 
 #[tokio::test]
@@ -100,13 +88,9 @@ async fn the_breaker_of_a_tool_that_drops_connections_opens_alone() {
         refused.len(),
         refused[0]
     );
-    for breaker in breakers(&gateway).await {
+    for breaker in gateway.json::<Vec<Value>>("/api/breakers").await {
         let open = breaker["scope"] == "tool" && breaker["tool"] == "sick";
         let state = if open { "open" } else { "closed" };
         assert_eq!(breaker["state"], state, "{breaker}");
     }
-}
-
-async fn breakers(gateway: &Gateway) -> Vec<Value> {
-    gateway.json("/api/breakers").await
 }

@@ -10,7 +10,7 @@ use trycmd::TestCases;
 use crate::support::{CALLWARD, Gateway};
 
 /// Cases in which a config or a command line finds the binary as `callward`.
-fn cases(state: &Path) -> TestCases {
+pub(crate) fn cases(state: &Path) -> TestCases {
     let folder = Path::new(CALLWARD).parent().unwrap().to_path_buf();
     let rest = std::env::var_os("PATH").unwrap_or_default();
     let path = std::iter::once(folder).chain(std::env::split_paths(&rest));

@@ -103,6 +103,13 @@ async fn web_pages_and_foreign_hosts_are_refused_but_for_probes() {
         let metrics = get(gateway.public("/metrics"));
         assert_eq!(asked(metrics, header).await.status(), 403, "{header:?}");
     }
+    let said = asked(get(gateway.at("/readyz")), evil)
+        .await
+        .text()
+        .await
+        .unwrap();
+    let (host, key) = (r#"the Host \"evil.example\" is not"#, "`admin.listen`");
+    assert!(said.contains(host) && said.contains(key), "{said}");
     // a probe may come by any address; what the servers said is not for it
     let ready = asked(get(gateway.public("/readyz")), evil).await;
     assert_eq!(ready.status(), 200);
@@ -116,6 +123,9 @@ async fn web_pages_and_foreign_hosts_are_refused_but_for_probes() {
         (page, 403),
         (("origin", "null"), 403),
         (("sec-fetch-site", "cross-site"), 403),
+        (("sec-fetch-site", "same-site"), 403),
+        // typed into the address bar
+        (("sec-fetch-site", "none"), 200),
         (evil, 403),
         (("host", "0.0.0.0:7421"), 403),
         (("host", "localhost:1"), 200),

@@ -48,44 +48,37 @@ async fn instances(gateway: &Gateway) -> Vec<Value> {
     servers[0]["instances"].as_array().unwrap().clone()
 }
 
-fn owned(instances: &[Value]) -> usize {
-    let is_owned = |one: &&Value| {
+/// Waits until no session has an instance: what ended with its session is gone.
+async fn until_none_is_owned(gateway: &Gateway) {
+    let is_owned = |one: &Value| {
         one["owner"]
             .as_str()
             .is_some_and(|owner| owner.contains('/'))
     };
-    instances.iter().filter(is_owned).count()
-}
-
-#[tokio::test]
-async fn sessions_of_a_child_see_nothing_of_each_other() {
-    let gateway = Gateway::configured(&counter("max_instances = 64")).await;
-    each_counts_for_itself(&gateway.url, 2).await;
-    each_counts_for_itself(&gateway.url, 50).await;
-    // what ended with its session is gone
     until("the end of all", || async {
-        (owned(&instances(&gateway).await) == 0).then_some(())
+        let all = instances(gateway).await;
+        (!all.iter().any(is_owned)).then_some(())
     })
     .await;
-    gateway.stopped().await;
 }
 
 #[tokio::test]
-async fn sessions_of_an_http_server_see_nothing_of_each_other() {
-    // the server speaks both eras, and keeps state in the sessions of the earlier one
-    for era in ["auto", "legacy"] {
+async fn sessions_see_nothing_of_each_other() {
+    // in front of children; and of an HTTP server that speaks both eras, and keeps state in the
+    // sessions of the earlier one
+    for era in [None, Some("auto"), Some("legacy")] {
         let inner = Gateway::configured(&counter("max_instances = 64")).await;
-        let more = format!("era = {era:?}\nmax_instances = 64");
-        let outer = Gateway::configured(&behind(&inner.url, &more)).await;
-        each_counts_for_itself(&outer.url, 2).await;
-        each_counts_for_itself(&outer.url, 50).await;
-        // the sessions there end with those here
-        until("the end of all", || async {
-            (owned(&instances(&inner).await) == 0).then_some(())
-        })
-        .await;
-        outer.stopped().await;
-        inner.stopped().await;
+        let outer = match era {
+            None => None,
+            Some(era) => {
+                let more = format!("era = {era:?}\nmax_instances = 64");
+                Some(Gateway::configured(&behind(&inner.url, &more)).await)
+            }
+        };
+        let url = outer.as_ref().map_or(&inner.url, |outer| &outer.url);
+        each_counts_for_itself(url, 2).await;
+        each_counts_for_itself(url, 50).await;
+        until_none_is_owned(&inner).await;
     }
 }
 
@@ -168,32 +161,21 @@ async fn the_process_that_listed_the_tools_ends_with_its_session() {
 }
 
 #[tokio::test]
-async fn beyond_the_limit_a_call_names_the_key() {
+async fn beyond_the_limit_a_call_names_the_key_and_a_shared_server_has_none() {
     let gateway = Gateway::configured(&counter("max_instances = 2")).await;
-    let clients = join_all((0..2).map(|_| Legacy::open(&gateway.url))).await;
-    for client in &clients {
-        assert_eq!(client.call("counter__add", json!({})).await, "run 1");
-    }
-    let third = Legacy::open(&gateway.url).await;
-    let refused = third.call("counter__add", json!({})).await;
+    let clients = join_all((0..3).map(|_| Legacy::open(&gateway.url))).await;
+    let add = async |client: usize| clients[client].call("counter__add", json!({})).await;
+    assert_eq!([add(0).await, add(1).await], ["run 1", "run 1"]);
+    let refused = add(2).await;
     assert!(refused.contains("max_instances"), "{refused}");
-    for client in &clients {
-        assert_eq!(client.call("counter__add", json!({})).await, "run 2");
-    }
-    gateway.stopped().await;
-}
+    assert_eq!([add(0).await, add(1).await], ["run 2", "run 2"]);
 
-#[tokio::test]
-async fn a_shared_server_has_one_process_for_all() {
     let gateway = Gateway::configured(&counter("instances = \"shared\"")).await;
     for run in 1..=3 {
         let client = Legacy::open(&gateway.url).await;
-        assert_eq!(
-            client.call("counter__add", json!({})).await,
-            format!("run {run}")
-        );
+        let answer = client.call("counter__add", json!({})).await;
+        assert_eq!(answer, format!("run {run}"));
     }
-    gateway.stopped().await;
 }
 
 #[tokio::test]
@@ -215,7 +197,6 @@ async fn a_session_whose_instance_crashes_is_alone_with_it() {
         let reported = good.call("counter__add", json!({})).await;
         assert_eq!(reported, format!("run {run}"));
     }
-    gateway.stopped().await;
 }
 
 #[tokio::test]
@@ -238,5 +219,4 @@ async fn operators_see_whose_instances_there_are() {
     }
     let shown = ends(&["servers", "--url", &gateway.admin]).await;
     assert!(text(&shown.stdout).contains(owner), "{shown:?}");
-    gateway.stopped().await;
 }

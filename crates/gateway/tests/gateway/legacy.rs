@@ -1,9 +1,26 @@
-//! A legacy client with a session, request by request.
+//! Messages over HTTP, and a legacy client with a session, request by request.
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use crate::support::{answer_of, http, message, within};
+use crate::support::{http, within};
+
+/// A message over HTTP.
+pub(crate) fn message(request: RequestBuilder, message: &Value) -> RequestBuilder {
+    request
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .body(message.to_string())
+}
+
+/// Reads a JSON-RPC answer out of plain JSON or an event stream.
+pub(crate) fn answer_of(body: &str) -> Value {
+    let last_event = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data:"))
+        .next_back();
+    serde_json::from_str(last_event.unwrap_or(body).trim()).unwrap_or_else(|_| panic!("{body}"))
+}
 
 /// One session at an endpoint.
 pub(crate) struct Legacy {

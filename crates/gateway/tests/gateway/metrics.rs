@@ -265,30 +265,22 @@ fn expressions(panel: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// Returns the names of metrics in a PromQL expression: words before `{` or `[`, or that begin as
-/// all of ours do.
+/// Returns the names of metrics in a PromQL expression: the words that begin as all of ours do,
+/// those of labels left out.
 fn named(expression: &str) -> BTreeSet<&str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut named = BTreeSet::new();
-    let mut in_labels = 0_i32;
-    let mut by = false;
-    for piece in expression.split_inclusive(|c: char| !is_word(c)) {
-        let word = piece.trim_end_matches(|c: char| !is_word(c));
-        let is_ours = ["callward_", "mcp_", "gen_ai_"]
-            .iter()
-            .any(|start| word.starts_with(start));
-        if is_ours && in_labels == 0 && !by {
-            named.insert(word);
-        }
-        match piece.chars().last() {
-            Some('{') => in_labels += 1,
-            Some('}') => in_labels -= 1,
-            Some(')') => by = false,
-            _ => {}
-        }
-        by = by || word == "by";
-    }
-    named
+    // labels stand in braces, and after `by` in parentheses
+    let outside = expression.split('{').flat_map(|part| {
+        let after = part.split_once('}').map_or(part, |(_, after)| after);
+        let mut parts = after.split("by (");
+        let first = parts.next().into_iter();
+        first.chain(parts.filter_map(|part| Some(part.split_once(')')?.1)))
+    });
+    let words = outside.flat_map(|part| part.split(move |c| !is_word(c)));
+    let starts = ["callward_", "mcp_", "gen_ai_"];
+    words
+        .filter(|word| starts.iter().any(|start| word.starts_with(start)))
+        .collect()
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
+use crate::scripted::Script;
 use crate::support::{callward, within};
 
 /// A client over pipes that sees the very lines.
@@ -25,6 +26,13 @@ impl Pipe {
     /// Starts a server and greets it as a legacy client.
     pub(crate) async fn open(args: &[&str]) -> Self {
         Self::open_with(args, &[]).await
+    }
+
+    /// Wraps a scripted server.
+    pub(crate) async fn around(script: &Script<'_>) -> Self {
+        let command = script.command();
+        let command: Vec<_> = command.iter().map(String::as_str).collect();
+        Self::open(&[&["run", "--ttl", "5m", "--"], &command[..]].concat()).await
     }
 
     /// As [`open`](Self::open), with more in the environment.

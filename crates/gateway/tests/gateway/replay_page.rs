@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::golden::cases;
 use crate::support::{ends, file, text};
 
 const PAGE: &str = include_str!("../../../../docs/replay.md");
@@ -34,31 +35,6 @@ fn column(headings: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Holds the lines after a command on the page, to `...` if there is one, against what was printed.
-/// Of a replay of calls, the heading names a path, and the last column hangs on how large pointers
-/// are.
-fn shows(command: &str, printed: &str) {
-    let shown = blocks("console")
-        .into_iter()
-        .find_map(|block| block.strip_prefix(command)?.strip_prefix('\n'))
-        .unwrap_or_else(|| panic!("no `{command}` on the page"));
-    let of_calls = command.contains("--calls");
-    let is_told = |line: &&str| !line.contains(" calls, ");
-    let without_bytes = |line| match str::rsplit_once(line, "  ") {
-        Some((rest, _)) if of_calls => rest,
-        _ => line,
-    };
-    let reported = |text| str::lines(text).filter(is_told).map(without_bytes);
-    let (shown, mut printed) = (reported(shown), reported(printed));
-    for line in shown {
-        if line == "..." {
-            return;
-        }
-        assert_eq!(Some(line), printed.next(), "{command}");
-    }
-    assert_eq!(printed.next(), None, "{command}");
-}
-
 #[test]
 fn the_page_lists_the_members_of_a_recorded_call() {
     let (_, fields) = FORMAT.split_once("pub struct RecordedCall {").unwrap();
@@ -73,19 +49,33 @@ fn the_page_lists_the_members_of_a_recorded_call() {
     assert_eq!(column(heading), names);
 }
 
-#[tokio::test]
-async fn the_example_of_calls_prints_what_the_page_says() {
-    let done = ends(&["replay", "--calls", RECORDING]).await;
-    shows("$ callward replay --calls orders.jsonl", text(&done.stdout));
-
+/// The page itself is run, beside the files that it names. How many bytes are kept hangs on how
+/// large pointers are.
+#[test]
+fn the_examples_print_what_the_page_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("replay.in");
+    std::fs::create_dir(&files).unwrap();
+    std::fs::copy(RECORDING, files.join("orders.jsonl")).unwrap();
     let scopes = blocks("toml")
         .into_iter()
         .find(|block| !block.contains("[servers"));
-    let scopes = file(scopes.unwrap());
-    let scopes = scopes.path().to_str().unwrap();
-    let done = ends(&["replay", "--calls", RECORDING, "--scopes", scopes]).await;
-    let command = "$ callward replay --calls orders.jsonl --scopes scopes.toml";
-    shows(command, text(&done.stdout));
+    std::fs::write(files.join("scopes.toml"), scopes.unwrap()).unwrap();
+    let mut keys = String::new();
+    let mut x = 1_u64;
+    for _ in 0..10_000 {
+        x = x * 16_807 % 2_147_483_647;
+        let octave = 1 << (x % 11);
+        writeln!(keys, "{}", octave + x / 11 % octave).unwrap();
+    }
+    std::fs::write(files.join("requests.keys"), keys).unwrap();
+    let lines = PAGE.lines().map(|line| match line.rsplit_once("  ") {
+        Some((rest, bytes)) if bytes.ends_with('B') => format!("{rest}  [..]\n"),
+        _ => format!("{line}\n"),
+    });
+    let page = folder.path().join("replay.md");
+    std::fs::write(&page, lines.collect::<String>()).unwrap();
+    cases(folder.path()).case(&page).run();
 }
 
 #[tokio::test]
@@ -109,24 +99,10 @@ async fn each_policy_for_calls_stands_on_the_page() {
     assert_eq!(column("## Calls: the policies\n\n"), names);
 }
 
-#[tokio::test]
-async fn the_example_of_keys_prints_what_the_page_says() {
-    let mut keys = String::new();
-    let mut x = 1_u64;
-    for _ in 0..10_000 {
-        x = x * 16_807 % 2_147_483_647;
-        let octave = 1 << (x % 11);
-        writeln!(keys, "{}", octave + x / 11 % octave).unwrap();
-    }
-    let keys = file(&keys);
-    let keys = keys.path().to_str().unwrap();
-    let args = ["replay", "--keys", keys, "--capacity", "50,200,800"];
-    let done = ends(&args).await;
-    let printed = text(&done.stdout);
-    let command = "$ callward replay --keys requests.keys --capacity 50,200,800";
-    shows(command, printed);
-
-    let headings = printed.lines().nth(1).unwrap().split_whitespace();
+#[test]
+fn each_policy_for_keys_stands_on_the_page() {
+    let printed = PAGE.lines().find(|line| line.starts_with("capacity  "));
+    let headings = printed.unwrap().split_whitespace();
     let names = headings.skip(1).take_while(|heading| *heading != "to");
     let names: BTreeSet<_> = names.map(str::to_owned).collect();
     assert_eq!(column("`--policy` picks some.\n\n"), names);

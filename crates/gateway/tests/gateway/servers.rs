@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::{Gateway, callward, ends, until};
+use crate::support::{Gateway, SERVE, callward, ends, until};
 
 const PRIMARY: &str = "orders-primary";
 const REPLICA: &str = "orders-replica";
@@ -124,14 +124,7 @@ async fn a_name_stays_with_its_tool_after_a_restart() {
     first.stopped().await;
     // the newcomer stands first, and its name sorts first
     std::fs::write(&path, format!("{}{}", bare(&two, "a"), bare(&one, "one"))).unwrap();
-    let command = callward(&[
-        "serve",
-        "--json",
-        "--http",
-        "127.0.0.1:0",
-        "--config",
-        &path,
-    ]);
+    let command = callward(&[&SERVE[..], &["--config", &path]].concat());
     let second = Gateway::starting(command, None, state).await;
     let listed = until("both list their tools", || async {
         let (_, body) = second.get("/api/tools").await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::scripted::Script;
 use crate::support::{
-    CALLWARD, Gateway, Pipe, callward, ends, file, serve, signal, text, until, within,
+    CALLWARD, Gateway, Pipe, SERVE, callward, ends, file, serve, signal, text, until, within,
 };
 
 /// A server that does not start before there is a file at its argument.
@@ -45,6 +45,11 @@ async fn readiness(gateway: &Gateway) -> (u16, Value) {
     (status, serde_json::from_str(&body).unwrap())
 }
 
+fn is_a_lamp(order: &Value) {
+    let item = &order["result"]["structuredContent"]["item"];
+    assert_eq!(item, "lamp", "{order}");
+}
+
 #[tokio::test]
 async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
     let sign = Sign::new();
@@ -63,8 +68,7 @@ async fn clients_are_greeted_at_once_and_their_lists_wait_for_slow_servers() {
 
     let client = gateway.connect(ClientLifecycleMode::Initialize).await;
     // a tool that is there can be called, and one that is not waits as the list does
-    let order = gateway.mcp("fast__get_order", json!({"order_id": 1})).await;
-    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    is_a_lamp(&gateway.mcp("fast__get_order", json!({"order_id": 1})).await);
     let late = gateway.mcp("slow__late_read", json!({}));
     let go = async {
         assert_eq!(readiness(&gateway).await.0, 503);
@@ -103,10 +107,8 @@ async fn a_call_waits_for_the_server_of_its_tool_only() {
 async fn over_pipes_others_are_answered_while_the_list_waits() {
     let sign = Sign::new();
     let path = sign.path();
-    let command = waits_for(&path).command();
-    let command: Vec<_> = command.iter().map(String::as_str).collect();
     // this waits for the answer to `initialize`
-    let mut pipe = Pipe::open(&[&["run", "--"], &command[..]].concat()).await;
+    let mut pipe = Pipe::around(&waits_for(&path)).await;
     assert_eq!(pipe.hello["result"]["protocolVersion"], "2025-11-25");
     let list = pipe.send("tools/list", json!({})).await;
     let call = pipe
@@ -165,9 +167,7 @@ async fn servers_that_are_starting_keep_nobody_from_stopping() {
     );
     gateway.stopped().await;
 
-    let command = slow.command();
-    let command: Vec<_> = command.iter().map(String::as_str).collect();
-    let mut pipe = Pipe::open(&[&["run", "--"], &command[..]].concat()).await;
+    let mut pipe = Pipe::around(&slow).await;
     pipe.send("tools/list", json!({})).await;
     signal("-TERM", pipe.child.id().unwrap()).await;
     let status = within("the end", pipe.child.wait()).await.unwrap();
@@ -205,14 +205,12 @@ async fn sighup_changes_nothing() {
     let mut gateway = Gateway::sample().await;
     signal("-HUP", gateway.child.id().unwrap()).await;
     gateway.says("SIGHUP is ignored").await;
-    let order = gateway.order(1).await;
-    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    is_a_lamp(&gateway.order(1).await);
     gateway.stopped().await;
 
     let mut pipe = Pipe::open(&["run", "--", CALLWARD, "sample"]).await;
     signal("-HUP", pipe.child.id().unwrap()).await;
-    let order = pipe.call("get_order", json!({"order_id": 1})).await;
-    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    is_a_lamp(&pipe.call("get_order", json!({"order_id": 1})).await);
     assert!(pipe.close().await);
 }
 
@@ -230,8 +228,7 @@ async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
     .await;
     assert_eq!(body["reason"], "the gateway is stopping", "{body}");
     assert_eq!(gateway.get_url(&gateway.public("/healthz")).await.0, 200);
-    let order = gateway.mcp("shop__get_order", json!({"order_id": 1})).await;
-    assert_eq!(order["result"]["structuredContent"]["item"], "lamp");
+    is_a_lamp(&gateway.mcp("shop__get_order", json!({"order_id": 1})).await);
     // a second signal does not wait for it
     let said = gateway.stopped().await;
     assert!(said.contains("connections are accepted for 10m"), "{said}");
@@ -244,7 +241,7 @@ async fn a_lame_duck_is_not_ready_and_serves_until_its_time_is_over() {
 #[tokio::test]
 async fn without_a_config_the_sample_is_said_first() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = callward(&["serve", "--json", "--http", "127.0.0.1:0"]);
+    let mut command = callward(&SERVE);
     command.current_dir(folder.path());
     let said = Gateway::starting(command, None, None).await.stopped().await;
     let first = said.lines().next().unwrap();

@@ -12,9 +12,11 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tempfile::{NamedTempFile, TempDir};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 
+pub(crate) use crate::legacy::{answer_of, message};
 pub(crate) use crate::pipe::Pipe;
 
 pub(crate) const CALLWARD: &str = env!("CARGO_BIN_EXE_callward");
@@ -96,8 +98,8 @@ pub(crate) async fn fed(args: &[&str], input: &[u8]) -> Output {
 }
 
 /// Writes a file that lives as long as what is returned.
-pub(crate) fn file(content: impl AsRef<[u8]>) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().unwrap();
+pub(crate) fn file(content: impl AsRef<[u8]>) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
     std::fs::write(file.path(), content).unwrap();
     file
 }
@@ -129,10 +131,10 @@ pub(crate) fn http() -> reqwest::Client {
         .unwrap()
 }
 
-const SERVE: [&str; 4] = ["serve", "--json", "--http", "127.0.0.1:0"];
+pub(crate) const SERVE: [&str; 4] = ["serve", "--json", "--http", "127.0.0.1:0"];
 
 /// The command that serves a config, and its file; `CALLWARD` in it stands for the binary.
-pub(crate) fn serve(config: &str) -> (Command, tempfile::NamedTempFile) {
+pub(crate) fn serve(config: &str) -> (Command, NamedTempFile) {
     let file = file(config.replace("CALLWARD", CALLWARD));
     let path = file.path().to_str().unwrap();
     let command = callward(&[&SERVE[..], &["--config", path]].concat());
@@ -146,16 +148,16 @@ pub(crate) struct Gateway {
     pub(crate) url: String,
     /// The admin address.
     pub(crate) admin: String,
-    pub(crate) state: Arc<tempfile::TempDir>,
+    pub(crate) state: Arc<TempDir>,
     stderr: Lines<BufReader<ChildStderr>>,
     http: reqwest::Client,
-    config: Option<tempfile::NamedTempFile>,
+    config: Option<NamedTempFile>,
 }
 
 impl Gateway {
     /// Serves the embedded sample.
     pub(crate) async fn sample() -> Self {
-        Self::start(&[]).await
+        Self::started(callward(&SERVE), None, None).await
     }
 
     /// Serves a config; `CALLWARD` in it stands for the binary.
@@ -167,7 +169,7 @@ impl Gateway {
     pub(crate) async fn with_variables(config: &str, variables: &[(&str, &str)]) -> Self {
         let (mut command, file) = serve(config);
         command.envs(variables.iter().copied());
-        Self::started(command, Some(file)).await
+        Self::started(command, Some(file), None).await
     }
 
     /// Serves a config in which results are served for their whole TTL, as if the operator knew all
@@ -183,7 +185,8 @@ impl Gateway {
 
     /// Serves the embedded sample, and records its calls.
     pub(crate) async fn recording(file: &str) -> Self {
-        Self::start(&["--record", file]).await
+        let args = [&SERVE[..], &["--record", file]].concat();
+        Self::started(callward(&args), None, None).await
     }
 
     /// Serves a config where no file can grow beyond `blocks` blocks of 512 bytes: further writes
@@ -195,41 +198,34 @@ impl Gateway {
         let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
         let mut command = program("sh", &["-c", &limit, "sh", CALLWARD]);
         command.args(served.as_std().get_args());
-        Self::started(command, Some(file)).await
-    }
-
-    async fn start(args: &[&str]) -> Self {
-        Self::started(callward(&[&SERVE[..], args].concat()), None).await
-    }
-
-    async fn started(command: Command, config: Option<tempfile::NamedTempFile>) -> Self {
-        let gateway = Self::starting(command, config, None).await;
-        gateway.ready().await;
-        gateway
+        Self::started(command, Some(file), None).await
     }
 
     /// Serves a config, with the state directory of another gateway.
     pub(crate) async fn beside(other: &Self, config: &str) -> Self {
         let (command, file) = serve(config);
-        let gateway = Self::starting(command, Some(file), Some(other.state.clone())).await;
-        gateway.ready().await;
-        gateway
+        Self::started(command, Some(file), Some(other.state.clone())).await
     }
 
-    /// Waits until the servers have started, or failed to.
-    async fn ready(&self) {
+    async fn started(
+        command: Command,
+        config: Option<NamedTempFile>,
+        state: Option<Arc<TempDir>>,
+    ) -> Self {
+        let gateway = Self::starting(command, config, state).await;
         until("the start", || async {
-            let (_, body) = self.get_url(&self.public("/readyz")).await;
+            let (_, body) = gateway.get_url(&gateway.public("/readyz")).await;
             (!body.contains("servers are starting")).then_some(())
         })
         .await;
+        gateway
     }
 
     /// Waits for the address only: servers may not have started.
     pub(crate) async fn starting(
         mut command: Command,
-        config: Option<tempfile::NamedTempFile>,
-        state: Option<Arc<tempfile::TempDir>>,
+        config: Option<NamedTempFile>,
+        state: Option<Arc<TempDir>>,
     ) -> Self {
         let state = state.unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
         command.env("CALLWARD_STATE_DIR", state.path());
@@ -431,32 +427,8 @@ impl Gateway {
     }
 }
 
-/// A message over HTTP.
-pub(crate) fn message(
-    request: reqwest::RequestBuilder,
-    message: &Value,
-) -> reqwest::RequestBuilder {
-    request
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .body(message.to_string())
-}
-
-/// Reads a JSON-RPC answer out of plain JSON or an event stream.
-pub(crate) fn answer_of(body: &str) -> Value {
-    let last_event = body
-        .lines()
-        .filter_map(|line| line.strip_prefix("data:"))
-        .next_back();
-    serde_json::from_str(last_event.unwrap_or(body).trim()).unwrap_or_else(|_| panic!("{body}"))
-}
-
 pub(crate) async fn call(client: &Client, tool: &str, arguments: Value) -> CallToolResult {
     let params = CallToolRequestParams::new(tool.to_owned())
         .with_arguments(arguments.as_object().cloned().unwrap());
     within(tool, client.call_tool(params)).await.unwrap()
-}
-
-pub(crate) fn structured(result: &CallToolResult) -> &Value {
-    result.structured_content.as_ref().unwrap()
 }

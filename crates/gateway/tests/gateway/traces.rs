@@ -2,11 +2,10 @@
 //! the protocol and over both transports.
 
 use callward_testkit::collector::{Collected, Collector, path_to};
-use rmcp::ClientLifecycleMode;
 use serde_json::{Value, json};
 
 use crate::scripted::Script;
-use crate::support::{CALLWARD, Gateway, Pipe, answer_of, call, http, within};
+use crate::support::{CALLWARD, Gateway, Pipe, answer_of, http, within};
 
 /// Answers each call with the `traceparent` that came with it.
 const ECHO: &str = r#"
@@ -37,36 +36,38 @@ fn telemetry(collector: &Collector, service: &str) -> String {
     )
 }
 
-/// A gateway before the server itself.
-async fn inner(collector: &Collector) -> Gateway {
+/// Makes a call through a gateway that speaks this era to another one, which is in front of the
+/// server. Returns what the server got, and the spans on the way to it.
+async fn through_two(
+    era: &str,
+    call: impl AsyncFnOnce(&Gateway) -> String,
+) -> (String, Vec<Collected>) {
+    let collector = Collector::start().await;
     let server = echo().server("echo") + "prefix = false\n";
-    Gateway::configured(&(telemetry(collector, "inner") + &server)).await
-}
-
-/// A gateway before that one, which speaks this era to it.
-async fn outer(collector: &Collector, inner: &Gateway, era: &str) -> Gateway {
+    let inner = Gateway::configured(&(telemetry(&collector, "inner") + &server)).await;
     let server = format!(
         "[servers.inner]\nurl = \"{}\"\nera = \"{era}\"\nprefix = false\n",
         inner.url
     );
-    Gateway::configured(&(telemetry(collector, "outer") + &server)).await
+    let outer = Gateway::configured(&(telemetry(&collector, "outer") + &server)).await;
+    let received = call(&outer).await;
+    outer.stopped().await;
+    inner.stopped().await;
+    let way = way(&collector.spans(), &received);
+    (received, way)
 }
 
-/// Calls as a client that records its trace, and returns what the server got.
-async fn traced(gateway: &Gateway, mode: Option<ClientLifecycleMode>) -> String {
-    let Some(mode) = mode else {
-        let request = gateway.mcp_request_with("get_trace", &json!({}), &meta());
-        let answer = within("the call", request.send()).await;
-        let answer = answer_of(&answer.unwrap().text().await.unwrap());
-        return answer["result"]["content"][0]["text"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{answer}"))
-            .to_owned();
-    };
-    let client = gateway.connect(mode).await;
-    let result = call(&client, "get_trace", json!({})).await;
-    let received = serde_json::to_value(&result.content[0]).unwrap();
-    received["text"].as_str().unwrap().to_owned()
+/// Calls as a modern client that records its trace.
+async fn traced(gateway: &Gateway) -> String {
+    let request = gateway.mcp_request_with("get_trace", &json!({}), &meta());
+    let answer = within("the call", request.send()).await;
+    text_of(&answer_of(&answer.unwrap().text().await.unwrap()))
+}
+
+/// What the server got of a call.
+fn text_of(answer: &Value) -> String {
+    let received = answer["result"]["content"][0]["text"].as_str();
+    received.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 /// Calls as a client of 2025 whose HTTP library traces its requests, and which puts nothing into
@@ -100,9 +101,7 @@ async fn traced_by_its_header(gateway: &Gateway) -> String {
     let params = json!({ "name": "get_trace", "arguments": {} });
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
     let answer = post(&session, call).await.unwrap().text().await.unwrap();
-    let answer = answer_of(&answer);
-    let received = answer["result"]["content"][0]["text"].as_str();
-    received.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    text_of(&answer_of(&answer))
 }
 
 /// Reads the ids that a server got.
@@ -114,72 +113,38 @@ fn ids(traceparent: &str) -> (String, String) {
     (trace.to_owned(), id.to_owned())
 }
 
-/// The services and kinds on the way to a span, and the spans.
-fn way<'a>(spans: &'a [Collected], received: &str) -> Vec<&'a Collected> {
+/// The spans on the way to the server; there are no others in the trace.
+fn way(spans: &[Collected], received: &str) -> Vec<Collected> {
     let (trace, id) = ids(received);
     let path = path_to(spans, &trace, &id);
     let in_trace: Vec<_> = spans.iter().filter(|span| span.trace == trace).collect();
     assert_eq!(path.len(), in_trace.len(), "{in_trace:#?}");
-    path
+    path.into_iter().cloned().collect()
 }
 
-fn kinds<'a>(path: &[&'a Collected]) -> Vec<(&'a str, &'a str)> {
-    path.iter()
-        .map(|span| (span.service(), &*span.kind))
-        .collect()
-}
-
-#[tokio::test]
-async fn a_modern_clients_trace_goes_through_two_gateways_to_the_server() {
-    for era in ["modern", "legacy"] {
-        let collector = Collector::start().await;
-        let inner = inner(&collector).await;
-        let outer = outer(&collector, &inner, era).await;
-        let received = traced(&outer, None).await;
-        outer.stopped().await;
-        inner.stopped().await;
-
-        let spans = collector.spans();
-        let path = way(&spans, &received);
-        assert_eq!(
-            kinds(&path),
-            [
-                ("outer", "Server"),
-                ("outer", "Client"),
-                ("inner", "Server"),
-                ("inner", "Client")
-            ],
-            "{era}: {spans:#?}"
-        );
-        assert_eq!(ids(&received).0, TRACE);
-        assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
-        assert!(path[0].parent_is_remote && path[2].parent_is_remote);
-        let version = if era == "modern" {
-            "2026-07-28"
-        } else {
-            "2025-11-25"
-        };
-        assert_eq!(path[1].attributes["mcp.protocol.version"], version);
-        assert_eq!(path[2].attributes["mcp.protocol.version"], version);
-    }
-}
-
-#[tokio::test]
-async fn a_legacy_clients_own_header_is_the_parent_of_its_call() {
-    let collector = Collector::start().await;
-    let inner = inner(&collector).await;
-    let outer = outer(&collector, &inner, "legacy").await;
-    let received = traced_by_its_header(&outer).await;
-    outer.stopped().await;
-    inner.stopped().await;
-
-    let spans = collector.spans();
-    let path = way(&spans, &received);
+/// The trace of the client goes on, from one process to the next.
+fn goes_on(received: &str, path: &[Collected]) {
     let kinds: Vec<_> = path.iter().map(|span| &*span.kind).collect();
     assert_eq!(kinds, ["Server", "Client", "Server", "Client"]);
-    assert_eq!(ids(&received).0, TRACE);
+    assert_eq!(ids(received).0, TRACE);
     assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
     assert!(path[0].parent_is_remote && path[2].parent_is_remote);
+}
+
+#[tokio::test]
+async fn a_clients_trace_goes_through_two_gateways_to_the_server() {
+    for (era, version) in [("modern", "2026-07-28"), ("legacy", "2025-11-25")] {
+        let (received, path) = through_two(era, traced).await;
+        goes_on(&received, &path);
+        let services: Vec<_> = path.iter().map(|span| span.service()).collect();
+        assert_eq!(services, ["outer", "outer", "inner", "inner"]);
+        for span in &path[1..3] {
+            assert_eq!(span.attributes["mcp.protocol.version"], version);
+        }
+    }
+    // the header of a legacy client is the parent of its call
+    let (received, path) = through_two("legacy", traced_by_its_header).await;
+    goes_on(&received, &path);
     for span in &path[..3] {
         assert_eq!(span.attributes["mcp.protocol.version"], "2025-11-25");
     }
@@ -187,14 +152,8 @@ async fn a_legacy_clients_own_header_is_the_parent_of_its_call() {
 
 #[tokio::test]
 async fn a_client_without_a_trace_begins_one_at_the_gateway() {
-    let collector = Collector::start().await;
-    let inner = inner(&collector).await;
-    let outer = outer(&collector, &inner, "auto").await;
-    let received = traced(&outer, Some(ClientLifecycleMode::Initialize)).await;
-    outer.stopped().await;
-    inner.stopped().await;
-    let spans = collector.spans();
-    let path = way(&spans, &received);
+    let untraced = async |gateway: &Gateway| text_of(&gateway.mcp("get_trace", json!({})).await);
+    let (_, path) = through_two("auto", untraced).await;
     assert_eq!((path.len(), path[0].parent.as_ref()), (4, None));
 }
 
@@ -212,15 +171,7 @@ async fn over_pipes_alone_it_is_one_trace_too() {
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint())];
     let mut pipe = Pipe::open_with(&args, &environment).await;
     let params = json!({ "name": "p__q__get_trace", "arguments": {}, "_meta": meta() });
-    let answer = pipe.request("tools/call", params).await;
-    let received = answer["result"]["content"][0]["text"].as_str();
-    let received = received.unwrap_or_else(|| panic!("{answer}")).to_owned();
+    let received = text_of(&pipe.request("tools/call", params).await);
     assert!(pipe.close().await);
-
-    let spans = collector.spans();
-    let path = way(&spans, &received);
-    let kinds: Vec<_> = path.iter().map(|span| &*span.kind).collect();
-    assert_eq!(kinds, ["Server", "Client", "Server", "Client"]);
-    assert_eq!(path[0].parent.as_deref(), Some(CLIENT));
-    assert_eq!(ids(&received).0, TRACE);
+    goes_on(&received, &way(&collector.spans(), &received));
 }

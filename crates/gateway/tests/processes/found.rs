@@ -7,6 +7,7 @@ use callward_mcp::client::{CommandSpec, EraChoice, Target, Upstream, UpstreamOpt
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
+use crate::scripted::Script;
 use crate::server::CALLWARD;
 
 /// The variable that all processes of a test inherit.
@@ -28,12 +29,12 @@ impl Marked {
     }
 
     /// Starts a server whose processes are marked, behind a supervisor.
-    pub(crate) fn upstream<const N: usize>(
+    pub(crate) fn upstream(
         &self,
-        program: &str,
-        args: [&str; N],
+        script: &Script<'_>,
         set: impl FnOnce(&mut UpstreamOptions),
     ) -> Upstream {
+        let [program, args @ ..] = script.command();
         let mut command = CommandSpec::new(program).with_args(args);
         command.env.insert(MARK.into(), self.name().into());
         let mut options = UpstreamOptions::default();
@@ -45,13 +46,11 @@ impl Marked {
     }
 
     /// Writes a config with one server, whose processes are marked.
-    pub(crate) fn config(&self, script: &str) -> NamedTempFile {
+    pub(crate) fn config(&self, script: &Script<'_>) -> NamedTempFile {
         let file = NamedTempFile::with_suffix(".toml").unwrap();
-        // a dollar sign of the shell, not a reference of the config
-        let script = script.replace('$', "$$");
+        let server = script.server("s");
         let text = format!(
-            "[servers.s]\ncommand = \"/bin/sh\"\nera = \"legacy\"\nargs = [\"-c\", '''{script}''']\n\
-             env = {{ {MARK} = \"{}\" }}\n",
+            "{server}era = \"legacy\"\nenv = {{ {MARK} = \"{}\" }}\n",
             self.name()
         );
         std::fs::write(file.path(), text).unwrap();

@@ -4,6 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 mod found;
+#[path = "../gateway/scripted.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod scripted;
 mod server;
 
 use std::future::Future;
@@ -18,7 +21,7 @@ use futures_util::StreamExt;
 use tokio::process::Command;
 
 use found::{Marked, until};
-use server::{CALLWARD, STUBBORN, Script, call, write_of};
+use server::{CALLWARD, STUBBORN, call, script, write_of};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -45,7 +48,7 @@ fn nothing_is_left_when_a_client_leaves_or_shuts_down() {
     beside_others(async {
         for in_good_order in [false, true] {
             let marked = Marked::new("leaves");
-            let upstream = Script::begins_with(STUBBORN).upstream(&marked, |_| {});
+            let upstream = marked.upstream(&script(STUBBORN, "says x"), |_| {});
             up(&upstream).await;
             // supervisor, shell, and three that are hard to end
             until("all run", || marked.count() >= 5).await;
@@ -62,8 +65,8 @@ fn nothing_is_left_when_a_client_leaves_or_shuts_down() {
 fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
     beside_others(async {
         let marked = Marked::new("crashes");
-        let script = Script::calls(&format!("{STUBBORN} echo last words >&2; exit 3;"));
-        let upstream = script.upstream(&marked, |_| {});
+        let dies = format!("{STUBBORN}\necho last words >&2; exit 3");
+        let upstream = marked.upstream(&script("", &dies), |_| {});
         let mut events = upstream.events().unwrap();
         for _ in 0..3 {
             while events.next().await != Some(ServerEvent::Up) {}
@@ -81,7 +84,7 @@ fn nothing_is_left_of_a_server_that_crashes_again_and_again() {
 fn a_server_outlives_its_supervisor_only_until_its_client_leaves() {
     beside_others(async {
         let marked = Marked::new("orphan");
-        let upstream = Script::begins_with("").upstream(&marked, |_| {});
+        let upstream = marked.upstream(&script("", "says x"), |_| {});
         up(&upstream).await;
         let supervisor = marked.one_with("__supervise");
         found::signal("KILL", supervisor).await;
@@ -111,12 +114,12 @@ fn nothing_is_left_of_a_gateway() {
             ("run", End::Left),
         ] {
             let marked = Marked::new("gateway");
-            let script = Script::begins_with(STUBBORN).text();
+            let script = script(STUBBORN, "says x");
             let config = marked.config(&script);
             let mut gateway = Command::new(CALLWARD);
             match command {
                 "serve" => gateway.args(["serve", "--http", "127.0.0.1:0", "--config"]),
-                _ => gateway.args(["run", "--", "/bin/sh", "-c", &script]),
+                _ => gateway.args(["run", "--"]).args(script.command()),
             };
             if command == "serve" {
                 gateway.arg(config.path());
@@ -162,11 +165,12 @@ async fn short_sessions<F: AsyncFn(usize)>(marked: &Marked, session: F) {
 #[test]
 fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
     let _alone = DESCRIPTORS.write().unwrap_or_else(PoisonError::into_inner);
-    let script = Script::begins_with("setsid sleep 1000 >/dev/null 2>&1 &");
+    let leaves = r#"[ -n "$began" ] || { began=1; setsid sleep 1000 >/dev/null 2>&1 & }"#;
+    let script = script(leaves, "says x");
     block_on(async {
         let marked = Marked::new("sessions");
         let reads = async |_| {
-            let upstream = script.upstream(&marked, |_| {});
+            let upstream = marked.upstream(&script, |_| {});
             up(&upstream).await;
             upstream.call(call()).await.unwrap();
         };
@@ -174,7 +178,7 @@ fn two_hundred_short_sessions_leave_no_process_and_no_descriptor() {
     });
     block_on(async {
         let marked = Marked::new("writes");
-        let upstream = script.upstream(&marked, |options| options.spare = 0);
+        let upstream = marked.upstream(&script, |options| options.spare = 0);
         up(&upstream).await;
         let writes = async |number| {
             let caller = session(number);
@@ -196,8 +200,12 @@ fn a_new_session_finds_no_lock_of_the_one_that_ended() {
     beside_others(async {
         let marked = Marked::new("locks");
         let folder = tempfile::tempdir().unwrap();
-        let script = Script::locks(&folder.path().join("lock"));
-        let upstream = script.upstream(&marked, |options| options.shutdown_grace = LONG);
+        // held from the only call until a moment after its input has ended
+        let lock = folder.path().join("lock");
+        let each = format!("trap 'sleep 0.3; rmdir {}' EXIT", lock.display());
+        let call = format!("mkdir {} || exit 3; says x", lock.display());
+        let script = script(&each, &call);
+        let upstream = marked.upstream(&script, |options| options.shutdown_grace = LONG);
         up(&upstream).await;
         for number in 0..4 {
             let caller = session(number);

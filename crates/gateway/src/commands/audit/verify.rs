@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use callward::audit::{Report, verify};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::args::Verify;
 use crate::audit::read_key;
@@ -20,22 +20,15 @@ pub(super) fn run(args: &Verify) -> Outcome {
         if !report.is_whole() {
             code = ExitCode::FAILURE;
         }
-        match args.json {
-            true => output::json(&Verified {
-                whole: report.is_whole(),
-                report,
-            }),
-            false => show(report),
+        if args.json {
+            let mut verified = json!(report);
+            verified["whole"] = report.is_whole().into();
+            output::json(&verified);
+        } else {
+            show(report);
         }
     }
     Ok(code)
-}
-
-#[derive(Serialize)]
-struct Verified<'a> {
-    whole: bool,
-    #[serde(flatten)]
-    report: &'a Report,
 }
 
 fn show(report: &Report) {

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::naive::{ATTEMPTS, Naive};
 use crate::args::Demo;
+use crate::commands::on_a_thread;
 use crate::error::{AppError, Outcome};
 use crate::output::{self, Cell, Column, Table, Tone};
 use crate::sample::{self, SET};
@@ -34,8 +35,6 @@ const THINKS: Duration = Duration::from_secs(4);
 const LATENCY: Duration = Duration::from_millis(200);
 /// How many calls of a thousand meet a fault, each time they are tried.
 const SHARE: u32 = 150;
-/// Calls per step of the progress bar.
-const STEP: u64 = 500;
 
 /// The tools of the shop that are called, equally often.
 const TOOLS: [&str; 5] = [
@@ -81,17 +80,9 @@ struct Sum {
     callward: Side,
 }
 
-/// The outcome of a call for its caller.
-enum Ended {
-    Done,
-    Failed,
-    Unknown,
-}
-
 pub(super) async fn run(args: Demo) -> Outcome {
     let definitions = sample::definitions().await?;
-    // it pauses the clock of its thread, so it gets its own thread
-    let shown = tokio::task::spawn_blocking(move || {
+    on_a_thread(move || {
         // what the router draws
         fastrand::seed(args.seed);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -100,10 +91,8 @@ pub(super) async fn run(args: Demo) -> Outcome {
             .build()
             .map_err(AppError::io("the runtime does not start"))?;
         runtime.block_on(show(&args, &definitions))
-    });
-    shown
-        .await
-        .map_err(|error| AppError::io("the demo ended early")(std::io::Error::other(error)))?
+    })
+    .await
 }
 
 async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
@@ -137,12 +126,12 @@ async fn rows(args: &Demo, definitions: &[ToolDefinition]) -> Result<(Vec<Row>, 
         builder = builder.server(Server::new(server.clone()).in_set(set.clone()));
     }
     let stack = builder.build().await?;
-    let ours_ended = call_all(args, &stack, 0, |call| stack.run(call)).await?;
+    let ours_ended = call_all(args, &stack, |call| stack.run(call)).await?;
     settled(&servers).await;
     let servers = self::servers(args.seed, definitions, &theirs)?;
     let naive = Naive::new(servers.clone());
     let naive = |call| naive.call(call);
-    let theirs_ended = call_all(args, &stack, args.calls, naive).await?;
+    let theirs_ended = call_all(args, &stack, naive).await?;
     settled(&servers).await;
     let mut sum = Sum {
         seed: args.seed,
@@ -169,7 +158,7 @@ async fn rows(args: &Demo, definitions: &[ToolDefinition]) -> Result<(Vec<Row>, 
                 [&mut row.naive, &mut sum.naive]
             };
             for side in sides {
-                side.count(&ended, ledger.of(call).executions, plan.is_retryable());
+                side.add(&ended, ledger.of(call).executions, plan.is_retryable());
             }
         }
     }
@@ -207,14 +196,11 @@ async fn settled(servers: &[ChaosServer]) {
 async fn call_all<F>(
     args: &Demo,
     stack: &Stack,
-    before: u64,
     make: impl Fn(ToolCall) -> F,
-) -> Result<Vec<(u64, &'static str, Ended)>, AppError>
+) -> Result<Vec<(u64, &'static str, Side)>, AppError>
 where
     F: Future<Output = Result<ToolOutput, ToolError>>,
 {
-    let done = std::cell::Cell::new(before);
-    let all = args.calls.saturating_mul(2);
     let client = async |client: u64| {
         let mut rng = fastrand::Rng::with_seed(args.seed ^ (client << 32));
         let mut ended = Vec::new();
@@ -222,11 +208,7 @@ where
         while call < args.calls {
             let tool = rng.choice(TOOLS).unwrap_or("get_order");
             let prepared = stack.prepare(&format!("{SET}.{tool}"), arguments(call))?;
-            ended.push((call, tool, Ended::of(&make(prepared).await)));
-            done.set(done.get() + 1);
-            if done.get().is_multiple_of(STEP) || done.get() == all {
-                output::bar(done.get(), all);
-            }
+            ended.push((call, tool, Side::of(&make(prepared).await)));
             tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
             call += CLIENTS;
         }
@@ -245,30 +227,28 @@ fn arguments(call: u64) -> String {
     order.to_string()
 }
 
-impl Ended {
-    fn of(answer: &Result<ToolOutput, ToolError>) -> Self {
-        match answer {
-            Ok(output) if output.is_error() => Self::Failed,
-            Ok(_) => Self::Done,
-            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => Self::Unknown,
-            Err(_) => Self::Failed,
-        }
-    }
-}
-
 impl Side {
-    fn count(&mut self, ended: &Ended, executions: u64, repeatable: bool) {
+    /// Counts what the caller got.
+    fn of(answer: &Result<ToolOutput, ToolError>) -> Self {
+        let mut side = Self::default();
+        let count = match answer {
+            Ok(output) if !output.is_error() => &mut side.done,
+            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => &mut side.unknown,
+            _ => &mut side.errors,
+        };
+        *count = 1;
+        side
+    }
+
+    /// Adds a call that was executed so often.
+    fn add(&mut self, call: &Self, executions: u64, repeatable: bool) {
         let repeated = executions.saturating_sub(1);
         self.executions += executions;
         self.repeated += repeated;
-        if !repeatable {
-            self.duplicates += repeated;
-        }
-        match ended {
-            Ended::Done => self.done += 1,
-            Ended::Failed => self.errors += 1,
-            Ended::Unknown => self.unknown += 1,
-        }
+        self.duplicates += if repeatable { 0 } else { repeated };
+        self.done += call.done;
+        self.errors += call.errors;
+        self.unknown += call.unknown;
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use callward::{Caller, Stack, ToolOutput, ToolServer};
 use futures_util::future::join_all;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::args::Demo;
 use crate::assemble::{self, Running};
@@ -23,8 +23,6 @@ use crate::record::Recorder;
 use crate::sample::{Embedded, SET, columns};
 use crate::view::CallView;
 
-/// How long the embedded servers may take to connect; they need a few milliseconds.
-const CONNECT: Duration = Duration::from_secs(10);
 /// The stops of the tour: what is shown, the tool, how many calls at once, and their arguments.
 const STEPS: [&str; 9] = [
     r#"read an order | get_order | 1 | {"order_id":1}"#,
@@ -57,35 +55,20 @@ struct Row {
     answer_without: String,
 }
 
-#[derive(Debug, Serialize)]
-struct Sum {
-    executions: u64,
-    executions_without: u64,
-}
-
 pub(crate) async fn run(args: Demo) -> Outcome {
     if args.chaos {
         return chaos::run(args).await;
     }
     let telemetry = Telemetry::exporting(None)?;
-    let with = Embedded::start(&telemetry).await?;
+    let (with, without) = (Embedded::new()?, Embedded::new()?);
     let config = Config::without_file(Vec::new());
-    let Running { stack, startup, .. } = assemble::stack_over(
-        &config,
-        with.upstreams.to_vec(),
-        with.servers()?,
-        &telemetry,
-    )?;
+    let servers = with.replica_set()?;
+    let Running { stack, startup, .. } =
+        assemble::stack_over(&config, Vec::new(), servers, &telemetry)?;
     startup.finished().await;
-    let without = Embedded::start(&telemetry).await?;
-    for upstream in &without.upstreams {
-        upstream.ready(CONNECT).await?;
-    }
 
     if !args.json {
-        output::heading(
-            "One shop, two MCP servers: a primary (weight 80) and a replica (weight 20).",
-        );
+        output::heading("One shop, two servers: a primary (weight 80) and a replica (weight 20).");
         output::heading("The same calls through Callward, and straight to a server.");
         output::line("");
     }
@@ -97,26 +80,23 @@ pub(crate) async fn run(args: Demo) -> Outcome {
         }
         rows.push(row);
     }
-    let sum = Sum {
-        executions: with.orders.executions(),
-        executions_without: without.orders.executions(),
-    };
+    let executions = [&with, &without].map(|shop| shop.orders.executions());
     if args.json {
-        output::json(&sum);
+        let [with, without] = executions;
+        output::json(&json!({ "executions": with, "executions_without": without }));
     } else {
         output::table(&Table::of(&COLUMNS, &rows));
-        end(&rows, &sum);
+        end(&rows, executions);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn end(rows: &[Row], sum: &Sum) {
+fn end(rows: &[Row], [with, without]: [u64; 2]) {
     let answer = |at: usize| rows.get(at).map_or("", |row| row.answer.as_str());
     let [before, after] = READS.map(answer);
     output::line("");
     output::line(format_args!(
-        "The servers ran {} calls with Callward, {} without.",
-        sum.executions, sum.executions_without
+        "The servers ran {with} calls with Callward, {without} without."
     ));
     output::line(format_args!(
         "Before the write the read said \"{before}\", after it \"{after}\": what is cached is never \
@@ -155,7 +135,7 @@ impl Row {
         // the way a client without a gateway calls: each call is sent, once
         let before = without.orders.executions();
         let call = stack.prepare(&name, arguments)?;
-        let [primary, _] = &without.upstreams;
+        let [primary, _] = &without.servers;
         let answers = join_all((0..calls).map(|_| primary.call(call.clone()))).await;
         let answer_without = match answers.into_iter().next() {
             Some(Ok(output)) => gist(&output),

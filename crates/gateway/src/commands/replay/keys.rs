@@ -18,8 +18,7 @@ pub(crate) fn run(file: &Path, args: &Replay) -> Outcome {
     }
     let capacities = capacities(&args.capacity, &trace)?;
     let policies = policies(&args.policy, &capacities)?;
-    let progress = |done, all| output::bar(done, all);
-    let found = Comparison::of(&trace, &capacities, &policies, &progress)?;
+    let found = Comparison::of(&trace, &capacities, &policies, &|_, _| {})?;
     let name = file.display().to_string();
     if args.json {
         for figures in &found.figures {

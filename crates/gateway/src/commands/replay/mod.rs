@@ -12,11 +12,7 @@ use crate::error::{AppError, Outcome};
 use crate::output::{self, Cell, Table, Tone};
 
 pub(crate) async fn run(args: Replay) -> Outcome {
-    // a replay pauses the clock of its thread, so it gets its own thread
-    let replayed = tokio::task::spawn_blocking(move || replay(&args));
-    replayed
-        .await
-        .map_err(|error| AppError::io("the replay ended early")(std::io::Error::other(error)))?
+    super::on_a_thread(move || replay(&args)).await
 }
 
 fn replay(args: &Replay) -> Outcome {

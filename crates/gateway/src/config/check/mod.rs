@@ -312,27 +312,3 @@ const A_DAY: &str = "expected at most a day";
 const A_YEAR: &str = "expected at most a year";
 const OPEN_FOR: &str = "expected more than zero, and at most a day";
 const SHARE: &str = "expected a share above 0.0 and up to 1.0: of the calls of the window";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Reads a part of a text; returns the keys and messages of its faults, too.
-    pub(super) fn faults<T>(
-        text: &str,
-        read: impl FnOnce(&mut Faults<'_, '_>) -> T,
-    ) -> (T, Vec<(String, String)>) {
-        let source = Source::new(text);
-        let found = Vec::new();
-        let mut faults = Faults {
-            source: &source,
-            found,
-        };
-        let read = read(&mut faults);
-        let found = faults.found.into_iter();
-        (
-            read,
-            found.map(|fault| (fault.key, fault.message)).collect(),
-        )
-    }
-}

@@ -8,119 +8,45 @@ use crate::support::until;
 
 const GOOD: &str = r#"says "did it""#;
 
-/// What the server does on a call, and what both tools get; a server that dies is called once.
-const ROWS: &[(&str, &str, &str)] = &[
-    ("an invalid line", "echo nonsense; says x", "ok"),
-    ("empty lines", r"printf '\n\n\r\n\n'; says x", "ok"),
-    ("invalid UTF-8", r"printf '\377\376\300\n'; says x", "ok"),
-    (
-        "an answer without a request",
-        r#"echo '{"jsonrpc":"2.0","id":999999,"result":{}}'; says x"#,
-        "ok",
-    ),
-    (
-        "an answer to no id",
-        r#"echo '{"jsonrpc":"2.0","id":null,"result":{}}'; says x"#,
-        "ok",
-    ),
-    (
-        "answered twice",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\n' "$id"; says x"#,
-        "ok",
-    ),
-    (
-        "a line of 100 MB",
-        "head -c 100000000 /dev/zero | tr '\\0' x; echo; says x",
-        "ok",
-    ),
-    (
-        "an answer of 100 MB",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":"' "$id"
-           head -c 100000000 /dev/zero | tr '\0' x; echo '"}}'; continue"#,
-        "too_large",
-    ),
-    (
-        "100 MB on standard error",
-        "head -c 100000000 /dev/zero | tr '\\0' x >&2; says x",
-        "ok",
-    ),
-    (
-        "100,000 notifications",
-        r#"yes '{"jsonrpc":"2.0","method":"notifications/message"}' | head -n 100000; says x"#,
-        "ok",
-    ),
-    (
-        "an answer to the id as a string",
-        r#"printf '{"jsonrpc":"2.0","id":"%s","result":{}}\n' "$id"; says x"#,
-        "ok",
-    ),
-    (
-        "a batch",
-        r#"printf '[{"jsonrpc":"2.0","id":%s,"result":{}}]\n' "$id"; says x"#,
-        "ok",
-    ),
-    (
-        "a request in its place",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"method":"ping"}\n' "$id"; says x"#,
-        "ok",
-    ),
-    (
-        "no object",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"result":[]}\n' "$id"; continue"#,
-        "protocol",
-    ),
-    (
-        "a result and an error",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{},"error":{"code":1}}\n' "$id"; continue"#,
-        "protocol",
-    ),
-    (
-        "an error without a code",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"error":{}}\n' "$id"; continue"#,
-        "protocol",
-    ),
-    (
-        "another version of JSON-RPC",
-        r#"printf '{"jsonrpc":"1.0","id":%s,"result":{}}\n' "$id"; continue"#,
-        "protocol",
-    ),
-    (
-        "100,000 levels",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[],"x":' "$id"
-           head -c 100000 /dev/zero | tr '\0' '['; head -c 100000 /dev/zero | tr '\0' ']'
-           echo '}}'; continue"#,
-        "protocol",
-    ),
-    (
-        "half a character",
-        r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":["\\ud800"]}}\n' "$id"; continue"#,
-        "ok",
-    ),
-    (
-        "notifications beside all that follows",
-        r#"[ "$floods" ] || { while :; do
-               echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
-           done & floods=$!; }; says x"#,
-        "ok",
-    ),
-    (
-        "its end",
-        r#"[ -z "$floods" ] || kill $floods; floods=; says x"#,
-        "ok",
-    ),
-    (
-        "20,000 requests",
-        r#"yes '{"jsonrpc":"2.0","id":1,"method":"ping"}' | head -n 20000; says x"#,
-        "ok",
-    ),
-];
+/// Each row: its name, what both tools get, and what the server does on a call. `JSON` stands for
+/// the first member of a message. A server that dies is called once.
+const ROWS: &str = r#"
+an invalid line => ok => echo nonsense; says x
+empty lines => ok => printf '\n\n\r\n\n'; says x
+invalid UTF-8 => ok => printf '\377\376\300\n'; says x
+an answer without a request => ok => echo '{JSON"id":999999,"result":{}}'; says x
+an answer to no id => ok => echo '{JSON"id":null,"result":{}}'; says x
+answered twice => ok => printf '{JSON"id":%s,"result":{"content":[]}}\n' "$id"; says x
+a line of 100 MB => ok => head -c 100000000 /dev/zero | tr '\0' x; echo; says x
+an answer of 100 MB => too_large => printf '{JSON"id":%s,"result":{"content":"' "$id";
+    head -c 100000000 /dev/zero | tr '\0' x; echo '"}}'; continue
+100 MB on standard error => ok => head -c 100000000 /dev/zero | tr '\0' x >&2; says x
+100,000 notifications => ok => yes '{JSON"method":"notifications/message"}' | head -n 100000; says x
+an answer to the id as a string => ok => printf '{JSON"id":"%s","result":{}}\n' "$id"; says x
+a batch => ok => printf '[{JSON"id":%s,"result":{}}]\n' "$id"; says x
+a request in its place => ok => printf '{JSON"id":%s,"method":"ping"}\n' "$id"; says x
+no object => protocol => printf '{JSON"id":%s,"result":[]}\n' "$id"; continue
+a result and an error => protocol =>
+    printf '{JSON"id":%s,"result":{},"error":{"code":1}}\n' "$id"; continue
+an error without a code => protocol => printf '{JSON"id":%s,"error":{}}\n' "$id"; continue
+another version of JSON-RPC => protocol =>
+    printf '{"jsonrpc":"1.0","id":%s,"result":{}}\n' "$id"; continue
+100,000 levels => protocol => printf '{JSON"id":%s,"result":{"content":[],"x":' "$id";
+    head -c 100000 /dev/zero | tr '\0' '['; head -c 100000 /dev/zero | tr '\0' ']';
+    echo '}}'; continue
+half a character => ok => printf '{JSON"id":%s,"result":{"content":["\\ud800"]}}\n' "$id"; continue
+notifications beside all that follows => ok => [ "$floods" ] || { while :; do
+    echo '{JSON"method":"notifications/tools/list_changed"}'; done & floods=$!; }; says x
+its end => ok => [ -z "$floods" ] || kill $floods; floods=; says x
+20,000 requests => ok => yes '{JSON"id":1,"method":"ping"}' | head -n 20000; says x
+"#;
 
 /// As [`ROWS`], of a server that dies.
-const DEATHS: &[(&str, &str)] = &[
-    ("ends", "exit 0"),
-    ("is killed", "kill -9 $$"),
-    ("leaves a process", "sleep 1000 & exit 1"),
-    ("closes its output", "exec >&-; exit 0"),
+const DEATHS: [&str; 4] = [
+    "ends => exit 0",
+    "is killed => kill -9 $$",
+    "leaves a process => sleep 1000 & exit 1",
+    "closes its output => exec >&-; exit 0",
 ];
 
 /// An answer, cut after this many bytes.
@@ -145,7 +71,14 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         let call = format!("\"call\":{call}}}");
         text.lines().filter(|line| line.contains(&call)).count()
     };
-    for (row, script, reported) in ROWS {
+    let rows = ROWS
+        .replace("\n    ", " ")
+        .replace("{JSON", r#"{"jsonrpc":"2.0","#);
+    for row in rows.trim().lines() {
+        let parts: Vec<_> = row.splitn(3, " => ").collect();
+        let [row, reported, script] = parts[..] else {
+            panic!("not a row: {row}");
+        };
         std::fs::write(&plays, script).unwrap();
         let (_, read) = scene.call("read").await;
         let (pay, paid) = scene.call("pay").await;
@@ -154,9 +87,10 @@ async fn a_child_that_writes_anything_costs_little_and_runs_nothing_twice() {
         scene.bounded(row);
         scene.neighbour(row).await;
     }
-    let deaths = DEATHS
-        .iter()
-        .map(|(row, script)| (row.to_string(), script.to_string()));
+    let deaths = DEATHS.iter().map(|death| {
+        let (row, script) = death.split_once(" => ").unwrap();
+        (row.to_owned(), script.to_owned())
+    });
     // a process that ends again and again is started later each time, so not at every byte
     let cuts = (0..LENGTH).step_by(6).chain([LENGTH - 1]);
     let cuts = cuts.map(|at| (format!("cut at {at}"), format!("{CUT}{at}; exit 0")));
