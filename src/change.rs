@@ -288,8 +288,8 @@ impl Inner {
         }
         for (set, tool, said) in next.iter() {
             let is_offered = || {
-                let mut offered = catalogue.in_set(set);
-                offered.any(|entry| entry.tool().name() == tool)
+                let mut offered = catalogue.entries().iter().map(|entry| entry.tool());
+                offered.any(|offered| offered.set() == set && offered.name() == tool)
             };
             if now.of(set, tool) != Some(said)
                 && (self.shared.cache.is_written(set) || is_offered())

@@ -303,7 +303,7 @@ impl Scan {
             note(&liveness, true, None);
             let (server, instances) = (server.id(), server.instances());
             let registry = &shared.registry;
-            let changes = registry.register_divided(&set, server, definitions, instances);
+            let changes = registry.register(&set, server, definitions, instances);
             drop(is_gone);
             shared.follow(&set, &changes);
             if !changes.is_empty() {

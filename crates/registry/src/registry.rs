@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use callward_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName, nest_ours};
+use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition, ToolName};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
 use crate::names::{KeptName, NameTable, Starts};
 use crate::set::{Set, share, size_of};
-use crate::{SetOptions, names, rename, verify};
+use crate::{SetOptions, names, verify};
 
 /// The changes of one registration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,20 +91,9 @@ impl Registry {
         self.publish(&mut state, changes)
     }
 
-    /// Replaces the list of a server whose callers share its state: see
-    /// [`register_divided`](Self::register_divided).
-    pub fn register(
-        &self,
-        set: &ReplicaSetId,
-        server: &ServerId,
-        definitions: Vec<ToolDefinition>,
-    ) -> Changes {
-        self.register_divided(set, server, definitions, Instances::Shared)
-    }
-
     /// Replaces the list of a server, and how it divides its state among callers.
     /// [`SetOptions::instances`] beats `instances`.
-    pub fn register_divided(
+    pub fn register(
         &self,
         set: &ReplicaSetId,
         server: &ServerId,
@@ -286,7 +275,7 @@ impl State {
                     }
                 };
                 let prefix = entry.options.prefix.as_deref();
-                let offered = || offer(tool, prefix, name);
+                let offered = || Entry::new(tool, prefix, name).map(Arc::new);
                 match last.same(tool, name).map_or_else(offered, Ok) {
                     Ok(entry) => catalogue.push(entry),
                     Err(error) => {
@@ -305,15 +294,4 @@ impl State {
         catalogue.index(|alias, tool| self.names.is_alias(alias, tool, &starts));
         catalogue
     }
-}
-
-fn offer(
-    tool: &Arc<Tool>,
-    prefix: Option<&str>,
-    name: &str,
-) -> Result<Arc<Entry>, serde_json::Error> {
-    let listed = rename(tool.definition().raw(), name)?;
-    let listed = nest_ours(&listed)?.unwrap_or(listed);
-    let entry = Entry::new(tool.clone(), prefix, name.into(), listed);
-    Ok(Arc::new(entry))
 }
