@@ -75,6 +75,16 @@ pub struct Refusal {
     pub reason: String,
 }
 
+impl Refusal {
+    pub(crate) fn new(server: &ServerId, tool: &ToolName, reason: impl Into<String>) -> Self {
+        Self {
+            server: server.clone(),
+            tool: tool.clone(),
+            reason: reason.into(),
+        }
+    }
+}
+
 /// Tools by each of their names.
 pub(crate) type Names = HashMap<Arc<str>, Arc<Entry>, foldhash::quality::RandomState>;
 

@@ -197,13 +197,8 @@ const MAX_LISTED: usize = 16 << 20;
 const WAITS: &str =
     "waits for its name until the servers before its own have listed their tools or failed to";
 
-/// The names of a set's tools.
-#[derive(Debug, Default)]
-struct Assigned {
-    names: HashMap<ToolName, Arc<str>>,
-    /// The other tools get names later.
-    waits: bool,
-}
+/// The names of a set's tools, and whether its other tools get names later.
+type Assigned = (HashMap<ToolName, Arc<str>>, bool);
 
 impl State {
     fn set(&mut self, set: ReplicaSetId) -> &mut Set {
@@ -222,7 +217,7 @@ impl State {
                 let own = set.options.prefix.as_deref();
                 let waits = is_expecting && own.is_none();
                 let names = self.names.assign(id, own, &set.tools, starts, waits);
-                assigned.insert(id.clone(), Assigned { names, waits });
+                assigned.insert(id.clone(), (names, waits));
                 is_expecting |= own.is_none() && !set.expected.is_empty();
             }
         }
@@ -245,7 +240,7 @@ impl State {
         let share = share(self.sets.values().map(Set::size), MAX_LISTED);
         let mut assigned = self.assign_names(&starts);
         for (set, entry) in &mut self.sets {
-            let Assigned { names, waits } = assigned.remove(set).unwrap_or_default();
+            let (names, waits) = assigned.remove(set).unwrap_or_default();
             verify::bind(&mut entry.tools, &entry.pairs, &names);
             let mut size = 0;
             for tool in &entry.tools {
@@ -265,12 +260,9 @@ impl State {
                 let name = match name {
                     Ok(name) => name,
                     Err(reason) => {
-                        let servers = entry.servers.first().map(|(server, _)| server.clone());
-                        catalogue.refused.extend(servers.map(|server| Refusal {
-                            server,
-                            tool: tool.name().clone(),
-                            reason,
-                        }));
+                        let server = entry.servers.first().map(|(server, _)| server);
+                        let refusal = |server| Refusal::new(server, tool.name(), reason);
+                        catalogue.refused.extend(server.map(refusal));
                         continue;
                     }
                 };
