@@ -277,10 +277,12 @@ impl Inner {
             next = next.with_state(set.clone(), state.clone());
         }
         for (set, tool, said) in next.iter() {
-            let mut offered = catalogue.in_set(set);
+            let is_offered = || {
+                let mut offered = catalogue.entries().iter().map(|entry| entry.tool());
+                offered.any(|offered| offered.set() == set && offered.name() == tool)
+            };
             if now.of(set, tool) != Some(said)
-                && (self.shared.cache.is_written(set)
-                    || offered.any(|entry| entry.tool().name() == tool))
+                && (self.shared.cache.is_written(set) || is_offered())
             {
                 return Err(BuildError::Running {
                     set: set.clone(),

@@ -298,7 +298,7 @@ impl Scan {
             liveness.send_modify(|now| (now.up, now.last_error) = (true, None));
             let (server, instances) = (server.id(), server.instances());
             let registry = &shared.registry;
-            let changes = registry.register_divided(&set, server, definitions, instances);
+            let changes = registry.register(&set, server, definitions, instances);
             drop(is_gone);
             shared.follow(&set, &changes);
             if !changes.is_empty() {

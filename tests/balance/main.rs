@@ -26,17 +26,14 @@ const SIZE: Size = Size {
     load: 0.7,
     length: Duration::from_secs(40),
 };
-const DEFAULT: Policy = Policy::Strategy(StrategyName::PeakEwma);
 const SEEDS: [u64; 3] = [1, 2, 3];
+
+fn by_default() -> Policy {
+    Policy::Strategy(StrategyName::default())
+}
 
 fn run(scenario: Scenario, policy: Policy, seed: u64) -> Figures {
     drive::run(&SIZE, scenario, policy, seed)
-}
-
-#[test]
-fn the_default_is_what_is_tested() {
-    let default = StrategyName::default();
-    assert_eq!(DEFAULT, Policy::Strategy(default));
 }
 
 #[test]
@@ -44,10 +41,10 @@ fn with_one_slow_server_of_ten_the_default_is_close_to_an_oracle() {
     for seed in SEEDS {
         let p99 = |policy| run(Scenario::OneSlow, policy, seed).p99_ms;
         let oracle = p99(Policy::Oracle).expect("the oracle fails no call");
-        let default = p99(DEFAULT).expect("few calls fail");
+        let default = p99(by_default()).expect("few calls fail");
         assert!(default <= 1.3 * oracle, "{default} ms, not {oracle} ms");
         for other in Policy::ALL {
-            if [Policy::Oracle, DEFAULT].contains(&other) {
+            if [Policy::Oracle, by_default()].contains(&other) {
                 continue;
             }
             // none: more than one of a hundred failed
@@ -61,7 +58,7 @@ fn with_one_slow_server_of_ten_the_default_is_close_to_an_oracle() {
 fn with_healthy_servers_the_default_is_close_to_an_oracle() {
     for scenario in [Scenario::LogNormal, Scenario::Bimodal, Scenario::TwoTools] {
         let p99 = |policy| run(scenario, policy, SEEDS[0]).p99_ms.expect("no failures");
-        let (default, oracle) = (p99(DEFAULT), p99(Policy::Oracle));
+        let (default, oracle) = (p99(by_default()), p99(Policy::Oracle));
         assert!(
             default <= 1.1 * oracle,
             "{scenario:?}: {default} ms, not {oracle} ms"
@@ -75,7 +72,7 @@ fn with_healthy_servers_the_default_is_close_to_an_oracle() {
 #[test]
 fn failing_fast_attracts_no_traffic() {
     for seed in SEEDS {
-        let found = run(Scenario::OneFails, DEFAULT, seed);
+        let found = run(Scenario::OneFails, by_default(), seed);
         let (first, later) = found.struck_by_second.split_at(1);
         assert!(first[0] <= 0.2, "{first:?}");
         assert!(mean(later) <= 0.02, "{later:?}");
@@ -87,7 +84,7 @@ fn failing_fast_attracts_no_traffic() {
 #[test]
 fn a_server_that_joins_takes_no_more_than_its_share() {
     for seed in SEEDS {
-        let found = run(Scenario::OneJoins, DEFAULT, seed);
+        let found = run(Scenario::OneJoins, by_default(), seed);
         let (cold, warm) = found.struck_by_second.split_at(5);
         for share in cold {
             assert!(*share <= 1.0, "{cold:?}");
@@ -113,7 +110,7 @@ fn a_strategy_that_counts_calls_in_flight_alone_is_told_apart() {
 
 #[test]
 fn a_seed_gives_the_same_figures_each_time() {
-    let found = || run(Scenario::OneFails, DEFAULT, SEEDS[0]);
+    let found = || run(Scenario::OneFails, by_default(), SEEDS[0]);
     assert_eq!(found(), found());
 }
 

@@ -94,18 +94,9 @@ impl Oracle {
         // another one begins each time, so that equals share
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.servers.len();
         let (before, after) = self.servers.split_at(turn);
-        let mut best = (Duration::MAX, &self.servers[0]);
-        for server in after.iter().chain(before) {
-            let answers = server.answers(now, work);
-            if answers < best.0 {
-                best = (answers, server);
-            }
-            if answers <= now + work {
-                // no policy can be faster
-                break;
-            }
-        }
-        Leaf(best.1.clone())
+        let all = after.iter().chain(before);
+        let first = all.min_by_key(|server| server.answers(now, work));
+        Leaf(first.expect("there are servers").clone())
     }
 }
 

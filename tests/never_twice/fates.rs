@@ -101,15 +101,47 @@ fn of_tabs(kind: u8, n: usize) -> (String, bool) {
     (format!("{{{members},\"n\":{n}}}"), reads)
 }
 
-async fn two_servers(first: &[Fate], second: &[Fate], executions: &Executions) -> Stack {
-    let one = server("one", first, executions);
-    let two = server("two", second, executions);
+/// Calls tools of two servers, by name and arguments, and checks that each call that is unsafe ran
+/// at most once, and that its caller learns that it may have run.
+async fn run(
+    first: &[Fate],
+    second: &[Fate],
+    calls: impl Iterator<Item = (&'static str, String, bool)>,
+) -> Result<(), TestCaseError> {
+    let executions = Executions::default();
+    let one = server("one", first, &executions);
+    let two = server("two", second, &executions);
     let builder = Stack::builder().server(in_set(&one)).server(in_set(&two));
     let building = tokio::spawn(builder.build());
     tokio::task::yield_now().await;
     one.emit(&ServerEvent::Up);
     two.emit(&ServerEvent::Up);
-    building.await.unwrap().unwrap()
+    let stack = building.await.unwrap().unwrap();
+
+    let mut reading = Vec::new();
+    for (tool, arguments, reads) in calls {
+        if reads {
+            reading.push((tool.to_owned(), arguments.clone().into_bytes()));
+        }
+        let call = stack.prepare(&format!("set.{tool}"), arguments).unwrap();
+        if let Err(error) = stack.run(call).await
+            && !reads
+        {
+            prop_assert!(
+                error.delivery() != Delivery::Unknown || error.kind() == ErrorKind::OutcomeUnknown,
+                "an unsafe call that may have run must say so: {error}"
+            );
+        }
+        // breakers must not hide everything that comes later
+        tokio::time::advance(Duration::from_secs(120)).await;
+    }
+    for (call, runs) in executions.lock().iter() {
+        if !reading.contains(call) {
+            let arguments = std::str::from_utf8(&call.1);
+            prop_assert_eq!(*runs, 1, "{} {:?}", call.0, arguments);
+        }
+    }
+    Ok(())
 }
 
 fn paused() -> tokio::runtime::Runtime {
@@ -128,27 +160,11 @@ proptest! {
         chance in any::<u64>(),
     ) {
         fastrand::seed(chance);
-        paused().block_on(async {
-            let executions = Executions::default();
-            let stack = two_servers(&first, &second, &executions).await;
-
-            let mut reading = Vec::new();
-            for (n, kind) in kinds.iter().enumerate() {
-                let (arguments, reads) = of_tabs(*kind, n);
-                if reads {
-                    reading.push(arguments.clone().into_bytes());
-                }
-                let call = stack.prepare("set.tabs", arguments).unwrap();
-                let _ = stack.run(call).await;
-                tokio::time::advance(Duration::from_secs(120)).await;
-            }
-            for ((_, arguments), runs) in executions.lock().iter() {
-                if !reading.contains(arguments) {
-                    prop_assert_eq!(*runs, 1, "{:?}", std::str::from_utf8(arguments));
-                }
-            }
-            Ok(())
-        })?;
+        let calls = kinds.iter().enumerate().map(|(n, kind)| {
+            let (arguments, reads) = of_tabs(*kind, n);
+            ("tabs", arguments, reads)
+        });
+        paused().block_on(run(&first, &second, calls))?;
     }
 
     #[test]
@@ -159,31 +175,8 @@ proptest! {
         chance in any::<u64>(),
     ) {
         fastrand::seed(chance);
-        paused().block_on(async {
-            let executions = Executions::default();
-            let stack = two_servers(&first, &second, &executions).await;
-
-            for (n, tool) in tools.iter().enumerate() {
-                let call = stack.prepare(&format!("set.{tool}"), json!({"n": n}).to_string()).unwrap();
-                let answer = stack.run(call).await;
-                if let Err(error) = answer
-                    && *tool != "read"
-                {
-                    prop_assert!(
-                        error.delivery() != Delivery::Unknown || error.kind() == ErrorKind::OutcomeUnknown,
-                        "an unsafe call that may have run must say so: {error}"
-                    );
-                }
-                // breakers must not hide everything that comes later
-                tokio::time::advance(Duration::from_secs(120)).await;
-            }
-
-            for ((tool, arguments), runs) in executions.lock().iter() {
-                if tool != "read" {
-                    prop_assert_eq!(*runs, 1, "{} {:?}", tool, std::str::from_utf8(arguments));
-                }
-            }
-            Ok(())
-        })?;
+        let calls = tools.iter().enumerate();
+        let calls = calls.map(|(n, tool)| (*tool, json!({"n": n}).to_string(), *tool == "read"));
+        paused().block_on(run(&first, &second, calls))?;
     }
 }

@@ -1,61 +1,58 @@
-//! Explanations: retries, hedges, guards, times and rates, as text and as data.
+//! Explanations: retries, hedges, guards, times, rates and routes, as text and as data.
 
 use std::time::Duration;
 
-use callward::breaker::BreakerConfig;
+use callward::breaker::{BreakerConfig, Subject};
+use callward::cache::CacheConfig;
+use callward::core::refine::Applied;
 use callward::limit::Cap;
+use callward::retry::RetryConfig;
 use callward::retry::hedge::HedgeConfig;
 use callward::{
-    Annotations, FreshnessMode, LimitsConfig, Profile, Server, Stack, StackBuilder, ToolSpec, Tools,
+    Annotations, ArgumentRule, Condition, FreshnessMode, LimitsConfig, Profile, Server, ServerId,
+    Stack, StackBuilder, ToolSpec, Tools, When,
 };
 use serde_json::{Value, json};
 
 use crate::bed::has;
 
 fn replica(id: &str) -> Server {
+    let hints = Annotations::default;
     let mut tools = Tools::new(id).unwrap();
     for (name, hints) in [
         (
             "get_order",
-            Annotations::default()
-                .with_read_only(true)
-                .with_rate_limit(90.0),
+            hints().with_read_only(true).with_rate_limit(90.0),
         ),
-        ("create_order", Annotations::default()),
+        ("create_order", hints()),
         (
             "set_status",
-            Annotations::default()
-                .with_idempotent(true)
-                .with_destructive(false),
+            hints().with_idempotent(true).with_destructive(false),
         ),
+        ("delete_order", hints().with_destructive(true)),
     ] {
-        let spec = ToolSpec::new(name).annotations(hints);
+        let answer = |_: Value| async { Ok::<_, String>("done") };
         tools = tools
-            .tool(spec, |_: Value| async { Ok::<_, String>("done") })
+            .tool(ToolSpec::new(name).annotations(hints), answer)
             .unwrap();
     }
     Server::new(tools).in_set("shop".parse().unwrap())
 }
 
 async fn stack(builder: StackBuilder) -> Stack {
-    let one = replica("one").calls_per_minute(600.0);
-    builder
-        .server(one)
-        .server(replica("two"))
-        .build()
-        .await
-        .unwrap()
+    let one = replica("one").calls_per_minute(600.0).weight(80);
+    let servers = [one, replica("two").weight(60), replica("light").weight(10)];
+    let builder = servers.into_iter().fold(builder, StackBuilder::server);
+    builder.build().await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_is_told_its_hedge_its_rates_and_its_times() {
+async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
     let mut limits = LimitsConfig::default();
     limits.rate = limits.rate.with_per_principal(Some(120.0));
     limits.progress_cap = Cap::Times(3);
-    let builder = Stack::builder()
-        .hedge(HedgeConfig::default())
-        .limits(limits);
-    let stack = stack(builder).await;
+    let builder = Stack::builder().hedge(HedgeConfig::default());
+    let stack = stack(builder.limits(limits)).await;
     let read = stack.explain("shop.get_order").unwrap();
     let parts = [
         "slower than 95 of 100 such calls",
@@ -72,11 +69,7 @@ async fn a_read_is_told_its_hedge_its_rates_and_its_times() {
     assert_eq!(read.calls_per_minute_of_principal(), Some(120.0));
     assert_eq!(read.attempt_cap(), Duration::from_secs(180));
     assert!(read.probes_freely() && read.verifier().is_none());
-}
 
-#[tokio::test(start_paused = true)]
-async fn a_write_is_told_its_verifier_and_that_it_runs_once() {
-    let stack = stack(Stack::builder().hedge(HedgeConfig::default())).await;
     let write = stack.explain("shop.create_order").unwrap();
     let parts = [
         "however it fails, check its outcome with `shop__get_order`",
@@ -86,10 +79,8 @@ async fn a_write_is_told_its_verifier_and_that_it_runs_once() {
     ];
     has(&write, &parts);
     assert!(write.hedge().is_none() && !write.probes_freely());
-    assert_eq!(
-        write.verifier().map(ToString::to_string).as_deref(),
-        Some("shop__get_order")
-    );
+    let verifier = write.verifier().map(ToString::to_string);
+    assert_eq!(verifier.as_deref(), Some("shop__get_order"));
     // safe to repeat, and still no two at a time
     let idempotent = stack.explain("shop.set_status").unwrap();
     assert!(idempotent.hedge().is_none() && idempotent.probes_freely());
@@ -100,13 +91,9 @@ async fn what_is_off_is_not_claimed() {
     let mut limits = LimitsConfig::default();
     limits.rate = limits.rate.with_tools(false);
     limits.progress_cap = Cap::Times(1);
-    let builder = Stack::builder().loop_guard(None).limits(limits).breaker(
-        BreakerConfig::default()
-            .with_failures(0)
-            .with_failure_rate(50),
-    );
-    let server = replica("one");
-    let stack = builder.server(server).build().await.unwrap();
+    let breaker = BreakerConfig::default().with_failures(0);
+    let builder = Stack::builder().breaker(breaker.with_failure_rate(50));
+    let stack = stack(builder.loop_guard(None).limits(limits)).await;
     let read = stack.explain("shop.get_order").unwrap();
     let text = read.to_string();
     has(&text, &["60 s\n", "opens after 50 % of failures, for 30 s"]);
@@ -116,28 +103,79 @@ async fn what_is_off_is_not_claimed() {
     assert!(read.loop_guard().is_none() && read.calls_per_minute().is_none());
 }
 
-/// Calls the read twice for each of these orders, each of them so late that it counts.
-async fn repeat(stack: &Stack, ids: std::ops::Range<u32>) {
-    for id in ids {
-        for _ in 0..2 {
-            let arguments = json!({"id": id});
-            stack.call("shop.get_order", arguments).await.unwrap();
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_read_without_a_ttl_is_explained_so_whatever_the_evidence() {
     let mut profile = Profile::standard();
     profile.read_ttl = Duration::ZERO;
     let builder = Stack::builder().freshness(FreshnessMode::Learned);
     let stack = stack(builder.profile(profile)).await;
-    repeat(&stack, 0..400).await;
+    // twice each, so late that it counts
+    for id in 0..400 {
+        for _ in 0..2 {
+            let call = stack.call("shop.get_order", json!({"id": id}));
+            call.await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
     let expected = "not cached beyond the burst window (500 ms): its TTL is 0 s";
     has(stack.explain("shop.get_order").unwrap(), &[expected]);
-    assert_eq!(
-        stack.learned_lifetimes().values().next().unwrap().served,
-        Duration::ZERO
-    );
+    let lifetimes = stack.learned_lifetimes();
+    assert_eq!(lifetimes.values().next().unwrap().served, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_that_would_get_a_call_now_is_explained() {
+    let stack = stack(Stack::builder()).await;
+    let delete = stack.explain("shop.delete_order").unwrap();
+    let decision = delete.route().unwrap();
+    assert_eq!(decision.strategy, "peak_ewma");
+    assert_eq!((decision.servers, decision.eligible), (3, 2));
+    let [one, two] = ["one", "two"].map(|id| id.parse::<ServerId>().unwrap());
+    let chosen = decision.chosen.clone().unwrap();
+    let (weight, other, its_weight) = match chosen == one {
+        true => (80, &two, 60),
+        false => (60, &one, 80),
+    };
+    assert_eq!(decision.alternates, std::slice::from_ref(other));
+    let first = format!("{chosen} (weight {weight})  <- chosen now");
+    let next = format!("{other} (weight {its_weight})  <- asked if");
+    let light = "light (weight 10), never: it is too light";
+    has(&delete, &[&first, &next, light]);
+    let light = decision.candidates.iter().find(|one| one.weight == 10);
+    assert_eq!(light.unwrap().unfit, Some("too_light"));
+
+    stack.breaker_set().force_open(&one, Subject::Server);
+    let delete = stack.explain("shop.delete_order").unwrap();
+    assert_eq!(delete.route().unwrap().chosen, Some(two));
+    let of_one = delete.candidates().iter().find(|it| it.server == one);
+    assert_eq!(of_one.unwrap().why_not.unwrap().as_str(), "held_open");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_explanation_heeds_settings_and_every_hint_of_a_rule() {
+    let hints = Annotations::default().with_requires_confirmation(true);
+    let forced = When::argument("force", Condition::present()).unwrap();
+    let rule = ArgumentRule::new(forced, hints.with_estimated_duration(2000.0)).unwrap();
+    let mut cache = CacheConfig::default();
+    cache.enabled = false;
+    let light = replica("light").weight(10);
+    let builder = Stack::builder()
+        .server(light.refine_tool("delete_order".parse().unwrap(), rule))
+        .cache(cache)
+        .retry(RetryConfig::default().with_max_attempts(1));
+    let stack = builder.build().await.unwrap();
+    let explain = |arguments| stack.explain_call("shop.delete_order", arguments).unwrap();
+    let forced = explain(r#"{"force":1}"#);
+    assert_eq!(forced.applied(), Applied::Rule(0));
+    assert!(!forced.candidates()[0].may_take(forced.plan()));
+    let parts = [
+        "1. where force is present: the call may destroy or overwrite something  <- this call",
+        "light (weight 10), never: it is too light",
+        "the cache is off",
+        "20 s, and 200 s with progress, usually 2 s",
+        "requiresConfirmation = true: operator, rule 1 of this tool: force is present",
+    ];
+    has(forced, &parts);
+    let perhaps = explain(r#"{"force":null}"#);
+    has(perhaps, &["(force is present: is not certain here)"]);
 }

@@ -1,8 +1,9 @@
 //! A server whose listings are scripted.
 
 use std::sync::Arc;
+use std::thread::ThreadId;
 
-use callward::{Server, Stack, StackBuilder, ToolError, ToolOutput};
+use callward::{Instances, Server, Stack, StackBuilder, ToolError, ToolOutput};
 use callward_core::{
     BoxFuture, BoxStream, ServerEvent, ServerId, ToolCall, ToolDefinition, ToolServer,
 };
@@ -19,6 +20,8 @@ type Script = dyn Fn(&MockServer, usize) -> Option<Listed> + Send + Sync;
 pub(crate) struct Lister {
     pub(crate) mock: Arc<MockServer>,
     listed: Mutex<Vec<Instant>>,
+    /// The threads that registered its lists.
+    pub(crate) threads: Mutex<Vec<ThreadId>>,
     script: Box<Script>,
 }
 
@@ -30,6 +33,7 @@ impl Lister {
         Arc::new(Self {
             mock: MockServer::new("s", Vec::new(), service.clone()),
             listed: Mutex::default(),
+            threads: Mutex::default(),
             script: Box::new(script),
         })
     }
@@ -70,6 +74,12 @@ impl ToolServer for Lister {
 
     fn ping(&self) -> BoxFuture<'_, Result<(), ToolError>> {
         self.mock.ping()
+    }
+
+    fn instances(&self) -> Instances {
+        let thread = std::thread::current().id();
+        self.threads.lock().push(thread);
+        Instances::Shared
     }
 
     fn events(&self) -> Option<BoxStream<'static, ServerEvent>> {

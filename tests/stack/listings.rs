@@ -82,6 +82,14 @@ async fn a_listing_that_panics_has_failed_and_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_is_registered_beside_the_threads_that_run_calls() {
+    let server = lister(|_, _| Some(some_tools()));
+    let _stack = started(&server).await;
+    let here = std::thread::current().id();
+    assert!(server.threads.lock().iter().any(|thread| *thread != here));
+}
+
+#[tokio::test(start_paused = true)]
 async fn results_are_dropped_when_tools_change_or_the_connection_is_made_anew() {
     let is_empty = Arc::new(AtomicBool::new(false));
     let lists_none = is_empty.clone();

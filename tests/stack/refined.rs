@@ -2,10 +2,6 @@
 
 use std::sync::Arc;
 
-use callward::cache::CacheConfig;
-use callward::core::Category;
-use callward::core::refine::Applied;
-use callward::retry::RetryConfig;
 use callward::router::StrategyName;
 use callward::{
     Annotations, ArgumentRule, CacheStatus, Condition, Delivery, ErrorKind, Server, Stack,
@@ -14,7 +10,7 @@ use callward::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::bed::{has, recorded};
+use crate::bed::recorded;
 
 /// A browser: its tabs, what was asked of it, and the failures it still has in store.
 #[derive(Debug, Default)]
@@ -55,13 +51,10 @@ fn server(id: &str, browser: &Shared) -> Server {
         .override_tool(name(), Annotations::default().with_destructive(true))
 }
 
-fn rule(argument: &str, condition: Condition, hints: Annotations) -> ArgumentRule {
-    ArgumentRule::new(When::argument(argument, condition).unwrap(), hints).unwrap()
-}
-
+/// The rule that a list only reads.
 fn lists() -> ArgumentRule {
-    let reads = Annotations::default().with_read_only(true);
-    rule("action", Condition::equals("list"), reads)
+    let list = When::argument("action", Condition::equals("list")).unwrap();
+    ArgumentRule::new(list, Annotations::default().with_read_only(true)).unwrap()
 }
 
 fn name() -> ToolName {
@@ -87,6 +80,8 @@ async fn call(stack: &Stack, arguments: &str) -> (Result<String, ErrorKind>, Cac
 
 const LIST: &str = r#"{"action":"list"}"#;
 const CLOSE: &str = r#"{"action":"close"}"#;
+/// What this server reads is the close; another one would list.
+const BOTH: &str = r#"{"action":"list","action":"close"}"#;
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_kept_until_a_close_of_the_same_tool() {
@@ -98,7 +93,7 @@ async fn a_list_is_kept_until_a_close_of_the_same_tool() {
         (r#"{ "\u0061ction" : "list" }"#, "a b c", Hit),
         (CLOSE, "a b", Invalidated),
         (LIST, "a b", Miss),
-        (CLOSE, "a", Invalidated),
+        (BOTH, "a", Invalidated),
         (LIST, "a", Miss),
     ] {
         let found = call(&stack, arguments).await;
@@ -121,122 +116,27 @@ async fn a_list_is_sent_again_and_a_close_never() {
     browser.lock().failures = vec![Delivery::NotSent];
     assert_eq!(call(&stack, CLOSE).await.0, Err(ErrorKind::ConnectionLost));
     assert_eq!(browser.lock().asked, ["close"; 2]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_may_be_a_close_is_treated_as_one() {
-    let (stack, browser) = stack().await;
-    call(&stack, LIST).await.0.unwrap();
-    let both = r#"{"action":"list","action":"close"}"#;
-    // what this server reads is the close; another one would list
-    assert_eq!(
-        call(&stack, both).await,
-        (Ok("a b".into()), CacheStatus::Invalidated)
-    );
-    assert_eq!(
-        call(&stack, LIST).await,
-        (Ok("a b".into()), CacheStatus::Miss)
-    );
+    // what may be a close, too
     browser.lock().failures = vec![Delivery::Unknown];
-    assert_eq!(call(&stack, both).await.0, Err(ErrorKind::OutcomeUnknown));
+    assert_eq!(call(&stack, BOTH).await.0, Err(ErrorKind::OutcomeUnknown));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_light_server_lists_but_never_closes() {
-    let (light, heavy) = (Shared::default(), Shared::default());
-    let stack = Stack::builder()
-        .server(
-            server("light", &light)
-                .weight(10)
-                .refine_tool(name(), lists()),
-        )
-        .server(
-            server("heavy", &heavy)
-                .weight(50)
-                .refine_tool(name(), lists()),
-        )
-        .strategy(StrategyName::RoundRobin)
-        .build()
-        .await
-        .unwrap();
-    for n in 0..20 {
-        let arguments = json!({"action": "close", "n": n}).to_string();
-        call(&stack, &arguments).await.0.unwrap();
-        let arguments = json!({"action": "list", "n": n}).to_string();
-        call(&stack, &arguments).await.0.unwrap();
+    let browsers = [("light", 10), ("heavy", 50)].map(|of| (of, Shared::default()));
+    let mut builder = Stack::builder().strategy(StrategyName::RoundRobin);
+    for ((id, weight), browser) in &browsers {
+        let server = server(id, browser).weight(*weight);
+        builder = builder.server(server.refine_tool(name(), lists()));
     }
-    let light = &light.lock().asked;
+    let stack = builder.build().await.unwrap();
+    for n in 0..20 {
+        for action in ["close", "list"] {
+            let arguments = json!({"action": action, "n": n}).to_string();
+            call(&stack, &arguments).await.0.unwrap();
+        }
+    }
+    let light = &browsers[0].1.lock().asked;
     assert!(!light.is_empty());
     assert!(light.iter().all(|action| action == "list"), "{light:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_in_doubt_is_told_as_the_worst_it_may_do() {
-    let hints = Annotations::default;
-    let closes = rule(
-        "action",
-        Condition::equals("close"),
-        hints().with_destructive(true),
-    );
-    let asks = hints().with_requires_confirmation(true);
-    let forced = rule("force", Condition::present(), asks);
-    let reader = server("chrome", &Shared::default())
-        .override_tool(name(), Annotations::default().with_read_only(true))
-        .refine_tool(name(), closes)
-        .refine_tool(name(), forced);
-    let stack = Stack::builder().server(reader).build().await.unwrap();
-    let category = |arguments: &'static str| {
-        let explained = stack.explain_call("web.browser_tabs", arguments).unwrap();
-        Category::of(explained.resolved())
-    };
-    assert_eq!(category(LIST), Category::Read);
-    assert_eq!(category(CLOSE), Category::Delete);
-    assert_eq!(
-        category(r#"{"action":"list","action":"close"}"#),
-        Category::Delete
-    );
-    let perhaps = r#"{"action":"list","force":null}"#;
-    has(
-        stack.explain_call("web.browser_tabs", perhaps).unwrap(),
-        &[
-            r#"(action = "close": does not hold here)"#,
-            "(force is present: is not certain here)",
-        ],
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_explanation_heeds_servers_settings_and_every_hint_of_a_rule() {
-    let browser = Shared::default();
-    let hints = Annotations::default().with_requires_confirmation(true);
-    let hints = hints.with_estimated_duration(2000.0);
-    let asks = rule("force", Condition::present(), hints);
-    let mut cache = CacheConfig::default();
-    cache.enabled = false;
-    let stack = Stack::builder()
-        .server(
-            server("light", &browser)
-                .weight(10)
-                .refine_tool(name(), asks),
-        )
-        .cache(cache)
-        .retry(RetryConfig::default().with_max_attempts(1))
-        .build()
-        .await
-        .unwrap();
-    let forced = stack
-        .explain_call("web.browser_tabs", r#"{"force":1}"#)
-        .unwrap();
-    assert_eq!(forced.applied(), Applied::Rule(0));
-    assert!(!forced.candidates[0].may_take(forced.plan()));
-    has(
-        forced,
-        &[
-            "1. where force is present: the call may destroy or overwrite something  <- this call",
-            "light (weight 10), never: it is too light",
-            "the cache is off",
-            "20 s, and 200 s with progress, usually 2 s",
-            "requiresConfirmation = true: operator, rule 1 of this tool: force is present",
-        ],
-    );
 }

@@ -2,7 +2,7 @@
 //! answered once or fails with a reason, and none goes where it must not.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -31,32 +31,18 @@ struct World {
     pace: Pace,
     /// Counts whatever happens, so that it can be said what came first.
     clock: AtomicU64,
-    calls: Mutex<Vec<Seen>>,
+    /// When each call began, and how often it was executed.
+    calls: Mutex<Vec<(u64, u32)>>,
     faults: Mutex<Vec<String>>,
-    running: AtomicUsize,
-    most_running: AtomicUsize,
-}
-
-/// What was seen of one call.
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    began: u64,
-    executions: u32,
 }
 
 /// One server, from its coming to its going.
 struct Site {
     id: ServerId,
     world: Arc<World>,
-    spans: Mutex<Vec<Span>>,
-}
-
-/// A time in which some calls must not begin at a server: from the return of what forbade them to
-/// the call of what allows them again.
-struct Span {
-    what: What,
-    from: u64,
-    to: Option<u64>,
+    /// Times in which some calls must not begin here: from the return of what forbade them to the
+    /// call of what allows them again.
+    spans: Mutex<Vec<(What, u64, Option<u64>)>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,17 +55,6 @@ enum What {
 const TOOLS: [&str; 3] = ["get", "add", "wipe"];
 
 impl World {
-    fn new(pace: Pace, calls: usize) -> Arc<Self> {
-        Arc::new(Self {
-            pace,
-            clock: AtomicU64::new(0),
-            calls: Mutex::new(vec![Seen::default(); calls]),
-            faults: Mutex::default(),
-            running: AtomicUsize::new(0),
-            most_running: AtomicUsize::new(0),
-        })
-    }
-
     fn tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
@@ -97,79 +72,41 @@ impl World {
 }
 
 impl Site {
-    fn new(id: ServerId, world: &Arc<World>) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            world: world.clone(),
-            spans: Mutex::default(),
-        })
-    }
-
     /// From now on, such calls must not begin here.
     fn forbid(&self, what: What) {
         let from = self.world.tick();
         let mut spans = self.spans.lock();
-        if !spans
-            .iter()
-            .any(|span| span.what == what && span.to.is_none())
-        {
-            spans.push(Span {
-                what,
-                from,
-                to: None,
-            });
+        if !spans.iter().any(|(of, _, to)| *of == what && to.is_none()) {
+            spans.push((what, from, None));
         }
     }
 
     /// From now on, they may again.
     fn allow(&self, what: What) {
         let now = self.world.tick();
-        for span in self.spans.lock().iter_mut() {
-            if span.what == what && span.to.is_none() {
-                span.to = Some(now);
+        for (of, _, to) in self.spans.lock().iter_mut() {
+            if *of == what && to.is_none() {
+                *to = Some(now);
             }
         }
     }
 
     /// Notes what must not be: the whole time in which the call can have been sent here is within
     /// a time in which it must not.
-    fn judge(&self, call: &ToolCall, number: usize) {
+    fn judge(&self, tool: &str, number: usize) {
         let now = self.world.tick();
-        let destructive = call.tool().name().as_str() == "wipe";
         // on one thread, a call is where it was sent to in the same moment
         let sent = match self.world.pace {
             Pace::Seconds => now,
-            Pace::Turns => self.world.calls.lock()[number].began,
+            Pace::Turns => self.world.calls.lock()[number].0,
         };
-        for span in self.spans.lock().iter() {
-            let holds = span.from < sent && span.to.is_none_or(|to| now < to);
-            if holds && (destructive || span.what != What::TooLight) {
-                let fault = format!(
-                    "call {number} ({}) began at {}, which was {:?}",
-                    call.tool().name(),
-                    self.id,
-                    span.what
-                );
+        for (what, from, to) in self.spans.lock().iter() {
+            let holds = *from < sent && to.is_none_or(|to| now < to);
+            if holds && (tool == "wipe" || *what != What::TooLight) {
+                let fault = format!("call {number} ({tool}) began at {}: {what:?}", self.id);
                 self.world.faults.lock().push(fault);
             }
         }
-    }
-}
-
-/// Counts a call as running until it is dropped.
-struct Runs(Arc<World>);
-
-impl Runs {
-    fn new(world: &Arc<World>) -> Self {
-        let now = world.running.fetch_add(1, Ordering::SeqCst) + 1;
-        world.most_running.fetch_max(now, Ordering::SeqCst);
-        Self(world.clone())
-    }
-}
-
-impl Drop for Runs {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -179,23 +116,21 @@ impl ToolServer for Site {
     }
 
     fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
-        let tool = |name: &str| {
+        let tools = TOOLS.map(|name| {
             let hints = json!({"readOnlyHint": name == "get", "destructiveHint": name == "wipe"});
             let listed = json!({"name": name, "annotations": hints});
             ToolDefinition::from_json(listed.to_string()).unwrap()
-        };
-        let tools = TOOLS.iter().map(|name| tool(name)).collect();
-        Box::pin(std::future::ready(Ok(tools)))
+        });
+        Box::pin(std::future::ready(Ok(tools.into())))
     }
 
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let arguments: serde_json::Value = serde_json::from_slice(call.arguments()).unwrap();
         let number = usize::try_from(arguments["call"].as_u64().unwrap()).unwrap();
-        self.judge(&call, number);
+        self.judge(call.tool().name().as_str(), number);
         let world = self.world.clone();
         let attempt = u64::from(call.attempt().number);
         let mut rng = Rng::with_seed(number as u64 * 31 + attempt);
-        let runs = Runs::new(&world);
         Box::pin(async move {
             let fail = |kind, delivery| Err(ToolError::new(kind, delivery, "scripted"));
             let fate = rng.u32(0..100);
@@ -203,8 +138,7 @@ impl ToolServer for Site {
                 return fail(ErrorKind::Overloaded, Delivery::NotSent);
             }
             world.pass(&mut rng).await;
-            world.calls.lock()[number].executions += 1;
-            drop(runs);
+            world.calls.lock()[number].1 += 1;
             match fate {
                 3..5 => fail(ErrorKind::ConnectionLost, Delivery::Unknown),
                 _ => Ok(ToolOutput::text(number.to_string())),
@@ -259,7 +193,11 @@ impl Changes {
         if self.sites.contains_key(&id) {
             return;
         }
-        let site = Site::new(id.clone(), &self.world);
+        let site = Arc::new(Site {
+            id: id.clone(),
+            world: self.world.clone(),
+            spans: Mutex::default(),
+        });
         let weight = self.rng.u32(0..=100);
         if weight < 50 {
             site.forbid(What::TooLight);
@@ -281,29 +219,15 @@ impl Changes {
     }
 }
 
-struct Reply {
-    tool: &'static str,
-    number: usize,
-    result: Result<ToolOutput, ToolError>,
-}
-
-/// Makes one call, and says what its caller got.
-async fn call(stack: Stack, world: Arc<World>, number: usize) -> Reply {
-    let tool = TOOLS[number % TOOLS.len()];
-    world.calls.lock()[number].began = world.tick();
-    let name = format!("set.{tool}");
-    let result = stack.call(&name, json!({"call": number})).await;
-    Reply {
-        tool,
-        number,
-        result,
-    }
-}
-
 /// Plays a round; returns how many calls were answered and how many were refused for want of a
 /// server.
 async fn round(pace: Pace, seed: u64, at_once: usize, later: usize) -> (usize, usize) {
-    let world = World::new(pace, at_once + later);
+    let world = Arc::new(World {
+        pace,
+        clock: AtomicU64::new(0),
+        calls: Mutex::new(vec![(0, 0); at_once + later]),
+        faults: Mutex::default(),
+    });
     let mut changes = Changes {
         stack: Stack::builder().build().await.unwrap(),
         world: world.clone(),
@@ -316,72 +240,73 @@ async fn round(pace: Pace, seed: u64, at_once: usize, later: usize) -> (usize, u
         changes.add().await;
     }
     let mut calls = JoinSet::new();
-    for number in 0..at_once {
-        calls.spawn(call(changes.stack.clone(), world.clone(), number));
-    }
-    for number in at_once..at_once + later {
-        if pace == Pace::Seconds {
-            sleep(Duration::from_micros(800)).await;
-        } else {
-            yield_now().await;
+    for number in 0..at_once + later {
+        if number >= at_once {
+            match pace {
+                Pace::Seconds => sleep(Duration::from_micros(800)).await,
+                Pace::Turns => yield_now().await,
+            }
+            if number == at_once && pace == Pace::Seconds {
+                let servers = changes.stack.servers();
+                let running: usize = servers.iter().map(|server| server.in_flight).sum();
+                assert!(
+                    running >= at_once * 9 / 10,
+                    "only {running} calls ran at once"
+                );
+            }
+            if number % 4 == 0 {
+                changes.one().await;
+            }
         }
-        if number % 4 == 0 {
-            changes.one().await;
-        }
-        calls.spawn(call(changes.stack.clone(), world.clone(), number));
-    }
-    if pace == Pace::Seconds {
-        let most = world.most_running.load(Ordering::SeqCst);
-        assert!(most >= at_once * 9 / 10, "only {most} calls ran at once");
+        let (stack, world) = (changes.stack.clone(), world.clone());
+        calls.spawn(async move {
+            world.calls.lock()[number].0 = world.tick();
+            let name = format!("set.{}", TOOLS[number % TOOLS.len()]);
+            (number, stack.call(&name, json!({"call": number})).await)
+        });
     }
     let reported = calls.join_all().await;
     assert_eq!(world.faults.lock().as_slice(), [] as [String; 0]);
     assert_eq!(reported.len(), at_once + later);
-    let judged = judge(&reported, &world.calls.lock());
-    leave_nothing(changes).await;
-    judged
-}
-
-/// Compares what callers got with what was executed.
-fn judge(reported: &[Reply], seen: &[Seen]) -> (usize, usize) {
     let (mut answered, mut without_server) = (0, 0);
-    for reported in reported {
-        let executions = seen[reported.number].executions;
-        let about = format!(
-            "{} {}: {:?}",
-            reported.tool, reported.number, reported.result
-        );
-        if reported.tool != "get" {
-            assert!(executions <= 1, "executed {executions} times: {about}");
-        }
-        match &reported.result {
-            Ok(output) => {
-                assert_eq!(output.to_text(), reported.number.to_string());
-                assert!(executions >= 1, "{about}");
-                answered += 1;
-            }
-            Err(error) => {
-                assert!(!error.message().is_empty(), "{about}");
-                if error.delivery() == Delivery::NotSent {
-                    assert_eq!(executions, 0, "{about}");
-                }
-                let no_server = matches!(
-                    error.kind(),
-                    ErrorKind::NoEligibleServer | ErrorKind::UnknownTool
-                );
-                let scripted = matches!(
-                    error.kind(),
-                    ErrorKind::Overloaded
-                        | ErrorKind::BreakerOpen
-                        | ErrorKind::ConnectionLost
-                        | ErrorKind::OutcomeUnknown
-                );
-                assert!(no_server || scripted, "{about}");
-                without_server += usize::from(no_server);
-            }
+    for (number, result) in reported {
+        let (_, executions) = world.calls.lock()[number];
+        match judge(number, &result, executions) {
+            true => without_server += 1,
+            false => answered += usize::from(result.is_ok()),
         }
     }
+    leave_nothing(changes).await;
     (answered, without_server)
+}
+
+/// Compares what a caller got with how often the call was executed; returns `true` if there was no
+/// server for it.
+fn judge(number: usize, result: &Result<ToolOutput, ToolError>, executions: u32) -> bool {
+    let tool = TOOLS[number % TOOLS.len()];
+    let about = format!("{tool} {number}, executed {executions} times: {result:?}");
+    assert!(tool == "get" || executions <= 1, "{about}");
+    let error = match result {
+        Ok(output) => {
+            assert_eq!(output.to_text(), number.to_string());
+            assert!(executions >= 1, "{about}");
+            return false;
+        }
+        Err(error) => error,
+    };
+    assert!(!error.message().is_empty(), "{about}");
+    assert!(
+        error.delivery() != Delivery::NotSent || executions == 0,
+        "{about}"
+    );
+    match error.kind() {
+        ErrorKind::NoEligibleServer | ErrorKind::UnknownTool => true,
+        ErrorKind::Overloaded
+        | ErrorKind::BreakerOpen
+        | ErrorKind::ConnectionLost
+        | ErrorKind::OutcomeUnknown => false,
+        _ => panic!("{about}"),
+    }
 }
 
 /// Removed servers are dropped, and nothing is in flight.
@@ -404,17 +329,14 @@ async fn leave_nothing(mut changes: Changes) {
     // what follows a server ends when it gets its turn, on a loaded machine late; the bound is for
     // a mistake
     let begun = std::time::Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
-        if changes
-            .gone
-            .iter()
-            .all(|(site, _)| site.strong_count() == 0)
-        {
-            return;
-        }
+    let is_held = |(site, _): &(Weak<Site>, _)| site.strong_count() > 0;
+    while changes.gone.iter().any(is_held) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "a removed server is still held"
+        );
         yield_now().await;
     }
-    panic!("a removed server is still held");
 }
 
 #[test]

@@ -1,19 +1,14 @@
 //! Servers that come, go, change and fail: one of them never hides another.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use callward::{Delivery, ErrorKind, Server, Stack, ToolError, ToolOutput};
-use callward_core::{
-    BoxFuture, Instances, ServerEvent, ServerId, ToolCall, ToolDefinition, ToolServer,
-};
+use callward::{Delivery, ErrorKind, Server, Stack};
+use callward_core::ServerEvent;
 use callward_testkit::{MockServer, MockService};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::bed::{
-    alone, failing, fails, has, in_set, read, recorded, refused, turns, up, wipe, write,
-};
+use crate::bed::{alone, failing, fails, has, in_set, read, recorded, refused, turns, up, wipe};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
@@ -40,42 +35,6 @@ async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
     assert!(stack.servers()[1].up);
     let error = fails(&stack, "late.get_c").await;
     assert!(!error.message().contains("connected"), "{error}");
-}
-
-/// Says on which thread its list is registered.
-struct Thread(
-    Arc<MockServer>,
-    std::sync::mpsc::Sender<std::thread::ThreadId>,
-);
-
-impl ToolServer for Thread {
-    fn id(&self) -> &ServerId {
-        self.0.id()
-    }
-
-    fn list_tools(&self) -> BoxFuture<'_, Result<Vec<ToolDefinition>, ToolError>> {
-        self.0.list_tools()
-    }
-
-    fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        self.0.call(call)
-    }
-
-    fn instances(&self) -> Instances {
-        let _ = self.1.send(std::thread::current().id());
-        Instances::Shared
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_is_registered_beside_the_threads_that_run_calls() {
-    let server = MockServer::new("s", vec![read("get_a")], MockService::counting());
-    let (sent, threads) = std::sync::mpsc::channel();
-    let server = Server::shared(Arc::new(Thread(server, sent)));
-    let stack = Stack::builder().server(server).build().await.unwrap();
-    stack.call("s.get_a", json!({})).await.unwrap();
-    let here = std::thread::current().id();
-    assert!(threads.try_iter().any(|thread| thread != here));
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,39 +93,6 @@ async fn a_listing_that_fails_is_tried_again_and_a_changed_list_is_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_breaker_refuses_calls_until_the_connection_is_back() {
-    let service = failing(3, ErrorKind::ConnectionLost, Delivery::Unknown);
-    let (stack, server) = alone(Stack::builder(), vec![write("add")], &service).await;
-    for _ in 0..3 {
-        let error = fails(&stack, "s.add").await;
-        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
-    }
-    let error = fails(&stack, "s.add").await;
-    let expected = (ErrorKind::BreakerOpen, Delivery::NotSent);
-    assert_eq!((error.kind(), error.delivery()), expected);
-    let wait = error.retry_after();
-    assert!(wait.is_some_and(|wait| wait <= Duration::from_secs(30)));
-    assert_eq!(service.started(), 3);
-
-    server.emit(&ServerEvent::Up);
-    turns().await;
-    stack.call("s.add", json!({})).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_read_goes_elsewhere_when_its_server_fails() {
-    let sick = failing(usize::MAX, ErrorKind::ConnectionLost, Delivery::Unknown);
-    let tools = || vec![read("get_a")];
-    let one = MockServer::new("one", tools(), sick.clone());
-    let two = MockServer::new("two", tools(), MockService::counting());
-    let stack = in_set(Stack::builder(), &[one, two], |_, server| server).await;
-    for id in 0..20 {
-        stack.call("set.get_a", json!({"id": id})).await.unwrap();
-    }
-    assert_eq!(sick.started(), 3, "none once its breaker was open");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
     let tools = || vec![wipe("wipe")];
     let replica = MockServer::new("replica", tools(), MockService::counting());
@@ -195,18 +121,4 @@ async fn an_endless_call_deadline_is_none() {
     let (stack, _) = alone(builder, vec![read("get_a")], &MockService::counting()).await;
     assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline(), None);
     stack.call("s.get_a", json!({})).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_destructive_call_that_was_prepared_is_not_sent_once_its_tool_is_gone() {
-    let mock = MockService::counting();
-    let (stack, server) = alone(Stack::builder(), vec![wipe("wipe")], &mock).await;
-    let call = stack.prepare("s.wipe", "{}").unwrap();
-    let mut changes = stack.changes();
-    server.set_tools(Ok(vec![read("get_a")]));
-    server.emit(&ServerEvent::ToolsChanged);
-    changes.next().await.unwrap();
-    let error = stack.run(call).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-    assert_eq!(mock.started(), 0);
 }

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 const CORE: &str = "callward-core";
-const TESTKIT: &str = "callward-testkit";
 
 const CORE_LAYERS_REGISTRY: &[&str] = &[
     CORE,
@@ -30,132 +29,73 @@ const CORE_LAYERS_REGISTRY: &[&str] = &[
     "callward-telemetry",
 ];
 
-/// What one of our packages may depend on.
-struct Rule {
-    package: &'static str,
-    /// The packages of this workspace it may name. All others of ours are refused.
-    ours: &'static [&'static str],
-    /// Third-party crates it must not name.
-    never: &'static [&'static str],
-}
-
-impl Rule {
-    const fn only(package: &'static str, ours: &'static [&'static str]) -> Self {
-        Self {
-            package,
-            ours,
-            never: &[],
-        }
-    }
-
-    const fn never(self, never: &'static [&'static str]) -> Self {
-        Self { never, ..self }
-    }
-}
+/// A package, the packages of this workspace that it may depend on, and third-party crates that it
+/// must not.
+type Rule = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
 const RULES: &[Rule] = &[
     // No runtime and no I/O: a program that defines tools should not have to choose either.
-    Rule::only(CORE, &[]).never(&[
-        "axum",
-        "moka",
-        "rand",
-        "reqwest",
-        "tokio",
-        "tokio-util",
-        "tracing",
-    ]),
+    (CORE, &[], NO_RUNTIME),
     // A layer that knew another layer could not be used without it.
-    Rule::only("callward-audit", &[CORE]),
-    Rule::only("callward-breaker", &[CORE]),
-    Rule::only("callward-cache", &[CORE]),
-    Rule::only("callward-limit", &[CORE]),
-    Rule::only("callward-loopguard", &[CORE]),
-    Rule::only("callward-retry", &[CORE]),
-    Rule::only("callward-router", &[CORE]),
-    Rule::only("callward-telemetry", &[CORE]),
-    Rule::only("callward-registry", &[CORE]),
+    ("callward-audit", &[CORE], &[]),
+    ("callward-breaker", &[CORE], &[]),
+    ("callward-cache", &[CORE], &[]),
+    ("callward-limit", &[CORE], &[]),
+    ("callward-loopguard", &[CORE], &[]),
+    ("callward-retry", &[CORE], &[]),
+    ("callward-router", &[CORE], &[]),
+    ("callward-telemetry", &[CORE], &[]),
+    ("callward-registry", &[CORE], &[]),
     // The facade is for agent backends that may never speak MCP.
-    Rule::only("callward", CORE_LAYERS_REGISTRY).never(&["axum", "reqwest"]),
-    Rule::only("callward-mcp", &[CORE, "callward"]),
+    ("callward", CORE_LAYERS_REGISTRY, &["axum", "reqwest"]),
+    ("callward-mcp", &[CORE, "callward"], &[]),
     // What the gateway needs of the layers, the facade exports.
-    Rule::only(
-        "callward-gateway",
-        &[
-            "callward",
-            "callward-chaos",
-            "callward-mcp",
-            "callward-replay",
-        ],
-    ),
+    ("callward-gateway", OF_GATEWAY, &[]),
     // Replays through the cache layer alone, so that its figures are the cache's.
-    Rule::only("callward-replay", &[CORE, "callward-cache"]),
+    ("callward-replay", &[CORE, "callward-cache"], &[]),
     // Servers to be tried against: of what is tried they know the words alone.
-    Rule::only("callward-chaos", &[CORE]),
+    ("callward-chaos", &[CORE], &[]),
     // For tests alone, so nothing above lists it.
-    Rule::only(TESTKIT, &[CORE, "callward-chaos", "callward-router"]),
+    (
+        "callward-testkit",
+        &[CORE, "callward-chaos", "callward-router"],
+        &[],
+    ),
 ];
 
-/// Who may name `rmcp`, and how. The wire is our own; rmcp is the independent peer in tests.
+const NO_RUNTIME: &[&str] = &[
+    "axum",
+    "moka",
+    "rand",
+    "reqwest",
+    "tokio",
+    "tokio-util",
+    "tracing",
+];
+
+const OF_GATEWAY: &[&str] = &[
+    "callward",
+    "callward-chaos",
+    "callward-mcp",
+    "callward-replay",
+];
+
+/// Who may name `rmcp`, in tests alone. The wire is our own; rmcp is the independent peer there.
 const RMCP_IN_TESTS_OF: &[&str] = &["callward-mcp", "callward-gateway"];
 
-/// One line of a `[dependencies]` table.
-#[derive(Debug, Clone, Copy)]
-struct Edge<'a> {
-    from: &'a str,
-    to: &'a str,
-    dev: bool,
-}
-
-/// Every way in which `edges` between `packages` break the rules, as sentences. Empty if none.
-fn violations(packages: &[&str], edges: &[Edge<'_>]) -> Vec<String> {
-    let mut found = Vec::new();
-    for edge in edges {
-        let Edge { from, to, dev } = *edge;
-        if to == "rmcp" && !(dev && RMCP_IN_TESTS_OF.contains(&from)) {
-            found.push(format!(
-                "{from} depends on rmcp: only the tests of {} may",
-                RMCP_IN_TESTS_OF.join(" and ")
-            ));
-        }
-        let Some(rule) = RULES.iter().find(|rule| rule.package == from) else {
-            continue;
-        };
-        if dev {
-            continue;
-        }
-        if packages.contains(&to) && !rule.ours.contains(&to) {
-            let allowed = if rule.ours.is_empty() {
-                "none of ours".to_owned()
-            } else {
-                format!("only {} among ours", rule.ours.join(", "))
-            };
-            found.push(format!("{from} depends on {to}: it may name {allowed}"));
-        }
-        if rule.never.contains(&to) {
-            found.push(format!("{from} depends on {to}, which it must never name"));
-        }
+/// Returns `true` if a package may depend on a crate, as one for tests alone or as any.
+fn may_name(from: &str, to: &str, dev: bool) -> bool {
+    if to == "rmcp" {
+        return dev && RMCP_IN_TESTS_OF.contains(&from);
     }
-    found
-}
-
-/// The names of our packages, and each dependency their manifests list.
-fn edges_of(metadata: &Metadata) -> (Vec<&str>, Vec<Edge<'_>>) {
-    let packages = metadata.workspace_packages();
-    let names = packages
-        .iter()
-        .map(|package| package.name.as_str())
-        .collect();
-    let edges = packages
-        .iter()
-        .flat_map(|package| {
-            package.dependencies.iter().map(|dependency| Edge {
-                from: package.name.as_str(),
-                to: dependency.name.as_str(),
-                dev: dependency.kind == DependencyKind::Development,
-            })
-        })
-        .collect();
-    (names, edges)
+    let is_ours = RULES.iter().any(|(package, ..)| *package == to);
+    RULES.iter().any(|(package, ours, never)| {
+        *package == from && (dev || (!never.contains(&to) && (!is_ours || ours.contains(&to))))
+    })
 }
 
 /// The workspace as its manifests describe it. Needs no network: dependencies are not resolved.
@@ -169,59 +109,41 @@ fn workspace() -> Result<Metadata, cargo_metadata::Error> {
 #[test]
 fn dependencies_point_one_way() -> Result<(), cargo_metadata::Error> {
     let metadata = workspace()?;
-    let (packages, edges) = edges_of(&metadata);
-    assert!(
-        !edges.is_empty(),
-        "the manifests list no dependency at all: nothing was checked"
-    );
-    let found = violations(&packages, &edges);
-    assert!(
-        found.is_empty(),
-        "the dependency rule is broken:\n  {}",
-        found.join("\n  ")
-    );
-    Ok(())
-}
-
-#[test]
-fn each_package_has_a_rule_and_no_other_has() -> Result<(), cargo_metadata::Error> {
-    let metadata = workspace()?;
-    let (packages, _) = edges_of(&metadata);
-    let packages: BTreeSet<_> = packages.into_iter().collect();
-    let ruled: BTreeSet<_> = RULES.iter().map(|rule| rule.package).collect();
+    let (mut packages, mut wrong) = (BTreeSet::new(), Vec::new());
+    for package in metadata.workspace_packages() {
+        let from = package.name.as_str();
+        packages.insert(from);
+        for dependency in &package.dependencies {
+            let dev = dependency.kind == DependencyKind::Development;
+            if !may_name(from, &dependency.name, dev) {
+                wrong.push(format!("{from} -> {} (dev: {dev})", dependency.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+    // each package has a rule, and no other has
+    let ruled: BTreeSet<_> = RULES.iter().map(|(package, ..)| *package).collect();
     assert_eq!(ruled, packages);
-    Ok(())
-}
-
-#[test]
-fn a_wrong_edge_is_found_and_a_right_one_is_not() {
-    let ours: Vec<_> = RULES.iter().map(|rule| rule.package).collect();
-    let cases = [
-        // (from, to, a dev-dependency, is a violation)
-        (CORE, "serde", false, false),
-        (CORE, "tokio", false, true),
-        (CORE, "callward-cache", false, true),
-        ("callward-cache", CORE, false, false),
-        ("callward-cache", "callward-retry", false, true),
-        ("callward-retry", TESTKIT, false, true),
-        ("callward-retry", TESTKIT, true, false),
-        ("callward", "callward-mcp", false, true),
-        ("callward", "callward-mcp", true, false),
-        ("callward-mcp", "callward-gateway", false, true),
-        ("callward-mcp", "rmcp", true, false),
-        ("callward-gateway", "callward-cache", false, true),
-        ("callward-gateway", "rmcp", false, true),
-        ("callward-gateway", "rmcp", true, false),
-        ("callward-cache", "rmcp", true, true),
-    ];
-    for (from, to, dev, wrong) in cases {
-        let found = violations(&ours, &[Edge { from, to, dev }]);
+    for (from, to, dev, allowed) in [
+        (CORE, "serde", false, true),
+        (CORE, "tokio", false, false),
+        (CORE, "callward-cache", false, false),
+        ("callward-cache", CORE, false, true),
+        ("callward-cache", "callward-retry", false, false),
+        ("callward-retry", "callward-testkit", false, false),
+        ("callward-retry", "callward-testkit", true, true),
+        ("callward", "callward-mcp", true, true),
+        ("callward-mcp", "rmcp", true, true),
+        ("callward-gateway", "rmcp", false, false),
+        ("callward-cache", "rmcp", true, false),
+    ] {
         assert_eq!(
-            !found.is_empty(),
-            wrong,
-            "{from} -> {to} (dev: {dev}): {found:?}"
+            may_name(from, to, dev),
+            allowed,
+            "{from} -> {to} (dev: {dev})"
         );
     }
+    Ok(())
 }
 
 /// The crates that have a row of their own in `docs/dependencies.md`, refused ones left out.
@@ -237,12 +159,14 @@ fn documented() -> BTreeSet<&'static str> {
 #[test]
 fn each_direct_dependency_says_what_it_is_for() -> Result<(), cargo_metadata::Error> {
     let metadata = workspace()?;
-    let (packages, edges) = edges_of(&metadata);
-    let named: BTreeSet<_> = edges
+    let packages = metadata.workspace_packages();
+    let ours: BTreeSet<_> = packages
         .iter()
-        .map(|edge| edge.to)
-        .filter(|name| !packages.contains(name))
+        .map(|package| package.name.as_str())
         .collect();
+    let named = packages.iter().flat_map(|package| &package.dependencies);
+    let named: BTreeSet<_> = named.map(|dependency| dependency.name.as_str()).collect();
+    let named: BTreeSet<_> = named.difference(&ours).copied().collect();
     let documented = documented();
     let missing: Vec<_> = named.difference(&documented).collect();
     let stale: Vec<_> = documented.difference(&named).collect();

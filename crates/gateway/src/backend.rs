@@ -11,7 +11,7 @@ use callward::registry::{Catalogue, Entry};
 use callward::{Caller, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt as _;
-use serde_json::{Map, json};
+use serde_json::{Map, Value};
 
 use crate::instructions;
 use crate::report;
@@ -87,7 +87,8 @@ impl StackBackend {
 
 impl Backend for StackBackend {
     fn info(&self) -> Introduction {
-        let info = Introduction::new("callward", env!("CARGO_PKG_VERSION")).with_title("Callward");
+        let mut info = Introduction::new("callward", env!("CARGO_PKG_VERSION"));
+        info.title = Some("Callward".to_owned());
         // asked for each time: clients that connect after a late server see its instructions
         let said: Vec<_> = self
             .runtime
@@ -101,10 +102,8 @@ impl Backend for StackBackend {
                 .and_then(|server| server.instructions.as_deref());
             (id.as_str(), instructions)
         });
-        match instructions::combined(said) {
-            Some(instructions) => info.with_instructions(instructions),
-            None => info,
-        }
+        info.instructions = instructions::combined(said);
+        info
     }
 
     fn tools(&self) -> Arc<ToolListing> {
@@ -118,7 +117,7 @@ impl Backend for StackBackend {
         listing
     }
 
-    fn list_meta(&self, asked: &Bytes) -> Option<Bytes> {
+    fn list_meta(&self, asked: &Bytes) -> Option<Map<String, Value>> {
         if !report::is_asked(asked, PLANS) {
             return None;
         }
@@ -129,7 +128,7 @@ impl Backend for StackBackend {
             (entry.client_name().to_owned(), plan)
         };
         let plans: Map<_, _> = catalogue.entries().iter().map(plan).collect();
-        Some(json!({ PLANS: plans }).to_string().into())
+        Some(Map::from_iter([(PLANS.to_owned(), plans.into())]))
     }
 
     fn starting(&self, asked: Asked<'_>) -> Option<BoxFuture<'static, ()>> {

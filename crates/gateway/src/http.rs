@@ -115,10 +115,7 @@ pub(crate) fn gateway(
 
 /// Gives requests for the endpoint's path to the endpoint, without the cost of a router, and all
 /// others to the other routes.
-pub(crate) fn routes<B: server::Backend>(
-    endpoint: server::HttpEndpoint<B>,
-    others: Router,
-) -> impl Routes<Future: Send> {
+pub(crate) fn routes(endpoint: server::HttpEndpoint, others: Router) -> impl Routes<Future: Send> {
     service_fn(move |request: Request| {
         let (endpoint, mut others) = (endpoint.clone(), others.clone());
         async move {
@@ -163,11 +160,11 @@ pub(crate) fn refused(
 /// # Errors
 ///
 /// [`AppError`] if a pattern for `Host` or `Origin` is invalid.
-pub(crate) fn endpoint<B: server::Backend>(
-    backend: Arc<B>,
+pub(crate) fn endpoint(
+    backend: Arc<impl server::Backend>,
     config: &Http,
     stop: &CancellationToken,
-) -> Result<server::HttpEndpoint<B>, AppError> {
+) -> Result<server::HttpEndpoint, AppError> {
     let mut options = server::HttpOptions::default();
     options.allowed_hosts = patterns(&config.allowed_hosts)?;
     options.allowed_origins = patterns(&config.allowed_origins)?;

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use callward_core::{ReplicaSetId, ServerId, Tool, ToolName, similar};
+use callward_core::{ServerId, Tool, ToolName, nest_ours, similar};
 
 use crate::names::SEPARATORS;
+use crate::rename::rename;
 
 /// One tool as clients see it.
 #[derive(Debug)]
@@ -20,21 +21,26 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Offers a tool under the name that clients see.
+    ///
+    /// # Errors
+    ///
+    /// The parser's error if its definition cannot be changed.
     pub(crate) fn new(
-        tool: Arc<Tool>,
+        tool: &Arc<Tool>,
         prefix: Option<&str>,
-        client_name: Arc<str>,
-        listed: Bytes,
-    ) -> Self {
+        client_name: &str,
+    ) -> Result<Self, serde_json::Error> {
+        let renamed = rename(tool.definition().raw(), client_name)?;
         let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name());
         let with_prefix = prefix.map(|prefix| format!("{prefix}__{}", tool.name()));
         let aliases = SEPARATORS.into_iter().map(alias).chain(with_prefix);
-        Self {
+        Ok(Self {
             aliases: aliases.map(Arc::from).collect(),
-            tool,
-            client_name,
-            listed,
-        }
+            tool: tool.clone(),
+            client_name: client_name.into(),
+            listed: nest_ours(&renamed)?.unwrap_or(renamed),
+        })
     }
 
     /// Returns the tool.
@@ -67,6 +73,16 @@ pub struct Refusal {
     pub tool: ToolName,
     /// Why it is not offered.
     pub reason: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(server: &ServerId, tool: &ToolName, reason: impl Into<String>) -> Self {
+        Self {
+            server: server.clone(),
+            tool: tool.clone(),
+            reason: reason.into(),
+        }
+    }
 }
 
 /// Tools by each of their names.
@@ -116,13 +132,6 @@ impl Catalogue {
     #[must_use]
     pub fn offered_by(&self, server: &ServerId) -> usize {
         self.offers.get(server).map_or(0, |tools| tools.len())
-    }
-
-    /// Returns the tools of one replica set, in the order clients see them.
-    pub fn in_set<'a>(&'a self, set: &'a ReplicaSetId) -> impl Iterator<Item = &'a Arc<Entry>> {
-        self.entries
-            .iter()
-            .filter(move |entry| entry.tool.set() == set)
     }
 
     /// Returns the tools that are listed or configured, but not offered.

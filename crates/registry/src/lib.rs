@@ -10,14 +10,15 @@
 //! no prefix, and a name stays with its tool; see [`Catalogue::find`] for other forms.
 //!
 //! ```
-//! use callward_core::{ReplicaSetId, ServerId, ToolDefinition};
+//! use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition};
 //! use callward_registry::{Registry, SetOptions};
 //!
 //! let registry = Registry::new();
 //! let set = ReplicaSetId::new("orders")?;
 //! let tool = ToolDefinition::from_json(r#"{"name":"get","annotations":{"readOnlyHint":true}}"#)?;
 //! registry.set_options(set.clone(), SetOptions::default().with_prefix("orders"));
-//! registry.register(&set, &ServerId::new("orders-1")?, vec![tool]);
+//! let server = ServerId::new("orders-1")?;
+//! registry.register(&set, &server, vec![tool], Instances::Shared);
 //! assert_eq!(registry.catalogue().find("orders.get").unwrap().client_name(), "orders__get");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -35,4 +36,3 @@ pub use catalogue::{Catalogue, Entry, Refusal};
 pub use names::KeptName;
 pub use options::SetOptions;
 pub use registry::{Changes, Registry};
-pub use rename::rename;

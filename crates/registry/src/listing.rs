@@ -49,22 +49,14 @@ impl Listing {
         if let Some(first) = definitions.get(MOST) {
             let reason =
                 format!("the server lists more than {MOST} tools: this one and all after it");
-            listing.refused.push(Refusal {
-                server: server.clone(),
-                tool: first.name().clone(),
-                reason,
-            });
+            let refusal = Refusal::new(server, first.name(), reason);
+            listing.refused.push(refusal);
             definitions.truncate(MOST);
         }
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.into_iter().zip(inferred) {
             let name = definition.name().clone();
-            let refuse = |reason: String| Refusal {
-                server: server.clone(),
-                tool: name.clone(),
-                reason,
-            };
             let bound = if names.contains(&name) {
                 Err("listed twice".to_owned())
             } else {
@@ -77,7 +69,7 @@ impl Listing {
                     Listed::Bound(Arc::new(tool))
                 }
                 Err(reason) => {
-                    listing.refused.push(refuse(reason));
+                    listing.refused.push(Refusal::new(server, &name, reason));
                     Listed::Refused(Box::new(definition))
                 }
             });

@@ -10,7 +10,7 @@ use callward_core::{
 };
 
 /// The options that the tools of a replica set are read with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SetOptions {
     /// The prefix before `__` in the names that clients see. Default: none, names stay unchanged.
@@ -41,26 +41,6 @@ pub struct SetOptions {
     pub verify_with: HashMap<ToolName, ToolName>,
     /// How the state behind the tools is divided among callers. Default: each server's own.
     pub instances: Option<Instances>,
-}
-
-impl Default for SetOptions {
-    fn default() -> Self {
-        Self {
-            prefix: None,
-            trust: Trust::default(),
-            rules: RuleSet::Standard,
-            lexicon: None,
-            profile: Profile::default(),
-            freshness: FreshnessMode::default(),
-            caching: None,
-            tool_caching: HashMap::new(),
-            defaults: Annotations::default(),
-            overrides: HashMap::new(),
-            refinements: HashMap::new(),
-            verify_with: HashMap::new(),
-            instances: None,
-        }
-    }
 }
 
 impl SetOptions {

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use callward_core::{Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName, nest_ours};
+use callward_core::{Instances, ReplicaSetId, ServerId, ToolDefinition, ToolName};
 use parking_lot::Mutex;
 
 use crate::catalogue::{Catalogue, Entry, Names, Refusal};
 use crate::listing::Listing;
 use crate::names::{KeptName, NameTable, Starts};
 use crate::set::{Set, share, size_of};
-use crate::{SetOptions, names, rename, verify};
+use crate::{SetOptions, names, verify};
 
 /// The changes of one registration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,20 +91,9 @@ impl Registry {
         self.publish(&mut state, changes)
     }
 
-    /// Replaces the list of a server whose callers share its state: see
-    /// [`register_divided`](Self::register_divided).
-    pub fn register(
-        &self,
-        set: &ReplicaSetId,
-        server: &ServerId,
-        definitions: Vec<ToolDefinition>,
-    ) -> Changes {
-        self.register_divided(set, server, definitions, Instances::Shared)
-    }
-
     /// Replaces the list of a server, and how it divides its state among callers.
     /// [`SetOptions::instances`] beats `instances`.
-    pub fn register_divided(
+    pub fn register(
         &self,
         set: &ReplicaSetId,
         server: &ServerId,
@@ -208,13 +197,8 @@ const MAX_LISTED: usize = 16 << 20;
 const WAITS: &str =
     "waits for its name until the servers before its own have listed their tools or failed to";
 
-/// The names of a set's tools.
-#[derive(Debug, Default)]
-struct Assigned {
-    names: HashMap<ToolName, Arc<str>>,
-    /// The other tools get names later.
-    waits: bool,
-}
+/// The names of a set's tools, and whether its other tools get names later.
+type Assigned = (HashMap<ToolName, Arc<str>>, bool);
 
 impl State {
     fn set(&mut self, set: ReplicaSetId) -> &mut Set {
@@ -233,7 +217,7 @@ impl State {
                 let own = set.options.prefix.as_deref();
                 let waits = is_expecting && own.is_none();
                 let names = self.names.assign(id, own, &set.tools, starts, waits);
-                assigned.insert(id.clone(), Assigned { names, waits });
+                assigned.insert(id.clone(), (names, waits));
                 is_expecting |= own.is_none() && !set.expected.is_empty();
             }
         }
@@ -256,7 +240,7 @@ impl State {
         let share = share(self.sets.values().map(Set::size), MAX_LISTED);
         let mut assigned = self.assign_names(&starts);
         for (set, entry) in &mut self.sets {
-            let Assigned { names, waits } = assigned.remove(set).unwrap_or_default();
+            let (names, waits) = assigned.remove(set).unwrap_or_default();
             verify::bind(&mut entry.tools, &entry.pairs, &names);
             let mut size = 0;
             for tool in &entry.tools {
@@ -276,17 +260,14 @@ impl State {
                 let name = match name {
                     Ok(name) => name,
                     Err(reason) => {
-                        let servers = entry.servers.first().map(|(server, _)| server.clone());
-                        catalogue.refused.extend(servers.map(|server| Refusal {
-                            server,
-                            tool: tool.name().clone(),
-                            reason,
-                        }));
+                        let server = entry.servers.first().map(|(server, _)| server);
+                        let refusal = |server| Refusal::new(server, tool.name(), reason);
+                        catalogue.refused.extend(server.map(refusal));
                         continue;
                     }
                 };
                 let prefix = entry.options.prefix.as_deref();
-                let offered = || offer(tool, prefix, name);
+                let offered = || Entry::new(tool, prefix, name).map(Arc::new);
                 match last.same(tool, name).map_or_else(offered, Ok) {
                     Ok(entry) => catalogue.push(entry),
                     Err(error) => {
@@ -305,15 +286,4 @@ impl State {
         catalogue.index(|alias, tool| self.names.is_alias(alias, tool, &starts));
         catalogue
     }
-}
-
-fn offer(
-    tool: &Arc<Tool>,
-    prefix: Option<&str>,
-    name: &str,
-) -> Result<Arc<Entry>, serde_json::Error> {
-    let listed = rename(tool.definition().raw(), name)?;
-    let listed = nest_ours(&listed)?.unwrap_or(listed);
-    let entry = Entry::new(tool.clone(), prefix, name.into(), listed);
-    Ok(Arc::new(entry))
 }

@@ -6,17 +6,10 @@ use serde_json::value::RawValue;
 
 /// Returns the listed object with another top-level `name`; every other byte stays as it is.
 ///
-/// ```
-/// let raw = br#"{"x":1e2, "name" : "get", "annotations":{"name":"get"}}"#;
-/// let renamed = callward_registry::rename(raw, "orders__get")?;
-/// assert_eq!(&renamed[..], br#"{"x":1e2, "name" : "orders__get", "annotations":{"name":"get"}}"#);
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-///
 /// # Errors
 ///
 /// The parser's error if `raw` is not a JSON object with exactly one `name`.
-pub fn rename(raw: &[u8], name: &str) -> Result<Bytes, serde_json::Error> {
+pub(crate) fn rename(raw: &[u8], name: &str) -> Result<Bytes, serde_json::Error> {
     #[derive(Deserialize)]
     struct Named<'a> {
         #[serde(borrow)]

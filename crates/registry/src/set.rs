@@ -97,11 +97,7 @@ impl Set {
         unlisted.sort_unstable();
         unlisted.dedup();
         let refusal = |tool: &ToolName| {
-            let refusal = Refusal {
-                server: server.clone(),
-                tool: tool.clone(),
-                reason: UNLISTED.to_owned(),
-            };
+            let refusal = Refusal::new(server, tool, UNLISTED);
             if !known.contains(&refusal) {
                 tracing::warn!(%server, %tool, reason = UNLISTED, "tool not found");
             }

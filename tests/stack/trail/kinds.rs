@@ -1,6 +1,5 @@
 //! Each kind of call tells exactly what happened to it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use callward::breaker::BreakerConfig;
@@ -8,11 +7,8 @@ use callward::cache::CacheConfig;
 use callward::core::trail::{Stage, Verdict};
 use callward::loopguard::LoopGuardConfig;
 use callward::retry::RetryConfig;
-use callward::{
-    CallRecord, Delivery, ErrorKind, LimitsConfig, Server, Stack, StackBuilder, ToolOutput, Trail,
-};
+use callward::{Delivery, ErrorKind, LimitsConfig, Server, Stack, StackBuilder, ToolOutput, Trail};
 use callward_testkit::MockService;
-use futures_util::FutureExt;
 
 use crate::bed::{failing, failure};
 use crate::trail::bed::{prepare, run, stack, stack_with, steps, why};
@@ -232,20 +228,4 @@ async fn a_call_that_is_given_up_says_where_it_was() {
     let trail = Trail::observed(&call, &record, None);
     let expected = "cache:miss route#1:chosen@a attempt#1:cancelled@a answer:cancelled";
     assert_eq!(steps(&trail).join(" "), expected);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_record_for_counting_has_no_decisions() {
-    let service = failing(1, ErrorKind::ServerFault, Delivery::Answered);
-    let stack = stack(Stack::builder(), &[("a", service)]).await;
-    let record = Arc::new(CallRecord::for_counting());
-    let call = stack.prepare("set.read", "{}").unwrap();
-    stack.run(call.with_record(record.clone())).await.unwrap();
-    assert_eq!(record.decisions(), (vec![], 0));
-    assert_eq!(record.cache_scope(), None);
-    // what is counted is there all the same
-    assert_eq!(record.attempts().len(), 2);
-    // and what is there at once needs no second look
-    let hit = stack.prepare("set.read", "{}").unwrap();
-    assert!(stack.run(hit).now_or_never().unwrap().is_ok());
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use callward::cache::CacheConfig;
 use callward::core::trail::{Stage, Verdict};
 use callward::retry::hedge::HedgeConfig;
-use callward::{Stack, ToolError, ToolOutput};
+use callward::{Delivery, ErrorKind, Stack, ToolError, ToolOutput};
 use callward_testkit::MockService;
+use serde_json::json;
+use tokio::time::Instant;
 
-use crate::bed::refused;
+use crate::bed::{alone, failure, refused, tool};
 use crate::trail::bed::{run, stack, steps};
 
 /// Two servers of one set, whose n-th call together is answered by the script.
@@ -55,36 +58,62 @@ async fn what_was_not_sent_goes_elsewhere_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_attempt_that_answers_first_is_told() {
-    let servers = two(|n| async move {
-        match n {
-            21 => std::future::pending().await,
-            _ => tokio::time::sleep(Duration::from_millis(100)).await,
+async fn a_hedge_that_answers_first_is_reported_and_no_write_has_one() {
+    let hedge = || Some(HedgeConfig::default());
+    // by default nothing is hedged
+    for (tool, hedge) in [("read", hedge()), ("read", None), ("add", hedge())] {
+        let servers = two(|n| async move {
+            match n {
+                21 => std::future::pending().await,
+                _ => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+            Ok(ToolOutput::text("done"))
+        });
+        let mut cache = CacheConfig::default();
+        cache.enabled = false;
+        let is_hedged = tool == "read" && hedge.is_some();
+        let builder = Stack::builder().hedge(hedge).cache(cache);
+        let stack = stack(builder, &servers).await;
+        for _ in 0..20 {
+            run(&stack, tool).await;
         }
-        Ok(ToolOutput::text("done"))
-    });
-    let mut cache = callward::cache::CacheConfig::default();
-    cache.enabled = false;
-    let builder = Stack::builder().hedge(Some(HedgeConfig::default()));
-    let stack = stack(builder.cache(cache), &servers).await;
-    for _ in 0..20 {
-        run(&stack, "read").await;
-    }
-    let trail = run(&stack, "read").await;
-    let reported: Vec<_> = trail
-        .decisions
-        .iter()
-        .filter(|reported| matches!(reported.stage, Stage::Hedge | Stage::Attempt))
-        .map(|reported| (reported.stage, reported.verdict, reported.beside))
-        .collect();
-    assert_eq!(
-        reported,
-        [
+        let began = Instant::now();
+        let trail = run(&stack, tool).await;
+        // or its attempt timeout
+        let is_soon = began.elapsed() < Duration::from_millis(210);
+        assert_eq!(is_soon, is_hedged, "{trail}");
+        let stages = [Stage::Hedge, Stage::Attempt];
+        let reported = trail.decisions.iter();
+        let reported = reported.filter(|reported| stages.contains(&reported.stage));
+        let reported: Vec<_> = reported
+            .map(|reported| (reported.stage, reported.verdict, reported.beside))
+            .collect();
+        let expected = [
             (Stage::Hedge, Verdict::Sent, false),
             (Stage::Attempt, Verdict::Answered, true),
             (Stage::Hedge, Verdict::Won, false),
             (Stage::Attempt, Verdict::Cancelled, false),
-        ],
-        "{trail}"
-    );
+        ];
+        assert_eq!(reported == expected, is_hedged, "{trail}");
+        let stats = stack.hedge_stats();
+        let count = u64::from(is_hedged);
+        assert_eq!((stats.sent, stats.won), (count, count));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_attempt_counts_against_the_rate() {
+    let service = MockService::new(|_, n| async move {
+        match n % 2 {
+            1 => Err(failure(ErrorKind::ServerFault, Delivery::Answered)),
+            _ => Ok(ToolOutput::text(n.to_string())),
+        }
+    });
+    let hints = json!({"rateLimitHint": 12, "readOnlyHint": true});
+    let (stack, _) = alone(Stack::builder(), vec![tool("get_rare", hints)], &service).await;
+    // the first call takes both cells of the burst
+    stack.call("s.get_rare", json!({"q": 1})).await.unwrap();
+    let start = Instant::now();
+    stack.call("s.get_rare", json!({"q": 2})).await.unwrap();
+    assert!(start.elapsed().as_secs() >= 9, "{:?}", start.elapsed());
 }

@@ -49,9 +49,11 @@ impl PlainBackend {
 
 impl Backend for PlainBackend {
     fn info(&self) -> Introduction {
-        Introduction::new("callward-sample", env!("CARGO_PKG_VERSION"))
-            .with_title("Callward's sample shop")
-            .with_instructions("A small shop. Orders 1 to 5 exist; nothing is kept after the end.")
+        let mut info = Introduction::new("callward-sample", env!("CARGO_PKG_VERSION"));
+        info.title = Some("Callward's sample shop".to_owned());
+        let instructions = "A small shop. Orders 1 to 5 exist; nothing is kept after the end.";
+        info.instructions = Some(instructions.to_owned());
+        info
     }
 
     fn tools(&self) -> Arc<ToolListing> {

@@ -5,7 +5,7 @@ use callward_core::{Delivery, ErrorKind, OutputStatus, ToolError, ToolOutput};
 use http::StatusCode;
 use memchr::memmem;
 
-use super::error;
+use super::error::{self, Fault};
 use crate::wire::{Era, RequestId, RpcError, code, flatten, write};
 
 /// Results up to this size are copied into one buffer; larger ones are passed on by pointer.
@@ -31,17 +31,33 @@ impl Answer {
         Self::wrap(id, b"", result)
     }
 
-    /// Answers a call with the tool's output.
+    /// Answers a call with the tool's output. A modern result gets the `resultType` it lacks.
     pub(super) fn output(id: &RequestId, era: Era, output: &ToolOutput) -> Self {
-        match era {
-            Era::Legacy => Self::result(id, output.body()),
-            Era::Modern => Self::modern(id, output),
+        let body = output.body();
+        let open = body.iter().position(|byte| *byte == b'{');
+        match open {
+            Some(open) if era == Era::Modern && lacks_result_type(output) => {
+                let rest = body.slice(open + 1..);
+                let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+                let member: &[u8] = if is_empty {
+                    b"{\"resultType\":\"complete\""
+                } else {
+                    b"{\"resultType\":\"complete\","
+                };
+                Self::wrap(id, member, &rest)
+            }
+            _ => Self::result(id, body),
         }
     }
 
-    /// Refuses a request.
+    /// Answers with an error.
     pub(super) fn error(id: Option<&RequestId>, error: &RpcError) -> Self {
         write::error(id, error).into()
+    }
+
+    /// Refuses a request.
+    pub(super) fn refusal(fault: &Fault) -> Self {
+        Self::error(fault.id.as_ref(), &fault.error)
     }
 
     /// Sends the client a notification.
@@ -60,37 +76,16 @@ impl Answer {
         self.into_pieces().map(one_line)
     }
 
-    fn modern(id: &RequestId, output: &ToolOutput) -> Self {
-        let body = output.body();
-        let open = body.iter().position(|byte| *byte == b'{');
-        match open {
-            Some(open) if lacks_result_type(output) => {
-                let rest = body.slice(open + 1..);
-                let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
-                let member: &[u8] = if is_empty {
-                    b"{\"resultType\":\"complete\""
-                } else {
-                    b"{\"resultType\":\"complete\","
-                };
-                Self::wrap(id, member, &rest)
-            }
-            _ => Self::result(id, body),
-        }
-    }
-
     fn wrap(id: &RequestId, before: &[u8], body: &Bytes) -> Self {
-        let copied = if body.len() <= COPY_LIMIT {
-            body.len()
-        } else {
-            0
-        };
+        let is_copied = body.len() <= COPY_LIMIT;
         let id = id.to_raw();
+        let copied = if is_copied { body.len() } else { 0 };
         let mut head = Vec::with_capacity(40 + id.len() + before.len() + copied);
         head.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         head.extend_from_slice(id.as_bytes());
         head.extend_from_slice(b",\"result\":");
         head.extend_from_slice(before);
-        if copied == body.len() {
+        if is_copied {
             head.extend_from_slice(body);
             head.push(b'}');
             return head.into();
@@ -159,7 +154,7 @@ fn lacks_result_type(output: &ToolOutput) -> bool {
         || crate::wire::object::get_member(body, "resultType").is_ok_and(|member| member.is_none())
 }
 
-pub(super) fn one_line(piece: Bytes) -> Bytes {
+fn one_line(piece: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &piece).is_none() {
         return piece;
     }
@@ -209,22 +204,5 @@ mod tests {
         assert_eq!(answer.body.as_ptr(), output.body()[1..].as_ptr());
         let value: serde_json::Value = serde_json::from_str(&text(answer)).unwrap();
         assert_eq!(value["result"]["resultType"], "complete");
-    }
-
-    #[test]
-    fn a_legacy_client_is_not_shown_a_question_it_cannot_answer() {
-        let output = ToolOutput::from_json(r#"{"resultType":"input_required"}"#).unwrap();
-        let id = RequestId::number(1);
-        let shown = text(of_call(&id, Era::Legacy, "pay", Ok(output)));
-        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
-        assert_eq!(shown["error"]["code"], error::RUNTIME_ERROR);
-        assert!(shown["error"]["message"].as_str().unwrap().contains("pay"));
-    }
-
-    #[test]
-    fn line_breaks_between_tokens_do_not_break_a_line() {
-        let output = ToolOutput::from_json("{\r\n\"content\":[\n]}").unwrap();
-        let lines = Answer::output(&RequestId::number(1), Era::Legacy, &output).into_lines();
-        assert_eq!(memchr::memchr2(b'\n', b'\r', &lines.concat()), None);
     }
 }

@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::ConnectInfo;
-use callward_core::{ClientInfo, Inbound, RequestName, SessionId, TraceContext, Transport};
+use callward_core::{Caller, ClientInfo, Inbound, RequestName, TraceContext, Transport};
 use http::request::Parts;
 use http::{HeaderMap, Version};
+use tokio::sync::mpsc;
 
+use super::answer::Answer;
 use super::request::Request;
-use crate::wire::{RequestId, header, known_version, meta};
+use crate::wire::{Era, RequestId, header, known_version, meta};
 
 /// How long the id of a request may be where it is shown, in characters.
 const SHOWN_ID: usize = 128;
@@ -17,52 +19,52 @@ const SHOWN_ID: usize = 128;
 /// The context of a request.
 #[derive(Debug)]
 pub(super) struct Arrival {
+    pub(super) era: Era,
+    pub(super) caller: Arc<Caller>,
     pub(super) inbound: Inbound,
     /// The trace context of a call.
     pub(super) trace: Option<TraceContext>,
     /// As it came: nothing of it may be passed on unless it is listed.
     pub(super) baggage: Option<String>,
+    /// Where progress goes, if the transport can carry it.
+    pub(super) reports: Option<mpsc::Sender<Answer>>,
 }
 
 impl Arrival {
-    /// It came over a pair of pipes, from a client that agreed on this revision and introduced
-    /// itself so, if it did either.
-    pub(super) fn by_pipe(agreed: Option<&'static str>, client: Option<Arc<ClientInfo>>) -> Self {
-        let mut inbound = Inbound::new(Transport::Pipe);
-        inbound.protocol_version = agreed;
+    /// It came this way, from a client that introduced itself so, if it did.
+    pub(super) fn new(
+        era: Era,
+        caller: Arc<Caller>,
+        transport: Transport,
+        client: Option<Arc<ClientInfo>>,
+    ) -> Self {
+        let mut inbound = Inbound::new(transport);
         inbound.client_info = client;
         Self {
+            era,
+            caller,
             inbound,
             trace: None,
             baggage: None,
+            reports: None,
         }
     }
 
-    /// It came by HTTP, in this session, from a client that introduced itself so when it opened it.
-    pub(super) fn by_http(
-        parts: &Parts,
-        session: Option<&SessionId>,
-        client: Option<Arc<ClientInfo>>,
-    ) -> Self {
+    /// Adds what the headers of an HTTP request state.
+    pub(super) fn with_headers(mut self, parts: &Parts) -> Self {
         let headers = &parts.headers;
-        let mut inbound = Inbound::new(Transport::Tcp);
-        inbound.protocol_version = text(headers, header::PROTOCOL_VERSION).and_then(known_version);
-        inbound.session = session.cloned();
-        inbound.client_info = client;
+        let single = |name| header::single(headers, name).ok().flatten();
+        let inbound = &mut self.inbound;
+        inbound.session.clone_from(&self.caller.session);
+        inbound.protocol_version = single(header::PROTOCOL_VERSION).and_then(known_version);
         inbound.http_version = http_version(parts.version);
-        inbound.client = parts
-            .extensions
-            .get::<ConnectInfo<SocketAddr>>()
-            .map(|ConnectInfo(client)| *client);
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        inbound.client = peer.map(|ConnectInfo(client)| *client);
         let state = joined(headers, header::TRACESTATE);
-        Self {
-            inbound,
-            trace: header::single(headers, header::TRACEPARENT)
-                .ok()
-                .flatten()
-                .and_then(|parent| TraceContext::parse(parent, state.as_deref()).ok()),
-            baggage: joined(headers, header::BAGGAGE),
-        }
+        let parent = single(header::TRACEPARENT);
+        self.trace = parent.and_then(|parent| TraceContext::parse(parent, state.as_deref()).ok());
+        self.baggage = joined(headers, header::BAGGAGE);
+        self
     }
 
     /// Merges it with the message's own context, which takes precedence: a hop that does not read
@@ -109,10 +111,6 @@ fn http_version(version: Version) -> Option<&'static str> {
     })
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
 /// Returns a header that is a list, which may be spread over several lines.
 fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
     let values = headers.get_all(name).iter();
@@ -130,28 +128,21 @@ mod tests {
     const ONE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const TWO: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01";
 
-    fn request(id: &str, meta: &str) -> Request {
-        let id = RequestId::from_raw(id).unwrap();
-        let params = Bytes::from(format!(r#"{{"name":"x","_meta":{meta}}}"#));
-        Request::new(id, method::CALL_TOOL.to_owned(), Some(&params)).unwrap()
-    }
-
-    /// A request that comes with these headers and this `_meta`.
-    fn arrived(headers: &[(&str, &str)], meta: &str) -> Arrival {
-        Arrival::by_http(&parts(headers), None, None).of(&request("1", meta))
-    }
-
-    fn parts(headers: &[(&str, &str)]) -> Parts {
-        let mut request = http::Request::post("/mcp")
+    /// A request of this id and `_meta` that comes with these headers.
+    fn arrived(headers: &[(&str, &str)], id: &str, meta: &str) -> Arrival {
+        let mut http = http::Request::post("/mcp")
             .extension(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4321))));
         for (name, value) in headers {
-            request = request.header(*name, *value);
+            http = http.header(*name, *value);
         }
-        request.body(()).unwrap().into_parts().0
-    }
-
-    fn parent(reported: &Arrival) -> Option<String> {
-        reported.trace.as_ref().map(ToString::to_string)
+        let (parts, ()) = http.body(()).unwrap().into_parts();
+        let id = RequestId::from_raw(id).unwrap();
+        let params = Bytes::from(format!(r#"{{"name":"x","_meta":{meta}}}"#));
+        let request = Request::new(id, method::CALL_TOOL.to_owned(), Some(&params)).unwrap();
+        let client = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
+        Arrival::new(Era::Legacy, Caller::local(), Transport::Tcp, client)
+            .with_headers(&parts)
+            .of(&request)
     }
 
     #[test]
@@ -161,78 +152,72 @@ mod tests {
             ("tracestate", "a=1"),
             ("tracestate", "b=2"),
         ];
+        let (one, two) = (format!("{ONE} m=1"), format!("{TWO} a=1,b=2"));
         let own = format!(r#"{{"traceparent":"{ONE}","tracestate":"m=1"}}"#);
-        let same = format!(r#"{{"traceparent":"{ONE}"}}"#);
-        let reported = arrived(&http, &own);
-        assert_eq!(parent(&reported).as_deref(), Some(ONE));
-        assert_eq!(reported.trace.unwrap().state(), Some("m=1"));
-        let beside = reported.inbound.beside.unwrap();
-        assert_eq!(beside.to_string(), TWO);
-        assert_eq!(beside.state(), Some("a=1,b=2"));
-
-        for (headers, meta, expected) in [
-            (&http[..], "{}", Some(TWO)),
-            (&http, r#"{"traceparent":"00-nonsense"}"#, Some(TWO)),
-            (&http, r#"{"traceparent":7}"#, Some(TWO)),
+        for (headers, meta, parent, beside) in [
+            (&http[..], &*own, Some(&*one), Some(&*two)),
+            (&http, "{}", Some(&two), None),
+            (&http, r#"{"traceparent":"00-nonsense"}"#, Some(&two), None),
+            (&http, r#"{"traceparent":7}"#, Some(&two), None),
             // it is the same one
-            (&[("traceparent", ONE)], &same, Some(ONE)),
+            (
+                &[("traceparent", ONE), ("tracestate", "m=1")],
+                &own,
+                Some(&one),
+                None,
+            ),
             // two parents are none
-            (&[("traceparent", ONE), ("traceparent", TWO)], "{}", None),
+            (
+                &[("traceparent", ONE), ("traceparent", TWO)],
+                "{}",
+                None,
+                None,
+            ),
         ] {
-            let reported = arrived(headers, meta);
-            assert_eq!(parent(&reported).as_deref(), expected, "{meta}");
-            assert_eq!(reported.inbound.beside, None, "{meta}");
+            let reported = arrived(headers, "1", meta);
+            let shown = |trace: Option<&TraceContext>| {
+                trace.map(|trace| format!("{trace} {}", trace.state().unwrap_or_default()))
+            };
+            assert_eq!(shown(reported.trace.as_ref()).as_deref(), parent, "{meta}");
+            let link = shown(reported.inbound.beside.as_ref());
+            assert_eq!(link.as_deref(), beside, "{meta}");
         }
     }
 
     #[test]
-    fn baggage_of_the_message_comes_before_that_of_http() {
-        let http = [("baggage", "a=1"), ("baggage", "b=2")];
-        for (meta, expected) in [("{}", "a=1,b=2"), (r#"{"baggage":"c=3"}"#, "c=3")] {
-            assert_eq!(arrived(&http, meta).baggage.as_deref(), Some(expected));
+    fn what_the_message_states_comes_before_headers_and_session() {
+        let http = [
+            ("mcp-protocol-version", "2025-06-18"),
+            ("baggage", "a=1"),
+            ("baggage", "b=2"),
+        ];
+        let own = r#"{"baggage":"c=3","io.modelcontextprotocol/clientInfo":{"name":"own"},
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        let odd = r#"{"io.modelcontextprotocol/clientInfo":7}"#;
+        for (meta, expected) in [
+            ("{}", ["a=1,b=2", "session 1", "2025-06-18"]),
+            (odd, ["a=1,b=2", "session 1", "2025-06-18"]),
+            (own, ["c=3", "own", "2026-07-28"]),
+        ] {
+            let Arrival {
+                inbound, baggage, ..
+            } = arrived(&http, "1", meta);
+            let client = inbound.client_info.unwrap().to_string();
+            let version = inbound.protocol_version.unwrap();
+            assert_eq!([&*baggage.unwrap(), &client, version], expected);
         }
     }
 
     #[test]
-    fn what_the_transport_knows_is_told() {
-        let http = parts(&[("mcp-protocol-version", "2025-06-18")]);
-        let session = SessionId::new("s");
-        let arrival = Arrival::by_http(&http, Some(&session), None);
-        let reported = arrival.of(&request(r#""a\"b""#, "{}"));
-        let inbound = reported.inbound;
-        assert_eq!(inbound.transport, Transport::Tcp);
-        assert_eq!(inbound.protocol_version, Some("2025-06-18"));
-        assert_eq!(inbound.session, Some(session));
+    fn the_connection_and_the_id_are_reported() {
+        let inbound = arrived(&[], r#""a\"b""#, "{}").inbound;
         assert_eq!(inbound.http_version, Some("1.1"));
         assert_eq!(inbound.client.unwrap().port(), 4321);
         assert_eq!(inbound.request.unwrap().to_string(), "a\"b");
-
-        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
-        let modern = request("1", meta);
-        let reported = Arrival::by_pipe(Some("2024-11-05"), None).of(&modern);
-        assert_eq!(reported.inbound.protocol_version, Some("2026-07-28"));
-        assert_eq!(reported.inbound.request, Some(RequestName::Number(1)));
-        assert_eq!(reported.inbound.transport, Transport::Pipe);
-        let long = request(&format!("\"{}\"", "x".repeat(10_000)), "{}");
-        let shown = Arrival::by_pipe(None, None).of(&long).inbound.request;
-        assert_eq!(shown.unwrap().to_string().len(), SHOWN_ID);
-    }
-
-    #[test]
-    fn the_client_is_that_of_the_message_or_else_that_of_the_session() {
-        let http = parts(&[]);
-        let said = ClientInfo::from_json(br#"{"name":"session","version":"1"}"#).map(Arc::new);
-        for (meta, expected) in [
-            ("{}", "session 1"),
-            (
-                r#"{"io.modelcontextprotocol/clientInfo":{"name":"own"}}"#,
-                "own",
-            ),
-            (r#"{"io.modelcontextprotocol/clientInfo":7}"#, "session 1"),
-        ] {
-            let arrival = Arrival::by_http(&http, None, said.clone());
-            let client = arrival.of(&request("1", meta)).inbound.client_info;
-            assert_eq!(client.unwrap().to_string(), expected);
-        }
+        let number = arrived(&[], "1", "{}").inbound.request;
+        assert_eq!(number, Some(RequestName::Number(1)));
+        let long = arrived(&[], &format!("\"{}\"", "x".repeat(10_000)), "{}");
+        let shown = long.inbound.request.unwrap().to_string();
+        assert_eq!(shown.len(), SHOWN_ID);
     }
 }

@@ -8,6 +8,7 @@ use callward_core::{
     BoxFuture, BoxStream, Caller, IdempotencyKey, Inbound, PeerObserver, ProgressSink, ToolError,
     ToolOutput, TraceContext,
 };
+use serde_json::{Map, Value};
 
 /// The backend of the server side: a list of tools and a way to call them.
 pub trait Backend: Send + Sync + 'static {
@@ -18,9 +19,9 @@ pub trait Backend: Send + Sync + 'static {
     /// cheap, and the same generation must mean the same content.
     fn tools(&self) -> Arc<ToolListing>;
 
-    /// Returns the `_meta` object that the list has for a request with this `_meta`, as raw JSON.
-    /// Default: none.
-    fn list_meta(&self, asked: &Bytes) -> Option<Bytes> {
+    /// Returns the `_meta` object that the list has for a request with this raw `_meta`. Default:
+    /// none.
+    fn list_meta(&self, asked: &Bytes) -> Option<Map<String, Value>> {
         let _ = asked;
         None
     }
@@ -102,20 +103,6 @@ impl Introduction {
             version: version.into(),
             instructions: None,
         }
-    }
-
-    /// Adds the name people read.
-    #[must_use]
-    pub fn with_title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Adds guidance for the model.
-    #[must_use]
-    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
-        self.instructions = Some(instructions.into());
-        self
     }
 }
 

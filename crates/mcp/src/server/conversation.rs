@@ -5,26 +5,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, ClientInfo, Delivery, ErrorKind, SessionId, ToolError,
+    BoxFuture, BoxStream, Caller, ClientInfo, Delivery, ErrorKind, SessionId, ToolError, Transport,
 };
 use futures_util::StreamExt;
+use futures_util::stream::SelectAll;
 use http::StatusCode;
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::Backend;
 use super::answer::Answer;
 use super::arrival::Arrival;
 use super::error::Fault;
 use super::inflight::InFlight;
-use super::request::{Request, cancelled_id, method};
-use super::running::RunningCall;
-use super::service::{Dispatcher, From, Step};
-use super::subscription::{self, Subscription};
+use super::request::{Received, Request, cancelled_id, method};
+use super::service::{Dispatcher, Step};
+use super::subscription::Subscription;
 use crate::observed::SessionTimer;
-use crate::wire::{Era, LineError, LineReader, Message, RequestId, RpcError, code};
+use crate::wire::{Era, LineError, LineReader, RpcError, code};
 
 /// How many calls one client may have running, as a bound on memory.
 const MAX_CALLS: usize = 1_024;
@@ -33,16 +32,15 @@ const MAX_CALLS: usize = 1_024;
 const MAX_SUBSCRIPTIONS: usize = 64;
 
 /// The conversation with one client.
-pub(super) struct Conversation<B> {
-    dispatcher: Arc<Dispatcher<B>>,
+pub(super) struct Conversation {
+    dispatcher: Arc<Dispatcher>,
     caller: Arc<Caller>,
     /// Gone once nothing more may be said; the writer then ends.
     out: Option<mpsc::Sender<Answer>>,
     calls: Arc<InFlight>,
     tasks: JoinSet<()>,
-    /// Notifications of changes, subscribed to with the first listener.
-    changes: Option<BoxStream<'static, ()>>,
-    legacy_listens: bool,
+    /// Has the stream of changes while there are subscriptions.
+    changes: SelectAll<BoxStream<'static, ()>>,
     /// The revision a legacy client agreed on.
     agreed: Option<&'static str>,
     /// How a legacy client introduced itself.
@@ -52,16 +50,18 @@ pub(super) struct Conversation<B> {
     subscriptions: Vec<Subscription>,
 }
 
-impl<B: Backend> Conversation<B> {
-    pub(super) fn new(dispatcher: Dispatcher<B>, out: mpsc::Sender<Answer>) -> Self {
+impl Conversation {
+    pub(super) fn new(dispatcher: Dispatcher, out: mpsc::Sender<Answer>) -> Self {
+        // this process's user, in a session as long as the pipe
+        let session = SessionId::new(Uuid::new_v4().to_string());
+        let caller = Caller::clone(&Caller::local()).with_session(session);
         Self {
             dispatcher: Arc::new(dispatcher),
-            caller: Arc::new(local_session()),
+            caller: Arc::new(caller),
             out: Some(out),
             calls: Arc::default(),
             tasks: JoinSet::new(),
-            changes: None,
-            legacy_listens: false,
+            changes: SelectAll::new(),
             agreed: None,
             client: None,
             session: None,
@@ -81,9 +81,15 @@ impl<B: Backend> Conversation<B> {
             tokio::select! {
                 () = out.closed() => return Ok(()),
                 Some(_) = self.tasks.join_next() => {}
-                changed = next_change(&mut self.changes) => self.tell(changed, &out).await,
+                changed = self.changes.next(), if !self.changes.is_empty() => {
+                    self.notify(changed, &out).await;
+                }
                 line = lines.next() => match line {
-                    Ok(Some(line)) => self.take(&line, &out).await,
+                    Ok(Some(line)) => {
+                        let refused = |fault: Fault| Some(Answer::refusal(&fault));
+                        let answer = self.take(&line, &out).unwrap_or_else(refused);
+                        say(&out, answer).await;
+                    }
                     Ok(None) => break,
                     Err(LineError::Io(error)) => return Err(error),
                     Err(LineError::TooLong { limit, skipped }) => {
@@ -95,55 +101,46 @@ impl<B: Backend> Conversation<B> {
                         };
                         let text = format!("a message is longer than {limit} bytes");
                         let error = RpcError::new(code, text);
-                        say(&out, Answer::error(id.as_ref(), &error)).await;
+                        say(&out, Some(Answer::error(id.as_ref(), &error))).await;
                     }
                 }
             }
         }
-        loop {
-            tokio::select! {
-                () = out.closed() => return Ok(()),
-                joined = self.tasks.join_next() => if joined.is_none() {
-                    return Ok(());
-                }
-            }
+        tokio::select! {
+            () = out.closed() => {}
+            () = async { while self.tasks.join_next().await.is_some() {} } => {}
         }
+        Ok(())
     }
 
     /// Ends the conversation: calls are dropped, and subscriptions are notified if the queue has
     /// space.
     pub(super) async fn end(&mut self) {
         self.tasks.shutdown().await;
-        self.dispatcher.session_ended(&self.caller);
+        self.dispatcher.backend.session_ended(&self.caller);
         if let Some(out) = self.out.take() {
-            for subscription in self.subscriptions.drain(..) {
-                let _ = out.try_send(subscription.ended());
+            for ended in self.subscriptions.drain(..).filter_map(|one| one.ended()) {
+                let _ = out.try_send(ended);
             }
         }
     }
 
-    async fn take(&mut self, line: &Bytes, out: &mpsc::Sender<Answer>) {
-        match Message::parse(line) {
-            Ok(Message::Request { id, method, params }) => {
-                let request = Request::new(id.clone(), method, params.as_ref());
-                let begun = request.and_then(|request| self.begin(request, out));
-                let refused = |fault: Fault| Some(Answer::error(Some(&id), &fault.error));
-                if let Some(answer) = begun.unwrap_or_else(refused) {
-                    say(out, answer).await;
-                }
+    /// Takes a message; returns what there is to say at once.
+    fn take(&mut self, line: &Bytes, out: &mpsc::Sender<Answer>) -> Result<Option<Answer>, Fault> {
+        match Received::parse(line)? {
+            Received::Request(request) => {
+                let id = request.id.clone();
+                let begun = self.begin(request, out);
+                begun.map_err(|fault| fault.under(Some(&id)))
             }
-            Ok(Message::Notification { method, params }) => {
+            Received::Notification { method, params } => {
                 self.note(&method, params.as_ref());
+                Ok(None)
             }
-            // the server sends no requests, so this answers none
-            Ok(Message::Response { .. }) => {}
-            Err(invalid) => {
-                say(out, Answer::error(invalid.id(), &invalid.to_rpc_error())).await;
-            }
+            Received::Response => Ok(None),
         }
     }
 
-    /// Serves a request; returns what there is to say at once.
     fn begin(
         &mut self,
         request: Request,
@@ -154,86 +151,70 @@ impl<B: Backend> Conversation<B> {
             request.check_modern()?;
         }
         let is_call = request.method == method::CALL_TOOL;
-        let started = self.dispatcher.starting(&request).filter(|_| !is_call);
-        if (is_call || started.is_some()) && self.tasks.len() >= MAX_CALLS {
-            return Err(too_many("calls are running", MAX_CALLS));
-        }
+        let starting = self.dispatcher.starting(&request).filter(|_| !is_call);
         if era == Era::Legacy && request.method == method::INITIALIZE {
             self.agreed = request.agreed_version();
             self.client = request.client_of_session();
         }
-        if let Some(started) = started {
-            self.defer(request, started, out.clone());
+        let (caller, client) = (Arc::clone(&self.caller), self.client.clone());
+        let mut arrival = Arrival::new(era, caller, Transport::Pipe, client);
+        arrival.inbound.protocol_version = self.agreed;
+        if is_call || starting.is_some() {
+            if self.tasks.len() >= MAX_CALLS {
+                return Err(too_many("calls are running", MAX_CALLS));
+            }
+            arrival.reports = Some(out.clone());
+            self.spawn(request, arrival, starting, out.clone());
             return Ok(None);
         }
-        let from = self.from(era, Some(out.clone()));
-        match self.dispatcher.serve(&request, from)? {
+        match self.dispatcher.serve(&request, arrival)? {
             Step::Done(answer) => Ok(Some(answer)),
-            Step::Call(call) => {
-                self.spawn(&request.id, call, out.clone());
-                Ok(None)
-            }
-            Step::Listen(subscription) => self.listen(subscription).map(Some),
+            Step::Listen(subscription) => self.listen(subscription),
+            // not reached: calls were spawned
+            Step::Call(_) => Ok(None),
         }
     }
 
-    fn from(&self, era: Era, reports: Option<mpsc::Sender<Answer>>) -> From {
-        From {
-            era,
-            caller: Arc::clone(&self.caller),
-            reports,
-            arrival: Arrival::by_pipe(self.agreed, self.client.clone()),
-        }
-    }
-
-    /// Serves a request of the kind that is answered at once, as soon as servers have started.
-    fn defer(
+    /// Serves a request that takes time, once the servers that it needs have started.
+    fn spawn(
         &mut self,
         request: Request,
-        started: BoxFuture<'static, ()>,
+        arrival: Arrival,
+        starting: Option<BoxFuture<'static, ()>>,
         out: mpsc::Sender<Answer>,
     ) {
         let dispatcher = Arc::clone(&self.dispatcher);
-        let from = self.from(request.era(), None);
         let entered = self.calls.enter(&request.id);
         self.tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                () = entered.cancelled() => return,
-                () = started => {}
-            }
-            match dispatcher.serve(&request, from) {
-                Ok(Step::Done(answer)) => say(&out, answer).await,
-                Err(fault) => say(&out, Answer::error(Some(&request.id), &fault.error)).await,
-                // not reached: neither calls nor subscriptions are deferred
-                Ok(Step::Call(_) | Step::Listen(_)) => {}
-            }
-        });
-    }
-
-    fn spawn(&mut self, id: &RequestId, mut call: RunningCall, out: mpsc::Sender<Answer>) {
-        let entered = self.calls.enter(id);
-        self.tasks.spawn(async move {
-            tokio::select! {
-                biased;
-                // a cancelled call gets no answer
-                () = entered.cancelled() => {
-                    call.cancel();
+            if let Some(starting) = starting {
+                tokio::select! {
+                    biased;
+                    () = entered.cancelled() => return,
+                    () = starting => {}
                 }
-                answer = &mut call => say(&out, answer).await,
             }
+            let answer = match dispatcher.serve(&request, arrival) {
+                Ok(Step::Done(answer)) => Some(answer),
+                // a cancelled call gets no answer
+                Ok(Step::Call(call)) => call.run(entered.cancelled()).await.ok(),
+                // not reached: a subscription does not wait
+                Ok(Step::Listen(_)) => None,
+                Err(fault) => Some(Answer::refusal(&fault.under(Some(&request.id)))),
+            };
+            say(&out, answer).await;
         });
     }
 
-    fn listen(&mut self, subscription: Subscription) -> Result<Answer, Fault> {
+    fn listen(&mut self, subscription: Subscription) -> Result<Option<Answer>, Fault> {
         self.subscriptions
             .retain(|other| other.id() != subscription.id());
         if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
             return Err(too_many("subscriptions are open", MAX_SUBSCRIPTIONS));
         }
         // asked for before the acknowledgement is written: no later change is missed
-        self.changes
-            .get_or_insert_with(|| self.dispatcher.changes());
+        if self.changes.is_empty() {
+            self.changes.push(self.dispatcher.backend.changes());
+        }
         let acknowledged = subscription.acknowledged();
         self.subscriptions.push(subscription);
         Ok(acknowledged)
@@ -242,17 +223,16 @@ impl<B: Backend> Conversation<B> {
     fn note(&mut self, method: &str, params: Option<&Bytes>) {
         match method {
             method::INITIALIZED => {
-                self.changes
-                    .get_or_insert_with(|| self.dispatcher.changes());
-                if !std::mem::replace(&mut self.legacy_listens, true) {
+                if self.session.is_none() {
                     self.session = self.dispatcher.session("pipe");
                 }
+                // a client that cannot be subscribed is not notified
+                let _ = self.listen(Subscription::LEGACY);
             }
             method::CANCELLED => {
                 if let Some(id) = cancelled_id(params) {
                     self.calls.cancel(&id);
-                    self.subscriptions
-                        .retain(|subscription| *subscription.id() != id);
+                    self.subscriptions.retain(|one| one.id() != Some(&id));
                 }
             }
             _ => {}
@@ -260,39 +240,25 @@ impl<B: Backend> Conversation<B> {
     }
 
     /// Notifies every listener of a change, or of the end of the stream.
-    async fn tell(&mut self, changed: Option<()>, out: &mpsc::Sender<Answer>) {
+    async fn notify(&mut self, changed: Option<()>, out: &mpsc::Sender<Answer>) {
+        for subscription in &self.subscriptions {
+            let message = match changed {
+                Some(()) => subscription.list_changed(),
+                None => subscription.ended(),
+            };
+            say(out, message).await;
+        }
         if changed.is_none() {
-            self.changes = Some(futures_util::stream::pending().boxed());
-            for subscription in self.subscriptions.drain(..) {
-                say(out, subscription.ended()).await;
-            }
-            return;
+            self.subscriptions.clear();
         }
-        if self.legacy_listens {
-            say(out, subscription::list_changed()).await;
-        }
-        for subscription in self.subscriptions.iter().filter(|one| one.wants_tools()) {
-            say(out, subscription.list_changed()).await;
-        }
-    }
-}
-
-async fn next_change(changes: &mut Option<BoxStream<'static, ()>>) -> Option<()> {
-    match changes {
-        Some(changes) => changes.next().await,
-        None => std::future::pending().await,
     }
 }
 
 /// Queues a message. A client that stopped reading has a closed queue, which ends the conversation.
-async fn say(out: &mpsc::Sender<Answer>, answer: Answer) {
-    let _ = out.send(answer).await;
-}
-
-/// Makes the caller of one conversation: this process's user, in a session as long as the pipe.
-fn local_session() -> Caller {
-    let session = SessionId::new(Uuid::new_v4().to_string());
-    Caller::clone(&Caller::local()).with_session(session)
+async fn say(out: &mpsc::Sender<Answer>, answer: Option<Answer>) {
+    if let Some(answer) = answer {
+        let _ = out.send(answer).await;
+    }
 }
 
 fn too_many(what: &str, limit: usize) -> Fault {

@@ -3,14 +3,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use callward_core::{
-    FailedAttempt, OutcomeUnknown, ServerId, TRAIL_META, ToolError, UPSTREAM_META, is_our_meta,
-};
+use callward_core::{ServerId, TRAIL_META, ToolError, UPSTREAM_META, is_our_meta};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::wire::{KNOWN_VERSIONS, RpcError, code, object};
+use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, object};
 
 /// The code of every failure that is the runtime's own: −32010.
 ///
@@ -71,8 +69,10 @@ const OURS: [&str; 8] = [
 ];
 
 /// A refusal: a JSON-RPC error, and the status HTTP gives it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Fault {
+    /// The request that is refused, if its id is known.
+    pub(super) id: Option<RequestId>,
     pub(super) error: RpcError,
     pub(super) status: StatusCode,
     /// When the client may try again.
@@ -82,10 +82,17 @@ pub(super) struct Fault {
 impl Fault {
     pub(super) const fn new(status: StatusCode, error: RpcError) -> Self {
         Self {
+            id: None,
             error,
             status,
             retry_after: None,
         }
+    }
+
+    /// Refuses the request of this id.
+    pub(super) fn under(self, id: Option<&RequestId>) -> Self {
+        let id = id.cloned();
+        Self { id, ..self }
     }
 
     fn of(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
@@ -97,9 +104,14 @@ impl Fault {
         Self::of(status, code::INVALID_REQUEST, message)
     }
 
-    pub(super) fn method_not_found(method: &str) -> Self {
+    /// An unknown method. In the legacy era 404 means a lost session, so it is not the status.
+    pub(super) fn method_not_found(era: Era, method: &str) -> Self {
+        let status = match era {
+            Era::Legacy => StatusCode::OK,
+            Era::Modern => StatusCode::NOT_FOUND,
+        };
         let message = format!("method not found: {method}");
-        Self::of(StatusCode::NOT_FOUND, code::METHOD_NOT_FOUND, message)
+        Self::of(status, code::METHOD_NOT_FOUND, message)
     }
 
     pub(super) fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
@@ -210,35 +222,21 @@ fn with_member(ours: RpcError, name: &str, value: &(impl Serialize + ?Sized)) ->
 }
 
 fn runtime(error: &ToolError) -> RpcError {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Data<'a> {
-        kind: &'static str,
-        delivery: &'static str,
-        server: Option<&'a str>,
-        retry_after_ms: Option<u64>,
-        attempts: u32,
-        #[serde(skip_serializing_if = "<[_]>::is_empty")]
-        history: &'a [FailedAttempt],
-        #[serde(skip_serializing_if = "Option::is_none")]
-        outcome: Option<&'a OutcomeUnknown>,
+    let retry_after = error.retry_after().map(|wait| wait.as_millis());
+    let mut data = json!({
+        "kind": error.kind().as_str(),
+        "delivery": error.delivery().as_str(),
+        "server": error.server().map(ServerId::as_str),
+        "retryAfterMs": retry_after.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
+        "attempts": error.attempts(),
+    });
+    if !error.history().is_empty() {
+        data["history"] = json!(error.history());
     }
-    let data = Data {
-        kind: error.kind().as_str(),
-        delivery: error.delivery().as_str(),
-        server: error.server().map(ServerId::as_str),
-        retry_after_ms: error
-            .retry_after()
-            .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-        attempts: error.attempts(),
-        history: error.history(),
-        outcome: error.outcome(),
-    };
-    let error = RpcError::new(RUNTIME_ERROR, error.message().to_owned());
-    match serde_json::to_vec(&data) {
-        Ok(data) => error.with_data(data),
-        Err(_) => error,
+    if let Some(outcome) = error.outcome() {
+        data[OUTCOME] = json!(outcome);
     }
+    RpcError::new(RUNTIME_ERROR, error.message().to_owned()).with_data(data.to_string())
 }
 
 #[cfg(test)]
@@ -248,9 +246,10 @@ mod tests {
 
     use bytes::Bytes;
     use callward_core::{
-        Annotations, CallPlan, Delivery, ErrorKind, Profile, Resolved, Source, Tool, ToolCall,
-        ToolDefinition, Trail, Verifier, refine::Applied,
+        Annotations, CallPlan, Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, Profile,
+        Resolved, Source, Tool, ToolCall, ToolDefinition, Trail, Verifier, refine::Applied,
     };
+    use serde_json::Value;
 
     use super::*;
 
@@ -258,9 +257,17 @@ mod tests {
         std::str::from_utf8(error.data.as_ref().unwrap()).unwrap()
     }
 
-    /// An error that a server answered with, under this code.
-    fn broke(code: i64) -> ToolError {
-        ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke").with_code(code)
+    /// What a client sees of the error that a server answered with, under this code.
+    fn seen(code: i64, data: &str, change: impl Fn(ToolError) -> ToolError) -> String {
+        let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "it broke");
+        let error = error.with_code(code).with_server("shop".parse().unwrap());
+        let error = match data {
+            "" => error,
+            data => error.with_data(Bytes::copy_from_slice(data.as_bytes())),
+        };
+        let seen = of_call(&change(error));
+        assert_eq!((seen.code, &*seen.message), (code, "it broke"));
+        text(&seen).to_owned()
     }
 
     fn tool(name: &str) -> Tool {
@@ -271,40 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_is_added_to_data_that_is_an_object_or_absent_and_to_no_other() {
+    fn attempts_and_trail_are_added_to_data_that_is_an_object_or_absent() {
         let trail = Trail::expected(&tool("read"), Applied::Tool);
-        let written = serde_json::to_value(&trail).unwrap();
-        let theirs = |data: &'static str| {
-            let error = broke(-32050).with_trail(trail.clone());
-            of_call(&error.with_data(Bytes::from_static(data.as_bytes())))
-        };
-        let seen: serde_json::Value = serde_json::from_str(text(&theirs(r#"{"b": 1.0}"#))).unwrap();
-        assert_eq!((&seen["b"], &seen[TRAIL_META]), (&1.0.into(), &written));
-        assert_eq!(text(&theirs("[1]")), "[1]");
-        let ours = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
-        let seen = of_call(&ours.with_trail(trail.clone()));
-        let seen: serde_json::Value = serde_json::from_str(text(&seen)).unwrap();
-        assert_eq!(
-            (&seen["kind"], &seen[TRAIL_META]),
-            (&"timeout".into(), &written)
-        );
-    }
-
-    #[test]
-    fn the_attempts_are_added_to_data_that_is_an_object_or_absent() {
-        let seen = |data: &'static str| {
-            let error = broke(-32050).with_attempts(1);
-            let attempt = FailedAttempt::new(&error, Duration::ZERO);
-            let error = error.with_history(vec![attempt]);
-            let error = match data {
-                "" => error,
-                data => error.with_data(Bytes::from_static(data.as_bytes())),
-            };
-            text(&of_call(&error)).to_owned()
-        };
-        let ours = concat!(
-            r#""attempts":1,"history":[{"server":null,"kind":"server_fault","delivery":"answered","#,
-            r#""code":-32050,"message":"it broke","pauseMs":0}]"#
+        let written = serde_json::to_string(&trail).unwrap();
+        let ours = format!(
+            r#""attempts":1,"history":[{{"server":"shop","kind":"server_fault","delivery":"answered","code":-32050,"message":"it broke","pauseMs":0}}],"{TRAIL_META}":{written}"#
         );
         for (theirs, expected) in [
             ("", format!("{{{ours}}}")),
@@ -315,18 +293,27 @@ mod tests {
             ),
             ("[1]", "[1]".to_owned()),
         ] {
-            assert_eq!(seen(theirs), expected);
+            let tried = |error: ToolError| {
+                let attempt = FailedAttempt::new(&error, Duration::ZERO);
+                let error = error.with_attempts(1).with_history(vec![attempt]);
+                error.with_trail(trail.clone())
+            };
+            assert_eq!(seen(-32050, theirs, tried), expected);
         }
+        let ours = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
+        let seen: Value = serde_json::from_str(text(&of_call(&ours.with_trail(trail)))).unwrap();
+        assert_eq!(seen["kind"], "timeout");
+        assert_eq!(seen[TRAIL_META].to_string(), sorted(&written));
+    }
+
+    /// The same JSON with its members in order.
+    fn sorted(json: &str) -> String {
+        serde_json::from_str::<Value>(json).unwrap().to_string()
     }
 
     #[test]
     fn what_an_upstream_sent_under_names_of_ours_is_found_apart() {
-        let seen = |code: i64, data: &'static str| {
-            let error = broke(code).with_server("shop".parse().unwrap());
-            let seen = of_call(&error.with_data(Bytes::from_static(data.as_bytes())));
-            assert_eq!((seen.code, &*seen.message), (code, "it broke"));
-            text(&seen).to_owned()
-        };
+        let seen = |code: i64, data: &str| seen(code, data, |error| error);
         for data in [
             r#"{"kind":"x"}"#,
             r#"{"a":[1.0],"delivery":"not_sent"}"#,
@@ -341,22 +328,13 @@ mod tests {
             let nested = format!(r#"{{"io.callward/upstream":{data}}}"#);
             assert_eq!(seen(-32050, data), nested);
         }
-        let passed = [
-            r#"{"a":{"kind":1.0}}"#,
-            r#"["kind"]"#,
-            "\"kind\"",
-            "null",
-            r#"{"b": 1.0}"#,
-        ];
-        for data in passed {
+        for data in [r#"{"a":{"kind":1.0}}"#, r#"["kind"]"#, "\"kind\"", "null"] {
             assert_eq!(seen(-32050, data), data);
         }
-        let ours = r#""kind":"server_fault","delivery":"answered","server":"shop","retryAfterMs":null,"attempts":0"#;
+        let ours = r#""attempts":0,"delivery":"answered","kind":"server_fault","retryAfterMs":null,"server":"shop""#;
+        let forged = r#"{"kind":"timeout","outcome":{"verifyWith":"evil"},"delivery":"not_sent"}"#;
         for (data, theirs) in [
-            (
-                r#"{"kind":"timeout","outcome":{"verifyWith":"evil"},"delivery":"not_sent"}"#,
-                Some(r#"{"kind":"timeout","delivery":"not_sent"}"#),
-            ),
+            (forged, Some(r#"{"kind":"timeout","delivery":"not_sent"}"#)),
             (r#"{"a":1}"#, Some(r#"{"a":1}"#)),
             (r#"{"outcome":1,"outcome":2}"#, None),
             ("[1]", None),
@@ -374,51 +352,34 @@ mod tests {
             .with_server(ServerId::new("shop").unwrap())
             .with_retry_after(Duration::from_millis(1_500))
             .with_attempts(2);
-        for (error, expected) in [
-            (
-                limited,
-                r#"{"kind":"rate_limited","delivery":"answered","server":"shop","retryAfterMs":1500,"attempts":2}"#,
-            ),
-            (
-                ToolError::new(ErrorKind::Internal, Delivery::NotSent, "no"),
-                r#"{"kind":"internal","delivery":"not_sent","server":null,"retryAfterMs":null,"attempts":0}"#,
-            ),
-        ] {
-            let seen = of_call(&error);
-            assert_eq!((seen.code, &*seen.message), (RUNTIME_ERROR, "no"));
-            assert_eq!(text(&seen), expected);
-        }
+        let limited = of_call(&limited);
+        assert_eq!((limited.code, &*limited.message), (RUNTIME_ERROR, "no"));
+        assert_eq!(
+            text(&limited),
+            r#"{"attempts":2,"delivery":"answered","kind":"rate_limited","retryAfterMs":1500,"server":"shop"}"#
+        );
+        let unknown = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
+        let expected = RpcError::new(code::INVALID_PARAMS, "no tool");
+        assert_eq!(of_call(&unknown), expected);
     }
 
     #[test]
-    fn what_is_known_of_an_unknown_outcome_is_told_and_every_attempt() {
+    fn what_is_known_of_an_unknown_outcome_is_reported_with_every_attempt() {
         let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
         let tool = Arc::new(tool("create_payment").with_verifier(Some(verifier)));
-        let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset")
-            .with_code(-32000)
-            .with_server(ServerId::new("shop-1").unwrap());
+        let lost =
+            ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset").with_code(-32000);
         let known =
             OutcomeUnknown::new(&ToolCall::new(tool, "{}"), &lost, Duration::from_millis(20));
         let attempt = FailedAttempt::new(&lost, Duration::ZERO);
-        let error = lost
-            .into_outcome_unknown(known)
-            .with_history(vec![attempt])
-            .with_attempts(1);
+        let error = lost.into_outcome_unknown(known).with_history(vec![attempt]);
         let seen = of_call(&error);
         assert_eq!(seen.code, RUNTIME_ERROR);
         assert!(seen.message.contains("`shop__get_payment`"), "{seen:?}");
-        let data: serde_json::Value = serde_json::from_str(text(&seen)).unwrap();
+        let data: Value = serde_json::from_str(text(&seen)).unwrap();
         assert_eq!(data["kind"], "outcome_unknown");
         assert_eq!(data["outcome"]["verifyWith"], "shop__get_payment");
         assert_eq!(data["outcome"]["sentMsAgo"], 20);
         assert_eq!(data["history"][0]["kind"], "connection_lost");
-    }
-
-    #[test]
-    fn the_error_of_an_unknown_tool_says_what_may_help() {
-        let text = "no tool \"shop__buy\": server `shop` is not connected and may offer it";
-        let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, text);
-        let seen = of_call(&error);
-        assert_eq!((seen.code, &*seen.message), (code::INVALID_PARAMS, text));
     }
 }

@@ -94,23 +94,4 @@ mod tests {
         drop(again);
         assert_eq!(count(), 0);
     }
-
-    #[test]
-    fn a_number_and_its_text_are_different_ids() {
-        let calls = Arc::new(InFlight::default());
-        let number = calls.enter(&RequestId::number(1));
-        calls.cancel(&RequestId::from_raw(r#""1""#).unwrap());
-        assert!(!number.cancelled.is_cancelled());
-    }
-
-    #[tokio::test]
-    async fn calls_end_with_their_conversation() {
-        let calls = Arc::new(InFlight::default());
-        let before = calls.enter(&RequestId::number(1));
-        let mut cancelled = Box::pin(before.cancelled());
-        assert!(futures_util::poll!(&mut cancelled).is_pending());
-        calls.ended.cancel();
-        cancelled.await;
-        calls.enter(&RequestId::number(2)).cancelled().await;
-    }
 }

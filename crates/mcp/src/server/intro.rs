@@ -1,25 +1,16 @@
 //! The introduction of the server, in both eras.
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Introduction;
 use crate::wire::{Era, KNOWN_VERSIONS, LATEST_LEGACY, meta};
 
-/// Returns the member `serverInfo`.
-pub(super) fn implementation(info: &Introduction) -> Value {
-    let mut server = json!({"name": info.name, "version": info.version});
-    if let Some(title) = &info.title {
-        server["title"] = json!(title);
-    }
-    server
-}
-
 /// Writes the result of `initialize`. Legacy clients see tools only, so that they do not ask for
 /// other lists.
-pub(super) fn initialize(info: &Introduction, asked: &str) -> Bytes {
+pub(super) fn initialize(info: &Introduction, agreed: &str) -> Bytes {
     let result = json!({
-        "protocolVersion": negotiate(asked),
+        "protocolVersion": agreed,
         "capabilities": {"tools": {"listChanged": true}},
         "serverInfo": implementation(info),
     });
@@ -29,7 +20,7 @@ pub(super) fn initialize(info: &Introduction, asked: &str) -> Bytes {
 /// Writes the result of `server/discover`. The modern revision requires a server to declare each
 /// list that it answers: those of prompts and resources are empty.
 pub(super) fn discover(info: &Introduction) -> Bytes {
-    let mut result = modern(info);
+    let mut result = result(Era::Modern, info, Map::new());
     result["supportedVersions"] = json!(KNOWN_VERSIONS);
     result["capabilities"] = json!({
         "tools": {"listChanged": true},
@@ -39,21 +30,33 @@ pub(super) fn discover(info: &Introduction) -> Bytes {
     with_instructions(result, info)
 }
 
-/// Writes the modern result of a list that is empty.
-pub(super) fn empty(info: &Introduction, what: &str) -> Bytes {
-    let mut result = modern(info);
+/// Writes a list that is empty.
+pub(super) fn empty(era: Era, info: &Introduction, what: &str) -> Bytes {
+    let mut result = result(era, info, Map::new());
     result[what] = json!([]);
     result.to_string().into()
 }
 
-/// Returns what every modern result has. A restart may change it, so clients may not keep it.
-fn modern(info: &Introduction) -> Value {
-    json!({
-        "resultType": "complete",
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": {(meta::SERVER_INFO): implementation(info)},
-    })
+/// Returns what every result of the era has, with this `_meta` beside our own. A restart may change
+/// a modern result, and what a client may see depends on who it is: so it may not be kept.
+pub(super) fn result(era: Era, info: &Introduction, mut meta: Map<String, Value>) -> Value {
+    let mut result = json!({});
+    if era == Era::Modern {
+        meta.insert(meta::SERVER_INFO.to_owned(), implementation(info));
+        result = json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private"});
+    }
+    if !meta.is_empty() {
+        result["_meta"] = meta.into();
+    }
+    result
+}
+
+fn implementation(info: &Introduction) -> Value {
+    let mut server = json!({"name": info.name, "version": info.version});
+    if let Some(title) = &info.title {
+        server["title"] = json!(title);
+    }
+    server
 }
 
 fn with_instructions(mut result: Value, info: &Introduction) -> Bytes {
@@ -70,48 +73,4 @@ pub(super) fn negotiate(asked: &str) -> &'static str {
         .into_iter()
         .find(|known| *known == asked && Era::of(known) == Era::Legacy)
         .unwrap_or(LATEST_LEGACY)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_known_legacy_revision_is_echoed_and_anything_else_gets_the_newest() {
-        for (asked, answered) in [
-            ("2024-11-05", "2024-11-05"),
-            ("2025-03-26", "2025-03-26"),
-            ("2025-06-18", "2025-06-18"),
-            ("2025-11-25", "2025-11-25"),
-            ("2026-07-28", "2025-11-25"),
-            ("1999-01-01", "2025-11-25"),
-            ("", "2025-11-25"),
-        ] {
-            assert_eq!(negotiate(asked), answered, "{asked}");
-        }
-    }
-
-    #[test]
-    fn legacy_clients_are_told_of_tools_only() {
-        let info = Introduction::new("gate", "1.2.3").with_title("Gate");
-        let written = initialize(&info, "2025-06-18");
-        assert_eq!(
-            serde_json::from_slice::<Value>(&written).unwrap(),
-            json!({
-                "protocolVersion": "2025-06-18",
-                "capabilities": {"tools": {"listChanged": true}},
-                "serverInfo": {"name": "gate", "title": "Gate", "version": "1.2.3"},
-            })
-        );
-    }
-
-    #[test]
-    fn modern_clients_are_told_of_every_list_that_is_answered() {
-        let written = discover(&Introduction::new("gate", "1"));
-        let read: Value = serde_json::from_slice(&written).unwrap();
-        assert_eq!(
-            read["capabilities"],
-            json!({"tools": {"listChanged": true}, "prompts": {}, "resources": {}})
-        );
-    }
 }

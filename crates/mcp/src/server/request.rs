@@ -1,4 +1,4 @@
-//! One request, with the parameters that any served method reads.
+//! One message of a client, and a request with the parameters that any served method reads.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use http::StatusCode;
 use super::error::Fault;
 use super::intro;
 use crate::wire::object::Known;
-use crate::wire::{Era, KNOWN_VERSIONS, RequestId, RpcError, code, meta};
+use crate::wire::{Era, KNOWN_VERSIONS, Message, RequestId, RpcError, code, meta};
 
 /// The methods served; one place for their names.
 pub(super) mod method {
@@ -19,26 +19,60 @@ pub(super) mod method {
     pub(in crate::server) const INITIALIZE: &str = "initialize";
     pub(in crate::server) const INITIALIZED: &str = "notifications/initialized";
     pub(in crate::server) const LISTEN: &str = "subscriptions/listen";
-    pub(in crate::server) const LIST_PROMPTS: &str = "prompts/list";
-    pub(in crate::server) const LIST_RESOURCES: &str = "resources/list";
-    pub(in crate::server) const LIST_TEMPLATES: &str = "resources/templates/list";
     pub(in crate::server) const LIST_TOOLS: &str = "tools/list";
     pub(in crate::server) const PING: &str = "ping";
 
+    /// The lists of what is not relayed, each with the empty member of its result.
+    pub(in crate::server) const EMPTY_LISTS: [(&str, &str); 3] = [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ];
+
     /// Returns the name of a method that is served: what clients make up is in no metric.
     pub(in crate::server) fn known(method: &str) -> Option<&'static str> {
-        let served = [
-            CALL_TOOL,
-            DISCOVER,
-            INITIALIZE,
-            LISTEN,
-            LIST_PROMPTS,
-            LIST_RESOURCES,
-            LIST_TEMPLATES,
-            LIST_TOOLS,
-            PING,
-        ];
-        served.into_iter().find(|known| *known == method)
+        [CALL_TOOL, DISCOVER, INITIALIZE, LISTEN, LIST_TOOLS, PING]
+            .into_iter()
+            .chain(EMPTY_LISTS.map(|(list, _)| list))
+            .find(|known| *known == method)
+    }
+}
+
+/// One message of a client.
+#[derive(Debug)]
+pub(super) enum Received {
+    Request(Request),
+    Notification {
+        method: String,
+        params: Option<Bytes>,
+    },
+    /// The server sends no requests, so this answers none.
+    Response,
+}
+
+impl Received {
+    /// Reads a message.
+    ///
+    /// # Errors
+    ///
+    /// A fault to answer it with, under its id if that can be read.
+    pub(super) fn parse(raw: &Bytes) -> Result<Self, Fault> {
+        match Message::parse(raw) {
+            Ok(Message::Request { id, method, params }) => {
+                let request = Request::new(id.clone(), method, params.as_ref());
+                request
+                    .map(Self::Request)
+                    .map_err(|fault| fault.under(Some(&id)))
+            }
+            Ok(Message::Notification { method, params }) => {
+                Ok(Self::Notification { method, params })
+            }
+            Ok(Message::Response { .. }) => Ok(Self::Response),
+            Err(invalid) => {
+                let fault = Fault::new(StatusCode::BAD_REQUEST, invalid.to_rpc_error());
+                Err(fault.under(invalid.id()))
+            }
+        }
     }
 }
 
@@ -203,26 +237,25 @@ mod tests {
 
     #[test]
     fn a_parameter_that_is_there_twice_is_refused() {
-        let refused = request(method::CALL_TOOL, r#"{"name":"a","n\u0061me":"b"}"#);
-        assert_eq!(refused.unwrap_err().error.code, code::INVALID_PARAMS);
-        let meta = r#"{"_meta":{"traceparent":"a","traceparent":"b"}}"#;
-        assert!(request(method::CALL_TOOL, meta).is_err());
-        assert!(request(method::CALL_TOOL, r#"{"_meta":1}"#).is_err());
+        for params in [
+            r#"{"name":"a","n\u0061me":"b"}"#,
+            r#"{"_meta":{"traceparent":"a","traceparent":"b"}}"#,
+            r#"{"_meta":1}"#,
+        ] {
+            let fault = request(method::CALL_TOOL, params).unwrap_err();
+            assert_eq!(fault.error.code, code::INVALID_PARAMS, "{params}");
+        }
     }
 
     #[test]
     fn metadata_of_the_wrong_type_is_absent() {
-        let meta = r#"{"_meta":{"traceparent":"00-a-b-01","tracestate":7,"progressToken":[]}}"#;
-        let read = request(method::CALL_TOOL, meta).unwrap();
-        let parent = read.meta.text(meta::TRACEPARENT);
-        assert_eq!(parent.as_deref(), Some("00-a-b-01"));
-        assert_eq!(read.meta.text(meta::TRACESTATE), None);
-        assert_eq!(read.progress_token(), None);
-        let read = request(
-            method::CALL_TOOL,
-            r#"{"_meta":{"progressToken":"t\u0041"}}"#,
-        );
-        assert_eq!(read.unwrap().progress_token().unwrap(), r#""t\u0041""#);
+        for (token, read) in [("[]", None), (r#""t\u0041""#, Some(r#""t\u0041""#))] {
+            let meta = format!(r#"{{"_meta":{{"tracestate":7,"progressToken":{token}}}}}"#);
+            let request = request(method::CALL_TOOL, &meta).unwrap();
+            assert_eq!(request.meta.text(meta::TRACESTATE), None);
+            let token = request.progress_token().map(|token| &**token);
+            assert_eq!(token, read.map(str::as_bytes));
+        }
     }
 
     #[test]

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use callward_core::{
-    BoxFuture, BoxStream, Caller, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide,
-    ProgressSink,
+    BoxFuture, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide, ProgressSink,
 };
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::arrival::Arrival;
 use super::error::Fault;
-use super::listing::{Listings, Written};
+use super::listing::Written;
 use super::progress::Relay;
 use super::request::{Request, method};
 use super::running::RunningCall;
@@ -23,15 +22,13 @@ use crate::observed::SessionTimer;
 use crate::wire::{Era, meta};
 
 /// One backend and the lists written for it; shared by all conversations of a transport.
-#[derive(Debug)]
-pub(super) struct Dispatcher<B> {
-    backend: Arc<B>,
-    listings: Listings,
+pub(super) struct Dispatcher {
+    pub(super) backend: Arc<dyn Backend>,
+    /// The current list, kept until its generation changes. A request costs one comparison, however
+    /// many tools there are.
+    written: ArcSwapOption<Written>,
     observer: Option<Arc<dyn PeerObserver>>,
 }
-
-/// Notifies a backend that a session of this caller is over.
-pub(super) type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
 
 /// The result of a request.
 pub(super) enum Step {
@@ -43,21 +40,12 @@ pub(super) enum Step {
     Listen(Subscription),
 }
 
-/// Where a request comes from, and how it is served.
-pub(super) struct From {
-    pub(super) era: Era,
-    pub(super) caller: Arc<Caller>,
-    /// Where progress goes, if the transport can carry it.
-    pub(super) reports: Option<mpsc::Sender<Answer>>,
-    pub(super) arrival: Arrival,
-}
-
-impl<B: Backend> Dispatcher<B> {
-    pub(super) fn new(backend: Arc<B>) -> Self {
+impl Dispatcher {
+    pub(super) fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             observer: backend.observer(),
             backend,
-            listings: Listings::default(),
+            written: ArcSwapOption::empty(),
         }
     }
 
@@ -82,12 +70,12 @@ impl<B: Backend> Dispatcher<B> {
     /// # Errors
     ///
     /// The fault to answer with.
-    pub(super) fn serve(&self, request: &Request, from: From) -> Result<Step, Fault> {
+    pub(super) fn serve(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
         let Some(observer) = &self.observer else {
-            return self.step(request, from);
+            return self.step(request, arrival);
         };
         let began = Instant::now();
-        let step = self.step(request, from);
+        let step = self.step(request, arrival);
         let outcome = match &step {
             // the task that runs the call knows how it ends
             Ok(Step::Call(_)) => return step,
@@ -107,71 +95,53 @@ impl<B: Backend> Dispatcher<B> {
         Some(SessionTimer::begin(observer, session))
     }
 
-    fn step(&self, request: &Request, from: From) -> Result<Step, Fault> {
-        let era = from.era;
-        let done = |result: &Bytes| Ok(Step::Done(Answer::result(&request.id, result)));
-        match (era, request.method.as_str()) {
-            (Era::Legacy, method::INITIALIZE) => done(&self.initialize(request)?),
-            (Era::Legacy, method::PING) => done(&Bytes::from_static(b"{}")),
-            (Era::Modern, method::DISCOVER) => done(&intro::discover(&self.backend.info())),
-            (Era::Modern, method::LISTEN) => Subscription::of(request).map(Step::Listen),
-            (_, method::LIST_TOOLS) if request.params.get("cursor").is_some() => Err(
-                Fault::invalid_params("unknown cursor: the whole list is one page"),
-            ),
-            (_, method::LIST_TOOLS) => {
+    fn step(&self, request: &Request, arrival: Arrival) -> Result<Step, Fault> {
+        let result = match (arrival.era, request.method.as_str()) {
+            (Era::Legacy, method::INITIALIZE) => match request.agreed_version() {
+                Some(agreed) => intro::initialize(&self.backend.info(), agreed),
+                None => return Err(Fault::invalid_params("`protocolVersion` must be a string")),
+            },
+            (Era::Legacy, method::PING) => Bytes::from_static(b"{}"),
+            (Era::Modern, method::DISCOVER) => intro::discover(&self.backend.info()),
+            (Era::Modern, method::LISTEN) => return Subscription::of(request).map(Step::Listen),
+            (_, method::LIST_TOOLS) if request.params.get("cursor").is_some() => {
+                let reason = "unknown cursor: the whole list is one page";
+                return Err(Fault::invalid_params(reason));
+            }
+            (era, method::LIST_TOOLS) => {
                 let asked = request.params.get("_meta");
                 let meta = asked.and_then(|asked| self.backend.list_meta(asked));
-                done(&self.listing().result(era, meta.as_ref()))
+                self.listing().result(era, meta)
             }
-            (_, method::LIST_PROMPTS) => done(&self.nothing(era, "prompts")),
-            (_, method::LIST_RESOURCES) => done(&self.nothing(era, "resources")),
-            (_, method::LIST_TEMPLATES) => done(&self.nothing(era, "resourceTemplates")),
-            (_, method::CALL_TOOL) => self.call(request, from).map(Step::Call),
-            (_, other) => Err(Fault::method_not_found(other)),
-        }
+            (_, method::CALL_TOOL) => return self.call(request, arrival).map(Step::Call),
+            (era, other) => {
+                let list = method::EMPTY_LISTS.iter().find(|(list, _)| *list == other);
+                let (_, empty) = list.ok_or_else(|| Fault::method_not_found(era, other))?;
+                intro::empty(era, &self.backend.info(), empty)
+            }
+        };
+        Ok(Step::Done(Answer::result(&request.id, &result)))
     }
 
     /// Returns the list of tools as of now.
     pub(super) fn listing(&self) -> Arc<Written> {
-        self.listings.current(&*self.backend)
-    }
-
-    /// Writes the empty list of something that is not relayed.
-    fn nothing(&self, era: Era, what: &str) -> Bytes {
-        match era {
-            Era::Legacy => Bytes::from(format!(r#"{{"{what}":[]}}"#)),
-            Era::Modern => intro::empty(&self.backend.info(), what),
+        let listing = self.backend.tools();
+        if let Some(written) = self.written.load_full()
+            && written.listing.generation == listing.generation
+        {
+            return written;
         }
+        // two requests may both do it, and neither waits for the other
+        let written = Arc::new(Written::new(listing, self.backend.info()));
+        self.written.store(Some(Arc::clone(&written)));
+        written
     }
 
-    /// Notifies the backend that a session is over.
-    pub(super) fn session_ended(&self, caller: &Arc<Caller>) {
-        self.backend.session_ended(caller);
-    }
-
-    /// Returns what notifies the backend, for code without a dispatcher.
-    pub(super) fn ends_sessions(&self) -> EndsSession {
-        let backend = Arc::clone(&self.backend);
-        Arc::new(move |caller: &Arc<Caller>| backend.session_ended(caller))
-    }
-
-    pub(super) fn changes(&self) -> BoxStream<'static, ()> {
-        self.backend.changes()
-    }
-
-    fn initialize(&self, request: &Request) -> Result<Bytes, Fault> {
-        match request.params.text("protocolVersion") {
-            Some(asked) => Ok(intro::initialize(&self.backend.info(), &asked)),
-            None => Err(Fault::invalid_params("`protocolVersion` must be a string")),
-        }
-    }
-
-    fn call(&self, request: &Request, from: From) -> Result<RunningCall, Fault> {
-        let Some(name) = request.tool.as_deref() else {
+    fn call(&self, request: &Request, arrival: Arrival) -> Result<RunningCall, Fault> {
+        let Some(name) = request.tool.clone() else {
             return Err(Fault::invalid_params("`name` must be a string"));
         };
-        let From { era, caller, .. } = from;
-        let arrival = from.arrival.of(request);
+        let arrival = arrival.of(request);
         let inbound = Arc::new(arrival.inbound);
         let params = &request.params;
         let arguments = match params.get("arguments") {
@@ -179,24 +149,25 @@ impl<B: Backend> Dispatcher<B> {
             Some(arguments) if arguments.first() == Some(&b'{') => arguments.clone(),
             Some(_) => {
                 let reason = "`arguments` must be an object";
-                self.backend.refused(name, &caller, &inbound, reason);
+                self.backend
+                    .refused(&name, &arrival.caller, &inbound, reason);
                 return Err(Fault::invalid_params(reason));
             }
         };
-        let relay = from
+        let relay = arrival
             .reports
             .zip(request.progress_token().cloned())
             .map(|(out, token)| Arc::new(Relay::new(token, out)));
         let call = CallRequest {
-            name: name.to_owned(),
+            name: name.clone(),
             arguments,
-            caller,
+            caller: arrival.caller,
             trace: arrival.trace.map(Arc::new),
             baggage: arrival.baggage,
             inbound: Some(Arc::clone(&inbound)),
             idempotency_key: request.key.clone(),
             progress: relay.clone().map(|relay| relay as Arc<dyn ProgressSink>),
-            client_capabilities: match era {
+            client_capabilities: match arrival.era {
                 Era::Legacy => None,
                 Era::Modern => request.meta.get(meta::CLIENT_CAPABILITIES).cloned(),
             },
@@ -204,7 +175,7 @@ impl<B: Backend> Dispatcher<B> {
             request_state: params.get("requestState").cloned(),
             meta: params.get("_meta").cloned(),
         };
-        let future: BoxFuture<'static, _> = match self.starting(request) {
+        let future = match self.starting(request) {
             None => self.backend.call(call),
             Some(started) => {
                 let backend = Arc::clone(&self.backend);
@@ -216,8 +187,8 @@ impl<B: Backend> Dispatcher<B> {
         };
         Ok(RunningCall {
             id: request.id.clone(),
-            era,
-            name: name.to_owned(),
+            era: arrival.era,
+            name,
             relay,
             future: Some(future),
             inbound,

@@ -57,11 +57,15 @@ where
         conversation.end().await;
         end
     };
+    let overdue = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(FLUSH_GRACE).await;
+    };
     let writing = async {
         tokio::select! {
             biased;
             end = write_all(queue, writer) => end,
-            () = overdue(&shutdown) => Ok(()),
+            () = overdue => Ok(()),
         }
     };
     let (read, written) = tokio::join!(reading, writing);
@@ -70,11 +74,6 @@ where
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
-}
-
-async fn overdue(shutdown: &CancellationToken) {
-    shutdown.cancelled().await;
-    tokio::time::sleep(FLUSH_GRACE).await;
 }
 
 /// Writes what is queued, flushing whenever the queue runs empty.

@@ -1,12 +1,14 @@
 //! A backend whose tools show what reached them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use callward_core::{BoxFuture, BoxStream, Delivery, ErrorKind, ServerId, ToolError, ToolOutput};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
 use futures_util::StreamExt;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::{broadcast, mpsc, watch};
 
 /// A result with spelling no serializer would produce.
@@ -21,8 +23,8 @@ pub(crate) struct Bench {
     changes: broadcast::Sender<()>,
     listeners: watch::Sender<usize>,
     started: watch::Sender<bool>,
-    events: mpsc::UnboundedSender<String>,
-    seen: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
+    events: mpsc::UnboundedSender<&'static str>,
+    seen: tokio::sync::Mutex<mpsc::UnboundedReceiver<&'static str>>,
 }
 
 impl Bench {
@@ -38,12 +40,12 @@ impl Bench {
         })
     }
 
-    /// Returns `true` if what is behind it has started.
+    /// Sets whether what is behind it has started.
     pub(crate) fn start(&self, started: bool) {
         self.started.send_replace(started);
     }
 
-    /// Changes the list of tools and says so.
+    /// Changes the list of tools, and announces it.
     pub(crate) fn change(&self, tools: &[&str]) {
         let generation = self.listing.lock().generation + 1;
         *self.listing.lock() = Arc::new(listing(generation, tools));
@@ -57,34 +59,118 @@ impl Bench {
     }
 
     /// Waits for the next thing that happened to a call.
-    pub(crate) async fn event(&self) -> String {
+    pub(crate) async fn event(&self) -> &'static str {
         self.seen.lock().await.recv().await.unwrap()
     }
 }
 
 fn listing(generation: u64, tools: &[&str]) -> ToolListing {
     let tools = tools.iter().map(|name| {
-        Bytes::from(format!(
-            r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#
-        ))
+        let tool = json!({"name": name, "inputSchema": {"type": "object"}});
+        Bytes::from(tool.to_string())
     });
     let mirrored = r#"{"name":"mirror","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}"#;
     let odd = [ODD_TOOL, mirrored].map(|tool| Bytes::from_static(tool.as_bytes()));
     ToolListing::new(generation, tools.chain(odd).collect())
 }
 
-/// Says that a call ended, and how: by its own answer or by being dropped.
-struct Held(mpsc::UnboundedSender<String>);
+/// Reports that a call was dropped.
+struct Held(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.send("dropped".to_owned()).ok();
+        self.0.send("dropped").ok();
     }
+}
+
+/// What reached a tool, as JSON.
+fn seen(request: &CallRequest) -> String {
+    let inbound = request.inbound.as_ref();
+    let client = inbound.and_then(|inbound| inbound.client_info.as_deref());
+    let text = |raw: &Option<Bytes>| {
+        raw.as_deref()
+            .map(String::from_utf8_lossy)
+            .map(String::from)
+    };
+    json!({
+        "principal": request.caller.principal.to_string(),
+        "session": request.caller.session.as_ref().map(ToString::to_string),
+        "key": request.idempotency_key.as_ref().map(ToString::to_string),
+        "client": client.map(ToString::to_string),
+        "answers": text(&request.input_responses),
+        "state": text(&request.request_state),
+    })
+    .to_string()
+}
+
+async fn answer(
+    request: CallRequest,
+    events: mpsc::UnboundedSender<&'static str>,
+) -> Result<ToolOutput, ToolError> {
+    let raw = |raw: &'static str| Ok(ToolOutput::from_json(raw).unwrap());
+    let text = match request.name.as_str() {
+        "echo" => String::from_utf8_lossy(&request.arguments).into_owned(),
+        "odd" => return raw(ODD_RESULT),
+        "pretty" => return raw("{\n  \"content\": [\r\n  ]\n}"),
+        "asks" => {
+            return raw(
+                r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#,
+            );
+        }
+        "large" => "x".repeat(200_000),
+        "seen" => seen(&request),
+        "hold" => {
+            let _held = Held(events.clone());
+            events.send("started").ok();
+            std::future::pending().await
+        }
+        "steps" => {
+            for step in 1..=3 {
+                if let Some(report) = &request.progress {
+                    let params = format!(r#"{{"progressToken":"up","progress":{step}.0}}"#);
+                    report.report(params.as_bytes());
+                }
+                tokio::task::yield_now().await;
+            }
+            "done".to_owned()
+        }
+        "panics" => panic!("a tool that panics"),
+        "capable" => match request.client_capabilities.as_deref() {
+            Some(b"{}") | None => {
+                let text = "the client must be able to sample";
+                let error = ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, text);
+                return Err(error.with_code(-32021));
+            }
+            Some(_) => "capable".to_owned(),
+        },
+        "upstream" => {
+            let error = ToolError::new(ErrorKind::ServerFault, Delivery::Answered, "disk full");
+            let data = Bytes::from_static(b"{\"free\": 0.0}");
+            return Err(error.with_code(-32050).with_data(data));
+        }
+        "limited" => {
+            let error = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "too many");
+            let error = error.with_server(ServerId::new("shop").unwrap());
+            let error = error.with_retry_after(Duration::from_millis(250));
+            return Err(error.with_code(429).with_attempts(3));
+        }
+        name => {
+            let text = format!("no tool {name:?}");
+            return Err(ToolError::new(
+                ErrorKind::UnknownTool,
+                Delivery::NotSent,
+                text,
+            ));
+        }
+    };
+    Ok(ToolOutput::text(text))
 }
 
 impl Backend for Bench {
     fn info(&self) -> Introduction {
-        Introduction::new("bench", "0.0.1").with_instructions("call echo")
+        let mut info = Introduction::new("bench", "0.0.1");
+        info.instructions = Some("call echo".to_owned());
+        info
     }
 
     fn tools(&self) -> Arc<ToolListing> {
@@ -101,79 +187,7 @@ impl Backend for Bench {
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let events = self.events.clone();
-        Box::pin(async move {
-            let refused =
-                |kind, delivery, text: &str| Err(ToolError::new(kind, delivery, text.to_owned()));
-            let text = match request.name.as_str() {
-                "echo" => String::from_utf8_lossy(&request.arguments).into_owned(),
-                "odd" => return ToolOutput::from_json(ODD_RESULT).map_err(internal),
-                "pretty" => {
-                    let lines = "{\n  \"content\": [\r\n  ]\n}";
-                    return ToolOutput::from_json(lines).map_err(internal);
-                }
-                "asks" => {
-                    let asks =
-                        r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#;
-                    return ToolOutput::from_json(asks).map_err(internal);
-                }
-                "large" => "x".repeat(200_000),
-                "answers" => format!("{:?} {:?}", request.input_responses, request.request_state),
-                "whoami" => {
-                    let caller = &request.caller;
-                    format!("{} {}", caller.principal, caller.session.is_some())
-                }
-                "session" => format!("{:?}", request.caller.session),
-                "key" => format!("{:?}", request.idempotency_key),
-                "client" => {
-                    let inbound = request.inbound.as_ref();
-                    let client = inbound.and_then(|inbound| inbound.client_info.as_deref());
-                    client.map(ToString::to_string).unwrap_or_default()
-                }
-                "trace" => traced(&request),
-                "hold" => {
-                    let _held = Held(events.clone());
-                    events.send("started".to_owned()).ok();
-                    std::future::pending().await
-                }
-                "steps" => {
-                    for step in 1..=3 {
-                        if let Some(report) = &request.progress {
-                            let params = format!(r#"{{"progressToken":"up","progress":{step}.0}}"#);
-                            report.report(params.as_bytes());
-                        }
-                        tokio::task::yield_now().await;
-                    }
-                    "done".to_owned()
-                }
-                "panics" => panic!("a tool that panics"),
-                "capable" => match request.client_capabilities.as_deref() {
-                    Some(b"{}") | None => {
-                        let text = "the client must be able to sample";
-                        return refused(ErrorKind::InvalidCall, Delivery::NotSent, text)
-                            .map_err(|error| error.with_code(-32021));
-                    }
-                    Some(_) => "capable".to_owned(),
-                },
-                "upstream" => {
-                    let data = Bytes::from_static(b"{\"free\": 0.0}");
-                    return refused(ErrorKind::ServerFault, Delivery::Answered, "disk full")
-                        .map_err(|error| error.with_code(-32050).with_data(data));
-                }
-                "limited" => {
-                    let server = ServerId::new("shop").map_err(internal)?;
-                    let wait = std::time::Duration::from_millis(250);
-                    return refused(ErrorKind::RateLimited, Delivery::Answered, "too many calls")
-                        .map_err(|error| error.with_code(429).with_server(server))
-                        .map_err(|error| error.with_retry_after(wait).with_attempts(3));
-                }
-                name => {
-                    let text = format!("no tool {name:?}");
-                    return refused(ErrorKind::UnknownTool, Delivery::NotSent, &text);
-                }
-            };
-            Ok(ToolOutput::text(text))
-        })
+        Box::pin(answer(request, self.events.clone()))
     }
 
     fn changes(&self) -> BoxStream<'static, ()> {
@@ -184,24 +198,4 @@ impl Backend for Bench {
         })
         .boxed()
     }
-}
-
-fn internal(error: impl std::fmt::Display) -> ToolError {
-    ToolError::new(ErrorKind::Internal, Delivery::Answered, error.to_string())
-}
-
-/// Returns which trace the call continues with, and which one is linked to it.
-fn traced(request: &CallRequest) -> String {
-    let Some(trace) = &request.trace else {
-        return "none".to_owned();
-    };
-    let state = trace.state().map(|state| format!(" {state}"));
-    let inbound = request.inbound.as_ref();
-    let beside = inbound.and_then(|inbound| inbound.beside.as_ref());
-    let beside = beside.map(|beside| format!(", beside {beside}"));
-    format!(
-        "{trace}{}{}",
-        state.unwrap_or_default(),
-        beside.unwrap_or_default()
-    )
 }

@@ -26,19 +26,6 @@ impl ClientHandler for Listener {
 
 type Client = RunningService<RoleClient, Listener>;
 
-fn modern() -> ClientLifecycleMode {
-    ClientLifecycleMode::Discover {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-    }
-}
-
-fn auto() -> ClientLifecycleMode {
-    ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: None,
-    }
-}
-
 async fn over_stdio(bench: &Arc<Bench>, mode: ClientLifecycleMode) -> Client {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (reader, writer) = tokio::io::split(far);
@@ -60,50 +47,20 @@ async fn over_http(server: &Server, mode: ClientLifecycleMode) -> Client {
         .unwrap()
 }
 
-async fn lists_and_calls(client: &Client) {
+/// Lists and calls, abandons a call, and is notified of a change.
+async fn uses(client: &Client, bench: &Bench) {
     let tools = client.list_all_tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     assert_eq!(names, ["echo", "hold", "steps", "odd", "mirror"]);
-    let arguments = serde_json::json!({"a": 1});
-    let echo =
-        CallToolRequestParams::new("echo").with_arguments(arguments.as_object().cloned().unwrap());
-    let said = client.call_tool(echo).await.unwrap();
-    let text = said
-        .content
-        .first()
-        .and_then(|block| block.as_text())
-        .unwrap();
-    assert_eq!(text.text, r#"{"a":1}"#);
-    let steps = client
-        .call_tool(CallToolRequestParams::new("steps"))
-        .await
-        .unwrap();
+    let call = |tool: &'static str| client.call_tool(CallToolRequestParams::new(tool));
+    let echo = call("echo").await.unwrap();
+    let text = echo.content[0].as_text().unwrap();
+    assert_eq!(text.text, "{}");
+    let steps = call("steps").await.unwrap();
     assert_ne!(steps.is_error, Some(true));
-    let unknown = client.call_tool(CallToolRequestParams::new("nope")).await;
-    assert!(unknown.unwrap_err().to_string().contains("nope"));
-}
+    let unknown = call("nope").await.unwrap_err();
+    assert!(unknown.to_string().contains("nope"));
 
-async fn hears_as_legacy(client: &Client, bench: &Bench) {
-    bench.listened(1).await;
-    bench.change(&["fresh"]);
-    client.service().0.notified().await;
-    assert_eq!(client.list_all_tools().await.unwrap()[0].name, "fresh");
-}
-
-async fn hears_as_modern(client: &Client, bench: &Bench) {
-    let filter = SubscriptionFilter::builder().tools_list_changed().build();
-    let mut subscription = client.listen(filter).await.unwrap();
-    assert_eq!(subscription.acknowledged().tools_list_changed, Some(true));
-    bench.change(&["fresh"]);
-    let reported = subscription.next().await.unwrap().unwrap();
-    assert!(matches!(
-        reported,
-        ServerNotification::ToolListChangedNotification(_)
-    ));
-    subscription.cancel().await.unwrap();
-}
-
-async fn drops_what_is_abandoned(client: &Client, bench: &Bench) {
     let peer = client.peer().clone();
     let waiting =
         tokio::spawn(async move { peer.call_tool(CallToolRequestParams::new("hold")).await });
@@ -111,44 +68,53 @@ async fn drops_what_is_abandoned(client: &Client, bench: &Bench) {
     waiting.abort();
     drop(waiting.await);
     assert_eq!(bench.event().await, "dropped");
-}
 
-#[tokio::test]
-async fn a_legacy_client_lists_calls_hears_and_cancels_on_both_transports() {
-    let (bench, server) = (Bench::new(), Server::start().await);
-    let legacy = || ClientLifecycleMode::Initialize;
-    for (bench, client) in [
-        (&bench, over_stdio(&bench, legacy()).await),
-        (&server.bench, over_http(&server, legacy()).await),
-    ] {
-        lists_and_calls(&client).await;
-        drops_what_is_abandoned(&client, bench).await;
-        hears_as_legacy(&client, bench).await;
+    let version = client.peer_info().unwrap().protocol_version.clone();
+    if version < ProtocolVersion::V_2026_07_28 {
+        bench.listened(1).await;
+        bench.change(&["fresh"]);
+        client.service().0.notified().await;
+    } else {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let mut subscription = client.listen(filter).await.unwrap();
+        assert_eq!(subscription.acknowledged().tools_list_changed, Some(true));
+        bench.change(&["fresh"]);
+        let reported = subscription.next().await.unwrap().unwrap();
+        let changed = matches!(reported, ServerNotification::ToolListChangedNotification(_));
+        assert!(changed, "{reported:?}");
+        subscription.cancel().await.unwrap();
     }
+    assert_eq!(client.list_all_tools().await.unwrap()[0].name, "fresh");
 }
 
 #[tokio::test]
-async fn a_modern_client_lists_calls_hears_and_cancels_on_both_transports() {
-    let (bench, server) = (Bench::new(), Server::start().await);
-    for (bench, client) in [
-        (&bench, over_stdio(&bench, modern()).await),
-        (&server.bench, over_http(&server, modern()).await),
+async fn a_client_of_either_era_is_served_on_both_transports() {
+    let modern = || vec![ProtocolVersion::V_2026_07_28];
+    for (mode, is_modern) in [
+        (ClientLifecycleMode::Initialize, false),
+        (
+            ClientLifecycleMode::Discover {
+                preferred_versions: modern(),
+            },
+            true,
+        ),
+        // a client that probes finds the modern era
+        (
+            ClientLifecycleMode::Auto {
+                preferred_versions: modern(),
+                legacy_version: None,
+            },
+            true,
+        ),
     ] {
-        lists_and_calls(&client).await;
-        drops_what_is_abandoned(&client, bench).await;
-        hears_as_modern(&client, bench).await;
-    }
-}
-
-#[tokio::test]
-async fn a_client_that_probes_finds_the_modern_era_on_both_transports() {
-    let bench = Bench::new();
-    let server = Server::start().await;
-    for client in [
-        over_stdio(&bench, auto()).await,
-        over_http(&server, auto()).await,
-    ] {
-        let info = client.peer_info().unwrap();
-        assert_eq!(info.protocol_version, ProtocolVersion::V_2026_07_28);
+        let (bench, server) = (Bench::new(), Server::start().await);
+        for (bench, client) in [
+            (&bench, over_stdio(&bench, mode.clone()).await),
+            (&server.bench, over_http(&server, mode.clone()).await),
+        ] {
+            let version = &client.peer_info().unwrap().protocol_version;
+            assert_eq!(*version == ProtocolVersion::V_2026_07_28, is_modern);
+            uses(&client, bench).await;
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::serve::ListenerExt;
 use callward_mcp::server::{HttpOptions, router};
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -14,10 +15,14 @@ use crate::backend::Bench;
 /// What every modern request carries.
 pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"0"}}}"#;
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+pub(crate) const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+
 pub(crate) struct Server {
     pub(crate) bench: Arc<Bench>,
     pub(crate) url: String,
-    pub(crate) client: reqwest::Client,
+    client: reqwest::Client,
     task: JoinHandle<()>,
 }
 
@@ -29,11 +34,12 @@ impl Drop for Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        Self::with(HttpOptions::default()).await
+        Self::with(|_| {}).await
     }
 
-    pub(crate) async fn with(options: HttpOptions) -> Self {
-        let bench = Bench::new();
+    pub(crate) async fn with(change: impl FnOnce(&mut HttpOptions)) -> Self {
+        let (bench, mut options) = (Bench::new(), HttpOptions::default());
+        change(&mut options);
         let router = router(Arc::clone(&bench), options);
         Self::serving(bench, router).await
     }
@@ -51,31 +57,43 @@ impl Server {
         }
     }
 
+    pub(crate) fn request(&self, method: Method) -> RequestBuilder {
+        self.client.request(method, &self.url)
+    }
+
+    /// A GET for the notifications of a session.
+    pub(crate) fn listen(&self, session: &str) -> RequestBuilder {
+        self.request(Method::GET)
+            .header("accept", "text/event-stream")
+            .header("mcp-session-id", session)
+    }
+
+    /// Ends a session; returns the status.
+    pub(crate) async fn delete(&self, session: &str) -> u16 {
+        status(
+            self.request(Method::DELETE)
+                .header("mcp-session-id", session),
+        )
+        .await
+    }
+
     /// A POST with the headers every client sends.
-    pub(crate) fn post(&self, body: impl Into<String>) -> reqwest::RequestBuilder {
-        self.client
-            .post(&self.url)
+    pub(crate) fn post(&self, body: impl Into<String>) -> RequestBuilder {
+        self.request(Method::POST)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .body(body.into())
     }
 
     /// A modern POST with its mirrored headers; `params` are members beside `_meta`.
-    pub(crate) fn modern(&self, method: &str, params: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn modern(&self, method: &str, params: &str) -> RequestBuilder {
         self.modern_as(method, params, META)
     }
 
     /// A modern POST with this `_meta` member.
-    pub(crate) fn modern_as(
-        &self,
-        method: &str,
-        params: &str,
-        meta: &str,
-    ) -> reqwest::RequestBuilder {
+    pub(crate) fn modern_as(&self, method: &str, params: &str, meta: &str) -> RequestBuilder {
         let comma = if params.is_empty() { "" } else { "," };
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{comma}{meta}}}}}"#
-        );
+        let body = request(method, &format!("{params}{comma}{meta}"));
         let request = self
             .post(body)
             .header("mcp-protocol-version", "2026-07-28")
@@ -92,14 +110,19 @@ impl Server {
         let answer = self.post(INITIALIZE).send().await.unwrap();
         assert_eq!(answer.status(), 200);
         let id = session_of(answer.headers());
-        let noted = self.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        assert_eq!(status(noted.header("mcp-session-id", &id)).await, 202);
+        let noted = self.post(INITIALIZED).header("mcp-session-id", &id);
+        assert_eq!(status(noted).await, 202);
         id
     }
 }
 
 pub(crate) fn session_of(headers: &http::HeaderMap) -> String {
     headers["mcp-session-id"].to_str().unwrap().to_owned()
+}
+
+/// A request with the id 7.
+pub(crate) fn request(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{{params}}}}}"#)
 }
 
 /// A call of a tool as a message; `more` are members beside the name.
@@ -115,8 +138,6 @@ pub(crate) fn cancel(id: &str) -> String {
     )
 }
 
-pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"0"}}}"#;
-
 /// A client that talks plain HTTP; the provider is only there because the builder insists.
 pub(crate) fn client() -> reqwest::Client {
     rustls::crypto::ring::default_provider()
@@ -126,35 +147,41 @@ pub(crate) fn client() -> reqwest::Client {
 }
 
 /// The body of an answer, as JSON.
-pub(crate) async fn json(answer: reqwest::Response) -> Value {
+pub(crate) async fn json(answer: Response) -> Value {
     serde_json::from_str(&answer.text().await.unwrap()).unwrap()
 }
 
 /// Sends a request and returns the answer as JSON.
-pub(crate) async fn ask(request: reqwest::RequestBuilder) -> Value {
+pub(crate) async fn ask(request: RequestBuilder) -> Value {
     json(request.send().await.unwrap()).await
 }
 
 /// Sends a request and returns the status of the answer.
-pub(crate) async fn status(request: reqwest::RequestBuilder) -> u16 {
+pub(crate) async fn status(request: RequestBuilder) -> u16 {
     request.send().await.unwrap().status().as_u16()
 }
 
 /// Sends a call and returns the text of its result.
-pub(crate) async fn said(request: reqwest::RequestBuilder) -> String {
+pub(crate) async fn text(request: RequestBuilder) -> String {
     let answer = ask(request).await;
     let text = answer["result"]["content"][0]["text"].as_str();
     text.unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// Reads the events of a stream one by one, comments left out.
+/// Sends a call of `seen` and returns what reached the tool.
+pub(crate) async fn seen(request: RequestBuilder) -> Value {
+    serde_json::from_str(&text(request).await).unwrap()
+}
+
+/// Reads the events of a stream one by one.
 pub(crate) struct Events {
-    response: reqwest::Response,
+    response: Response,
     buffer: String,
 }
 
 impl Events {
-    pub(crate) fn of(response: reqwest::Response) -> Self {
+    pub(crate) async fn of(request: RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
         let headers = response.headers();
         assert_eq!(headers["content-type"], "text/event-stream");
@@ -165,7 +192,7 @@ impl Events {
         }
     }
 
-    /// Returns the next message; nothing at the end of the stream.
+    /// Returns the next message; nothing at the end of the stream. Comments are left out.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let event = self.raw().await?;

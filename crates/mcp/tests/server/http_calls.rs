@@ -8,14 +8,12 @@ use callward_mcp::server::{HttpOptions, router};
 use serde_json::json;
 
 use crate::backend::{Bench, ODD_RESULT, ODD_TOOL};
-use crate::http::{INITIALIZE, META, Server, ask, call, json, said, status};
-
-const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+use crate::http::{INITIALIZE, META, Server, ask, call, json, request, seen, status, text};
 
 #[tokio::test]
 async fn ids_tools_and_results_come_back_byte_for_byte() {
     let server = Server::start().await;
-    let text = async |request: reqwest::RequestBuilder| {
+    let raw = async |request: reqwest::RequestBuilder| {
         let answer = request.send().await.unwrap();
         answer.text().await.unwrap()
     };
@@ -29,36 +27,64 @@ async fn ids_tools_and_results_come_back_byte_for_byte() {
         r#""""#,
     ] {
         assert_eq!(
-            text(server.post(call(id, "odd", ""))).await,
+            raw(server.post(call(id, "odd", ""))).await,
             format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ODD_RESULT}}}"#)
         );
     }
     // a modern result is complete, and otherwise untouched
     let expected = ODD_RESULT.replacen("{ ", r#"{"resultType":"complete", "#, 1);
     assert_eq!(
-        text(server.modern("tools/call", r#""name":"odd""#)).await,
-        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{expected}}}"#)
+        raw(server.modern("tools/call", r#""name":"odd""#)).await,
+        format!(r#"{{"jsonrpc":"2.0","id":7,"result":{expected}}}"#)
     );
-    for request in [server.post(LIST), server.modern("tools/list", "")] {
-        let answer = text(request).await;
+    let lists = [
+        server.post(request("tools/list", "")),
+        server.modern("tools/list", ""),
+    ];
+    for list in lists {
+        let answer = raw(list).await;
         assert!(answer.contains(ODD_TOOL), "{answer}");
     }
-    let large = ask(server.modern("tools/call", r#""name":"large""#)).await;
-    let result = &large["result"];
+    let large = server
+        .modern("tools/call", r#""name":"large""#)
+        .send()
+        .await;
+    let large = large.unwrap();
+    assert!(
+        large
+            .content_length()
+            .is_some_and(|length| length > 200_000)
+    );
+    let result = json(large).await["result"].take();
     let length = result["content"][0]["text"].as_str().map(str::len);
     assert_eq!(length, Some(200_000));
     assert_eq!(result["resultType"], "complete");
+    // an error of a server, too
+    let failed = raw(server.post(call("1", "upstream", ""))).await;
+    assert!(failed.contains(r#""data":{"free": 0.0}"#), "{failed}");
 }
 
 #[tokio::test]
-async fn a_modern_list_states_how_long_and_for_whom_it_is_good() {
+async fn initialize_negotiates_and_discovery_declares_every_list() {
     let server = Server::start().await;
-    let list = ask(server.modern("tools/list", "")).await["result"].take();
-    assert_eq!(list["resultType"], "complete");
-    assert_eq!(list["ttlMs"], 0);
-    assert_eq!(list["cacheScope"], "private");
-    let name = &list["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
-    assert_eq!(name, "bench");
+    for (asked, answered) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+        ("", "2025-11-25"),
+    ] {
+        let request = server.post(INITIALIZE.replace("2025-06-18", asked));
+        let answer = request.send().await.unwrap();
+        assert!(answer.headers().contains_key("mcp-session-id"));
+        let expected = json!({
+            "protocolVersion": answered,
+            "serverInfo": {"name": "bench", "version": "0.0.1"},
+            "capabilities": {"tools": {"listChanged": true}},
+            "instructions": "call echo",
+        });
+        assert_eq!(json(answer).await["result"], expected);
+    }
     let discovered = ask(server.modern("server/discover", "")).await["result"].take();
     assert_eq!(
         discovered["capabilities"],
@@ -69,68 +95,49 @@ async fn a_modern_list_states_how_long_and_for_whom_it_is_good() {
 }
 
 #[tokio::test]
-async fn a_list_follows_its_generation() {
+async fn lists_follow_their_generation_and_those_not_relayed_are_empty() {
     let server = Server::start().await;
     for name in ["echo", "fresh"] {
-        let list = ask(server.post(LIST)).await;
+        let list = ask(server.post(request("tools/list", ""))).await;
         assert_eq!(list["result"]["tools"][0]["name"], name);
         server.bench.change(&["fresh"]);
     }
-}
-
-#[tokio::test]
-async fn initialize_negotiates_the_revision() {
-    let server = Server::start().await;
-    for (asked, answered) in [("2024-11-05", "2024-11-05"), ("2026-07-28", "2025-11-25")] {
-        let request = server.post(INITIALIZE.replace("2025-06-18", asked));
-        let answer = request.send().await.unwrap();
-        assert!(answer.headers().contains_key("mcp-session-id"));
-        let result = json(answer).await["result"].take();
-        assert_eq!(result["protocolVersion"], answered);
-        assert_eq!(result["serverInfo"]["name"], "bench");
-        let capabilities = json!({"tools": {"listChanged": true}});
-        assert_eq!(result["capabilities"], capabilities);
+    for (method, member) in [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let result = ask(server.modern(method, "")).await["result"].take();
+        let stated = ["resultType", "ttlMs", "cacheScope"].map(|name| &result[name]);
+        assert_eq!(json!(stated), json!(["complete", 0, "private"]));
+        let server_info = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
+        assert_eq!(server_info["name"], "bench");
+        if member != "tools" {
+            assert_eq!(result[member], json!([]));
+            let legacy = ask(server.post(request(method, ""))).await;
+            assert_eq!(legacy["result"], json!({ member: [] }));
+        }
     }
 }
 
 #[tokio::test]
-async fn arguments_reach_the_tool_as_they_were_written() {
+async fn arguments_and_answers_reach_the_tool_as_they_were_written() {
     let server = Server::start().await;
     let odd = r#"{ "n" : 1e2,"n2":12345678901234567890 }"#;
-    for (more, seen) in [
+    for (more, expected) in [
         (&*format!(r#","arguments":{odd}"#), odd),
         ("", "{}"),
         (r#","arguments":null"#, "{}"),
     ] {
-        assert_eq!(said(server.post(call("1", "echo", more))).await, seen);
+        assert_eq!(text(server.post(call("1", "echo", more))).await, expected);
     }
-}
-
-#[tokio::test]
-async fn the_data_of_our_own_errors_says_how_far_the_call_got() {
-    let server = Server::start().await;
-    let answer = ask(server.post(call("1", "limited", ""))).await;
-    assert_eq!(
-        answer["error"]["data"],
-        json!({"kind": "rate_limited", "delivery": "answered", "server": "shop",
-            "retryAfterMs": 250, "attempts": 3})
-    );
-    let answer = server.post(call("1", "upstream", "")).send().await.unwrap();
-    let answer = answer.text().await.unwrap();
-    assert!(answer.contains(r#""data":{"free": 0.0}"#), "{answer}");
-}
-
-#[tokio::test]
-async fn a_modern_client_is_asked_and_its_answers_reach_the_backend() {
-    let server = Server::start().await;
     let asked = ask(server.modern("tools/call", r#""name":"asks""#)).await;
     assert_eq!(asked["result"]["resultType"], "input_required");
-    let answers = r#""name":"answers","inputResponses":{"a":{}},"requestState":"s1""#;
-    let seen = said(server.modern("tools/call", answers)).await;
-    assert!(
-        seen.contains(r#"{\"a\":{}}"#) && seen.contains("s1"),
-        "{seen}"
-    );
+    let answers = r#""name":"seen","inputResponses":{"a":{}},"requestState":"s1""#;
+    let seen = seen(server.modern("tools/call", answers)).await;
+    assert_eq!(seen["answers"], r#"{"a":{}}"#);
+    assert_eq!(seen["state"], r#""s1""#);
 }
 
 #[tokio::test]
@@ -142,13 +149,13 @@ async fn what_a_modern_client_can_do_reaches_the_backend() {
     assert_eq!(json(lacking).await["error"]["code"], -32021);
     let meta = META.replace("Capabilities\":{}", "Capabilities\":{\"sampling\":{}}");
     let able = server.modern_as("tools/call", capable, &meta);
-    assert_eq!(said(able).await, "capable");
+    assert_eq!(text(able).await, "capable");
     let legacy = server.post(call("1", "capable", ""));
     assert_eq!(status(legacy).await, 200, "a matter of JSON-RPC");
 }
 
 #[tokio::test]
-async fn the_caller_is_who_the_outer_layer_says_or_anonymous() {
+async fn the_caller_is_that_of_the_outer_layer_or_anonymous() {
     let bench = Bench::new();
     let ada = Arc::new(Caller::new(Principal::new("ada")));
     let router = router(Arc::clone(&bench), HttpOptions::default()).layer(Extension(ada));
@@ -156,30 +163,20 @@ async fn the_caller_is_who_the_outer_layer_says_or_anonymous() {
         (Server::start().await, "anonymous"),
         (Server::serving(bench, router).await, "ada"),
     ] {
-        let whoami = || server.post(call("1", "whoami", ""));
-        assert_eq!(said(whoami()).await, format!("{principal} false"));
-        let request = whoami().header("mcp-session-id", server.session().await);
-        assert_eq!(said(request).await, format!("{principal} true"));
+        let whoami = || server.post(call("1", "seen", ""));
+        let stateless = seen(whoami()).await;
+        assert_eq!(stateless["principal"], principal);
+        assert_eq!(stateless["session"], json!(null));
+        let session = server.session().await;
+        let caller = seen(whoami().header("mcp-session-id", &session)).await;
+        assert_eq!(caller["principal"], principal);
+        assert_eq!(caller["session"], session);
+        assert_eq!(caller["client"], "raw 0");
     }
 }
 
 #[tokio::test]
-async fn trace_context_is_taken_from_the_metadata_and_else_from_http() {
-    let server = Server::start().await;
-    let of = |span: u8| format!("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b{span}-01");
-    let meta = format!(r#""traceparent":"{}","tracestate":"a=b""#, of(1));
-    for (meta, seen) in [
-        (&*meta, format!("{} a=b, beside {}", of(1), of(2))),
-        ("", of(2)),
-        (r#""traceparent":"00-1-2-01""#, of(2)),
-    ] {
-        let request = server.post(call("1", "trace", &format!(r#","_meta":{{{meta}}}"#)));
-        assert_eq!(said(request.header("traceparent", of(2))).await, seen);
-    }
-}
-
-#[tokio::test]
-async fn mirrored_arguments_must_say_what_the_arguments_say() {
+async fn mirrored_headers_must_agree_with_the_body() {
     let server = Server::start().await;
     for (arguments, region, status) in [
         (r#"{"region":"eu"}"#, Some("eu"), 200),
@@ -195,62 +192,60 @@ async fn mirrored_arguments_must_say_what_the_arguments_say() {
             request = request.header("mcp-param-region", region);
         }
         let answer = request.send().await.unwrap();
+        // the tool is unknown, but the headers were understood
         assert_eq!(answer.status(), status, "{arguments} {region:?}");
-        if status == 400 {
-            assert_eq!(json(answer).await["error"]["code"], -32020);
-        }
+        let code = if status == 400 { -32020 } else { -32602 };
+        assert_eq!(json(answer).await["error"]["code"], code);
     }
-}
-
-#[tokio::test]
-async fn a_name_beyond_ascii_travels_encoded() {
-    let server = Server::start().await;
-    let request = |name: &'static str| {
-        server
+    for (name, code) in [("=?base64?w7w=?=", -32602), ("=?base64?!?=", -32020)] {
+        let request = server
             .post(call("1", "ü", &format!(",{META}")))
             .header("mcp-protocol-version", "2026-07-28")
             .header("mcp-method", "tools/call")
-            .header("mcp-name", name)
-    };
-    let error = ask(request("=?base64?w7w=?=")).await["error"].take();
-    assert_eq!(
-        error["code"], -32602,
-        "it is unknown, but it was understood"
-    );
-    assert!(error["message"].as_str().unwrap().contains('ü'));
-    assert_eq!(status(request("=?base64?!?=")).await, 400);
-}
-
-#[tokio::test]
-async fn lists_of_what_is_not_relayed_are_empty_in_both_eras() {
-    let server = Server::start().await;
-    for (method, member) in [
-        ("prompts/list", "prompts"),
-        ("resources/list", "resources"),
-        ("resources/templates/list", "resourceTemplates"),
-    ] {
-        let legacy = server.post(LIST.replace("tools/list", method));
-        assert_eq!(ask(legacy).await["result"], json!({ member: [] }));
-        let result = ask(server.modern(method, "")).await["result"].take();
-        assert_eq!(result[member], json!([]), "{result}");
-        assert_eq!(result["resultType"], "complete");
-        assert_eq!(result["ttlMs"], 0);
-        assert_eq!(result["cacheScope"], "private");
+            .header("mcp-name", name);
+        assert_eq!(ask(request).await["error"]["code"], code);
     }
 }
 
 #[tokio::test]
-async fn a_call_knows_how_its_client_introduced_itself() {
+async fn a_call_has_the_idempotency_key_of_its_client_or_is_refused() {
     let server = Server::start().await;
-    let legacy = server
-        .post(call("1", "client", ""))
-        .header("mcp-session-id", server.session().await);
-    let own = META.replace(
-        r#""_meta":{"#,
-        r#""_meta":{"io.modelcontextprotocol/clientInfo":{"name":"cat","version":"2"},"#,
-    );
-    let modern = server.modern_as("tools/call", r#""name":"client""#, &own);
-    for (request, client) in [(legacy, "raw 0"), (modern, "cat 2")] {
-        assert_eq!(said(request).await, client);
+    let long = format!(r#""{}""#, "x".repeat(65));
+    for (meta, header, expected) in [
+        ("", None, Ok(json!(null))),
+        (r#""order-1""#, None, Ok(json!("order-1"))),
+        ("", Some("order-1"), Ok(json!("order-1"))),
+        ("", Some(r#""order-1""#), Ok(json!("order-1"))),
+        (r#""order\u002d1""#, Some("order-1"), Ok(json!("order-1"))),
+        ("7", None, Err("string")),
+        (r#""""#, None, Err("empty")),
+        (r#""a b""#, None, Err("visible ASCII")),
+        (&long, None, Err("65 bytes")),
+        ("", Some(""), Err("empty")),
+        ("", Some("a b"), Err("visible ASCII")),
+        (r#""a""#, Some("b"), Err("the body says")),
+    ] {
+        let key = match meta {
+            "" => String::new(),
+            key => format!(r#""io.callward/idempotencyKey":{key},"#),
+        };
+        let modern = META.replacen('{', &format!("{{{key}"), 1);
+        let legacy = format!(r#","_meta":{{{key}"x":1}}"#);
+        for mut request in [
+            server.modern_as("tools/call", r#""name":"seen""#, &modern),
+            server.post(call("1", "seen", &legacy)),
+        ] {
+            if let Some(header) = header {
+                request = request.header("idempotency-key", header);
+            }
+            match &expected {
+                Ok(key) => assert_eq!(seen(request).await["key"], *key, "{meta} {header:?}"),
+                Err(word) => {
+                    let error = ask(request).await["error"].take();
+                    assert_eq!(error["code"], -32602, "{meta} {header:?}: {error}");
+                    assert!(error["message"].as_str().unwrap().contains(word), "{error}");
+                }
+            }
+        }
     }
 }

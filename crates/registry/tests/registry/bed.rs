@@ -3,7 +3,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use callward_core::{Annotations, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName};
+use callward_core::{
+    Annotations, Instances, ReplicaSetId, ServerId, Tool, ToolDefinition, ToolName,
+};
 use callward_registry::{Catalogue, Changes, Registry, SetOptions};
 use serde_json::{Value, json};
 
@@ -62,13 +64,17 @@ impl Bed {
 
     /// Has the server of a set list tools.
     pub(crate) fn list(&self, of: &str, tools: impl IntoIterator<Item = Value>) -> Changes {
-        let tools = tools.into_iter().map(definition).collect();
-        self.register(&set(of), &server(of), tools)
+        self.add(of, of, tools.into_iter().map(definition).collect())
+    }
+
+    /// Has a server of a set list tools.
+    pub(crate) fn add(&self, of: &str, by: &str, tools: Vec<ToolDefinition>) -> Changes {
+        self.register(&set(of), &server(by), tools, Instances::Shared)
     }
 
     /// Has the server of a set list tools of these names.
     pub(crate) fn names(&self, of: &str, names: &[&str]) -> Changes {
-        self.register(&set(of), &server(of), named(names))
+        self.add(of, of, named(names))
     }
 
     pub(crate) fn tool(&self, name: &str) -> Arc<Tool> {

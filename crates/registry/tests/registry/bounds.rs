@@ -1,13 +1,12 @@
 //! Definitions that clients may be unable to read are left out, and only they.
 
-use crate::bed::{Bed, definition, server, set};
+use crate::bed::{Bed, assert_refused, definition, set};
 
 /// Lists this definition beside a plain one; returns why it is not offered.
 fn refused(odd: String) -> Option<String> {
     let bed = Bed::default();
     let plain = r#"{"name":"plain","inputSchema":{"type":"object"}}"#.to_owned();
-    let definitions = [odd, plain].map(definition);
-    bed.register(&set("s"), &server("s"), definitions.into());
+    bed.add("s", "s", [odd, plain].map(definition).into());
     let catalogue = bed.catalogue();
     assert!(catalogue.find("s.plain").is_some());
     let reason = bed.refusals().pop();
@@ -29,13 +28,10 @@ fn sized(bytes: usize) -> String {
 
 #[test]
 fn a_definition_too_deep_or_too_large_is_refused() {
+    let largest = 256 * 1024;
     for (largest, beyond, reason) in [
         (nested(64), nested(65), "deeper than 64"),
-        (
-            sized(256 * 1024),
-            sized(256 * 1024 + 1),
-            "larger than 262144",
-        ),
+        (sized(largest), sized(largest + 1), "larger than 262144"),
     ] {
         assert_eq!(refused(largest), None);
         assert!(refused(beyond).unwrap().contains(reason), "{reason}");
@@ -48,14 +44,20 @@ fn an_oversized_list_does_not_displace_other_servers() {
     let list = |of: &str, bytes: usize| {
         let odd = sized(bytes);
         let named = (0..80).map(|at| odd.replace(r#""odd""#, &format!(r#""tool_{at}""#)));
-        bed.register(&set(of), &server(of), named.map(definition).collect());
+        bed.add(of, of, named.map(definition).collect());
         bed.catalogue()
     };
     // before the neighbour and after it
     list("a", 200 * 1024);
     assert_eq!(list("b", 1024).entries().len(), 160);
     let catalogue = list("c", 200 * 1024);
-    assert_eq!(catalogue.in_set(&set("b")).count(), 80);
+    let entries = catalogue.entries().iter();
+    assert_eq!(
+        entries
+            .filter(|entry| *entry.tool().set() == set("b"))
+            .count(),
+        80
+    );
     let listed = catalogue.entries().iter().map(|tool| tool.listed().len());
     let listed: usize = listed.sum();
     // the names that clients see are a little longer
@@ -68,10 +70,8 @@ fn an_oversized_list_does_not_displace_other_servers() {
 fn of_one_server_10_000_tools_are_offered() {
     let bed = Bed::default();
     let named = (0..10_002).map(|at| format!(r#"{{"name":"tool_{at}","inputSchema":{{}}}}"#));
-    bed.register(&set("s"), &server("s"), named.map(definition).collect());
+    bed.add("s", "s", named.map(definition).collect());
     assert_eq!(bed.catalogue().entries().len(), 10_000);
-    let refused = bed.refusals();
-    assert_eq!(refused.len(), 1);
-    assert!(refused[0].starts_with("tool_10000: "));
-    assert!(refused[0].contains("more than 10000"));
+    let expected = "tool_10000: the server lists more than 10000";
+    assert_refused(&bed.refusals(), &[expected]);
 }

@@ -17,7 +17,7 @@ use crate::bed::{
 #[test]
 fn a_tool_is_found_by_each_of_its_names() {
     let bed = Bed::with([("fs", prefixed("files"))]);
-    bed.names("fs", &["read.text"]);
+    bed.names("fs", &["read.text", "move_file"]);
     let catalogue = bed.catalogue();
     let alias = client_names(&catalogue)[0];
     assert!(alias.starts_with("files__read_text_"), "{alias}");
@@ -31,7 +31,17 @@ fn a_tool_is_found_by_each_of_its_names() {
         assert!(catalogue.find(name).is_some(), "{name}");
     }
     assert!(catalogue.find("read.text").is_none());
-    assert_eq!(catalogue.similar("other.read_text"), [alias]);
+    // a misspelt name is suggested, and an endless one is not
+    for name in [
+        "move_fil",
+        "files__move_files",
+        "file.move_file",
+        "a::mvoe_file",
+    ] {
+        assert_eq!(catalogue.similar(name), ["files__move_file"], "{name}");
+    }
+    assert!(catalogue.similar("delete").is_empty());
+    assert!(catalogue.similar(&"move_file".repeat(1000)).is_empty());
 }
 
 #[test]
@@ -57,10 +67,13 @@ fn a_taken_name_gets_its_set_in_front() {
 fn the_first_definition_counts_until_its_server_leaves() {
     let bed = Bed::default();
     let both = set("pair");
-    let get = |text| vec![definition(json!({"name": "get", "description": text}))];
-    bed.register(&both, &server("one"), get("one"));
+    let list = |by: &str| {
+        let get = json!({"name": "get", "description": by});
+        bed.add("pair", by, vec![definition(get)])
+    };
+    list("one");
     let before = bed.tool("get");
-    let changes = bed.register(&both, &server("two"), get("two"));
+    let changes = list("two");
     assert!(changes.is_empty(), "{changes:?}");
     assert!(Arc::ptr_eq(&before, &bed.tool("get")));
     assert!(bed.catalogue().offers(&server("two"), before.name()));
@@ -81,7 +94,7 @@ fn a_configured_tool_that_is_not_listed_is_refused_visibly() {
     assert_refused(&bed.refusals(), &[]);
     let odd = json!({"readOnlyHint": true, "destructiveHint": true});
     bed.list("s", [json!({"name": "zap", "annotations": odd})]);
-    bed.register(&set("s"), &server("two"), named(&["get"]));
+    bed.add("s", "two", named(&["get"]));
     let refusals = [
         "zap: ",
         "gte: it is configured, but no server of its set lists it",
@@ -118,21 +131,23 @@ fn contradictory_hints_duplicate_names_and_tasks_are_refused() {
 
 #[test]
 fn operator_overrides_win_and_trust_is_applied() {
-    let effect = |options: SetOptions| {
+    let reads = Annotations::default().with_read_only(true);
+    for (trust, hints, effect) in [
+        (Trust::Standard, Annotations::default(), Effect::ReadOnly),
+        (
+            Trust::Untrusted,
+            Annotations::default(),
+            Effect::Destructive,
+        ),
+        (Trust::Untrusted, reads, Effect::ReadOnly),
+    ] {
+        let mut options = overriding("get_x", hints);
+        options.trust = trust;
         let bed = Bed::with([("s", options)]);
-        bed.list(
-            "s",
-            [json!({"name": "get_x", "annotations": {"readOnlyHint": true}})],
-        );
-        bed.tool("get_x").plan().effect
-    };
-    assert_eq!(effect(SetOptions::default()), Effect::ReadOnly);
-    let mut untrusted = SetOptions::default();
-    untrusted.trust = Trust::Untrusted;
-    assert_eq!(effect(untrusted), Effect::Destructive);
-    let mut untrusted = overriding("get_x", Annotations::default().with_read_only(true));
-    untrusted.trust = Trust::Untrusted;
-    assert_eq!(effect(untrusted), Effect::ReadOnly);
+        let declared = json!({"readOnlyHint": true});
+        bed.list("s", [json!({"name": "get_x", "annotations": declared})]);
+        assert_eq!(bed.tool("get_x").plan().effect, effect);
+    }
 }
 
 #[test]
@@ -197,7 +212,7 @@ fn listed_bytes_are_the_servers_except_the_name_and_our_keys() {
         ),
     ] {
         let bed = Bed::with([("s", prefixed("s"))]);
-        bed.register(&set("s"), &server("s"), vec![definition(raw)]);
+        bed.add("s", "s", vec![definition(raw)]);
         assert_eq!(bed.catalogue().entries()[0].listed(), listed.as_bytes());
     }
 }
@@ -243,21 +258,4 @@ fn unchanged_entries_are_reused() {
     assert_eq!(client_names(&catalogue), ["a__read", "write"]);
     let listed = read(&catalogue, "a.read").listed().clone();
     assert_eq!(&listed[..], br#"{"name":"a__read"}"#);
-}
-
-#[test]
-fn a_misspelt_name_is_suggested_and_an_endless_one_is_not() {
-    let bed = Bed::with([("a", prefixed("files"))]);
-    bed.names("a", &["read_text", "write"]);
-    let catalogue = bed.catalogue();
-    for name in [
-        "read_txt",
-        "files__read_texts",
-        "file.read_text",
-        "a::raed_text",
-    ] {
-        assert_eq!(catalogue.similar(name), ["files__read_text"], "{name}");
-    }
-    assert!(catalogue.similar("delete").is_empty());
-    assert!(catalogue.similar(&"read_text".repeat(1000)).is_empty());
 }

@@ -18,9 +18,12 @@ fn two_tools() -> [Value; 2] {
 #[test]
 fn new_options_apply_to_listed_tools_and_change_no_others() {
     let bed = Bed::default();
-    bed.list("shop", two_tools());
+    let odd = json!({"readOnlyHint": true, "destructiveHint": true});
+    let zap = json!({"name": "zap", "annotations": odd});
+    bed.list("shop", two_tools().into_iter().chain([zap]));
     let (order, item) = (bed.tool("get_order"), bed.tool("get_item"));
-    assert_eq!(order.plan().effect, Effect::ReadOnly);
+    let refused = bed.refusals();
+    assert_eq!((order.plan().effect, refused.len()), (Effect::ReadOnly, 1));
 
     let hints = Annotations::default()
         .with_read_only(false)
@@ -31,6 +34,7 @@ fn new_options_apply_to_listed_tools_and_change_no_others() {
     let now = bed.tool("get_order");
     assert_eq!(now.plan().effect, Effect::Destructive);
     assert!(Arc::ptr_eq(&item, &bed.tool("get_item")));
+    assert_eq!(bed.refusals(), refused);
 
     let reset = || bed.change_options(&set("shop"), SetOptions::default());
     assert_eq!(reset().changed, [name("get_order")]);
@@ -39,24 +43,21 @@ fn new_options_apply_to_listed_tools_and_change_no_others() {
 }
 
 #[test]
-fn new_inference_rules_reread_the_list_and_keep_refusals() {
+fn new_inference_rules_reread_the_list() {
     let bed = Bed::default();
-    let odd = json!({"readOnlyHint": true, "destructiveHint": true});
-    let zap = json!({"name": "zap", "annotations": odd});
-    bed.list("shop", [zap, json!({"name": "get_or_create_order"})]);
-    let effect = || bed.tool("get_or_create_order").plan().effect;
-    assert_ne!(effect(), Effect::ReadOnly);
-    let refused = bed.refusals();
-    assert_eq!(refused.len(), 1);
-
-    let mut options = SetOptions::default();
-    options.rules = RuleSet::Neurolink;
-    bed.change_options(&set("shop"), options);
-    // its keywords see the `get` only
-    assert_eq!(effect(), Effect::ReadOnly);
-    assert_eq!(bed.refusals(), refused);
-    bed.change_options(&set("shop"), SetOptions::default());
-    assert_ne!(effect(), Effect::ReadOnly);
+    bed.names("shop", &["get_or_create_order"]);
+    // the keywords of the second see the `get` only
+    for (rules, reads) in [
+        (RuleSet::Standard, false),
+        (RuleSet::Neurolink, true),
+        (RuleSet::Standard, false),
+    ] {
+        let mut options = SetOptions::default();
+        options.rules = rules;
+        bed.change_options(&set("shop"), options);
+        let effect = bed.tool("get_or_create_order").plan().effect;
+        assert_eq!(effect == Effect::ReadOnly, reads);
+    }
 }
 
 #[test]

@@ -60,32 +60,6 @@ fn a_server_cannot_take_the_name_of_another() {
 }
 
 #[test]
-fn a_name_stays_with_its_tool_across_runs() {
-    let before = without_prefixes();
-    before.names("d", &["get"]);
-    before.names("a", &["get"]);
-    let after = Bed::default();
-    after.keep_names(before.kept_names());
-    for name in SETS {
-        after.set_options(set(name), SetOptions::default());
-    }
-    after.names("a", &["get"]);
-    assert_eq!(set_of(&after, "get"), None);
-    after.names("d", &["get"]);
-    assert_eq!(owners(&after), owners(&before));
-}
-
-#[test]
-fn the_first_mentioned_set_chooses_first() {
-    let bed = Bed::with([("d", SetOptions::default()), ("a", prefixed("x"))]);
-    bed.names("a", &["get"]);
-    bed.names("d", &["get"]);
-    bed.change_options(&set("a"), SetOptions::default());
-    assert_eq!(set_of(&bed, "get").as_deref(), Some("d"));
-    assert_eq!(set_of(&bed, "a__get").as_deref(), Some("a"));
-}
-
-#[test]
 fn names_wait_for_servers_of_earlier_sets() {
     let expecting = || {
         let plain = SetOptions::default;
@@ -114,6 +88,14 @@ fn names_wait_for_servers_of_earlier_sets() {
     let changes = bed.unexpect(&set("d"), &server("d"));
     assert!(!changes.is_empty());
     assert_eq!(set_of(&bed, "get").as_deref(), Some("a"));
+    // the set that was mentioned first chooses first, whenever it lists
+    let bed = Bed::with([("d", SetOptions::default()), ("a", prefixed("x"))]);
+    bed.names("a", &["get"]);
+    bed.names("d", &["get"]);
+    bed.change_options(&set("a"), SetOptions::default());
+    for (name, owner) in [("get", "d"), ("a__get", "a")] {
+        assert_eq!(set_of(&bed, name).as_deref(), Some(owner));
+    }
 }
 
 #[test]
@@ -137,16 +119,25 @@ proptest! {
     #[test]
     fn a_name_stays_with_its_tool(
         with_prefixes in prop::array::uniform4(any::<bool>()),
-        steps in prop::collection::vec((0..4_usize, prop::sample::subsequence(&TOOLS[..], 0..8)), 1..40),
+        steps in prop::collection::vec((0..4_usize, prop::sample::subsequence(&TOOLS[..], 0..8), 0..8_u8), 1..40),
     ) {
-        let bed = Bed::default();
-        for (name, with_prefix) in SETS.into_iter().zip(with_prefixes) {
-            let options = if with_prefix { prefixed(name) } else { SetOptions::default() };
-            bed.set_options(set(name), options);
-        }
+        let started = |kept: Vec<KeptName>| {
+            let bed = Bed::default();
+            bed.keep_names(kept);
+            for (name, with_prefix) in SETS.into_iter().zip(with_prefixes) {
+                let options = if with_prefix { prefixed(name) } else { SetOptions::default() };
+                bed.set_options(set(name), options);
+            }
+            bed
+        };
+        let mut bed = started(Vec::new());
         let mut known: HashMap<String, (String, String)> = HashMap::new();
         let mut owners_of: HashMap<String, String> = HashMap::new();
-        for (number, tools) in steps {
+        for (number, tools, restart) in steps {
+            if restart == 0 {
+                // a later run
+                bed = started(bed.kept_names());
+            }
             bed.names(SETS[number], &tools);
             known.extend(owners(&bed));
             for (name, first) in &known {

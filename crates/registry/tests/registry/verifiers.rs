@@ -1,7 +1,6 @@
 //! Which tool to check with what another one did.
 
 use callward_core::Verifier;
-use callward_registry::SetOptions;
 use serde_json::{Value, json};
 
 use crate::bed::{Bed, definition, name, prefixed, server, set};
@@ -27,25 +26,49 @@ fn verifier(bed: &Bed, tool: &str) -> Option<String> {
     Some(verifier.client_name().to_owned())
 }
 
-fn paired(write: &str, read: &str) -> SetOptions {
-    let mut options = prefixed("shop");
-    options.verify_with.insert(name(write), name(read));
-    options
-}
-
 #[test]
-fn a_write_is_paired_with_a_read_under_its_client_name() {
-    let bed = Bed::with([("shop", prefixed("shop"))]);
-    bed.list("shop", [write("update_order"), read("get_order")]);
-    bed.list("other", [read("get_refund"), write("update_order")]);
-    for (tool, expected) in [
-        ("shop.update_order", Some("shop__get_order")),
-        // reads need none
-        ("shop.get_order", None),
-        // of its own set only
-        ("other.update_order", None),
+fn a_write_is_paired_by_name_or_as_configured_with_a_read_of_its_set() {
+    let update = "update_order";
+    for (configured, listed, expected) in [
+        (
+            None,
+            vec![write(update), read("get_order")],
+            Some("shop__get_order"),
+        ),
+        // those of other sets do not count
+        (None, vec![write(update)], None),
+        (
+            Some("list_payments"),
+            vec![write(update), read("list_payments"), read("get_order")],
+            Some("shop__list_payments"),
+        ),
+        // an invalid pair is ignored
+        (
+            Some("audit"),
+            vec![write(update), read("get_order"), write("audit")],
+            Some("shop__get_order"),
+        ),
+        (
+            Some("absent"),
+            vec![write(update), read("get_order")],
+            Some("shop__get_order"),
+        ),
     ] {
-        assert_eq!(verifier(&bed, tool).as_deref(), expected, "{tool}");
+        let mut options = prefixed("shop");
+        let pair = configured.map(|reader| (name(update), name(reader)));
+        options.verify_with.extend(pair);
+        let bed = Bed::with([("shop", options)]);
+        bed.list("other", [read("get_order"), read("list_payments")]);
+        bed.list("shop", listed);
+        let found = verifier(&bed, "shop.update_order");
+        assert_eq!(found.as_deref(), expected, "{configured:?}");
+        // reads need none
+        let catalogue = bed.catalogue();
+        let reader = catalogue.find("shop.get_order");
+        assert!(reader.is_none_or(|entry| entry.tool().verifier().is_none()));
+        let refusals = bed.refusals();
+        assert_eq!(refusals.len(), usize::from(configured == Some("absent")));
+        assert!(refusals.iter().all(|tool| tool.starts_with("absent: ")));
     }
 }
 
@@ -67,55 +90,14 @@ fn pairs_follow_the_lists() {
         let found = verifier(&bed, "shop.update_order");
         assert_eq!(found.as_deref(), expected, "{tools:?}");
     }
-}
-
-#[test]
-fn removing_a_server_removes_its_pairs() {
-    let bed = Bed::default();
-    bed.list("shop", [write("update_order")]);
-    let second = server("second");
-    bed.register(&set("shop"), &second, vec![definition(read("get_order"))]);
-    let found = verifier(&bed, "update_order");
-    assert_eq!(found.as_deref(), Some("get_order"));
-    bed.remove(&set("shop"), &second);
-    assert_eq!(verifier(&bed, "update_order"), None);
-}
-
-#[test]
-fn a_configured_pair_beats_names() {
-    let bed = Bed::with([("shop", paired("pay", "list_payments"))]);
-    bed.list(
-        "shop",
-        [write("pay"), read("list_payments"), read("get_pay")],
-    );
-    let found = verifier(&bed, "shop.pay");
-    assert_eq!(found.as_deref(), Some("shop__list_payments"));
-    assert!(bed.catalogue().refused().is_empty());
-}
-
-#[test]
-fn an_invalid_configured_pair_is_ignored() {
-    for (reader, refused) in [(None, 1), (Some(write("audit")), 0)] {
-        let bed = Bed::with([("shop", paired("update_order", "audit"))]);
-        let tools = [write("update_order"), read("get_order")];
-        bed.list("shop", tools.into_iter().chain(reader));
-        let found = verifier(&bed, "shop.update_order");
-        assert_eq!(found.as_deref(), Some("shop__get_order"));
-        let refusals = bed.refusals();
-        assert_eq!(refusals.len(), refused);
-        assert!(refusals.iter().all(|tool| tool.starts_with("audit: ")));
-    }
-}
-
-#[test]
-fn a_tool_with_an_unchanged_pair_stays_the_same_instance() {
-    let bed = Bed::default();
-    let tools = || [write("update_order"), read("get_order")];
-    bed.list("shop", tools());
+    bed.add("shop", "second", vec![definition(read("get_order"))]);
     let before = bed.tool("update_order");
-    bed.list("shop", tools());
-    bed.list("other", [read("x")]);
-    assert!(std::sync::Arc::ptr_eq(&before, &bed.tool("update_order")));
     let reader = Verifier::new(name("get_order"), "get_order");
     assert_eq!(before.verifier(), Some(&reader));
+    // a tool with an unchanged pair stays the same instance
+    bed.list("shop", [write("update_order")]);
+    bed.list("other", [read("x")]);
+    assert!(std::sync::Arc::ptr_eq(&before, &bed.tool("update_order")));
+    bed.remove(&set("shop"), &server("second"));
+    assert_eq!(verifier(&bed, "update_order"), None);
 }

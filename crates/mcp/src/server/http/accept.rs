@@ -3,8 +3,6 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-use crate::wire::header::is_of;
-
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
@@ -45,11 +43,6 @@ impl Accepts {
         }
         accepts
     }
-}
-
-/// Returns `true` if the body is JSON, as its content type states.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    is_of(headers, JSON)
 }
 
 /// Returns `true` if a parameter is a weight of zero: "anything but this".

@@ -1,19 +1,16 @@
-//! Reads a request body up to a limit, and writes an answer's pieces as one body.
+//! Reads request bodies up to a limit.
 
-use std::convert::Infallible;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use callward_core::{Delivery, ErrorKind, ToolError};
-use futures_util::poll;
 use http::StatusCode;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::server::error::Fault;
 
@@ -60,18 +57,11 @@ impl Bodies {
     pub(super) async fn read(&self, body: Body) -> Result<(Bytes, Held), Fault> {
         let mut held = None;
         let read = read(body, self.limit, |length| self.hold(length, &mut held));
-        let body = self.in_time(read).await?;
+        let body = timeout(self.timeout, read).await.map_err(|_| {
+            let text = format!("the body did not come within {:?}", self.timeout);
+            Fault::transport(StatusCode::REQUEST_TIMEOUT, text)
+        })??;
         Ok((body, held))
-    }
-
-    async fn in_time<T>(&self, read: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        let mut read = pin!(read);
-        // most bodies come with their heads, and need no timer
-        if let Poll::Ready(body) = poll!(read.as_mut()) {
-            return body;
-        }
-        let body = tokio::time::timeout(self.timeout, read).await;
-        body.map_err(|_| too_slow(self.timeout))?
     }
 
     /// Counts a body that takes this many bytes by now.
@@ -80,7 +70,12 @@ impl Bodies {
         let more = length.saturating_sub(FREE).saturating_sub(counted);
         let more = u32::try_from(more).unwrap_or(u32::MAX);
         let space = Arc::clone(&self.space).try_acquire_many_owned(more);
-        let space = space.map_err(|_| no_space())?;
+        let space = space.map_err(|_| {
+            let text = "too many large requests are being read";
+            let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
+            let error = error.with_retry_after(RETRY_AFTER);
+            Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+        })?;
         match held {
             Some(held) => held.merge(space),
             None => *held = Some(space),
@@ -157,67 +152,19 @@ fn append(blocks: &mut Vec<Vec<u8>>, mut bytes: &[u8]) {
     }
 }
 
-fn too_slow(timeout: Duration) -> Fault {
-    let text = format!("the body did not come within {timeout:?}");
-    Fault::transport(StatusCode::REQUEST_TIMEOUT, text)
-}
-
-fn no_space() -> Fault {
-    let text = "too many large requests are being read";
-    let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
-    let error = error.with_retry_after(RETRY_AFTER);
-    Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
-}
-
 fn too_long(limit: usize) -> Fault {
     let text = format!("the body is longer than {limit} bytes");
     Fault::transport(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
-/// A body made of a few pieces, none of which is copied.
-#[derive(Debug)]
-pub(super) struct Pieces(std::array::IntoIter<Bytes, 3>);
-
-impl Pieces {
-    pub(super) fn new(pieces: [Bytes; 3]) -> Self {
-        Self(pieces.into_iter())
-    }
-}
-
-impl http_body::Body for Pieces {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let piece = self.0.find(|piece| !piece.is_empty());
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.as_slice().iter().all(Bytes::is_empty)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let length: usize = self.0.as_slice().iter().map(Bytes::len).sum();
-        SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt;
+    use std::convert::Infallible;
+
+    use futures_util::{StreamExt, stream};
+    use tokio::time::{Instant, sleep};
 
     use super::*;
-
-    fn chunked(chunks: &'static [&'static str]) -> Body {
-        let chunks = chunks
-            .iter()
-            .map(|chunk| Ok::<_, Infallible>(Bytes::from_static(chunk.as_bytes())));
-        Body::from_stream(futures_util::stream::iter(chunks))
-    }
 
     const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -227,17 +174,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_read_whole_up_to_the_limit() {
-        let read = async |body| bodies(5).read(body).await.map(|(body, _)| body);
-        let body = read(chunked(&["ab", "", "cd", "e"])).await;
-        assert_eq!(body.unwrap(), "abcde");
-        assert_eq!(read(Body::empty()).await.unwrap(), "");
-        for over in [
-            &["abc", "def"][..],
-            &["abcdefghijklmnop"][..],
-            &["abc", "defgh", "ijklmn"][..],
+        for (chunks, expected) in [
+            (&["ab", "", "cd", "e"][..], Ok("abcde")),
+            (&[], Ok("")),
+            (&["abc", "def"], Err(StatusCode::PAYLOAD_TOO_LARGE)),
+            (&["abcdefghijklmnop"], Err(StatusCode::PAYLOAD_TOO_LARGE)),
+            (
+                &["abc", "defgh", "ijklmn"],
+                Err(StatusCode::PAYLOAD_TOO_LARGE),
+            ),
         ] {
-            let fault = read(chunked(over)).await.unwrap_err();
-            assert_eq!(fault.status, StatusCode::PAYLOAD_TOO_LARGE, "{over:?}");
+            let body = Body::from_stream(stream::iter(
+                chunks.iter().copied().map(Ok::<_, Infallible>),
+            ));
+            let read = bodies(5).read(body).await;
+            let read = read.map(|(body, _)| body).map_err(|fault| fault.status);
+            assert_eq!(read, expected.map(Bytes::from), "{chunks:?}");
         }
     }
 
@@ -263,21 +215,19 @@ mod tests {
 
     /// A body of `bytes` bytes whose client then sends no more, and does not end it.
     fn unfinished(bytes: usize) -> Body {
-        let first =
-            futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b' '; bytes]))]);
-        Body::from_stream(first.chain(futures_util::stream::pending()))
+        let first = stream::iter([Ok::<_, Infallible>(vec![b' '; bytes])]);
+        Body::from_stream(first.chain(stream::pending()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_comes_slowly_is_given_up() {
-        let drops =
-            futures_util::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(b" ")));
+        let drops = stream::repeat_with(|| Ok::<_, Infallible>(" "));
         let slow = drops.then(|drop| async move {
-            tokio::time::sleep(TIMEOUT / 4).await;
+            sleep(TIMEOUT / 4).await;
             drop
         });
         for body in [unfinished(1), Body::from_stream(slow)] {
-            let began = tokio::time::Instant::now();
+            let began = Instant::now();
             let fault = bodies(100).read(body).await.unwrap_err();
             assert_eq!(fault.status, StatusCode::REQUEST_TIMEOUT);
             assert_eq!(began.elapsed(), TIMEOUT);
@@ -299,17 +249,5 @@ mod tests {
         assert!(bodies.read(large()).await.is_err());
         drop(held);
         assert!(bodies.read(large()).await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn pieces_come_in_order_and_know_their_length() {
-        let pieces = [
-            Bytes::from_static(b"ab"),
-            Bytes::new(),
-            Bytes::from_static(b"c"),
-        ];
-        let body = Pieces::new(pieces);
-        assert_eq!(body.size_hint().exact(), Some(3));
-        assert_eq!(body.collect().await.unwrap().to_bytes(), "abc");
     }
 }

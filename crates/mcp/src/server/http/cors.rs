@@ -5,13 +5,12 @@ use axum::response::Response;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW,
-    ORIGIN, VARY,
+    VARY,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::endpoint::status;
-use super::origin::OriginPattern;
-use crate::wire::header::{PARAM_PREFIX, single};
+use crate::wire::header::PARAM_PREFIX;
 
 /// The methods of the endpoint.
 const METHODS: &str = "GET, POST, DELETE";
@@ -31,15 +30,7 @@ const MAX_AGE: &str = "600";
 /// The most headers that mirror arguments (`Mcp-Param-*`) that one preflight may ask for.
 const MOST_PARAM_HEADERS: usize = 64;
 
-/// Returns the origin of a request if it has one and that is allowed.
-pub(super) fn allowed(origins: &[OriginPattern], headers: &HeaderMap) -> Option<HeaderValue> {
-    let value = headers.get(ORIGIN)?;
-    let origin = single(headers, ORIGIN).ok()??;
-    let is_allowed = origins.iter().any(|pattern| pattern.allows(origin));
-    is_allowed.then(|| value.clone())
-}
-
-/// Lets a page of this origin read the response. Without an allowed origin nothing is added.
+/// Lets a page of this origin read the response. Without an origin nothing is added.
 pub(super) fn expose(mut response: Response, origin: Option<HeaderValue>) -> Response {
     if let Some(origin) = origin {
         let headers = response.headers_mut();

@@ -1,100 +1,100 @@
 //! What all requests of the endpoint share, and the two methods that only sessions have.
 
+use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::ConnectInfo;
 use axum::response::Response;
 use callward_core::{Caller, ClientInfo, Delivery, ErrorKind, Principal, ToolError};
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use futures_util::stream;
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::accept::{self, Accepts};
-use super::body::{Bodies, Pieces};
+use super::body::Bodies;
 use super::session::Session;
 use super::session_table::{Client, SessionLimits, SessionTable};
-use super::{HttpOptions, cors, guard, mirrored, stream};
+use super::stream::{notifications, respond};
+use super::{HttpOptions, mirrored};
 use crate::server::Backend;
 use crate::server::answer::Answer;
 use crate::server::error::Fault;
 use crate::server::service::Dispatcher;
-use crate::wire::{Era, RequestId, header};
+use crate::server::subscription::Subscription;
+use crate::wire::{Era, header};
 
 /// What all requests of the endpoint share.
-pub(super) struct Endpoint<B> {
-    pub(super) dispatcher: Dispatcher<B>,
+pub(super) struct Endpoint {
+    pub(super) dispatcher: Dispatcher,
     pub(super) options: HttpOptions,
     pub(super) bodies: Bodies,
     sessions: Mutex<SessionTable>,
     anonymous: Arc<Caller>,
 }
 
-impl<B: Backend> Endpoint<B> {
-    pub(super) fn new(backend: Arc<B>, options: HttpOptions) -> Self {
-        let dispatcher = Dispatcher::new(backend);
-        let ends = dispatcher.ends_sessions();
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
+impl Endpoint {
+    pub(super) fn new(backend: Arc<dyn Backend>, options: HttpOptions) -> Self {
+        let ended = Arc::clone(&backend);
+        let ends = move |caller: &Arc<Caller>| ended.session_ended(caller);
         let limits = SessionLimits {
             all: options.max_sessions,
             per_client: options.max_sessions_per_client,
             idle: options.session_idle,
         };
         Self {
-            dispatcher,
-            sessions: Mutex::new(SessionTable::new(limits, ends)),
+            dispatcher: Dispatcher::new(backend),
+            sessions: Mutex::new(SessionTable::new(limits, Arc::new(ends))),
             bodies: Bodies::new(options.max_body, options.max_bodies, options.body_timeout),
             anonymous: Arc::new(Caller::new(Principal::new(ANONYMOUS))),
             options,
         }
     }
 
-    /// Admits a request if its host and origin are allowed.
-    pub(super) fn check_source(&self, request: &Request) -> Result<(), Fault> {
-        guard::check(
-            &self.options.allowed_hosts,
-            &self.options.allowed_origins,
-            request.uri(),
-            request.headers(),
-        )
-    }
-
-    /// Returns the origin of a request if it has one that is allowed: its page may read the answer.
-    pub(super) fn origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        cors::allowed(&self.options.allowed_origins, headers)
-    }
-
-    /// Opens a session for the principal of the request, and a client that introduced itself so.
+    /// Opens a session for the caller of a request, and a client that introduced itself so.
     pub(super) fn open_session(
         &self,
-        extensions: &Extensions,
+        parts: &Parts,
         client: Option<Arc<ClientInfo>>,
     ) -> Result<Arc<Session>, Fault> {
-        let principal = principal(extensions);
-        let counted = match principal {
-            Some(principal) => Some(Client::Principal(principal.clone())),
-            None => extensions
-                .get::<ConnectInfo<SocketAddr>>()
-                .map(|ConnectInfo(client)| client.ip().to_canonical())
-                .filter(|address| !self.options.proxies.contains(address))
-                .map(Client::Address),
+        let authenticated = parts.extensions.get::<Arc<Caller>>();
+        let counted = match authenticated {
+            Some(caller) => Some(Client::Principal(caller.principal.clone())),
+            None => {
+                let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+                peer.map(|ConnectInfo(peer)| peer.ip().to_canonical())
+                    .filter(|address| !self.options.proxies.contains(address))
+                    .map(Client::Address)
+            }
         };
-        let principal = principal.unwrap_or(&self.anonymous.principal).clone();
-        let session = Session::new(Uuid::new_v4(), principal, client);
-        let opened = self.sessions.lock().open(Instant::now(), session, counted);
-        if let (Ok(session), Some(timer)) = (&opened, self.dispatcher.session("tcp")) {
-            session.timed_by(timer);
-        }
+        let open = || {
+            let caller = authenticated.unwrap_or(&self.anonymous);
+            let timer = self.dispatcher.session("tcp");
+            Session::new(caller.principal.clone(), client, timer)
+        };
+        let opened = self.sessions.lock().open(Instant::now(), counted, open);
         opened.map_err(|full| {
-            let whose = match full.of_client {
-                true => " of this client",
-                false => "",
+            let whose = if full.of_client {
+                " of this client"
+            } else {
+                ""
             };
-            let open = full.open;
-            let text =
-                format!("{open} sessions{whose} are open; end those that are not used any more");
+            let text = format!(
+                "{} sessions{whose} are open; end those that are not used any more",
+                full.open
+            );
             let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
             let error = error.with_retry_after(full.retry_after);
             Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
@@ -102,94 +102,106 @@ impl<B: Backend> Endpoint<B> {
     }
 
     /// Finds the session a request names; `None` if it names none.
-    pub(super) fn session(
-        &self,
-        headers: &HeaderMap,
-        extensions: &Extensions,
-    ) -> Result<Option<Arc<Session>>, Fault> {
-        let mut ids = headers.get_all(header::SESSION_ID).iter();
-        let Some(id) = ids.next() else {
+    pub(super) fn session(&self, parts: &Parts) -> Result<Option<Arc<Session>>, Fault> {
+        let id = header::single(&parts.headers, header::SESSION_ID).map_err(|why| {
+            Fault::transport(StatusCode::BAD_REQUEST, format!("Mcp-Session-Id {why}"))
+        })?;
+        let Some(id) = id else {
             return Ok(None);
         };
-        if ids.next().is_some() {
-            let reason = "Mcp-Session-Id is there twice";
-            return Err(Fault::transport(StatusCode::BAD_REQUEST, reason));
-        }
-        let id = id.to_str().ok().and_then(|id| Uuid::parse_str(id).ok());
-        let principal = principal(extensions).unwrap_or(&self.anonymous.principal);
-        id.and_then(|id| {
-            self.sessions
-                .lock()
-                .find(Instant::now(), id, Some(principal))
+        let principal = &self.caller(parts).principal;
+        let find = |id| self.sessions.lock().find(Instant::now(), id, principal);
+        let found = Uuid::parse_str(id).ok().and_then(find);
+        found.map(Some).ok_or_else(|| {
+            Fault::transport(StatusCode::NOT_FOUND, "no such session: initialize again")
         })
-        .map(Some)
-        .ok_or_else(|| Fault::transport(StatusCode::NOT_FOUND, "no such session: initialize again"))
     }
 
-    /// Returns the caller of a request.
-    pub(super) fn caller(&self, extensions: &Extensions, session: Option<&Session>) -> Arc<Caller> {
-        if let Some(session) = session {
-            return Arc::clone(&session.caller);
-        }
-        if let Some(caller) = extensions.get::<Arc<Caller>>() {
-            return Arc::clone(caller);
-        }
-        match extensions.get::<Principal>() {
-            Some(principal) => Arc::new(Caller::new(principal.clone())),
-            None => Arc::clone(&self.anonymous),
-        }
+    /// Returns the caller of a request outside of any session.
+    pub(super) fn caller<'a>(&'a self, parts: &'a Parts) -> &'a Arc<Caller> {
+        parts.extensions.get().unwrap_or(&self.anonymous)
     }
-}
 
-/// Opens the notification stream of a session: GET.
-pub(super) fn listen<B: Backend>(
-    endpoint: &Endpoint<B>,
-    request: &Request,
-) -> Result<Response, Fault> {
-    if !Accepts::of(request.headers()).events {
-        return Err(not_acceptable());
+    /// Opens the notification stream of a session: GET.
+    pub(super) fn listen(&self, parts: &Parts) -> Result<Response, Fault> {
+        if !Accepts::of(&parts.headers).events {
+            return Err(not_acceptable());
+        }
+        let session = self.required_session(parts)?;
+        let replaced = session.open_stream();
+        Ok(self.notify(Subscription::LEGACY, async move {
+            replaced.cancelled().await;
+            // held by the stream, so that it does not count as idle
+            drop(session);
+        }))
     }
-    let session = required_session(endpoint, request)?;
-    let (changes, shutdown) = (
-        endpoint.dispatcher.changes(),
-        endpoint.options.shutdown.clone(),
-    );
-    let messages = stream::session_messages(session, changes, shutdown);
-    Ok(stream::respond(messages, endpoint.options.keep_alive))
-}
 
-/// Ends a session: DELETE.
-pub(super) fn end_session<B: Backend>(
-    endpoint: &Endpoint<B>,
-    request: &Request,
-) -> Result<Response, Fault> {
-    let session = required_session(endpoint, request)?;
-    endpoint.sessions.lock().close(session.id);
-    Ok(status(StatusCode::NO_CONTENT))
+    /// Ends a session: DELETE.
+    pub(super) fn end_session(&self, parts: &Parts) -> Result<Response, Fault> {
+        let session = self.required_session(parts)?;
+        self.sessions.lock().close(session.id);
+        Ok(status(StatusCode::NO_CONTENT))
+    }
+
+    /// Responds with the notifications of a subscription, until `end` or a shutdown.
+    pub(super) fn notify(
+        &self,
+        subscription: Subscription,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Response {
+        let shutdown = self.options.shutdown.clone();
+        let ended = async move {
+            tokio::select! {
+                () = end => {}
+                () = shutdown.cancelled() => {}
+            }
+        };
+        let changes = self.dispatcher.backend.changes();
+        let messages = notifications(subscription, changes, ended);
+        respond(messages, self.options.keep_alive)
+    }
+
+    /// Finds the session that GET and DELETE are about.
+    fn required_session(&self, parts: &Parts) -> Result<Arc<Session>, Fault> {
+        let version = mirrored::stated_version(&parts.headers)?;
+        if version.is_some_and(|version| Era::of(version) == Era::Modern) {
+            let text = "this revision has no sessions: use POST";
+            return Err(Fault::transport(StatusCode::METHOD_NOT_ALLOWED, text));
+        }
+        let missing = || Fault::transport(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing");
+        self.session(parts)?.ok_or_else(missing)
+    }
 }
 
 /// Answers with a message as plain JSON.
 pub(super) fn reply(status: StatusCode, answer: Answer) -> Response {
-    let mut response = Response::new(Body::new(Pieces::new(answer.into_pieces())));
+    let [head, body, tail] = answer.into_pieces();
+    let length = head.len() + body.len() + tail.len();
+    let body = match body.is_empty() {
+        true => Body::from(head),
+        false => Body::from_stream(stream::iter([head, body, tail].map(Ok::<_, Infallible>))),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let json = HeaderValue::from_static(accept::JSON);
     response.headers_mut().insert(CONTENT_TYPE, json);
+    response.headers_mut().insert(CONTENT_LENGTH, length.into());
     response
 }
 
 /// Answers with a refusal.
-pub(super) fn refuse(id: Option<&RequestId>, fault: &Fault) -> Response {
-    let mut response = reply(fault.status, Answer::error(id, &fault.error));
+pub(super) fn refuse(fault: &Fault) -> Response {
+    let mut response = reply(fault.status, Answer::refusal(fault));
+    let headers = response.headers_mut();
     if fault.status == StatusCode::METHOD_NOT_ALLOWED {
-        let post = HeaderValue::from_static("POST");
-        response.headers_mut().insert(ALLOW, post);
+        headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
     if let Some(time) = fault.retry_after {
         // whole seconds, and not too early
         let seconds = time
             .as_secs()
             .saturating_add(u64::from(time.subsec_nanos() > 0));
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        headers.insert(RETRY_AFTER, seconds.into());
     }
     response
 }
@@ -208,28 +220,3 @@ pub(super) fn not_acceptable() -> Fault {
 
 /// The principal of requests without an authenticated one.
 const ANONYMOUS: &str = "anonymous";
-
-fn principal(extensions: &Extensions) -> Option<&Principal> {
-    match extensions.get::<Arc<Caller>>() {
-        Some(caller) => Some(&caller.principal),
-        None => extensions.get(),
-    }
-}
-
-/// Finds the session that GET and DELETE are about.
-fn required_session<B: Backend>(
-    endpoint: &Endpoint<B>,
-    request: &Request,
-) -> Result<Arc<Session>, Fault> {
-    let headers = request.headers();
-    let version = mirrored::stated_version(headers)?;
-    if version.is_some_and(|version| Era::of(version) == Era::Modern) {
-        return Err(Fault::transport(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "this revision has no sessions: use POST",
-        ));
-    }
-    endpoint
-        .session(headers, request.extensions())?
-        .ok_or_else(|| Fault::transport(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing"))
-}

@@ -19,27 +19,14 @@ pub(super) fn stated_version(headers: &HeaderMap) -> Result<Option<&'static str>
         .transpose()
 }
 
-/// Checks the headers of a modern request that states its revision in the body.
-pub(super) fn check_version(headers: &HeaderMap, request: &Request) -> Result<(), Fault> {
-    let stated = single(headers, header::PROTOCOL_VERSION)?;
-    match (stated, request.version.as_deref()) {
-        // the error for a body without the value names what is missing there
-        (_, None) => Ok(()),
-        (None, Some(_)) => Err(Fault::header_mismatch("MCP-Protocol-Version is missing")),
-        (Some(header), Some(body)) if header == body => Ok(()),
-        (Some(header), Some(body)) => Err(Fault::header_mismatch(format!(
-            "MCP-Protocol-Version is {header:?}, the body says {body:?}"
-        ))),
-    }
-}
-
-/// Checks the headers that mirror method, name and arguments.
-pub(super) fn check_body(
+/// Checks the headers that mirror revision, method, name and arguments.
+pub(super) fn check(
     headers: &HeaderMap,
     request: &Request,
     listing: impl FnOnce() -> std::sync::Arc<Written>,
 ) -> Result<(), Fault> {
     let version = request.version.as_deref().unwrap_or_default();
+    expect(headers, header::PROTOCOL_VERSION, version)?;
     if Era::of(version) == Era::Legacy {
         // a modern request under an older revision: its rules do not have these headers
         return Ok(());
@@ -71,9 +58,10 @@ pub(super) fn check_body(
         header.starts_with(header::PARAM_PREFIX) && !values.iter().any(|(name, _)| name == header)
     });
     match surplus {
-        Some(header) => Err(Fault::header_mismatch(format!(
-            "{header} mirrors nothing in the arguments"
-        ))),
+        Some(header) => {
+            let reason = format!("{header} mirrors nothing in the arguments");
+            Err(Fault::header_mismatch(reason))
+        }
         None => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::host::{LOOPBACK, split};
+use super::host::{HostPattern, split};
 use super::options::InvalidOption;
 
 /// An `Origin` that is served: `*`, `null`, or `scheme://host`, with a port, or with `:*` for any
@@ -14,45 +14,30 @@ pub struct OriginPattern(Origins);
 enum Origins {
     Any,
     Null,
-    One {
-        scheme: String,
-        host: String,
-        /// Any, where there is none.
-        port: Option<u16>,
-    },
+    One { scheme: String, host: HostPattern },
 }
 
 impl OriginPattern {
     /// The loopback origins, on any port.
     pub(super) fn loopback() -> Vec<Self> {
-        let one = |scheme: &str, host: &str| {
-            Self(Origins::One {
-                scheme: scheme.to_owned(),
-                host: host.to_owned(),
-                port: None,
-            })
+        let one = |scheme: &str| {
+            let (scheme, host) = (scheme.to_owned(), HostPattern::loopback());
+            Self(Origins::One { scheme, host })
         };
-        LOOPBACK
-            .iter()
-            .flat_map(|host| [one("http", host), one("https", host)])
-            .collect()
+        vec![one("http"), one("https")]
     }
 
     pub(super) fn allows(&self, origin: &str) -> bool {
-        let Origins::One {
-            scheme,
-            host,
-            port: wanted,
-        } = &self.0
-        else {
-            return self.0 == Origins::Any || origin.eq_ignore_ascii_case("null");
-        };
-        split_origin(origin).is_some_and(|(its_scheme, its_host, port)| {
-            let port = port.or_else(|| default_port(its_scheme));
-            scheme.eq_ignore_ascii_case(its_scheme)
-                && host.eq_ignore_ascii_case(its_host)
-                && wanted.is_none_or(|wanted| port == Some(wanted))
-        })
+        match &self.0 {
+            Origins::Any => true,
+            Origins::Null => origin.eq_ignore_ascii_case("null"),
+            Origins::One { scheme, host } => {
+                split_origin(origin).is_some_and(|(its_scheme, its_host, port)| {
+                    let port = port.or_else(|| default_port(its_scheme));
+                    scheme.eq_ignore_ascii_case(its_scheme) && host.allows(its_host, port)
+                })
+            }
+        }
     }
 }
 
@@ -76,11 +61,9 @@ impl FromStr for OriginPattern {
             Some(_) => None,
             None => port.or_else(|| default_port(scheme)),
         };
-        Ok(Self(Origins::One {
-            scheme: scheme.to_owned(),
-            host: host.to_owned(),
-            port,
-        }))
+        let host = HostPattern::one(host.to_owned(), port);
+        let scheme = scheme.to_owned();
+        Ok(Self(Origins::One { scheme, host }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! One session of a legacy client.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use callward_core::{Caller, ClientInfo, Principal, SessionId};
 use parking_lot::Mutex;
@@ -19,16 +19,21 @@ pub(super) struct Session {
     /// How its client introduced itself.
     pub(super) client: Option<Arc<ClientInfo>>,
     pub(super) calls: Arc<InFlight>,
-    /// A tool was called in it.
+    /// A tool was called in it: the session is not among the first to end.
     pub(super) has_called: AtomicBool,
     /// Reports how long it lasted, if an observer is set.
-    timer: OnceLock<SessionTimer>,
+    _timer: Option<SessionTimer>,
     /// What ends the notification stream that is open now.
     stream: Mutex<Option<CancellationToken>>,
 }
 
 impl Session {
-    pub(super) fn new(id: Uuid, principal: Principal, client: Option<Arc<ClientInfo>>) -> Self {
+    pub(super) fn new(
+        principal: Principal,
+        client: Option<Arc<ClientInfo>>,
+        timer: Option<SessionTimer>,
+    ) -> Self {
+        let id = Uuid::new_v4();
         let caller = Caller::new(principal).with_session(SessionId::new(id.to_string()));
         Self {
             id,
@@ -36,28 +41,16 @@ impl Session {
             client,
             calls: Arc::default(),
             has_called: AtomicBool::new(false),
-            timer: OnceLock::new(),
+            _timer: timer,
             stream: Mutex::new(None),
         }
-    }
-
-    /// Takes the timer of its duration.
-    pub(super) fn timed_by(&self, timer: SessionTimer) {
-        // no other was set before: the session was just opened
-        let _ = self.timer.set(timer);
-    }
-
-    /// Notes that a tool is called in it: the session is no longer among the first to end.
-    pub(super) fn called(&self) {
-        self.has_called.store(true, Ordering::Relaxed);
     }
 
     /// Replaces the notification stream by a new one. A message may travel on one stream only, and
     /// the older one may be a dead connection that is not noticed yet, so the older one ends.
     pub(super) fn open_stream(&self) -> CancellationToken {
         let token = self.calls.ended.child_token();
-        let older = self.stream.lock().replace(token.clone());
-        if let Some(older) = older {
+        if let Some(older) = self.stream.lock().replace(token.clone()) {
             older.cancel();
         }
         token

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use callward_core::Principal;
+use callward_core::{Caller, Principal};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::session::Session;
-use crate::server::service::EndsSession;
 
 /// How many sessions there may be, and for how long.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +40,9 @@ pub(super) struct Full {
     /// When the first of them ends if it stays unused.
     pub(super) retry_after: Duration,
 }
+
+/// Receives the caller of each session that ends.
+type EndsSession = Arc<dyn Fn(&Arc<Caller>) + Send + Sync>;
 
 /// When a client has too many sessions, this share of its limit ends at once: each look for them
 /// reads the whole table.
@@ -99,8 +101,8 @@ impl SessionTable {
     pub(super) fn open(
         &mut self,
         now: Instant,
-        session: Session,
         client: Option<Client>,
+        new: impl FnOnce() -> Session,
     ) -> Result<Arc<Session>, Full> {
         if self.next_expiry.is_some_and(|expiry| expiry <= now) {
             self.sweep(now);
@@ -113,7 +115,7 @@ impl SessionTable {
         } else if self.sessions.len() >= self.limits.all {
             self.make_space(None, self.limits.all, now)?;
         }
-        let session = Arc::new(session);
+        let session = Arc::new(new());
         if let Some(client) = &client {
             *self.by_client.entry(client.clone()).or_default() += 1;
         }
@@ -140,40 +142,40 @@ impl SessionTable {
         now: Instant,
     ) -> Result<(), Full> {
         let counted = |entry: &&Entry| client.is_none() || entry.client.as_ref() == client;
-        let idle: Vec<_> = self
-            .sessions
-            .values()
-            .filter(counted)
+        let idle = self.sessions.values().filter(counted);
+        let mut idle: Vec<_> = idle
             .filter(|entry| !entry.is_in_use())
-            .map(|entry| (entry.session.has_called.load(Ordering::Relaxed), entry))
+            .map(|entry| {
+                let called = entry.session.has_called.load(Ordering::Relaxed);
+                (called, entry.is_used, entry.last_used, entry.session.id)
+            })
             .collect();
         // where these are few, they are of clients about to make a call
-        let is_few = idle.iter().filter(|(called, _)| !called).count() <= limit / FEW;
-        let spared_for = |called: bool, entry: &Entry| {
+        let is_few = idle.iter().filter(|(called, ..)| !called).count() <= limit / FEW;
+        let spared_for = |called: bool, last_used: Instant| {
             let spared = match called {
                 true => SPARED.min(self.limits.idle),
                 false if is_few => SPARED_BEFORE_CALL,
                 false => Duration::ZERO,
             };
-            spared.saturating_sub(now.saturating_duration_since(entry.last_used))
+            spared.saturating_sub(now.saturating_duration_since(last_used))
         };
-        let mut may_end: Vec<_> = idle
+        let next = idle
             .iter()
-            .filter(|(called, entry)| (is_few || !called) && spared_for(*called, entry).is_zero())
-            .map(|(called, entry)| (*called, entry.is_used, entry.last_used, entry.session.id))
-            .collect();
-        if may_end.is_empty() {
-            let next = idle
-                .iter()
-                .map(|(called, entry)| spared_for(*called, entry));
-            return Err(Full {
-                open: limit,
-                of_client: client.is_some(),
-                retry_after: next.min().unwrap_or(SPARED),
-            });
+            .map(|(called, _, used, _)| spared_for(*called, *used));
+        let full = Full {
+            open: limit,
+            of_client: client.is_some(),
+            retry_after: next.min().unwrap_or(SPARED),
+        };
+        idle.retain(|(called, _, used, _)| {
+            (is_few || !called) && spared_for(*called, *used).is_zero()
+        });
+        if idle.is_empty() {
+            return Err(full);
         }
-        may_end.sort_unstable();
-        for (.., id) in may_end.into_iter().take((limit / ENDS_AT_ONCE).max(1)) {
+        idle.sort_unstable();
+        for (.., id) in idle.into_iter().take((limit / ENDS_AT_ONCE).max(1)) {
             self.close(id);
         }
         Ok(())
@@ -184,11 +186,11 @@ impl SessionTable {
         &mut self,
         now: Instant,
         id: Uuid,
-        principal: Option<&Principal>,
+        principal: &Principal,
     ) -> Option<Arc<Session>> {
         let entry = self.sessions.get_mut(&id)?;
         // a stolen id is worth nothing to another principal
-        if principal.is_some_and(|principal| *principal != entry.session.caller.principal) {
+        if *principal != entry.session.caller.principal {
             return None;
         }
         if entry.is_expired(now, self.limits.idle) {
@@ -202,15 +204,9 @@ impl SessionTable {
 
     /// Ends a session: its calls are cancelled and its stream closes.
     pub(super) fn close(&mut self, id: Uuid) {
-        if let Some(entry) = self.sessions.remove(&id) {
-            self.forget(&entry);
-            // its drop notifies the tasks of the session
-        }
-    }
-
-    /// Removes a session from the counts.
-    fn forget(&mut self, entry: &Entry) {
-        if let Some(client) = &entry.client
+        // its drop notifies the tasks of the session
+        if let Some(entry) = self.sessions.remove(&id)
+            && let Some(client) = &entry.client
             && let Some(open) = self.by_client.get_mut(client)
         {
             *open -= 1;
@@ -222,13 +218,14 @@ impl SessionTable {
 
     fn sweep(&mut self, now: Instant) {
         let idle = self.limits.idle;
+        for entry in self.sessions.values_mut().filter(|entry| entry.is_in_use()) {
+            // its idle time begins when it falls idle; no sooner than now
+            entry.last_used = now;
+        }
         let mut expired = Vec::new();
-        for (id, entry) in &mut self.sessions {
+        for (id, entry) in &self.sessions {
             if entry.is_expired(now, idle) {
                 expired.push(*id);
-            } else if entry.is_in_use() {
-                // its idle time begins when it falls idle; no sooner than now
-                entry.last_used = now;
             }
         }
         for id in expired {
@@ -261,188 +258,169 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use callward_core::{Caller, SessionId};
     use parking_lot::Mutex;
 
     use super::*;
 
-    const IDLE: Duration = Duration::from_secs(60);
+    /// A table, with times in seconds since its start.
+    struct Bed {
+        table: SessionTable,
+        start: Instant,
+        ended: Arc<Mutex<Vec<Option<String>>>>,
+    }
 
-    fn limits(all: usize) -> SessionLimits {
-        SessionLimits {
-            all,
-            per_client: all,
-            idle: IDLE,
+    impl Bed {
+        fn new(all: usize, idle: u64) -> Self {
+            let ended = Arc::<Mutex<Vec<_>>>::default();
+            let taker = Arc::clone(&ended);
+            let ends = move |caller: &Arc<Caller>| {
+                let session = caller.session.as_ref();
+                taker.lock().push(session.map(ToString::to_string));
+            };
+            let limits = SessionLimits {
+                all,
+                per_client: all,
+                idle: Duration::from_secs(idle),
+            };
+            Self {
+                table: SessionTable::new(limits, Arc::new(ends)),
+                start: Instant::now(),
+                ended,
+            }
         }
-    }
 
-    fn table(max: usize) -> (SessionTable, Instant) {
-        let ends: EndsSession = Arc::new(|_: &Arc<Caller>| {});
-        (SessionTable::new(limits(max), ends), Instant::now())
-    }
+        fn at(&self, second: u64) -> Instant {
+            self.start + Duration::from_secs(second)
+        }
 
-    fn of(principal: &str) -> Session {
-        Session::new(Uuid::new_v4(), Principal::new(principal), None)
-    }
+        /// Opens a session, of the client with this address if there is one.
+        fn open(&mut self, second: u64, client: Option<u8>) -> Result<Arc<Session>, Full> {
+            let client = client.map(|last| Client::Address([192, 0, 2, last].into()));
+            let new = || Session::new(Principal::new("ada"), None, None);
+            self.table.open(self.at(second), client, new)
+        }
 
-    /// Opens a session, in which a tool is called.
-    fn open(table: &mut SessionTable, now: Instant) -> Option<Uuid> {
-        let session = table.open(now, of("anonymous"), None).ok()?;
-        session.called();
-        Some(session.id)
-    }
+        /// Opens a session in which a tool is called.
+        fn called(&mut self, second: u64, client: Option<u8>) -> Option<Uuid> {
+            let session = self.open(second, client).ok()?;
+            session.has_called.store(true, Ordering::Relaxed);
+            Some(session.id)
+        }
 
-    fn address(last: u8) -> Option<Client> {
-        Some(Client::Address([192, 0, 2, last].into()))
+        fn finds(&mut self, second: u64, id: Uuid) -> bool {
+            let (now, ada) = (self.at(second), Principal::new("ada"));
+            self.table.find(now, id, &ada).is_some()
+        }
+
+        /// Returns how long a client that finds no place is to wait, in seconds.
+        fn wait(&mut self, second: u64) -> Option<u64> {
+            let full = self.open(second, None).err()?;
+            Some(full.retry_after.as_secs())
+        }
     }
 
     #[test]
     fn a_client_that_only_opens_sessions_ends_its_own() {
-        let (mut table, now) = table(4);
-        table.limits.per_client = 2;
-        let at = |second| now + Duration::from_secs(second);
-        let mut open = |at, client| table.open(at, of("anonymous"), client).map(|s| s.id);
-        let other = open(at(0), address(2)).unwrap();
-        let [first, second] = [0, 1].map(|second| open(at(second), address(1)).unwrap());
+        let mut bed = Bed::new(4, 60);
+        bed.table.limits.per_client = 2;
+        let other = bed.open(0, Some(2)).unwrap().id;
+        let [first, second] = [0, 1].map(|second| bed.open(second, Some(1)).unwrap().id);
         // used, so it stays longer than one that is not
-        assert!(table.find(at(2), first, None).is_some());
-        let third = table.open(at(3), of("anonymous"), address(1)).unwrap();
-        assert!(table.find(at(3), second, None).is_none());
-        third.called();
-        let third = third.id;
-        let fourth = table.open(at(4), of("anonymous"), address(1)).unwrap();
-        fourth.called();
-        drop(fourth);
-        assert!(table.find(at(4), first, None).is_none());
-        assert!(table.find(at(5), third, None).is_some());
-        let full = table.open(at(6), of("anonymous"), address(1)).unwrap_err();
+        assert!(bed.finds(2, first));
+        let third = bed.called(3, Some(1)).unwrap();
+        assert!(!bed.finds(3, second));
+        bed.called(4, Some(1)).unwrap();
+        assert!(!bed.finds(4, first) && bed.finds(5, third));
         let expected = Full {
             open: 2,
             of_client: true,
-            retry_after: IDLE - Duration::from_secs(2),
+            retry_after: Duration::from_secs(58),
         };
-        assert_eq!(full, expected);
+        assert_eq!(bed.open(6, Some(1)).unwrap_err(), expected);
         // those of others are no affair of its
-        assert!(table.find(at(6), other, None).is_some());
-        assert!(table.open(at(6), of("anonymous"), address(3)).is_ok());
-        assert_eq!(table.by_client.values().sum::<usize>(), 4);
+        assert!(bed.finds(6, other));
+        assert!(bed.open(6, Some(3)).is_ok());
+        assert_eq!(bed.table.by_client.values().sum::<usize>(), 4);
         // a proxy is counted among all only, and any session makes way for it
-        assert!(table.open(at(7), of("anonymous"), None).is_ok());
-        assert_eq!(table.sessions.len(), 4);
-        assert!(table.find(at(7), third, None).is_some());
+        assert!(bed.open(7, None).is_ok());
+        assert_eq!(bed.table.sessions.len(), 4);
+        assert!(bed.finds(7, third));
     }
 
     #[test]
-    fn a_full_table_opens_no_session_until_one_is_closed_or_idle() {
-        let (mut table, now) = table(2);
-        let first = open(&mut table, now).unwrap();
-        let second = open(&mut table, now).unwrap();
-        assert!(open(&mut table, now).is_none());
-        table.close(first);
-        let third = open(&mut table, now).unwrap();
-        assert!(table.find(now + IDLE / 2, third, None).is_some());
-        // the second one was idle
-        assert!(open(&mut table, now + IDLE).is_some());
-        assert!(table.find(now + IDLE, second, None).is_none());
-        assert!(table.find(now + IDLE, third, None).is_some());
+    fn a_place_is_free_once_a_session_is_closed_or_idle() {
+        let mut bed = Bed::new(2, 60);
+        let [closed, idle] = [(); 2].map(|()| bed.called(0, None).unwrap());
+        assert_eq!(bed.wait(0), Some(60));
+        bed.table.close(closed);
+        bed.table.close(closed);
+        let used = bed.called(0, None).unwrap();
+        assert!(bed.finds(30, used));
+        assert!(bed.called(60, None).is_some());
+        assert!(!bed.finds(60, idle) && bed.finds(60, used));
+        // one that is idle is gone before anything sweeps
+        assert!(!bed.finds(120, used));
+        let ended = [closed, idle, used].map(|id| Some(id.to_string()));
+        assert_eq!(*bed.ended.lock(), ended, "each is reported once");
     }
 
     #[test]
     fn the_session_unused_longest_makes_way_after_a_minute() {
-        let (mut table, now) = table(4);
-        table.limits.idle = SPARED * 30;
-        let all = [(); 4].map(|()| open(&mut table, now).unwrap());
-        let at = |second| now + Duration::from_secs(second);
-        for (second, id) in all.iter().enumerate() {
-            assert!(table.find(at(second as u64), *id, None).is_some());
+        let mut bed = Bed::new(4, 1_800);
+        let all = [(); 4].map(|()| bed.called(0, None).unwrap());
+        for (id, second) in all.into_iter().zip(0..) {
+            assert!(bed.finds(second, id));
         }
-        let full = table.open(at(20), of("anonymous"), None).unwrap_err();
-        assert_eq!(full.retry_after, Duration::from_secs(40));
-        assert!(open(&mut table, at(60)).is_some());
-        assert!(table.find(at(60), all[0], None).is_none());
-        assert!(table.find(at(60), all[1], None).is_some());
+        assert_eq!(bed.wait(20), Some(40));
+        assert!(bed.called(60, None).is_some());
+        assert!(!bed.finds(60, all[0]) && bed.finds(60, all[1]));
     }
 
     #[test]
     fn clients_about_to_call_take_no_place_from_each_other() {
-        let (mut table, now) = table(2 * FEW);
-        while table.sessions.len() < 2 * FEW - 2 {
-            open(&mut table, now).unwrap();
+        let mut bed = Bed::new(2 * FEW, 60);
+        for _ in 2..2 * FEW {
+            bed.called(0, None).unwrap();
         }
-        let fresh = [(); 2].map(|()| table.open(now, of("anonymous"), None).unwrap().id);
-        let full = table.open(now, of("anonymous"), None).unwrap_err();
-        assert_eq!(full.retry_after, SPARED_BEFORE_CALL);
-        for id in fresh {
-            assert!(table.find(now, id, None).is_some());
-        }
+        let fresh = [(); 2].map(|()| bed.open(0, None).unwrap().id);
+        assert_eq!(bed.wait(0), Some(SPARED_BEFORE_CALL.as_secs()));
+        assert!(fresh.into_iter().all(|id| bed.finds(0, id)));
         // one that makes no call has to go in the end
-        let later = now + SPARED_BEFORE_CALL;
-        assert!(table.open(later, of("anonymous"), None).is_ok());
+        assert!(bed.open(1, None).is_ok());
     }
 
     #[test]
     fn a_session_in_use_is_not_idle() {
-        let (mut table, now) = table(1);
-        let held = table.open(now, of("anonymous"), None).unwrap();
-        held.called();
-        assert!(open(&mut table, now + IDLE * 3).is_none());
+        let mut bed = Bed::new(1, 60);
+        let held = bed.open(0, None).unwrap();
+        held.has_called.store(true, Ordering::Relaxed);
+        assert!(bed.wait(180).is_some());
         let id = held.id;
         drop(held);
         // its idle time begins now
-        assert!(open(&mut table, now + IDLE * 3).is_none());
-        assert!(open(&mut table, now + IDLE * 4).is_some());
-        assert!(table.find(now + IDLE * 4, id, None).is_none());
+        assert_eq!(bed.wait(180), Some(60));
+        assert!(bed.open(240, None).is_ok());
+        assert!(!bed.finds(240, id));
     }
 
     #[test]
-    fn an_idle_session_is_gone_unless_its_idle_time_is_endless() {
-        let (mut table, now) = table(1);
-        table.limits.idle = Duration::MAX;
-        let id = open(&mut table, now).unwrap();
-        table.sweep(now + IDLE);
-        assert!(table.find(now + IDLE, id, None).is_some());
-        // and one that ends does so before anything sweeps
-        table.limits.idle = IDLE;
-        let almost = now + IDLE * 2 - Duration::from_millis(1);
-        assert!(table.find(almost, id, None).is_some());
-        assert!(table.find(almost + IDLE, id, None).is_none());
-    }
-
-    #[test]
-    fn a_session_is_its_principal_s_alone() {
-        let (mut table, now) = table(1);
-        let id = table.open(now, of("ada"), None).unwrap().id;
-        assert!(table.find(now, id, Some(&Principal::new("eve"))).is_none());
-        assert!(table.find(now, id, Some(&Principal::new("ada"))).is_some());
-    }
-
-    #[test]
-    fn each_session_that_ends_is_reported_once() {
-        let ended = Arc::new(Mutex::new(Vec::new()));
-        let taker = Arc::clone(&ended);
-        let ends: EndsSession =
-            Arc::new(move |caller: &Arc<Caller>| taker.lock().push(caller.session.clone()));
-        let mut table = SessionTable::new(limits(3), ends);
-        let now = Instant::now();
-        let deleted = open(&mut table, now).unwrap();
-        let expired = open(&mut table, now).unwrap();
-        table.close(deleted);
-        table.close(deleted);
-        assert!(table.find(now + IDLE, expired, None).is_none());
-        let swept = open(&mut table, now + IDLE).unwrap();
-        assert!(open(&mut table, now + IDLE * 2).is_some());
-        let all = [deleted, expired, swept].map(|id| Some(SessionId::new(id.to_string())));
-        assert_eq!(*ended.lock(), all);
+    fn a_session_is_its_principal_s_alone_and_may_last_for_ever() {
+        let mut bed = Bed::new(1, u64::MAX);
+        let id = bed.open(0, None).unwrap().id;
+        let now = bed.at(1_000_000);
+        bed.table.sweep(now);
+        assert!(bed.table.find(now, id, &Principal::new("eve")).is_none());
+        assert!(bed.finds(1_000_000, id));
     }
 
     #[test]
     fn closing_cancels_calls_and_streams() {
-        let (mut table, now) = table(1);
-        let session = table.open(now, of("anonymous"), None).unwrap();
+        let mut bed = Bed::new(1, 60);
+        let session = bed.open(0, None).unwrap();
         let older = session.open_stream();
         let newer = session.open_stream();
         assert!(older.is_cancelled() && !newer.is_cancelled());
-        table.close(session.id);
+        bed.table.close(session.id);
         assert!(session.calls.ended.is_cancelled() && newer.is_cancelled());
     }
 }

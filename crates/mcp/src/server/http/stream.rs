@@ -1,24 +1,17 @@
 //! Streams of server-sent events: one message an event, a comment when no message is due.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::future::ready;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::response::Response;
-use bytes::Bytes;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
 use callward_core::BoxStream;
 use futures_util::{Stream, StreamExt, stream};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
-use super::accept;
-use super::session::Session;
 use crate::server::answer::Answer;
-use crate::server::subscription::{self, Subscription};
+use crate::server::subscription::Subscription;
 
 /// How many reports may wait for a client that reads slowly. Further ones are dropped.
 pub(super) const REPORTS: usize = 64;
@@ -31,102 +24,39 @@ where
 {
     // comments may not come without a pause
     let pause = keep_alive.max(Duration::from_millis(1));
-    let events = stream::unfold(Box::pin(messages), move |mut messages| async move {
-        let bytes = match timeout(pause, messages.next()).await {
-            Ok(message) => event(message?),
-            Err(_) => Bytes::from_static(b":\n\n"),
-        };
-        Some((Ok::<_, Infallible>(bytes), messages))
+    let events = messages.map(|message| {
+        let line = message.into_lines().concat();
+        Ok::<_, Infallible>(Event::default().data(String::from_utf8_lossy(&line)))
     });
-    let mut response = Response::new(Body::from_stream(events));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(accept::EVENT_STREAM));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    response
+    let events = Sse::new(events).keep_alive(KeepAlive::new().interval(pause));
+    // proxies pass each event on as it comes
+    ([("x-accel-buffering", "no")], events).into_response()
 }
 
-/// Tells a proxy to pass each event on as it comes.
-const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-fn event(message: Answer) -> Bytes {
-    let pieces = message.into_lines();
-    let length = pieces.iter().map(Bytes::len).sum::<usize>();
-    let mut out = Vec::with_capacity(length + 8);
-    out.extend_from_slice(b"data: ");
-    for piece in &pieces {
-        out.extend_from_slice(piece);
-    }
-    out.extend_from_slice(b"\n\n");
-    out.into()
-}
-
-/// The messages of one call: its progress, then its answer.
+/// The messages of one call: its progress, which `reports` has, then its answer.
 pub(super) fn call_messages(
     answer: impl Future<Output = Answer> + Send + 'static,
-    reports: mpsc::Receiver<Answer>,
+    (out, mut reports): (mpsc::Sender<Answer>, mpsc::Receiver<Answer>),
 ) -> impl Stream<Item = Answer> + Send + 'static {
-    let state = (Some(Box::pin(answer)), None, reports);
-    stream::unfold(state, async |(mut call, mut answer, mut reports)| {
-        while let Some(running) = &mut call {
-            tokio::select! {
-                // the call first: all that it reports while it runs can then be read
-                biased;
-                ended = running => {
-                    answer = Some(ended);
-                    call = None;
-                    reports.close();
-                }
-                // a call without progress may have no sender left long before it ends
-                Some(report) = reports.recv() => return Some((report, (call, answer, reports))),
-            }
-        }
-        let message = match reports.recv().await {
-            Some(report) => report,
-            None => answer.take()?,
-        };
-        Some((message, (call, answer, reports)))
-    })
-}
-
-/// The notifications of a legacy session, until the session or the stream is ended.
-pub(super) fn session_messages(
-    session: Arc<Session>,
-    changes: BoxStream<'static, ()>,
-    shutdown: CancellationToken,
-) -> impl Stream<Item = Answer> + Send + 'static {
-    let replaced = session.open_stream();
-    let ended = async move {
-        tokio::select! {
-            () = replaced.cancelled() => {}
-            () = shutdown.cancelled() => {}
-        }
+    let answered = async move {
+        // the client may be gone
+        let _ = out.send(answer.await).await;
+        None::<Answer>
     };
-    changes
-        .map(move |()| {
-            // the session is held by the stream, so that it does not count as idle
-            let _held = &session;
-            subscription::list_changed()
-        })
-        .take_until(ended)
+    let answered = stream::once(answered).filter_map(ready);
+    let messages = stream::poll_fn(move |cx| reports.poll_recv(cx));
+    stream::select(answered, messages)
 }
 
 /// The messages of one subscription: the acknowledgement, each change, and the answer at the end.
-pub(super) fn subscription_messages(
+pub(super) fn notifications(
     subscription: Subscription,
     changes: BoxStream<'static, ()>,
-    shutdown: CancellationToken,
+    end: impl Future<Output = ()> + Send + 'static,
 ) -> impl Stream<Item = Answer> + Send + 'static {
-    let subscription = Arc::new(subscription);
-    let acknowledged = subscription.acknowledged();
-    let subscribed = Arc::clone(&subscription);
+    let (first, last) = (subscription.acknowledged(), subscription.ended());
     let changes = changes
-        .filter_map(move |()| {
-            let wanted = subscribed.wants_tools();
-            std::future::ready(wanted.then(|| subscribed.list_changed()))
-        })
-        .take_until(async move { shutdown.cancelled().await });
-    stream::iter([acknowledged])
-        .chain(changes)
-        .chain(stream::once(async move { subscription.ended() }))
+        .filter_map(move |()| ready(subscription.list_changed()))
+        .take_until(end);
+    stream::iter(first).chain(changes).chain(stream::iter(last))
 }
