@@ -127,7 +127,7 @@ async fn a_read_without_a_ttl_is_explained_so_whatever_the_evidence() {
 async fn the_server_that_would_get_a_call_now_is_explained() {
     let stack = stack(Stack::builder()).await;
     let delete = stack.explain("shop.delete_order").unwrap();
-    let decision = delete.route().unwrap();
+    let decision = delete.route.as_ref().unwrap();
     assert_eq!(decision.strategy, "peak_ewma");
     assert_eq!((decision.servers, decision.eligible), (3, 2));
     let [one, two] = ["one", "two"].map(|id| id.parse::<ServerId>().unwrap());
@@ -146,8 +146,8 @@ async fn the_server_that_would_get_a_call_now_is_explained() {
 
     stack.breaker_set().force_open(&one, Subject::Server);
     let delete = stack.explain("shop.delete_order").unwrap();
-    assert_eq!(delete.route().unwrap().chosen, Some(two));
-    let of_one = delete.candidates().iter().find(|it| it.server == one);
+    assert_eq!(delete.route.as_ref().unwrap().chosen, Some(two));
+    let of_one = delete.candidates.iter().find(|it| it.server == one);
     assert_eq!(of_one.unwrap().why_not.unwrap().as_str(), "held_open");
 }
 
@@ -167,7 +167,7 @@ async fn an_explanation_heeds_settings_and_every_hint_of_a_rule() {
     let explain = |arguments| stack.explain_call("shop.delete_order", arguments).unwrap();
     let forced = explain(r#"{"force":1}"#);
     assert_eq!(forced.applied(), Applied::Rule(0));
-    assert!(!forced.candidates()[0].may_take(forced.plan()));
+    assert!(!forced.candidates[0].may_take(forced.plan()));
     let parts = [
         "1. where force is present: the call may destroy or overwrite something  <- this call",
         "light (weight 10), never: it is too light",

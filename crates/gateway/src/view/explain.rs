@@ -35,7 +35,11 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
     };
     let mut view = super::tool(&explanation.client_name, tool, plan, resolved);
     view["plan"] = json!(plan);
-    view["call"] = explanation.call.as_ref().map(|_| applied(explanation)).into();
+    view["call"] = explanation
+        .call
+        .as_ref()
+        .map(|_| applied(explanation))
+        .into();
     view["rules"] = tool.refinements().rules().iter().map(rule).collect();
     view["servers"] = explanation.candidates.iter().map(server).collect();
     // what the call depends on and invalidates; `null`: all state of the replica set

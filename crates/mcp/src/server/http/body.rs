@@ -202,7 +202,7 @@ mod tests {
         for size in [1000, BLOCK - 1, BLOCK, 2 * BLOCK + 1] {
             let pieces = text.chunks(size).map(Bytes::copy_from_slice);
             let pieces = pieces.map(Ok::<_, Infallible>).collect::<Vec<_>>();
-            let body = Body::from_stream(futures_util::stream::iter(pieces));
+            let body = Body::from_stream(stream::iter(pieces));
             let mut most = 0;
             let read = read(body, LENGTH, |held| {
                 most = held;
