@@ -60,7 +60,7 @@ impl Server {
         Self {
             set,
             server,
-            weight: Weight::DEFAULT.get(),
+            weight: Weight::PRIMARY.get(),
             categories: Vec::new(),
             capabilities: Vec::new(),
             zone: None,

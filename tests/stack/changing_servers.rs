@@ -185,7 +185,7 @@ async fn weights_and_drains_hold_for_the_very_next_call() {
     stack.reweigh(&a, weight(49)).unwrap();
     assert_eq!(stack.servers()[0].weight, weight(49));
     assert_eq!(who(&stack, "set.wipe").await, ["b"]);
-    stack.reweigh(&b, Weight::STANDBY).unwrap();
+    stack.reweigh(&b, Weight::new(0).unwrap()).unwrap();
     assert_eq!(who(&stack, "set.add").await, ["a"], "b stands by");
     let error = fails(&stack, "set.wipe").await;
     assert_eq!(error.kind(), ErrorKind::NoEligibleServer);

@@ -21,8 +21,9 @@ async fn send(stack: &Stack, tool: &str, arguments: Value, caller: Arc<Caller>) 
     let call = stack.prepare(tool, arguments.to_string()).unwrap();
     let call = call.with_caller(caller).with_record(record.clone());
     let output = stack.run(call).await.unwrap();
-    assert_eq!(record.was_guarded(), record.started_attempts() == 0);
-    (!record.was_guarded(), output.to_text())
+    let facts = record.facts();
+    assert_eq!(facts.is_guarded, facts.started_attempts == 0);
+    (!facts.is_guarded, output.to_text())
 }
 
 /// Orders of which none is found.
@@ -87,7 +88,7 @@ async fn twenty_one(tool: &str, hedge: Option<HedgeConfig>) -> (Stack, Duration,
         let begin = tokio::time::Instant::now();
         let (output, record) = recorded(&stack, tool, json!({"n": n})).await;
         if let Ok(output) = output {
-            let server = record.server().unwrap().0;
+            let server = record.facts().server.unwrap().0;
             assert_eq!(output.to_text(), server.as_str(), "who answered is named");
         }
         last = (begin.elapsed(), record);
@@ -99,9 +100,14 @@ async fn twenty_one(tool: &str, hedge: Option<HedgeConfig>) -> (Stack, Duration,
 async fn a_read_that_hangs_is_answered_by_another_server_where_hedging_is_on() {
     let (stack, took, record) = twenty_one("set.read", Some(HedgeConfig::default())).await;
     assert!(took < Duration::from_millis(210), "{took:?}");
-    assert_eq!(record.hedge(), HedgeStatus::Won);
+    assert_eq!(record.facts().hedge, HedgeStatus::Won);
     assert_eq!((stack.hedge_stats().sent, stack.hedge_stats().won), (1, 1));
-    let servers: Vec<_> = record.attempts().into_iter().map(|a| a.server).collect();
+    let servers: Vec<_> = record
+        .facts()
+        .attempts
+        .into_iter()
+        .map(|a| a.server)
+        .collect();
     assert_eq!(servers.len(), 2);
     assert_ne!(servers[0], servers[1], "each attempt names its own server");
 }
@@ -115,7 +121,7 @@ async fn nothing_is_hedged_by_default_and_no_write_ever() {
         let (stack, took, record) = twenty_one(tool, hedge).await;
         // its attempt timeout
         assert!(took >= Duration::from_secs(60), "{tool}: {took:?}");
-        assert_eq!(record.hedge(), HedgeStatus::None);
+        assert_eq!(record.facts().hedge, HedgeStatus::None);
         assert_eq!(stack.hedge_stats().sent, 0);
     }
 }

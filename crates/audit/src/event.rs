@@ -150,7 +150,7 @@ impl Recorder {
     }
 
     fn full(&self, called: &Called, out: &mut Members) {
-        let (record, error) = (&called.record, called.error());
+        let (facts, error) = (called.record.facts(), called.error());
         let (call, plan) = (&called.call, called.call.plan());
         out.put("effect", plan.effect.as_str());
         out.put("plan_reason", &plan.reason);
@@ -159,19 +159,19 @@ impl Recorder {
         let trace = trace.map(|trace| format!("{:032x}", trace.trace_id()));
         out.maybe("trace_id", trace);
         let by = error.and_then(refuser);
-        let by = by.or_else(|| record.was_guarded().then_some("loop_guard"));
+        let by = by.or_else(|| facts.is_guarded.then_some("loop_guard"));
         match by {
             Some(by) => out.put("decision", json!({"verdict": "refused", "by": by})),
             None => out.put("decision", json!({"verdict": "allowed"})),
         }
         let skips = plan.confirm == ConfirmRule::Skip;
         out.put("confirm", if skips { "skip" } else { "ask" });
-        let server = record.server().map(|(server, _)| server.to_string());
+        let server = facts.server.map(|(server, _)| server.to_string());
         let server = server.or_else(|| error?.server().map(ToString::to_string));
         out.maybe("server", server);
-        out.put("attempts", record.started_attempts());
-        out.put("cache", record.cache().as_str());
-        let hedge = record.hedge();
+        out.put("attempts", facts.started_attempts);
+        out.put("cache", facts.cache.as_str());
+        let hedge = facts.hedge;
         if hedge != HedgeStatus::None {
             out.put("hedge", hedge.as_str());
         }
@@ -263,8 +263,12 @@ impl Members {
         let Some(inbound) = inbound else { return };
         let mut client = serde_json::Map::new();
         if let Some(info) = inbound.client_info.as_deref() {
-            client.insert("name".into(), json!(info.name()));
-            client.extend(info.version().map(|text| ("version".into(), json!(text))));
+            client.insert("name".into(), json!(info.name));
+            client.extend(
+                info.version
+                    .as_ref()
+                    .map(|text| ("version".into(), json!(text))),
+            );
         }
         client.extend(inbound.client.map(|from| ("address".into(), json!(from))));
         if !client.is_empty() {

@@ -45,8 +45,8 @@ impl Keyring {
     pub(crate) fn tool(&self, tool: &Tool) -> u128 {
         let set = self.digest(tool.set().as_str());
         let name = self.digest(tool.name().as_str());
-        let parts = [set, name, tool.digest().as_u128()];
-        self.secret.combine(&parts).as_u128()
+        let parts = [set, name, tool.digest()];
+        self.secret.combine(&parts)
     }
 
     /// Returns the identity of a call of the tool with this digest.
@@ -69,19 +69,14 @@ impl Keyring {
         let whom = match owner.and_then(|owner| owner.session) {
             Some(session) => {
                 let session = self.digest(session.as_str());
-                self.secret
-                    .combine(&[principal.unwrap_or(0), session])
-                    .as_u128()
+                self.secret.combine(&[principal.unwrap_or(0), session])
             }
             None => principal.unwrap_or(0),
         };
         // both are secret hashes, so what is added to one makes no two calls meet
         let what = tool.wrapping_add(kind as u128);
         let digest = self.secret.json_behind([what, whom], call.arguments())?;
-        Ok(Identity {
-            digest: digest.as_u128(),
-            principal,
-        })
+        Ok(Identity { digest, principal })
     }
 
     pub(crate) fn principal(&self, principal: &Principal) -> u128 {
@@ -96,11 +91,11 @@ impl Keyring {
         }
         let mut parts: SmallVec<[u128; 8]> = smallvec![identity.digest, principal_epoch.into()];
         parts.extend(epochs.iter().copied().map(u128::from));
-        self.secret.combine(&parts).as_u128()
+        self.secret.combine(&parts)
     }
 
     fn digest(&self, text: &str) -> u128 {
-        self.secret.bytes(text.as_bytes()).as_u128()
+        self.secret.bytes(text.as_bytes())
     }
 }
 

@@ -232,8 +232,11 @@ impl ToolCall {
 
     /// Returns the hints that the plan was derived from, for display. No layer decides by them.
     pub fn annotations_shown(&self) -> impl fmt::Display {
-        let resolved = self.parts.tool.resolved_applied(self.parts.applied);
-        resolved.annotations()
+        &self
+            .parts
+            .tool
+            .resolved_applied(self.parts.applied)
+            .annotations
     }
 
     /// Returns which of the tool's plans applies.

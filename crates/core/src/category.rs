@@ -40,7 +40,7 @@ impl Category {
     /// A destructive tool deletes, unless that was inferred from a word such as `update` or `send`,
     /// which may overwrite but removes nothing: then it writes.
     pub fn of(resolved: &Resolved) -> Self {
-        let hints = resolved.annotations();
+        let hints = &resolved.annotations;
         if resolved.takes_away() {
             Self::Delete
         } else if hints.read_only_hint == Some(true) && hints.destructive_hint != Some(true) {

@@ -4,9 +4,12 @@ use std::fmt;
 
 /// An invalid setting of a layer, and why it is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InvalidConfig {
-    field: &'static str,
-    reason: &'static str,
+    /// The name of the setting.
+    pub field: &'static str,
+    /// The rest of the sentence that begins with its name.
+    pub reason: &'static str,
 }
 
 impl InvalidConfig {
@@ -14,16 +17,6 @@ impl InvalidConfig {
     /// name.
     pub const fn new(field: &'static str, reason: &'static str) -> Self {
         Self { field, reason }
-    }
-
-    /// Returns the name of the setting.
-    pub const fn field(&self) -> &'static str {
-        self.field
-    }
-
-    /// Returns the rest of the sentence that begins with its name.
-    pub const fn reason(&self) -> &'static str {
-        self.reason
     }
 }
 

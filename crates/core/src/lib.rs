@@ -55,7 +55,6 @@ mod progress;
 mod propagate;
 mod purpose;
 pub mod readable;
-mod record;
 pub mod redact;
 pub mod refine;
 mod reopening;
@@ -65,10 +64,8 @@ mod server;
 mod service;
 mod share;
 mod similar;
-mod spent;
 mod tool;
 pub mod trail;
-mod verifier;
 mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
@@ -81,7 +78,7 @@ pub use config::InvalidConfig;
 pub use decimal::Decimal;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolError};
-pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
+pub use fingerprint::{FingerprintError, FingerprintKey};
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
 pub use idempotency::IdempotencyKey;
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
@@ -103,17 +100,17 @@ pub use propagate::{
     Transport, Watch,
 };
 pub use purpose::Purpose;
-pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
 pub use refine::{Applied, ArgumentRule, Condition, Refinements, When};
-pub use reopening::{Reopening, Reopens};
+pub use reopening::Reopening;
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
 pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
 pub use service::ToolService;
 pub use share::{Share, TimeShare};
 pub use similar::similar;
-pub use spent::Spent;
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
-pub use trail::{Stage, TRAIL_META, Trail, Verdict};
-pub use verifier::Verifier;
+pub use trail::{
+    AttemptRecord, CacheStatus, CallFacts, CallRecord, HedgeStatus, Stage, TRAIL_META, Trail,
+    Verdict,
+};
 pub use weight::Weight;

@@ -144,8 +144,7 @@ impl Profile {
         }
     }
 
-    /// Returns all presets, in the order of [`NAMES`](Self::NAMES).
-    pub const fn all() -> [Self; 5] {
+    const fn all() -> [Self; 5] {
         [
             Self::standard(),
             Self::strict(),

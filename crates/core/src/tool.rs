@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::refine::{Applied, Refinements};
 use crate::{
-    Annotations, CallPlan, Fingerprint, Instances, InvalidName, Profile, ReplicaSetId, Resolved,
-    Source, ToolName, Verifier,
+    Annotations, CallPlan, Instances, InvalidName, Profile, ReplicaSetId, Resolved, Source,
+    ToolName,
 };
 
 mod definition;
@@ -24,8 +24,8 @@ pub struct Tool {
     resolved: Resolved,
     plan: Arc<CallPlan>,
     refinements: Refinements,
-    verifier: Option<Verifier>,
-    digest: Fingerprint,
+    verifier: Option<Arc<str>>,
+    digest: u128,
     instances: Instances,
 }
 
@@ -112,8 +112,12 @@ impl Tool {
         self
     }
 
-    /// Sets the tool that shows the effect of a call. Default: none.
-    pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
+    /// Sets the read-only tool of the set that shows the effect of a call, by the name that clients
+    /// know it by. Default: none.
+    ///
+    /// Registration pairs the two, by their names or by what the operator says, and pairs them
+    /// again whenever the tools of the set change.
+    pub fn with_verifier(mut self, verifier: Option<Arc<str>>) -> Self {
         self.verifier = verifier;
         self
     }
@@ -137,13 +141,13 @@ impl Tool {
 
     /// Returns `true` if the tool has this tag, from any source.
     pub fn has_tag(&self, tag: &str) -> bool {
-        let tags = self.resolved.annotations().tags.as_deref();
+        let tags = self.resolved.annotations.tags.as_deref();
         tags.unwrap_or_default().iter().any(|own| own == tag)
     }
 
     /// Returns the tool's name, as its server spells it.
     pub fn name(&self) -> &ToolName {
-        self.definition.name()
+        &self.definition.name
     }
 
     /// Returns the definition as listed.
@@ -177,13 +181,14 @@ impl Tool {
         self.refinements.resolved(applied).unwrap_or(&self.resolved)
     }
 
-    /// Returns the tool that shows the effect of a call whose answer was lost.
-    pub fn verifier(&self) -> Option<&Verifier> {
-        self.verifier.as_ref()
+    /// Returns the name clients know the tool by that shows the effect of a call whose answer was
+    /// lost.
+    pub fn verifier(&self) -> Option<&str> {
+        self.verifier.as_deref()
     }
 
     /// Returns the digest of the definition: another definition under the same name has another.
-    pub fn digest(&self) -> Fingerprint {
+    pub fn digest(&self) -> u128 {
         self.digest
     }
 }
@@ -204,8 +209,8 @@ mod tests {
         ] {
             let tool = make("rate").unwrap();
             assert_eq!((tool.plan().effect, tool.set().as_str()), (effect, "local"));
-            let listed = ToolDefinition::from_json(tool.definition().raw().clone()).unwrap();
-            assert_eq!(listed.annotations(), tool.definition().annotations());
+            let listed = ToolDefinition::from_json(tool.definition().raw.clone()).unwrap();
+            assert_eq!(listed.annotations, tool.definition().annotations);
             assert_eq!(listed.digest(), tool.digest());
             assert!(make("").is_err());
         }

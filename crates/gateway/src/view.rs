@@ -38,12 +38,12 @@ pub(crate) fn evidence(learned: Option<&LearnedLifetime>) -> Value {
 
 /// Describes one of the tool's plans.
 pub(crate) fn plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
-    let sources = resolved.all_provenance().iter();
+    let sources = resolved.provenance.iter();
     let sources = sources.map(|entry| (entry.field.to_string(), json!(entry.source.to_string())));
     let rules = tool.refinements().rules().len();
     with_values(json!({
         "effect": plan.effect.to_string(),
-        "safety": plan.safety_level().to_string(),
+        "safety": plan.effect.safety_level().to_string(),
         "cache": cache_words(plan.cache),
         "retry": retry_word(plan.retry),
         "confirm": plan.confirm == ConfirmRule::Ask,
@@ -52,10 +52,10 @@ pub(crate) fn plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
         // what the tool is for
         "category": Category::of(resolved),
         // the effective hints, and the source of each
-        "annotations": resolved.annotations(),
+        "annotations": resolved.annotations,
         "sources": sources.collect::<Map<_, _>>(),
         // why an answer must be fresh: `clock` or `cursor`
-        "volatile": resolved.volatility().map(|volatile| json!({
+        "volatile": resolved.volatile.as_ref().map(|volatile| json!({
             "kind": volatile.volatility.as_str(),
             "reason": volatile.reason(),
         })),
@@ -146,6 +146,8 @@ fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
         Effect::Idempotent => &[Field::Idempotent],
         Effect::Mutating => &[Field::ReadOnly, Field::Idempotent, Field::Destructive],
     };
-    let decided = fields.iter().find_map(|field| resolved.provenance(*field));
+    let decided = fields
+        .iter()
+        .find_map(|field| resolved.provenance_of(*field));
     decided.map_or_else(|| "default".into(), |entry| entry.source.to_string())
 }

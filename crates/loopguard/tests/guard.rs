@@ -55,8 +55,8 @@ async fn send(guard: &Guard, call: ToolCall) -> (bool, String) {
     let record = Arc::new(CallRecord::new());
     let call = call.with_record(record.clone());
     match guard.clone().oneshot(call).await {
-        Ok(output) => (record.was_guarded(), output.to_text()),
-        Err(error) => (record.was_guarded(), error.to_string()),
+        Ok(output) => (record.facts().is_guarded, output.to_text()),
+        Err(error) => (record.facts().is_guarded, error.to_string()),
     }
 }
 

@@ -113,7 +113,7 @@ impl Set {
 
 /// Returns the size of a tool in a list, in bytes.
 pub(crate) fn size_of(tool: &Tool) -> usize {
-    tool.definition().raw().len()
+    tool.definition().raw.len()
 }
 
 /// Returns the largest size of each set so that all sets together fit `limit`: the largest are cut.

@@ -229,7 +229,7 @@ async fn a_call_that_is_given_up_says_where_it_was() {
     let running = stack.run(call.clone());
     let ended = tokio::time::timeout(Duration::from_secs(1), running).await;
     assert!(ended.is_err());
-    let trail = Trail::observed(&call, &record, None);
+    let trail = Trail::observed(call.tool(), call.applied(), &record.facts(), None);
     let expected = "cache:miss route#1:chosen@a attempt#1:cancelled@a answer:cancelled";
     assert_eq!(steps(&trail).join(" "), expected);
 }
@@ -241,10 +241,11 @@ async fn a_record_for_counting_has_no_decisions() {
     let record = Arc::new(CallRecord::for_counting());
     let call = stack.prepare("set.read", "{}").unwrap();
     stack.run(call.with_record(record.clone())).await.unwrap();
-    assert_eq!(record.decisions(), (vec![], 0));
-    assert_eq!(record.cache_scope(), None);
+    let facts = record.facts();
+    assert_eq!((facts.decisions, facts.left_out), (vec![], 0));
+    assert_eq!(facts.cache_scope, None);
     // what is counted is there all the same
-    assert_eq!(record.attempts().len(), 2);
+    assert_eq!(facts.attempts.len(), 2);
     // and what is there at once needs no second look
     let hit = stack.prepare("set.read", "{}").unwrap();
     assert!(stack.run(hit).now_or_never().unwrap().is_ok());

@@ -170,7 +170,7 @@ async fn a_write_in_flight_counts_after_its_set_was_removed_and_came_back() {
     let record = Arc::new(CallRecord::default());
     let read = of(&get).with_record(record.clone());
     assert_eq!(bench.text(read).await, "2");
-    assert_eq!(record.cache(), CacheStatus::Bypass);
+    assert_eq!(record.facts().cache, CacheStatus::Bypass);
     running.await.unwrap().unwrap();
     assert!(!bench.handle.is_written(&set));
     assert_eq!(bench.text(of(&get)).await, "3");

@@ -22,28 +22,6 @@ mod scan;
 
 use scan::{Canonical, Tag, scan};
 
-/// The identity of a value under one [`FingerprintKey`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Fingerprint(u128);
-
-impl Fingerprint {
-    /// Returns the 128 bits.
-    pub const fn as_u128(self) -> u128 {
-        self.0
-    }
-
-    /// Takes the 128 bits of a fingerprint back, as [`as_u128`](Self::as_u128) gave them.
-    pub const fn from_u128(bits: u128) -> Self {
-        Self(bits)
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
-
 /// Why a text has no structural hash. Its call gets no cache key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -109,25 +87,25 @@ impl FingerprintKey {
     ///
     /// [`FingerprintError`] if the text is not JSON, or is JSON that two parsers may read
     /// differently.
-    pub fn json(&self, text: &[u8]) -> Result<Fingerprint, FingerprintError> {
+    pub fn json(&self, text: &[u8]) -> Result<u128, FingerprintError> {
         let mut canonical = Canonical::new();
         scan(text, &mut canonical)?;
         let mut hasher = self.0;
         hasher.write(&canonical);
-        Ok(Fingerprint(hasher.finish128().into()))
+        Ok(hasher.finish128().into())
     }
 
     /// Returns the fingerprint of plain bytes. Never equal to a structural one but by accident.
-    pub fn bytes(&self, bytes: &[u8]) -> Fingerprint {
+    pub fn bytes(&self, bytes: &[u8]) -> u128 {
         let mut hasher = self.0;
         hasher.write_u8(Tag::Bytes as u8);
         hasher.write(bytes);
-        Fingerprint(hasher.finish128().into())
+        hasher.finish128().into()
     }
 
     /// Returns the fingerprint of plain bytes that follow two words: what they are the bytes of,
     /// and for which principal. Equal to another kind of fingerprint only by accident.
-    pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> Fingerprint {
+    pub fn bytes_behind(&self, words: [u128; 2], bytes: &[u8]) -> u128 {
         self.behind(Tag::Behind, words, bytes)
     }
 
@@ -136,17 +114,13 @@ impl FingerprintKey {
     /// # Errors
     ///
     /// As [`json`](Self::json).
-    pub fn json_behind(
-        &self,
-        words: [u128; 2],
-        text: &[u8],
-    ) -> Result<Fingerprint, FingerprintError> {
+    pub fn json_behind(&self, words: [u128; 2], text: &[u8]) -> Result<u128, FingerprintError> {
         let mut canonical = Canonical::new();
         scan(text, &mut canonical)?;
         Ok(self.behind(Tag::JsonBehind, words, &canonical))
     }
 
-    fn behind(&self, tag: Tag, [first, second]: [u128; 2], bytes: &[u8]) -> Fingerprint {
+    fn behind(&self, tag: Tag, [first, second]: [u128; 2], bytes: &[u8]) -> u128 {
         // whole words, so that the hasher reads the bytes as words too
         let mut head = [tag as u8; 40];
         head[8..24].copy_from_slice(&first.to_le_bytes());
@@ -154,11 +128,11 @@ impl FingerprintKey {
         let mut hasher = self.0;
         hasher.write(&head);
         hasher.write(bytes);
-        Fingerprint(hasher.finish128().into())
+        hasher.finish128().into()
     }
 
     /// Returns one fingerprint of several, in this order.
-    pub fn combine(&self, parts: &[u128]) -> Fingerprint {
+    pub fn combine(&self, parts: &[u128]) -> u128 {
         // a single write: each one has a fixed cost
         let mut bytes: SmallVec<[u8; 256]> = smallvec![Tag::Combined as u8];
         for part in parts {
@@ -166,7 +140,7 @@ impl FingerprintKey {
         }
         let mut hasher = self.0;
         hasher.write(&bytes);
-        Fingerprint(hasher.finish128().into())
+        hasher.finish128().into()
     }
 }
 
@@ -177,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    fn json(text: &str) -> Result<Fingerprint, FingerprintError> {
+    fn json(text: &str) -> Result<u128, FingerprintError> {
         FingerprintKey::new(7, 11).json(text.as_bytes())
     }
 

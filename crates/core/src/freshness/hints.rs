@@ -21,12 +21,12 @@ const HINT: [&str; 2] = ["cache_hint", "io.modelcontextprotocol/cache_hint"];
 
 pub(super) fn read(body: &[u8]) -> Freshness {
     if !may_say(body) {
-        return Freshness::SILENT;
+        return Freshness::default();
     }
     let Ok(top) = serde_json::from_slice::<Members<'_>>(body) else {
-        return Freshness::SILENT;
+        return Freshness::default();
     };
-    let mut said = Freshness::SILENT;
+    let mut said = Freshness::default();
     for (name, value) in top.iter() {
         said = said.strictest(member(name, value));
         // more than one only if a server wants two readings
@@ -53,7 +53,7 @@ fn may_say(body: &[u8]) -> bool {
 
 /// What the protocol's own members say, wherever they stand.
 fn member(name: &str, value: &RawValue) -> Freshness {
-    let mut said = Freshness::SILENT;
+    let mut said = Freshness::default();
     match name {
         TTL => {
             said.max_age = millis(value);
@@ -70,7 +70,7 @@ const MOST_INSTANCES: u32 = 8;
 
 /// What only `_meta` states, including that of at most `instances` further up.
 fn meta_member(name: &str, value: &RawValue, instances: u32) -> Freshness {
-    let mut said = Freshness::SILENT;
+    let mut said = Freshness::default();
     if name == UPSTREAM_META
         && let Some(instances) = instances.checked_sub(1)
         && let Ok(members) = Members::read(value.get())
@@ -123,7 +123,7 @@ mod tests {
     fn aged(millis: u64) -> Freshness {
         Freshness {
             max_age: Some(Duration::from_millis(millis)),
-            ..Freshness::SILENT
+            ..Freshness::default()
         }
     }
 
@@ -152,9 +152,9 @@ mod tests {
             let said = said(&behind(instances));
             assert!(said.no_store && said.age == Some(Duration::from_millis(250)));
         }
-        assert_eq!(said(&behind(100_000)), Freshness::SILENT);
+        assert_eq!(said(&behind(100_000)), Freshness::default());
         let hint = r#"{"_meta":{"io.callward/upstream":{"cache_hint":"no-cache"}}}"#;
-        assert_eq!(said(hint), Freshness::SILENT);
+        assert_eq!(said(hint), Freshness::default());
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
             r#"{"cacheScope":"public","content":[{"_meta":{"ttlMs":1}}]}"#,
             r#"{"cache_hint":"no-cache"}"#,
         ] {
-            assert_eq!(said(silent), Freshness::SILENT, "{silent}");
+            assert_eq!(said(silent), Freshness::default(), "{silent}");
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
             "",
             "{",
         ] {
-            assert_eq!(said(body), Freshness::SILENT, "{body}");
+            assert_eq!(said(body), Freshness::default(), "{body}");
         }
         assert_eq!(said(r#"{"ttlMs":1e300}"#).max_age, Some(Duration::MAX));
     }

@@ -59,7 +59,7 @@ impl Verb {
 ///
 /// let lexicon = Lexicon::standard().clone().with(VerbKind::Delete, "void")?;
 /// let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
-/// let hints = inference.infer(&Subject::new("void_invoice")).into_annotations();
+/// let hints = inference.infer(&Subject::new("void_invoice")).annotations;
 /// assert_eq!(hints.destructive_hint, Some(true));
 /// # Ok::<(), callward_core::InvalidValue>(())
 /// ```

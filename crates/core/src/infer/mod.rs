@@ -63,12 +63,12 @@ impl RuleSet {
     /// use callward_core::infer::{RuleSet, Strength, Subject};
     /// use callward_core::Field;
     ///
-    /// let subject = Subject::new("deleteUser").with_description("Deletes a user for good.");
-    /// let inferred = RuleSet::Standard.infer(&subject);
-    /// assert_eq!(inferred.annotations().destructive_hint, Some(true));
+    /// let inferred = RuleSet::Standard.infer(&Subject::new("deleteUser"));
+    /// assert_eq!(inferred.annotations.destructive_hint, Some(true));
     ///
-    /// let why = inferred.evidence(Field::Destructive).map(|e| (e.strength(), e.reason()));
-    /// assert_eq!(why, Some((Strength::Strong, "the name leads with `delete`".into())));
+    /// let evidence = inferred.evidence_for(Field::Destructive).unwrap();
+    /// assert_eq!(evidence.strength, Strength::Strong);
+    /// assert_eq!(evidence.to_string(), "the name leads with `delete`");
     /// ```
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
         Inference::new(self).infer(subject)
@@ -83,12 +83,10 @@ impl RuleSet {
 ///
 /// let closed = Annotations::default().with_open_world(false);
 /// let nothing = Annotations::default();
-/// let tools = [
-///     Listed::new(Subject::new("get_lead"), &closed),
-///     Listed::new(Subject::new("get_deal"), &nothing),
-/// ];
+/// let tools = [("get_lead", &closed), ("get_deal", &nothing)];
+/// let tools = tools.map(|(name, declared)| Listed { subject: Subject::new(name), declared });
 /// let inferred = Inference::new(RuleSet::Standard).infer_all(&tools);
-/// assert_eq!(inferred[1].annotations().open_world_hint, Some(false));
+/// assert_eq!(inferred[1].annotations.open_world_hint, Some(false));
 /// ```
 #[must_use]
 #[derive(Debug, Clone, Copy)]

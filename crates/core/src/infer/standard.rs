@@ -56,8 +56,8 @@ pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
         None => Inferred::default(),
     };
     // also of a tool without a verb: its author may know that it reads
-    if inferred.kind().is_none_or(|kind| kind == VerbKind::Read) {
-        inferred.set_volatile(look.volatile());
+    if inferred.kind.is_none_or(|kind| kind == VerbKind::Read) {
+        inferred.volatile = look.volatile();
     }
     if let Some(reason) = world::reaches_out(&look, &server) {
         inferred.set(Field::OpenWorld, true, Strength::Weak, reason);

@@ -7,7 +7,7 @@ use crate::{ServerId, ToolDefinition};
 /// The parts of one tool that inference may read.
 #[must_use]
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "everything that inference reads")]
 pub struct Subject<'a> {
     /// The tool's name, as its server spells it.
     pub name: &'a str,
@@ -33,29 +33,10 @@ impl<'a> Subject<'a> {
     /// Takes everything from a listed tool.
     pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
         Self {
-            name: tool.name().as_str(),
-            description: tool.description(),
+            name: tool.name.as_str(),
+            description: tool.description.as_deref(),
             server: server.map(ServerId::as_str),
-            input_schema: tool.input_schema(),
+            input_schema: tool.input_schema.as_deref(),
         }
-    }
-
-    /// Adds the description.
-    pub const fn with_description(mut self, description: &'a str) -> Self {
-        self.description = Some(description);
-        self
-    }
-
-    /// Adds the server's id.
-    pub const fn with_server(mut self, server: &'a str) -> Self {
-        self.server = Some(server);
-        self
-    }
-
-    /// Adds the schema of the arguments.
-    #[cfg(test)]
-    pub(crate) const fn with_input_schema(mut self, schema: &'a RawValue) -> Self {
-        self.input_schema = Some(schema);
-        self
     }
 }

@@ -49,24 +49,24 @@ fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         notes.add(
             Code::ReadOnlyDestroys,
             field,
-            format!("true, but {}", evidence.reason()),
+            format!("true, but {evidence}"),
             "say false, and destructiveHint true; or rename the tool",
         );
     } else if let Some(evidence) = whole.firm(Field::ReadOnly, false) {
         notes.add(
             Code::ReadOnlyWrites,
             field,
-            format!("true, but {}", evidence.reason()),
+            format!("true, but {evidence}"),
             "say false; or name and describe the tool by what it reads",
         );
-    } else if case.words.annotations().read_only_hint == Some(true)
-        && whole.annotations().read_only_hint == Some(false)
-        && let Some(evidence) = whole.evidence(Field::ReadOnly)
+    } else if case.words.annotations.read_only_hint == Some(true)
+        && whole.annotations.read_only_hint == Some(false)
+        && let Some(evidence) = whole.evidence_for(Field::ReadOnly)
     {
         notes.add(
             Code::ReadOnlyByArgument,
             field,
-            format!("true, but {}", evidence.reason()),
+            format!("true, but {evidence}"),
             "say false; or offer what reads as a tool of its own",
         );
     }
@@ -79,7 +79,7 @@ fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         notes.add(
             Code::DestructiveDenied,
             Field::Destructive.as_str(),
-            format!("false, but {}", evidence.reason()),
+            format!("false, but {evidence}"),
             "say true, unless what it takes away is as easily put back",
         );
     }
@@ -87,14 +87,14 @@ fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
 
 fn idempotent(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     if case.hints.idempotent_hint == Some(true)
-        && case.whole.annotations().idempotent_hint.is_none()
+        && case.whole.annotations.idempotent_hint.is_none()
         && let Some(evidence) = case.whole.firm(Field::ReadOnly, false)
         && !accounts_for_repeats(case)
     {
         notes.add(
             Code::DoubtfulIdempotence,
             Field::Idempotent.as_str(),
-            format!("true, but {}: twice does more", evidence.reason()),
+            format!("true, but {evidence}: twice does more"),
             "say false; or say in the description why a second call changes nothing",
         );
     }

@@ -52,5 +52,5 @@ fn writer(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
 }
 
 fn adds(inferred: &Inferred) -> bool {
-    inferred.annotations().destructive_hint == Some(false)
+    inferred.annotations.destructive_hint == Some(false)
 }

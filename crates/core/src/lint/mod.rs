@@ -17,8 +17,8 @@
 //!     r#"{"name": "delete_user", "description": "Deletes a user for good.",
 //!         "annotations": {"readOnlyHint": true}}"#,
 //! )?;
-//! let subject = Subject::new("delete_user").with_description("Deletes a user for good.");
-//! let findings = check(&[Candidate::new(subject).with_definition(listed)]);
+//! let subject = Subject::new("delete_user");
+//! let findings = check(&[Candidate { subject, definition: Some(listed) }]);
 //! assert_eq!(findings[0].code, Code::ReadOnlyDestroys);
 //! assert_eq!(findings[0].message, "true, but the name leads with `delete`");
 //! # Ok::<(), serde_json::Error>(())

@@ -73,17 +73,17 @@ fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
 }
 
 fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
-    let by_name = case.name.annotations().read_only_hint;
-    if case.words.annotations().read_only_hint == Some(false)
+    let by_name = case.name.annotations.read_only_hint;
+    if case.words.annotations.read_only_hint == Some(false)
         && opens_with_write(case.subject.description)
         && case.hints.read_only_hint != Some(true)
         && let Some(name) = case.name.firm(Field::ReadOnly, true)
-        && let Some(prose) = case.words.evidence(Field::ReadOnly)
+        && let Some(prose) = case.words.evidence_for(Field::ReadOnly)
     {
         notes.add(
             Code::MisleadingName,
             "name",
-            format!("{}, but {}", name.reason(), prose.reason()),
+            format!("{name}, but {prose}"),
             "name it by what it does to the data, or say in the description that it only reads",
         );
     }
@@ -105,7 +105,11 @@ fn opens_with_write(description: Option<&str>) -> bool {
         .split(|c: char| !c.is_alphabetic())
         .find(|word| !word.is_empty());
     first.is_some_and(|word| {
-        let alone = RuleSet::Standard.infer(&Subject::new("").with_description(word));
-        alone.annotations().read_only_hint == Some(false)
+        let alone = Subject {
+            description: Some(word),
+            ..Subject::new("")
+        };
+        let alone = RuleSet::Standard.infer(&alone);
+        alone.annotations.read_only_hint == Some(false)
     })
 }

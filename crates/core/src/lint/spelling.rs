@@ -198,8 +198,12 @@ mod tests {
             let text = format!(r#"{{"name":"get_user",{text}}}"#);
             assert!(ToolDefinition::from_json(text.clone()).is_err(), "{text}");
             let definition = serde_json::from_str(&text).unwrap();
-            let candidate = Candidate::new(Subject::new("get_user")).with_definition(definition);
-            let found = crate::lint::check(&[candidate]);
+            let subject = Subject::new("get_user");
+            let definition = Some(definition);
+            let found = crate::lint::check(&[Candidate {
+                subject,
+                definition,
+            }]);
             let twice: Vec<_> = found
                 .iter()
                 .filter(|finding| finding.code == Code::GivenTwice)

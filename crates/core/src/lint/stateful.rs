@@ -21,7 +21,7 @@ const HOLDING: &str = "activate attach begin close commit connect detach disconn
 /// The evidence is names only: a word such as `browser` or `cursor`, or two tools that take hold of
 /// one noun, such as `open_page` and `close_page`.
 pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
-    evidence(tools.iter().map(|tool| tool.name().as_str()))
+    evidence(tools.iter().map(|tool| tool.name.as_str()))
 }
 
 pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {

@@ -32,7 +32,7 @@ impl ToolOutput {
         let mut parts = vec![u128::from(self.0.is_error), self.0.status as u128];
         let members = serde_json::from_slice(&self.0.body).ok()?;
         for (name, value) in sorted(members, &BESIDE)? {
-            parts.push(FingerprintKey::fixed().bytes(name.as_bytes()).as_u128());
+            parts.push(FingerprintKey::fixed().bytes(name.as_bytes()));
             // `content` block by block, if it is what the protocol says: each may have a `_meta`
             let blocks = Some(value.get()).filter(|_| name == "content");
             match blocks.and_then(|blocks| serde_json::from_str::<Vec<_>>(blocks).ok()) {
@@ -44,13 +44,13 @@ impl ToolOutput {
                         parts.push(block.len() as u128);
                         for (name, value) in block {
                             let name = FingerprintKey::fixed().bytes(name.as_bytes());
-                            parts.extend([name.as_u128(), digest(value)?]);
+                            parts.extend([name, digest(value)?]);
                         }
                     }
                 }
             }
         }
-        Some(FingerprintKey::fixed().combine(&parts).as_u128())
+        Some(FingerprintKey::fixed().combine(&parts))
     }
 }
 
@@ -66,8 +66,7 @@ fn sorted<'a>(members: Members<'a>, without: &[&str]) -> Option<Vec<(Cow<'a, str
 }
 
 fn digest(value: &RawValue) -> Option<u128> {
-    let digest = FingerprintKey::fixed().json(value.get().as_bytes()).ok()?;
-    Some(digest.as_u128())
+    FingerprintKey::fixed().json(value.get().as_bytes()).ok()
 }
 
 #[cfg(test)]

@@ -85,11 +85,6 @@ impl AuditRule {
         Self { level, open_world }
     }
 
-    /// Returns `true` if a call leaves a record at all.
-    pub const fn is_recorded(self) -> bool {
-        !matches!(self.level, AuditLevel::None)
-    }
-
     /// Returns the rule that records what either of the two records, in the separate file if either
     /// uses it.
     pub(crate) fn stricter(self, other: Self) -> Self {

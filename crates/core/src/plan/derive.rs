@@ -17,14 +17,14 @@ const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_millis(20), Duration
 impl CallPlan {
     /// Derives the plan from the effective hints, by the profile's numbers.
     pub fn derive(resolved: &Resolved, profile: &Profile) -> Self {
-        let hints = resolved.annotations();
+        let hints = &resolved.annotations;
         // the four hints that decide the effect, as the profile reads them
         let of_category = (profile.by_category).then(|| Category::of(resolved).hints());
         let four = of_category.as_ref().unwrap_or(hints);
         let (effect, reason) = effect(four, resolved, profile);
         let also_idempotent = four.idempotent_hint == Some(true);
 
-        let volatile = resolved.volatility();
+        let volatile = resolved.volatile.as_ref();
         let cache = match (effect, profile.idempotent_ttl) {
             (Effect::ReadOnly, _) => profile.read_rule(volatile.is_some()),
             (Effect::Idempotent, Some(ttl)) if profile.caches && volatile.is_none() => {
@@ -213,7 +213,7 @@ epd |  | mutating invalidate never skip any none";
             assert_eq!(plan.is_write(), plan.effect != Effect::ReadOnly, "{row}");
         }
         let read = plan(|h| h.read_only_hint = Some(true));
-        assert_eq!(read.safety_level(), SafetyLevel::Safe);
+        assert_eq!(read.effect.safety_level(), SafetyLevel::Safe);
         assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
         let silent = Resolved::from_single(Annotations::default(), Source::Declared);
         let reason = CallPlan::derive(&silent, &Profile::mcpgate()).reason;

@@ -16,7 +16,7 @@ use crate::{Annotations, SecurityLevel};
 /// All hints about one tool, and how far its server is trusted.
 #[must_use]
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "these are the sources")]
 pub struct Hints<'a> {
     /// Inferred from name and description; the default value without inference.
     pub inferred: &'a Inferred,
@@ -53,24 +53,6 @@ impl<'a> Hints<'a> {
             (self.operator, Source::Operator),
         ]
     }
-
-    /// Adds the hints configured for all tools of the server.
-    pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
-        self.server_defaults = Some(hints);
-        self
-    }
-
-    /// Adds the hints observed while the tool ran.
-    pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
-        self.observed = Some(hints);
-        self
-    }
-
-    /// Adds the operator's hints for the tool.
-    pub const fn with_operator(mut self, hints: &'a Annotations) -> Self {
-        self.operator = Some(hints);
-        self
-    }
 }
 
 /// Weighs all sources. See the [module](mod@crate::resolve) for the rule.
@@ -85,7 +67,7 @@ impl<'a> Hints<'a> {
 /// let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Standard));
 /// let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// assert_eq!(plan.effect, Effect::Destructive);
-/// println!("{}", resolved.warnings()[0]);
+/// println!("{}", resolved.warnings[0]);
 /// ```
 pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let mut effect = EffectHints::settle(hints);
@@ -128,7 +110,7 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
         provenance: kept.0,
         warnings,
         takes_away,
-        volatile: hints.inferred.volatility().cloned(),
+        volatile: hints.inferred.volatile.clone(),
     }
 }
 
@@ -213,7 +195,7 @@ impl EffectHints {
         };
         let (inferred, declared) = (Inferred::default(), Annotations::default());
         let mut founded = *hints;
-        if rests_on_reading(hints.inferred.annotations()) {
+        if rests_on_reading(&hints.inferred.annotations) {
             founded.inferred = &inferred;
         }
         founded.server_defaults = hints.server_defaults.filter(|said| !rests_on_reading(said));
@@ -226,7 +208,7 @@ impl EffectHints {
 
     /// The conclusion that a tool only overwrites is laxer, so it needs a trusted server.
     fn takes_away(&self, hints: &Hints<'_>) -> bool {
-        let evidence = hints.inferred.evidence(Field::Destructive);
+        let evidence = hints.inferred.evidence_for(Field::Destructive);
         let only_overwrites = |slot: &Slot<bool>| {
             slot.source == Source::Inferred
                 && hints.trust != Trust::Untrusted
@@ -255,7 +237,7 @@ fn is_from(slot: Option<&Slot<bool>>, value: bool, source: Source) -> bool {
 /// Unites the tags of all sources; the strongest source with tags is named.
 fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
     let mut united: Option<Slot<Vec<String>>> = None;
-    let inferred = (Some(hints.inferred.annotations()), Source::Inferred);
+    let inferred = (Some(&hints.inferred.annotations), Source::Inferred);
     for (set, source) in std::iter::once(inferred).chain(hints.stated()) {
         if let Some(tags) = set.and_then(|set| set.tags.as_deref()) {
             let before = united.as_ref().map(|slot| slot.value.as_slice());

@@ -32,12 +32,12 @@ impl<T> Slot<T> {
         field: Field,
         of: impl Fn(&Annotations) -> Option<T>,
     ) -> Option<Self> {
-        let evidence = hints.inferred.evidence(field)?;
+        let evidence = hints.inferred.evidence_for(field)?;
         Some(Self {
-            value: of(hints.inferred.annotations())?,
+            value: of(&hints.inferred.annotations)?,
             source: Source::Inferred,
-            reason: evidence.reason(),
-            strength: Some(evidence.strength()),
+            reason: evidence.to_string().into(),
+            strength: Some(evidence.strength),
         })
     }
 }

@@ -28,7 +28,10 @@ fn reads(key: &str, condition: Condition) -> ArgumentRule {
 fn tool(own: &Annotations, rules: &[ArgumentRule]) -> Arc<Tool> {
     let definition = ToolDefinition::from_json(r#"{"name":"tabs"}"#).unwrap();
     let (inferred, declared) = (Inferred::default(), hints());
-    let said = Hints::new(&inferred, &declared, Trust::Standard).with_operator(own);
+    let said = Hints {
+        operator: Some(own),
+        ..Hints::new(&inferred, &declared, Trust::Standard)
+    };
     let profile = Profile::standard();
     let resolved = resolve(&said);
     let plan = CallPlan::derive(&resolved, &profile);
@@ -145,7 +148,7 @@ fn hints_are_those_that_the_plan_was_derived_from() {
     let own = hints().with_read_only(true);
     let destroys = |tool: &Arc<Tool>, arguments: &str| {
         let resolved = tool.resolved_applied(call(tool, arguments).applied());
-        resolved.annotations().destructive_hint == Some(true)
+        resolved.annotations.destructive_hint == Some(true)
     };
     let both = r#"{"action":"list","action":"delete"}"#;
     let reader = tool(&own, &[adds.clone(), deletes]);
@@ -275,28 +278,31 @@ fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
     )];
     for trust in [Trust::Trusted, Trust::Standard, Trust::Untrusted] {
         for operator in [own.clone(), own.clone().with_destructive(true)] {
-            let said = Hints::new(&inferred, &declared, trust).with_operator(&operator);
+            let said = Hints {
+                operator: Some(&operator),
+                ..Hints::new(&inferred, &declared, trust)
+            };
             let plan = CallPlan::derive(&resolve(&said), &profile);
             assert_eq!(plan.effect, Effect::Destructive);
             let bound = Refinements::bind(&rules, &said, &plan, &profile);
             let [refined] = bound.rules() else {
                 panic!("{bound:?}");
             };
-            assert_eq!(refined.plan().effect, Effect::ReadOnly, "{trust:?}");
-            assert_eq!(refined.resolved().warnings(), [""; 0], "{trust:?}");
-            let read_only = refined.resolved().provenance(Field::ReadOnly).unwrap();
+            assert_eq!(refined.plan.effect, Effect::ReadOnly, "{trust:?}");
+            assert_eq!(refined.resolved.warnings, [""; 0], "{trust:?}");
+            let read_only = refined.resolved.provenance_of(Field::ReadOnly).unwrap();
             assert_eq!(read_only.source, Source::Operator);
             assert_eq!(read_only.reason, "rule 1 of this tool: dry_run = true");
-            assert!(refined.plan().reason.contains("rule 1 of this tool"));
-            let annotations = refined.resolved().annotations();
+            assert!(refined.plan.reason.contains("rule 1 of this tool"));
+            let annotations = &refined.resolved.annotations;
             assert_eq!(
                 annotations.tags.as_deref().unwrap(),
                 ["theirs", "ours", "dry"]
             );
             // what the rule does not say keeps its own reason
             let asks = refined
-                .resolved()
-                .provenance(Field::RequiresConfirmation)
+                .resolved
+                .provenance_of(Field::RequiresConfirmation)
                 .unwrap();
             assert_eq!(asks.reason, "set for this tool");
         }

@@ -116,9 +116,9 @@ fn each_tool_is_resolved_as_its_case_says() {
         all.operator = operator.as_ref();
         let resolved = resolve(&all);
         let effect = CallPlan::derive(&resolved, &Profile::standard()).effect;
-        let effective = serde_json::to_value(resolved.annotations()).unwrap();
+        let effective = serde_json::to_value(&resolved.annotations).unwrap();
         assert_eq!(
-            !resolved.warnings().is_empty(),
+            !resolved.warnings.is_empty(),
             expected.contains("warned"),
             "{case}"
         );
@@ -142,7 +142,7 @@ fn a_hint_says_where_it_comes_from() {
     assert_eq!(why, "inferred, the name leads with `get`");
     let untrusted = named("get_user", &hints().with_read_only(true), Trust::Untrusted);
     let source = untrusted
-        .provenance(Field::ReadOnly)
+        .provenance_of(Field::ReadOnly)
         .map(|entry| entry.source);
     assert_eq!(source, Some(Source::Assumed));
     let contradicted = named(
@@ -151,16 +151,20 @@ fn a_hint_says_where_it_comes_from() {
         Trust::Standard,
     );
     assert_eq!(
-        contradicted.warnings(),
+        contradicted.warnings,
         ["the server declares readOnlyHint true, but the name leads with `delete`: read as false"]
     );
     let both = hints().with_read_only(true).with_destructive(true);
     assert_eq!(
-        named("get_user", &both, Trust::Trusted).warnings(),
+        named("get_user", &both, Trust::Trusted).warnings,
         ["read-only (declared) and destructive (declared) at once: read as destructive"]
     );
     let (nothing, seen) = (Inferred::default(), hints().with_read_only(false));
-    let observed = resolve(&Hints::new(&nothing, &both, Trust::Trusted).with_observed(&seen));
+    let said = Hints {
+        observed: Some(&seen),
+        ..Hints::new(&nothing, &both, Trust::Trusted)
+    };
+    let observed = resolve(&said);
     assert_eq!(observed.why(Field::ReadOnly), "observed, seen while it ran");
 }
 
@@ -168,7 +172,10 @@ fn a_hint_says_where_it_comes_from() {
 fn idempotence_of_a_read_does_not_let_a_profile_retry_what_destroys() {
     let claimed = hints().with_read_only(true).with_idempotent(true);
     let (nothing, destroys) = (Inferred::default(), hints().with_destructive(true));
-    let said = Hints::new(&nothing, &claimed, Trust::Trusted).with_operator(&destroys);
+    let said = Hints {
+        operator: Some(&destroys),
+        ..Hints::new(&nothing, &claimed, Trust::Trusted)
+    };
     let plan = CallPlan::derive(&resolve(&said), &Profile::epd());
     assert_eq!(plan.retry, RetryRule::Never);
 }

@@ -66,7 +66,10 @@ fn infer(
         if let Ok((tool, declared)) = tool {
             let (places, listed) = servers.entry(group).or_default();
             places.push(at);
-            listed.push(Sibling::new(tool.subject(), declared));
+            listed.push(Sibling {
+                subject: tool.subject(),
+                declared,
+            });
         }
     }
     let mut inferred = vec![Inferred::default(); tools.len()];
@@ -120,13 +123,12 @@ impl<'a> Settings<'a> {
             .trust
             .or_else(|| Some(server?.table.trust))
             .unwrap_or_default();
-        let mut hints = Hints::new(inferred, declared, trust);
-        if let Some(server) = server {
-            hints = hints.with_server_defaults(&server.defaults);
-            if let Some(operator) = server.tools.get(tool.name.as_str()) {
-                hints = hints.with_operator(&operator.hints);
-            }
-        }
+        let operator = server.and_then(|server| server.tools.get(tool.name.as_str()));
+        let hints = Hints {
+            server_defaults: server.map(|server| &server.defaults),
+            operator: operator.map(|operator| &operator.hints),
+            ..Hints::new(inferred, declared, trust)
+        };
         judge(&hints, &self.profile)
     }
 }
@@ -152,7 +154,7 @@ fn line(
     };
     let mut why = Map::new();
     if explain {
-        let evidence = judged.resolved.all_provenance().iter().map(|entry| {
+        let evidence = judged.resolved.provenance.iter().map(|entry| {
             let mut reason = json!({ "source": entry.source, "reason": entry.reason });
             if let Some(strength) = entry.strength {
                 reason["strength"] = strength_word(strength).into();
@@ -160,13 +162,13 @@ fn line(
             (entry.field.as_str().to_owned(), reason)
         });
         why.insert("evidence".into(), Value::Object(evidence.collect()));
-        why.insert("warnings".into(), json!(judged.resolved.warnings()));
+        why.insert("warnings".into(), json!(judged.resolved.warnings));
     }
     let line = Line {
         name: &tool.name,
         server: tool.server.as_deref(),
-        annotations: judged.resolved.annotations(),
-        safety_level: judged.plan.safety_level(),
+        annotations: &judged.resolved.annotations,
+        safety_level: judged.plan.effect.safety_level(),
         plan: &judged.plan,
         problems: judged.problems.iter().map(problem).collect(),
         why,

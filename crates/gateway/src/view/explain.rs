@@ -12,7 +12,7 @@ use super::{cache_words, millis, retry_word, strength_word};
 pub(crate) fn explanation(explanation: &Explanation) -> Value {
     let plan = explanation.plan();
     let (tool, resolved) = (explanation.tool(), explanation.resolved());
-    let values = json!(resolved.annotations());
+    let values = json!(resolved.annotations);
     let hint = |entry: &Provenance| {
         json!({
             "hint": entry.field.as_str(),
@@ -23,7 +23,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
         })
     };
     let rules = tool.refinements().rules().iter().map(rule);
-    let hints = resolved.all_provenance().iter().map(hint);
+    let hints = resolved.provenance.iter().map(hint);
     let max_attempts = explanation.max_attempts();
     let max_attempts = if plan.is_retryable() { max_attempts } else { 1 };
     let mut view = super::tool(explanation.client_name(), tool, plan, resolved);
@@ -49,7 +49,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
         },
         "guards": guards(explanation),
         "hints": hints.collect::<Vec<_>>(),
-        "warnings": resolved.warnings(),
+        "warnings": resolved.warnings,
         "text": format!("{explanation}{}", ask_note(plan)),
     });
     if let Value::Object(details) = details {
@@ -89,10 +89,10 @@ fn applied(explanation: &Explanation) -> Value {
 }
 
 fn rule(rule: &RefinedRule) -> Value {
-    let plan = rule.plan();
+    let plan = &rule.plan;
     json!({
-        "when": rule.rule().when().to_string(),
-        "hints": rule.rule().hints(),
+        "when": rule.rule.when().to_string(),
+        "hints": rule.rule.hints(),
         "effect": plan.effect.to_string(),
         "cache": cache_words(plan.cache),
         "retry": retry_word(plan.retry),

@@ -109,7 +109,7 @@ mod tests {
             (long, "burst"),
         ];
         for (config, field) in cases {
-            assert_eq!(config.validate().unwrap_err().field(), field);
+            assert_eq!(config.validate().unwrap_err().field, field);
         }
     }
 }

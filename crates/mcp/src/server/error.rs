@@ -249,7 +249,7 @@ mod tests {
     use bytes::Bytes;
     use callward_core::{
         Annotations, CallPlan, Delivery, ErrorKind, Profile, Resolved, Source, Tool, ToolCall,
-        ToolDefinition, Trail, Verifier, refine::Applied,
+        ToolDefinition, Trail, refine::Applied,
     };
 
     use super::*;
@@ -392,8 +392,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_an_unknown_outcome_is_told_and_every_attempt() {
-        let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
-        let tool = Arc::new(tool("create_payment").with_verifier(Some(verifier)));
+        let tool = Arc::new(tool("create_payment").with_verifier(Some("shop__get_payment".into())));
         let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset")
             .with_code(-32000)
             .with_server(ServerId::new("shop-1").unwrap());

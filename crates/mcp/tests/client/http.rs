@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callward_core::{
     BaggageFilter, Delivery, ErrorKind, Outbound, SendWatch, ServerEvent, ToolCall, ToolServer,
-    TraceContext, Watch,
+    TraceContext,
 };
 use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamStatus};
 use callward_mcp::wire::Era;
@@ -276,7 +276,7 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
 }
 
 /// Keeps what it gets.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Watching(Mutex<Vec<String>>);
 
 impl SendWatch for Watching {
@@ -300,7 +300,7 @@ async fn whoever_watches_is_told_where_a_call_goes() {
     let (upstream, mut server) = legacy_http("one").await;
     let watching = Arc::new(Watching::default());
     let mut watched = call("x", "{}");
-    watched.attempt_mut().watch = Some(Watch::new(watching.clone()));
+    watched.attempt_mut().watch = Some(watching.clone());
     server.serve(&upstream, watched).await;
     let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1")"#;
     assert_eq!(*watching.0.lock(), [reported]);

@@ -90,17 +90,17 @@ async fn every_page_is_listed_and_every_definition_keeps_its_bytes() {
     let page = format!(r#"{{"tools":[{{"no":"name"}},{second}]}}"#);
     peer.reply(&asked, &page).await;
     let tools = listing.await.unwrap().unwrap();
-    let text = |tool: &ToolDefinition| String::from_utf8(tool.raw().to_vec()).unwrap();
+    let text = |tool: &ToolDefinition| String::from_utf8(tool.raw.to_vec()).unwrap();
     assert_eq!(
         Vec::from_iter(tools.iter().map(text)),
         [first, r#"{"no":"name"}"#, second]
     );
     assert_eq!(
-        Vec::from_iter(tools.iter().map(ToolDefinition::fault)),
+        Vec::from_iter(tools.iter().map(|tool| tool.fault.as_deref())),
         [None, Some("missing field `name`"), None]
     );
     // an explicit false is not an absent one
-    assert_eq!(tools[0].annotations().read_only_hint, Some(false));
+    assert_eq!(tools[0].annotations.read_only_hint, Some(false));
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,7 +187,7 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
 }
 
 /// Keeps what it gets, and answers with a context of its own.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Watching(Mutex<Vec<String>>);
 
 impl SendWatch for Watching {
@@ -205,7 +205,7 @@ impl SendWatch for Watching {
 async fn whoever_watches_is_told_and_says_which_context_goes_out() {
     let (upstream, mut peer, _script) = legacy().await;
     let watching = Arc::new(Watching::default());
-    let watch = Watch::new(watching.clone());
+    let watch: Watch = watching.clone();
     let listing = tokio::spawn({
         let (upstream, watch) = (upstream.clone(), watch.clone());
         async move { upstream.list_tools_watched(watch).await }

@@ -24,7 +24,7 @@ pub(crate) fn id() -> ServerId {
 /// A tool with this definition.
 pub(crate) fn tool_of(definition: &str) -> Arc<Tool> {
     let definition = ToolDefinition::from_json(definition.to_owned()).unwrap();
-    let resolved = Resolved::from_single(definition.annotations().clone(), Source::Declared);
+    let resolved = Resolved::from_single(definition.annotations.clone(), Source::Declared);
     let plan = CallPlan::derive(&resolved, &Profile::standard());
     Arc::new(Tool::new(id().into(), definition, resolved, plan))
 }

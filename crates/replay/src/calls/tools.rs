@@ -89,18 +89,21 @@ fn listed(options: &Options) -> HashMap<ToolName, Arc<Tool>> {
     let tools = &options.tools;
     let siblings: Vec<_> = tools
         .iter()
-        .map(|tool| Listed::new(Subject::of(tool, None), tool.annotations()))
+        .map(|tool| Listed {
+            subject: Subject::of(tool, None),
+            declared: &tool.annotations,
+        })
         .collect();
     let inferred = Inference::new(RuleSet::Standard).infer_all(&siblings);
     let made = tools.iter().zip(&inferred).map(|(tool, inferred)| {
         let made = judged(tool.clone(), inferred, &options.profile);
-        (tool.name().clone(), Arc::new(made))
+        (tool.name.clone(), Arc::new(made))
     });
     made.collect()
 }
 
 fn judged(definition: ToolDefinition, inferred: &Inferred, profile: &Profile) -> Tool {
-    let hints = Hints::new(inferred, definition.annotations(), Trust::Standard);
+    let hints = Hints::new(inferred, &definition.annotations, Trust::Standard);
     let Judgement { resolved, plan, .. } = judge(&hints, profile);
     Tool::new(set(), definition, resolved, plan)
 }

@@ -53,7 +53,7 @@ mod tests {
             (config.with_percentile(49), "percentile"),
             (config.with_percentile(100), "percentile"),
         ] {
-            assert_eq!(config.validate().map_err(|fault| fault.field()), Err(field));
+            assert_eq!(config.validate().map_err(|fault| fault.field), Err(field));
         }
     }
 }

@@ -209,7 +209,7 @@ mod tests {
             (keys(0), "max_keys"),
             (keys(usize::MAX), "max_keys"),
         ] {
-            assert_eq!(config.validate().map_err(|fault| fault.field()), Err(field));
+            assert_eq!(config.validate().map_err(|fault| fault.field), Err(field));
         }
         for config in [ttl(SHORTEST), ttl(LONGEST), keys(1), keys(MOST_KEYS)] {
             assert_eq!(config.validate(), Ok(()));

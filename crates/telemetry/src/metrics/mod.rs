@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallRecord, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
+    CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
 };
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
@@ -95,7 +95,7 @@ pub(crate) struct EndedCall<'a> {
     /// Of the call's plan, which is not always the tool's own.
     pub(crate) effect: Effect,
     pub(crate) confirm: ConfirmRule,
-    pub(crate) record: &'a CallRecord,
+    pub(crate) facts: CallFacts,
     pub(crate) ending: Ending<'a>,
     pub(crate) took: Duration,
 }
@@ -127,7 +127,7 @@ impl Metrics {
     /// Records one call and its attempts.
     pub(crate) fn record(&self, call: &EndedCall<'_>) {
         let mut last_attempt = None;
-        call.record.each_attempt(|attempt| {
+        for attempt in &call.facts.attempts {
             last_attempt = Some(attempt.took);
             let error = attempt.error.map(ErrorKind::as_str);
             let outcome = (attempt.server.clone(), error);
@@ -136,11 +136,11 @@ impl Metrics {
                 counted(&self.attempts, &attributes)
             };
             self.of_attempts.with(call.tool, outcome, new, |add| add(1));
-        });
+        }
         let outcome = Outcome {
             is_served: call.is_served,
             effect: call.effect,
-            cache: call.record.cache(),
+            cache: call.facts.cache,
             error: call.ending.error_type(),
         };
         let new = || self.of_calls(call.tool, outcome);
@@ -156,10 +156,9 @@ impl Metrics {
             let outcome = KeyValue::new(label::OUTCOME, UNASKED);
             self.confirmations.add(1, &[tool, set, outcome]);
         }
-        let spent = call.record.spent();
         for (waited, histogram) in [
-            (spent.limits(), &self.limit_wait),
-            (spent.pauses(), &self.backoff),
+            (call.facts.limit_time, &self.limit_wait),
+            (call.facts.pause_time, &self.backoff),
         ] {
             if !waited.is_zero() {
                 histogram.record(waited.as_secs_f64(), &[]);
@@ -200,7 +199,7 @@ impl EndedCall<'_> {
         if is_cancelled || self.confirm != ConfirmRule::Skip {
             return None;
         }
-        match self.record.cache() {
+        match self.facts.cache {
             CacheStatus::Joined => None,
             CacheStatus::Hit => Some(self.took),
             _ => self.overhead_of_one_attempt(last_attempt?),
@@ -208,15 +207,14 @@ impl EndedCall<'_> {
     }
 
     fn overhead_of_one_attempt(&self, took: Duration) -> Option<Duration> {
-        let record = self.record;
-        if record.started_attempts() != 1 || record.hedge() != HedgeStatus::None {
+        let facts = &self.facts;
+        if facts.started_attempts != 1 || facts.hedge != HedgeStatus::None {
             return None;
         }
         // where the server's own time is not measured, the attempt's stands for it
-        let spent = record.spent();
-        let elsewhere = match spent.server() {
+        let elsewhere = match facts.server_time {
             Duration::ZERO => took,
-            server => server.saturating_add(spent.limits()),
+            server => server.saturating_add(facts.limit_time),
         };
         Some(self.took.saturating_sub(elsewhere))
     }

@@ -5,7 +5,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallRecord, Delivery, ErrorKind, HedgeStatus, Tool, ToolError, ToolOutput,
+    CacheStatus, CallFacts, CallRecord, Delivery, ErrorKind, HedgeStatus, Tool, ToolError,
+    ToolOutput,
 };
 use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, names};
 use callward_testkit::{MockService, call, contract, tool};
@@ -64,7 +65,7 @@ async fn a_call_that_ran_has_every_field() {
 #[tokio::test(start_paused = true)]
 async fn a_hit_has_no_server_and_no_attempt() {
     let capture = Capture::start();
-    let hit = noting(|record| record.set_cache(CacheStatus::Hit));
+    let hit = noting(|facts| facts.cache = CacheStatus::Hit);
     let delete = tool("delete").destructive().build();
     let request = call(&delete, json!({}));
     let layer = CallSpanLayer::new();
@@ -85,22 +86,22 @@ async fn a_hit_has_no_server_and_no_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn what_inner_layers_note_is_recorded() {
-    type Noted<'a> = (&'a str, fn(&CallRecord), [Option<&'a str>; 4]);
+    type Noted<'a> = (&'a str, fn(&mut CallFacts), [Option<&'a str>; 4]);
     let rows: [Noted<'_>; 4] = [
         ("nothing", |_| {}, [Some("bypass"), None, None, None]),
         (
             "a bypass",
-            |record| record.set_cache_bypass("writing"),
+            |facts| facts.cache_bypass = Some("writing"),
             [Some("bypass"), Some("writing"), None, None],
         ),
         (
             "a hedge",
-            |record| record.note_hedge(HedgeStatus::Won),
+            |facts| facts.hedge = HedgeStatus::Won,
             [Some("bypass"), None, Some("won"), None],
         ),
         (
             "the loop guard",
-            CallRecord::note_guarded,
+            |facts| facts.is_guarded = true,
             [Some("bypass"), None, None, Some("true")],
         ),
     ];
@@ -173,7 +174,7 @@ async fn a_record_that_is_there_already_is_used() {
     let record = Arc::new(CallRecord::new());
     let request = plain().with_record(record.clone());
     send(&CallSpanLayer::new(), &miss(), request).await.unwrap();
-    assert_eq!(record.cache(), CacheStatus::Miss);
+    assert_eq!(record.facts().cache, CacheStatus::Miss);
 }
 
 #[tokio::test(start_paused = true)]

@@ -150,7 +150,7 @@ async fn the_overhead_of_a_hit_is_its_duration() {
     let meters = Meters::start();
     let hit = MockService::new(|call, _| async move {
         if let Some(record) = call.record() {
-            record.set_cache(CacheStatus::Hit);
+            record.with(|facts| facts.cache = CacheStatus::Hit);
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
         Ok(ToolOutput::text("42"))

@@ -106,11 +106,11 @@ fn a_value_of_the_wrong_kind_is_named() {
 /// What is wrong with the third tool of a list, after its name.
 fn fault(listed: &str) -> Option<String> {
     let listed = ToolDefinition::from_list(listed.to_owned(), 3);
-    let fault = listed.fault()?;
+    let fault = listed.fault?;
     assert!(fault.chars().count() <= 200, "{fault}");
     assert!(!fault.chars().any(char::is_control), "{fault:?}");
     assert!(!fault.contains(" at line "), "{fault}");
-    Some(format!("{}: {fault}", listed.name()))
+    Some(format!("{}: {fault}", listed.name))
 }
 
 #[test]

@@ -68,7 +68,10 @@ impl Session {
 
     /// Sets the observer of its duration, if it is a session.
     pub(super) fn observed_by(mut self, observer: Option<&Arc<dyn PeerObserver>>) -> Self {
-        let session = PeerSession::new(PeerSide::Client, "tcp");
+        let session = PeerSession {
+            side: PeerSide::Client,
+            transport: "tcp",
+        };
         let observer = observer.filter(|_| self.id().is_some());
         self.timer = observer.map(|observer| SessionTimer::begin(observer.clone(), session));
         self

@@ -180,9 +180,13 @@ async fn attend(
     };
     // a connection with a legacy server is a session, from its greeting on
     let observer = shared.options.observer.clone();
+    let session = PeerSession {
+        side: PeerSide::Client,
+        transport: "pipe",
+    };
     let _session = observer
         .filter(|_| info.era == Era::Legacy)
-        .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "pipe")));
+        .map(|observer| SessionTimer::begin(observer, session));
     let info = Arc::new(info);
     shared.set_info(info.clone());
     link.set(LinkState::Live(live.clone()));

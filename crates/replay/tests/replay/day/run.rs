@@ -222,7 +222,7 @@ impl Run<'_> {
             let served = match answer {
                 Ok(output) if !executed.ran.load(Ordering::Relaxed) => Some(Served {
                     stale: output.is_error() != error || (!error && output.to_text() != now),
-                    age: record.cache_age(),
+                    age: record.facts().cache_age,
                 }),
                 _ => None,
             };
