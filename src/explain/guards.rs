@@ -13,7 +13,8 @@ impl Explanation {
     /// or the tool is unknown.
     #[must_use]
     pub fn verifier(&self) -> Option<&str> {
-        self.tool().verifier().filter(|_| self.plan().is_write())
+        let verifier = self.tool().verifier.as_deref();
+        verifier.filter(|_| self.plan().is_write())
     }
 
     /// Returns when a slow call gets a second attempt beside the first. `None` unless the call is a

@@ -23,7 +23,7 @@ impl fmt::Display for Explanation {
 
 /// Lists the rules of the tool, if it has any, and what each makes of a call.
 fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let refinements = of.tool().refinements();
+    let refinements = &of.tool().refinements;
     if refinements.rules().is_empty() {
         return Ok(());
     }

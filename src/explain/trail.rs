@@ -53,7 +53,7 @@ fn cache(of: &Explanation) -> Option<Decision> {
     let volatile = of.resolved().volatile.as_ref();
     let detail = match rule {
         _ if !of.caches() => Some("the cache is off".to_owned()),
-        CacheRule::Bypass => volatile.map(|volatile| volatile.reason().into_owned()),
+        CacheRule::Bypass => volatile.map(ToString::to_string),
         CacheRule::Invalidate => None,
         rule => Some(rule.to_string()),
     };

@@ -1,6 +1,6 @@
 //! The key of a call: what makes two calls equal.
 
-use callward_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
+use callward_core::{FingerprintKey, Principal, Tool, ToolCall};
 use smallvec::{SmallVec, smallvec};
 
 use crate::{CacheConfig, Partition};
@@ -49,17 +49,14 @@ impl Keyring {
         self.secret.combine(&parts)
     }
 
-    /// Returns the identity of a call of the tool with this digest.
-    ///
-    /// # Errors
-    ///
-    /// Two parsers may read the arguments differently.
+    /// Returns the identity of a call of the tool with this digest; `None` if two parsers may read
+    /// the arguments differently.
     pub(crate) fn identify(
         &self,
         tool: u128,
         call: &ToolCall,
         kind: EntryKind,
-    ) -> Result<Identity, FingerprintError> {
+    ) -> Option<Identity> {
         let owner = call.owner();
         let shared = self.partition == Partition::Shared
             && kind == EntryKind::Read
@@ -76,7 +73,7 @@ impl Keyring {
         // both are secret hashes, so what is added to one makes no two calls meet
         let what = tool.wrapping_add(kind as u128);
         let digest = self.secret.json_behind([what, whom], call.arguments())?;
-        Ok(Identity { digest, principal })
+        Some(Identity { digest, principal })
     }
 
     pub(crate) fn principal(&self, principal: &Principal) -> u128 {
@@ -195,8 +192,9 @@ mod tests {
         for partition in [Partition::Principal, Partition::Shared] {
             let ring = ring(partition);
             let of = |instances| {
-                let get = Tool::clone(&tool("get").read_only().build());
-                let get = Arc::new(get.with_instances(instances));
+                let mut get = Tool::clone(&tool("get").read_only().build());
+                get.instances = instances;
+                let get = Arc::new(get);
                 let key = |who, session| {
                     let call = call(&get, json!({})).with_caller(caller(who, session));
                     key(&ring, &call, EntryKind::Read, &[0])

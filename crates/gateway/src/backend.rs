@@ -133,7 +133,7 @@ impl Backend for StackBackend {
         let catalogue = self.runtime.stack.catalogue();
         let plan = |entry: &Arc<Entry>| {
             let tool = entry.tool();
-            let plan = view::plan(tool, tool.plan(), tool.resolved());
+            let plan = view::plan(tool, tool.plan(), &tool.resolved);
             (entry.client_name().to_owned(), plan)
         };
         let plans: Map<_, _> = catalogue.entries().iter().map(plan).collect();

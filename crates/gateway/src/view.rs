@@ -40,7 +40,7 @@ pub(crate) fn evidence(learned: Option<&LearnedLifetime>) -> Value {
 pub(crate) fn plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
     let sources = resolved.provenance.iter();
     let sources = sources.map(|entry| (entry.field.to_string(), json!(entry.source.to_string())));
-    let rules = tool.refinements().rules().len();
+    let rules = tool.refinements.rules().len();
     with_values(json!({
         "effect": plan.effect.to_string(),
         "safety": plan.effect.safety_level().to_string(),
@@ -57,7 +57,7 @@ pub(crate) fn plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
         // why an answer must be fresh: `clock` or `cursor`
         "volatile": resolved.volatile.as_ref().map(|volatile| json!({
             "kind": volatile.volatility.as_str(),
-            "reason": volatile.reason(),
+            "reason": volatile.to_string(),
         })),
         // how many rules over the arguments may give a call another plan than the tool's own
         "argument_rules": (rules > 0).then_some(rules),
@@ -79,7 +79,7 @@ pub(crate) fn tools(stack: &Stack) -> Vec<Value> {
     let learned = stack.learned_lifetimes();
     let view = |entry: &Arc<Entry>| {
         let tool = entry.tool();
-        let mut view = self::tool(entry.client_name(), tool, tool.plan(), tool.resolved());
+        let mut view = self::tool(entry.client_name(), tool, tool.plan(), &tool.resolved);
         let seen = learned.get(&(tool.set().clone(), tool.name().clone()));
         if let evidence @ Value::Object(_) = evidence(seen) {
             view["evidence"] = evidence;

@@ -100,7 +100,7 @@ fn key(secret: &FingerprintKey, call: &ToolCall) -> u128 {
     let session = caller.session.as_ref().map(|session| session.as_str());
     // arguments that two readers may read differently count as their bytes
     let arguments = secret.json(arguments);
-    let arguments = arguments.unwrap_or_else(|_| secret.bytes(call.arguments()));
+    let arguments = arguments.unwrap_or_else(|| secret.bytes(call.arguments()));
     let hash = |text: &str| secret.bytes(text.as_bytes());
     secret.combine(&[
         hash(caller.principal.as_str()),

@@ -68,8 +68,10 @@ impl Listing {
             let bound = if names.contains(&name) {
                 Err("listed twice".to_owned())
             } else {
-                bind(set, &definition, &inferred, options)
-                    .map(|tool| tool.with_instances(options.instances.unwrap_or(instances)))
+                bind(set, &definition, &inferred, options).map(|mut tool| {
+                    tool.instances = options.instances.unwrap_or(instances);
+                    tool
+                })
             };
             listing.listed.push(match bound {
                 Ok(tool) => {
@@ -103,7 +105,7 @@ impl Listing {
     /// Returns all definitions, those of refused tools too.
     pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
         let definition = |listed: &Listed| match listed {
-            Listed::Bound(tool) => tool.definition().clone(),
+            Listed::Bound(tool) => tool.definition.clone(),
             Listed::Refused(definition) => ToolDefinition::clone(definition),
         };
         self.listed.iter().map(definition).collect()
@@ -159,13 +161,14 @@ fn bind(
         .get(&definition.name)
         .map_or(&[][..], Vec::as_slice);
     let refinements = Refinements::bind(rules, &hints, &judged.plan, &profile);
-    let tool = Tool::new(
+    let mut tool = Tool::new(
         set.clone(),
         definition.clone(),
         judged.resolved,
         judged.plan,
     );
-    Ok(tool.with_refinements(refinements))
+    tool.refinements = refinements;
+    Ok(tool)
 }
 
 /// How many tools of one server are offered: all of them are read again whenever one has changed.

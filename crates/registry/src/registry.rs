@@ -312,7 +312,7 @@ fn offer(
     prefix: Option<&str>,
     name: &str,
 ) -> Result<Arc<Entry>, serde_json::Error> {
-    let listed = rename(&tool.definition().raw, name)?;
+    let listed = rename(&tool.definition.raw, name)?;
     let listed = nest_ours(&listed)?.unwrap_or(listed);
     let entry = Entry::new(tool.clone(), prefix, name.into(), listed);
     Ok(Arc::new(entry))

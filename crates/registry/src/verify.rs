@@ -56,8 +56,8 @@ pub(crate) fn bind(
     for tool in tools {
         let read = pairs.get(tool.name());
         let verifier = read.and_then(|read| client_names.get(read)).cloned();
-        if tool.verifier() != verifier.as_deref() {
-            *tool = Arc::new(Tool::clone(tool).with_verifier(verifier));
+        if tool.verifier != verifier {
+            Arc::make_mut(tool).verifier = verifier;
         }
     }
 }
@@ -72,6 +72,6 @@ fn may_write(tool: &Tool) -> bool {
 }
 
 fn plans(tool: &Tool) -> impl Iterator<Item = &CallPlan> {
-    let refined = tool.refinements().rules().iter().map(|rule| &*rule.plan);
+    let refined = tool.refinements.rules().iter().map(|rule| &*rule.plan);
     std::iter::once(&**tool.plan()).chain(refined)
 }

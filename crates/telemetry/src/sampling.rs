@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn of_trace(id: u128, sampled: bool) -> ToolCall {
-        let trace = TraceContext::new(id, 1, sampled).unwrap();
+        let trace = TraceContext::new(id, 1, u8::from(sampled)).unwrap();
         call(&tool("x").build(), json!({})).with_trace(Arc::new(trace))
     }
 

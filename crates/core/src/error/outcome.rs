@@ -50,7 +50,7 @@ impl OutcomeUnknown {
             sent_ago,
             failure: failure.0.kind,
             detail: failure.0.message.clone(),
-            verify_with: call.tool().verifier().map(Into::into),
+            verify_with: call.tool().verifier.as_deref().map(Into::into),
         }
     }
 

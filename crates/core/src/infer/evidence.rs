@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::lexicon::{self, VerbKind, Word};
-use super::volatility::Volatile;
 use crate::{Annotations, Complexity, Field};
 
 /// The strength of a conclusion.
@@ -133,6 +132,51 @@ impl fmt::Display for Reason {
             Self::KeywordInDescription(word) => write!(f, "keyword `{word}` in the description"),
             Self::NoKeyword => f.write_str("no keyword says otherwise"),
             Self::LongDescription => f.write_str("the description is long"),
+        }
+    }
+}
+
+words! {
+    /// Why the answer to a read must be fresh.
+    #[non_exhaustive]
+    Volatility {
+        /// It reads state that changes by itself: a clock, a random source, the progress of a job.
+        /// Reading again is harmless, but a cached answer is wrong.
+        Clock = "clock",
+        /// Each call moves on: the next page, the next message. Reading again skips something, so a
+        /// call that may have run is not retried either.
+        Cursor = "cursor",
+    }
+}
+
+/// A read whose answer must be fresh, and the evidence for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Volatile {
+    /// Why.
+    pub volatility: Volatility,
+    /// The word of its name or description that says so.
+    word: &'static str,
+}
+
+impl Volatile {
+    pub(super) const fn new(volatility: Volatility, word: &'static str) -> Self {
+        Self { volatility, word }
+    }
+
+    /// Returns `true` if each call moves on.
+    pub const fn moves_on(&self) -> bool {
+        matches!(self.volatility, Volatility::Cursor)
+    }
+}
+
+/// The reason, in a few words.
+impl fmt::Display for Volatile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.word;
+        match self.volatility {
+            Volatility::Clock => write!(f, "`{word}` changes by itself"),
+            Volatility::Cursor => write!(f, "each call moves on: it says `{word}`"),
         }
     }
 }

@@ -162,7 +162,12 @@ pub struct Listed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::{Inference, RuleSet};
+    use crate::infer::{Inference, Lexicon, RuleSet};
+
+    fn inference(rules: RuleSet) -> Inference<'static> {
+        let lexicon = Lexicon::standard();
+        Inference { rules, lexicon }
+    }
 
     /// The tools of a server, each with what it declares and perhaps its description in brackets;
     /// what is concluded of some of them, by their places. A `?` is for weak evidence.
@@ -201,9 +206,8 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
                     let (tool, description) = tool.split_once(" [").unwrap_or((tool, ""));
                     let mut words = tool.split(' ');
                     let name = words.next().unwrap();
-                    let stated = words.map(|hint| Annotations::from_assignment(hint).unwrap());
-                    let all = stated.fold(Annotations::default(), |all, one| all.merge(&one));
-                    (name, description, all)
+                    let hints = words.collect::<Vec<_>>().join(" ");
+                    (name, description, Annotations::stated(&hints))
                 })
                 .collect();
             let listed = tools.iter().map(|(name, description, declared)| {
@@ -213,7 +217,7 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
                 };
                 Listed { subject, declared }
             });
-            let inferred = Inference::new(RuleSet::Standard).infer_all(&listed.collect::<Vec<_>>());
+            let inferred = inference(RuleSet::Standard).infer_all(&listed.collect::<Vec<_>>());
             for expected in expected.split(", ") {
                 let (place, wanted) = expected.split_once(' ').unwrap();
                 let inferred = &inferred[place.parse::<usize>().unwrap()];
@@ -237,7 +241,7 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
         let declared = &Annotations::stated("openWorld=false");
         let subject = Subject::new("a");
         let listed = [Listed { subject, declared }; 2];
-        for inferred in Inference::new(RuleSet::Standard).infer_all(&listed) {
+        for inferred in inference(RuleSet::Standard).infer_all(&listed) {
             let why = inferred.evidence_for(Field::OpenWorld).unwrap().to_string();
             assert_eq!(why, "the server's other tools declare it so");
         }
@@ -248,7 +252,7 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
         let subject = Subject::new("get_user");
         let declared = &Annotations::stated("openWorld=false");
         let listed = [Listed { subject, declared }; 4];
-        let inference = Inference::new(RuleSet::Neurolink);
+        let inference = inference(RuleSet::Neurolink);
         for inferred in inference.infer_all(&listed) {
             assert_eq!(inferred, inference.infer(&subject));
         }

@@ -54,9 +54,7 @@ impl Each {
 }
 
 fn annotations_of(definition: &RawValue) -> Option<&RawValue> {
-    let members = Members::read(definition.get()).ok()?;
-    let mut all = members.iter().filter(|(name, _)| *name == "annotations");
-    all.next_back().map(|(_, raw)| raw)
+    Members::read(definition.get()).ok()?.last("annotations")
 }
 
 /// A tool with its whole definition.

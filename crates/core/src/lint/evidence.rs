@@ -28,7 +28,7 @@ const REPEATS: &[&str] = &[
 /// Arguments by which a server knows a repeat.
 const REPEAT_KEYS: &[&str] = &["idempotency", "requestid", "clienttoken", "dedup"];
 
-pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
     read_only(case, notes);
     if case.hints.read_only_hint != Some(true) {
         destructive(case, notes);
@@ -37,7 +37,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     closed_world(case, notes);
 }
 
-fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn read_only(case: &Case<'_>, notes: &mut Notes<'_>) {
     let hints = &case.hints;
     // both at once is reported as that
     if hints.read_only_hint != Some(true) || hints.destructive_hint == Some(true) {
@@ -72,7 +72,7 @@ fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn destructive(case: &Case<'_>, notes: &mut Notes<'_>) {
     if case.hints.destructive_hint == Some(false)
         && let Some(evidence) = case.whole.firm(Field::Destructive, true)
     {
@@ -85,7 +85,7 @@ fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn idempotent(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn idempotent(case: &Case<'_>, notes: &mut Notes<'_>) {
     if case.hints.idempotent_hint == Some(true)
         && case.whole.annotations.idempotent_hint.is_none()
         && let Some(evidence) = case.whole.firm(Field::ReadOnly, false)
@@ -109,7 +109,7 @@ fn accounts_for_repeats(case: &Case<'_>) -> bool {
     REPEATS.iter().any(|phrase| text.contains(phrase)) || case.arguments().any(has_key)
 }
 
-fn closed_world(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn closed_world(case: &Case<'_>, notes: &mut Notes<'_>) {
     if case.hints.open_world_hint != Some(false) {
         return;
     }

@@ -9,13 +9,13 @@ const LONGEST: usize = 64;
 /// A description of fewer words repeats the name at best.
 const FEWEST_WORDS: usize = 3;
 
-pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
     spelling(case.subject.name, notes);
     description(case.subject.description, notes);
     meaning(case, notes);
 }
 
-fn spelling(name: &str, notes: &mut Notes<'_, '_>) {
+fn spelling(name: &str, notes: &mut Notes<'_>) {
     let length = name.chars().count();
     if length > LONGEST {
         notes.add(
@@ -52,7 +52,7 @@ fn spelling(name: &str, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
+fn description(text: Option<&str>, notes: &mut Notes<'_>) {
     let text = text.unwrap_or("").trim();
     if text.is_empty() {
         notes.add(
@@ -72,7 +72,7 @@ fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn meaning(case: &Case<'_>, notes: &mut Notes<'_>) {
     let by_name = case.name.annotations.read_only_hint;
     if case.words.annotations.read_only_hint == Some(false)
         && opens_with_write(case.subject.description)

@@ -151,10 +151,7 @@ impl CallPlan {
     }
 
     /// Returns how long a result is kept at most; `None` if it is not kept at all.
-    pub const fn result_ttl(&self) -> Option<Duration> {
-        match self.cache.kept() {
-            Some((ttl, _)) => Some(ttl),
-            None => None,
-        }
+    pub fn result_ttl(&self) -> Option<Duration> {
+        self.cache.kept().map(|(ttl, _)| ttl)
     }
 }

@@ -35,21 +35,28 @@ pub struct Resolved {
     pub(super) takes_away: bool,
 }
 
+impl Provenance {
+    /// The provenance of a hint that a source states.
+    pub(super) fn stated(field: Field, source: Source) -> Self {
+        Self {
+            field,
+            source,
+            reason: says(source).into(),
+            strength: None,
+        }
+    }
+}
+
 impl Resolved {
     /// Takes the hints of one source as they are.
     pub fn from_single(annotations: Annotations, source: Source) -> Self {
-        let provenance = set_fields(&annotations)
-            .map(|field| Provenance {
-                field,
-                source,
-                reason: says(source).into(),
-                strength: None,
-            })
-            .collect();
+        let fields = set_fields(&annotations);
         Self {
+            provenance: fields
+                .map(|field| Provenance::stated(field, source))
+                .collect(),
             takes_away: annotations.destructive_hint == Some(true),
             annotations,
-            provenance,
             warnings: Vec::new(),
             volatile: None,
         }
@@ -89,7 +96,7 @@ impl Resolved {
 }
 
 /// The reason of a hint that a source states.
-pub(super) const fn says(source: Source) -> &'static str {
+const fn says(source: Source) -> &'static str {
     match source {
         Source::Assumed => "no source that counts says otherwise",
         Source::Inferred => "concluded from name and description",

@@ -163,7 +163,7 @@ impl ToolDefinition {
         // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.
         let key = FingerprintKey::fixed();
-        key.json(&self.raw).unwrap_or_else(|_| key.bytes(&self.raw))
+        key.json(&self.raw).unwrap_or_else(|| key.bytes(&self.raw))
     }
 }
 

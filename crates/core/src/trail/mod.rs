@@ -17,12 +17,10 @@ mod observed;
 mod record;
 mod show;
 mod verdict;
-mod writer;
 
 pub use self::decision::Decision;
-pub use self::record::{AttemptRecord, CacheStatus, CallFacts, CallRecord, HedgeStatus};
+pub use self::record::{AttemptRecord, CacheStatus, CallFacts, CallRecord, HedgeStatus, Writer};
 pub use self::verdict::{Stage, Verdict};
-pub use self::writer::Writer;
 
 /// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has
 /// it.
@@ -199,7 +197,7 @@ fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
         Applied::Strictest(doubt) => format!(
             "{}, the strictest of its plans: {}",
             plan.reason,
-            tool.refinements().describe(doubt)
+            tool.refinements.describe(doubt)
         )
         .into(),
     };

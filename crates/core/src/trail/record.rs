@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{Decision, Stage, Verdict};
-use crate::{Attempt, ErrorKind, RouteDecision, ServerId};
+use crate::{Attempt, ErrorKind, RouteDecision, ServerId, ToolCall};
 
 words! {
     /// What the cache did with a call.
@@ -217,5 +217,35 @@ impl CallRecord {
     pub fn end_attempt(&self, attempt: &Attempt, ended: AttemptRecord) {
         self.decided(|| ended.decision(attempt));
         self.with(|facts| facts.attempts.push(ended));
+    }
+}
+
+/// Writes decisions about one attempt whose call moved on. Made only for calls with a
+/// record that wants decisions.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    record: Arc<CallRecord>,
+    attempt: u32,
+    beside: bool,
+}
+
+impl Writer {
+    /// Returns a writer for this attempt of the call, if the decisions are read.
+    pub fn of(call: &ToolCall) -> Option<Self> {
+        let record = call.record()?;
+        record.wants_decisions().then(|| Self {
+            record: record.clone(),
+            attempt: call.attempt().number,
+            beside: call.attempt().elsewhere_only,
+        })
+    }
+
+    /// Writes a decision about the attempt.
+    pub fn decided(&self, make: impl FnOnce() -> Decision) {
+        self.record.decided(|| Decision {
+            attempt: Some(self.attempt),
+            beside: self.beside,
+            ..make()
+        });
     }
 }

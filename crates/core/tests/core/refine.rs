@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callward_core::infer::{Inferred, RuleSet, Subject};
 use callward_core::refine::{Applied, ArgumentRule, Condition, Doubt, Refinements, When};
-use callward_core::resolve::{Hints, Source, Trust, resolve};
+use callward_core::resolve::{Hints, Trust, resolve};
 use callward_core::{
     Annotations, CallPlan, ConfirmRule, Effect, Field, Profile, ReplicaSetId, Tool, ToolCall,
     ToolDefinition,
@@ -37,7 +37,9 @@ fn tool(own: &Annotations, rules: &[ArgumentRule]) -> Arc<Tool> {
     let plan = CallPlan::derive(&resolved, &profile);
     let bound = Refinements::bind(rules, &said, &plan, &profile);
     let set = ReplicaSetId::new("web").unwrap();
-    Arc::new(Tool::new(set, definition, resolved, plan).with_refinements(bound))
+    let mut tool = Tool::new(set, definition, resolved, plan);
+    tool.refinements = bound;
+    Arc::new(tool)
 }
 
 fn call(tool: &Arc<Tool>, arguments: &str) -> ToolCall {
@@ -159,7 +161,7 @@ fn hints_are_those_that_the_plan_was_derived_from() {
     let adds_or_destroys = tool(&destructive(), &[adds]);
     assert!(destroys(&adds_or_destroys, both), "its own plan destroys");
     let foreign = adds_or_destroys.resolved_applied(Applied::Rule(7));
-    assert_eq!(foreign, adds_or_destroys.resolved());
+    assert_eq!(foreign, &adds_or_destroys.resolved);
 }
 
 #[test]
@@ -181,7 +183,7 @@ fn a_doubt_that_no_rule_looks_at_changes_nothing() {
             panic!("{arguments}: {:?}", call.applied());
         };
         assert_eq!(doubt, Doubt::Argument { path: 0 });
-        let text = tool.refinements().describe(doubt);
+        let text = tool.refinements.describe(doubt);
         assert!(text.contains("`/a/b`"), "{text}");
     }
 }
@@ -213,7 +215,7 @@ fn it_can_be_said_why_a_rule_does_not_match() {
     let reads = ArgumentRule::new(when, hints().with_read_only(true)).unwrap();
     let tool = tool(&destructive(), &[reads]);
     let unmet = |arguments: &str| {
-        tool.refinements()
+        tool.refinements
             .unmet(0, arguments.as_bytes())
             .map(|unmet| format!("{} {}", unmet.path, unmet.condition))
     };
@@ -224,7 +226,7 @@ fn it_can_be_said_why_a_rule_does_not_match() {
     // what certainly does not hold comes before what is in doubt
     assert_eq!(unmet(r#"{"a":1,"a":1,"b":3}"#).unwrap(), "b = 2");
     let certain = |arguments: &str| {
-        let unmet = tool.refinements().unmet(0, arguments.as_bytes());
+        let unmet = tool.refinements.unmet(0, arguments.as_bytes());
         unmet.unwrap().is_certain
     };
     assert!(certain(r#"{"a":1,"a":1,"b":3}"#));
@@ -255,7 +257,7 @@ fn a_pointer_goes_through_objects_and_arrays() {
 #[test]
 fn a_tool_without_rules_never_looks_at_the_arguments() {
     let tool = tool(&hints().with_read_only(true), &[]);
-    assert!(tool.refinements().is_empty());
+    assert!(tool.refinements.is_empty());
     for arguments in ["", "{}", "not json", r#"{"a":1,"a":2}"#] {
         let call = call(&tool, arguments);
         assert_eq!(call.applied(), Applied::Tool);
@@ -276,11 +278,11 @@ fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
         Condition::equals(true),
         hints().with_read_only(true).with_tags(["dry"]),
     )];
-    for trust in [Trust::Trusted, Trust::Standard, Trust::Untrusted] {
+    for trust in Trust::ALL {
         for operator in [own.clone(), own.clone().with_destructive(true)] {
             let said = Hints {
                 operator: Some(&operator),
-                ..Hints::new(&inferred, &declared, trust)
+                ..Hints::new(&inferred, &declared, *trust)
             };
             let plan = CallPlan::derive(&resolve(&said), &profile);
             assert_eq!(plan.effect, Effect::Destructive);
@@ -289,22 +291,15 @@ fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
                 panic!("{bound:?}");
             };
             assert_eq!(refined.plan.effect, Effect::ReadOnly, "{trust:?}");
-            assert_eq!(refined.resolved.warnings, [""; 0], "{trust:?}");
-            let read_only = refined.resolved.provenance_of(Field::ReadOnly).unwrap();
-            assert_eq!(read_only.source, Source::Operator);
-            assert_eq!(read_only.reason, "rule 1 of this tool: dry_run = true");
             assert!(refined.plan.reason.contains("rule 1 of this tool"));
-            let annotations = &refined.resolved.annotations;
-            assert_eq!(
-                annotations.tags.as_deref().unwrap(),
-                ["theirs", "ours", "dry"]
-            );
+            let resolved = &refined.resolved;
+            assert_eq!(resolved.warnings, [""; 0], "{trust:?}");
+            let why = |field| &*resolved.provenance_of(field).unwrap().reason;
+            assert_eq!(why(Field::ReadOnly), "rule 1 of this tool: dry_run = true");
             // what the rule does not say keeps its own reason
-            let asks = refined
-                .resolved
-                .provenance_of(Field::RequiresConfirmation)
-                .unwrap();
-            assert_eq!(asks.reason, "set for this tool");
+            assert_eq!(why(Field::RequiresConfirmation), "set for this tool");
+            let tags = resolved.annotations.tags.as_deref();
+            assert_eq!(tags.unwrap(), ["theirs", "ours", "dry"]);
         }
     }
 }
@@ -332,7 +327,7 @@ fn the_strictest_plan_joins_what_each_plan_demands() {
         ],
     );
     let strictest = tool
-        .refinements()
+        .refinements
         .plan(Applied::Strictest(Doubt::NotJson))
         .unwrap();
     assert_eq!(strictest.effect, Effect::Destructive);

@@ -281,8 +281,8 @@ proptest! {
         let (one, mut other) = (written.text(), String::new());
         written.respelled(&mut other);
         let key = FingerprintKey::new(1, 2);
-        if let Ok(first) = key.json(one.as_bytes()) {
-            prop_assert_eq!(Ok(first), key.json(other.as_bytes()));
+        if let Some(first) = key.json(one.as_bytes()) {
+            prop_assert_eq!(Some(first), key.json(other.as_bytes()));
             prop_assert_eq!(plan(&own, &rules, &one), plan(&own, &rules, &other));
         }
     }

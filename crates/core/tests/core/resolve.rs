@@ -100,13 +100,9 @@ fn each_tool_is_resolved_as_its_case_says() {
             let said = said
                 .split(';')
                 .find_map(|said| said.trim().strip_prefix(source));
-            let stated = said.map(|said| said.split_whitespace().map(Annotations::from_assignment));
-            let merged = |stated| {
-                Iterator::fold(stated, hints(), |all, one: Result<_, _>| {
-                    all.merge(&one.unwrap())
-                })
-            };
-            stated.map(merged)
+            let merge =
+                |all: Annotations, hint| all.merge(&Annotations::from_assignment(hint).unwrap());
+            said.map(|said| said.split_whitespace().fold(hints(), merge))
         };
         let (defaults, observed) = (source("defaults"), source("observed"));
         let (declared, operator) = (source("declared").unwrap_or_default(), source("operator"));
@@ -140,18 +136,12 @@ fn a_hint_says_where_it_comes_from() {
     let resolved = named("get_user", &hints(), Trust::Standard);
     let why = resolved.why(Field::ReadOnly);
     assert_eq!(why, "inferred, the name leads with `get`");
-    let untrusted = named("get_user", &hints().with_read_only(true), Trust::Untrusted);
-    let source = untrusted
-        .provenance_of(Field::ReadOnly)
-        .map(|entry| entry.source);
-    assert_eq!(source, Some(Source::Assumed));
-    let contradicted = named(
-        "delete_user",
-        &hints().with_read_only(true),
-        Trust::Standard,
-    );
+    let reads = hints().with_read_only(true);
+    let untrusted = named("get_user", &reads, Trust::Untrusted);
+    let source = untrusted.provenance_of(Field::ReadOnly).unwrap().source;
+    assert_eq!(source, Source::Assumed);
     assert_eq!(
-        contradicted.warnings,
+        named("delete_user", &reads, Trust::Standard).warnings,
         ["the server declares readOnlyHint true, but the name leads with `delete`: read as false"]
     );
     let both = hints().with_read_only(true).with_destructive(true);

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use callward::core::infer::{Inference, Listed as Sibling};
+use callward::core::infer::{Inference, Lexicon, Listed as Sibling};
 use callward::core::{AnnotationProblem, Hints, Inferred, Judgement, SafetyLevel, judge};
 use callward::{Annotations, CallPlan, Profile, Trust};
 use serde::Serialize;
@@ -98,12 +98,10 @@ impl<'a> Settings<'a> {
             .rules
             .or_else(|| config.map(|config| config.rules))
             .unwrap_or_default();
-        let inference = Inference::new(rules);
+        let lexicon = config.and_then(|config| config.lexicon.as_ref());
+        let lexicon = lexicon.unwrap_or_else(|| Lexicon::standard());
         Self {
-            inference: match config.and_then(|config| config.lexicon.as_ref()) {
-                Some(lexicon) => inference.with_lexicon(lexicon),
-                None => inference,
-            },
+            inference: Inference { rules, lexicon },
             profile: args
                 .profile
                 .clone()

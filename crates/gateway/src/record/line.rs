@@ -86,7 +86,7 @@ impl Scribe {
         let hash = self
             .secret
             .json(raw)
-            .unwrap_or_else(|_| self.secret.bytes(raw));
+            .unwrap_or_else(|| self.secret.bytes(raw));
         format!("{:?}", short(hash))
     }
 }

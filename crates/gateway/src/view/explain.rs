@@ -22,7 +22,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
             "strength": entry.strength.map(strength_word),
         })
     };
-    let rules = tool.refinements().rules().iter().map(rule);
+    let rules = tool.refinements.rules().iter().map(rule);
     let hints = resolved.provenance.iter().map(hint);
     let max_attempts = explanation.max_attempts();
     let max_attempts = if plan.is_retryable() { max_attempts } else { 1 };
@@ -81,7 +81,7 @@ fn applied(explanation: &Explanation) -> Value {
         // counted from 1
         Applied::Rule(index) => json!({ "plan": "rule", "rule": index + 1 }),
         Applied::Strictest(doubt) => {
-            let doubt = explanation.tool().refinements().describe(doubt);
+            let doubt = explanation.tool().refinements.describe(doubt);
             json!({ "plan": "strictest", "doubt": doubt })
         }
         _ => json!({ "plan": "other" }),

@@ -83,5 +83,5 @@ impl<'a> Carried<'a> {
 
 /// Makes the context of a trace that is not recorded.
 fn unrecorded() -> Option<TraceContext> {
-    TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false)
+    TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), 0)
 }

@@ -392,7 +392,9 @@ mod tests {
 
     #[test]
     fn what_is_known_of_an_unknown_outcome_is_told_and_every_attempt() {
-        let tool = Arc::new(tool("create_payment").with_verifier(Some("shop__get_payment".into())));
+        let mut tool = tool("create_payment");
+        tool.verifier = Some("shop__get_payment".into());
+        let tool = Arc::new(tool);
         let lost = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset")
             .with_code(-32000)
             .with_server(ServerId::new("shop-1").unwrap());

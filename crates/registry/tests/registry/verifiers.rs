@@ -20,7 +20,7 @@ fn write(name: &str) -> Value {
 
 /// The name clients see of what to check this tool with.
 fn verifier(bed: &Bed, tool: &str) -> Option<String> {
-    let verifier = bed.tool(tool).verifier()?.to_owned();
+    let verifier = bed.tool(tool).verifier.as_deref()?.to_owned();
     assert!(
         !bed.tool(&verifier).plan().is_write(),
         "it is there and reads"
@@ -117,5 +117,5 @@ fn a_tool_with_an_unchanged_pair_stays_the_same_instance() {
     bed.list("shop", tools());
     bed.list("other", [read("x")]);
     assert!(std::sync::Arc::ptr_eq(&before, &bed.tool("update_order")));
-    assert_eq!(before.verifier(), Some("get_order"));
+    assert_eq!(before.verifier.as_deref(), Some("get_order"));
 }

@@ -41,7 +41,7 @@ impl Place {
         };
         let raw = call.arguments().as_bytes();
         // arguments without a structural hash are compared as text
-        let arguments = hash.json(raw).unwrap_or_else(|_| hash.bytes(raw));
+        let arguments = hash.json(raw).unwrap_or_else(|| hash.bytes(raw));
         let key = [world, principal, text(call.tool.as_str()), arguments];
         Self {
             world,

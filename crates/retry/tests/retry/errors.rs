@@ -15,7 +15,8 @@ use crate::bed::{layer, ms, named, of, plain, read, run};
 
 /// A write with a tool that checks its outcome.
 fn verified() -> ToolCall {
-    let pay = Tool::clone(&named("create_payment")).with_verifier(Some("shop__get_payment".into()));
+    let mut pay = Tool::clone(&named("create_payment"));
+    pay.verifier = Some("shop__get_payment".into());
     call(&Arc::new(pay), json!({"card": "4111"}))
 }
 

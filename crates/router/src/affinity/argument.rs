@@ -48,7 +48,7 @@ impl<'a> Argument<'a> {
             }
             b'-' | b'0'..=b'9' => Decimal::read(json).map(Self::Number),
             b'[' | b'{' => {
-                let whole = FingerprintKey::fixed().json(json.as_bytes()).ok()?;
+                let whole = FingerprintKey::fixed().json(json.as_bytes())?;
                 Some(Self::Whole(whole))
             }
             _ => None,

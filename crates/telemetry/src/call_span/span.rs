@@ -85,7 +85,7 @@ fn kind(call: &ToolCall) -> &'static str {
 fn description(call: &ToolCall) -> Option<&str> {
     let text = match call.inbound() {
         Some(_) => None,
-        None => call.tool().definition().description.as_deref(),
+        None => call.tool().definition.description.as_deref(),
     }?;
     Some(&text[..text.floor_char_boundary(MAX_DESCRIPTION)])
 }

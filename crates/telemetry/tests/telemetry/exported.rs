@@ -116,8 +116,8 @@ fn inbound() -> ToolCall {
     inbound.session = Some(callward_core::SessionId::new("s-1"));
     inbound.http_version = Some("1.1");
     inbound.client = Some(([10, 0, 0, 1], 5000).into());
-    inbound.beside = TraceContext::new(0xbe51de, 5, true);
-    let trace = TraceContext::new(0xcafe, 0xf00d, true)
+    inbound.beside = TraceContext::new(0xbe51de, 5, TraceContext::SAMPLED);
+    let trace = TraceContext::new(0xcafe, 0xf00d, TraceContext::SAMPLED)
         .unwrap()
         .with_state(Some("v=1"));
     call(&tool("read_order").read_only().build(), json!({}))

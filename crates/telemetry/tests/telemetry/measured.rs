@@ -185,8 +185,9 @@ async fn a_call_is_counted_with_the_effect_of_its_arguments() {
     let said = Hints::new(&inferred, &declared, Trust::Trusted);
     let rules = Refinements::bind(&[rule], &said, own.plan(), &Profile::standard());
     let plan = CallPlan::clone(own.plan());
-    let (set, definition) = (own.set().clone(), own.definition().clone());
-    let refined = Tool::new(set, definition, own.resolved().clone(), plan).with_refinements(rules);
+    let (set, definition) = (own.set().clone(), own.definition.clone());
+    let mut refined = Tool::new(set, definition, own.resolved.clone(), plan);
+    refined.refinements = rules;
 
     let meters = Meters::start();
     let layer = CallSpanLayer::new().with_metrics(meters.metrics());

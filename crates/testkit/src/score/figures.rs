@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callward_core::infer::{Inference, Inferred, Listed, RuleSet, Strength, Subject};
+use callward_core::infer::{Inference, Inferred, Lexicon, Listed, RuleSet, Strength, Subject};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{Annotations, Field, Resolved, Source, Trust};
 use serde::Serialize;
@@ -271,6 +271,8 @@ fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Verdict>> {
         servers.entry(&case.server).or_default().push(at);
     }
     let mut all = vec![None; cases.len()];
+    let lexicon = Lexicon::standard();
+    let inference = Inference { rules, lexicon };
     for places in servers.values() {
         let listed: Vec<Listed<'_>> = places
             .iter()
@@ -280,7 +282,7 @@ fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Verdict>> {
                 declared: &nothing,
             })
             .collect();
-        let inferred = Inference::new(rules).infer_all(&listed);
+        let inferred = inference.infer_all(&listed);
         for (at, inferred) in places.iter().zip(inferred) {
             let resolved = resolve(&Hints::new(&inferred, &nothing, Trust::Standard));
             if let Some(slot) = all.get_mut(*at) {

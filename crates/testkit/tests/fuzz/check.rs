@@ -1,6 +1,6 @@
 //! The invariants of any bytes that a server lists as a tool. The fuzzer includes this file.
 
-use callward_core::infer::{Inference, Listed, Strength, Volatile};
+use callward_core::infer::{Inference, Lexicon, Listed, Strength, Volatile};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
@@ -66,13 +66,11 @@ fn among_others(subject: Subject<'_>, declared: &Annotations, rules: RuleSet) ->
         (Subject::new("delete_user"), &adds),
     ];
     let listed = listed.map(|(subject, declared)| Listed { subject, declared });
-    let all = Inference::new(rules).infer_all(&listed);
+    let lexicon = Lexicon::standard();
+    let inference = Inference { rules, lexicon };
+    let all = inference.infer_all(&listed);
     assert_eq!(all.len(), listed.len());
-    assert_eq!(
-        all,
-        Inference::new(rules).infer_all(&listed),
-        "the same tools, twice"
-    );
+    assert_eq!(all, inference.infer_all(&listed), "the same tools, twice");
     all.into_iter().next().unwrap()
 }
 

@@ -222,7 +222,10 @@ fn words_of_an_operator_count_like_ours() {
         .clone()
         .with(VerbKind::Delete, "void")
         .unwrap();
-    let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
+    let inference = Inference {
+        rules: RuleSet::Standard,
+        lexicon: &lexicon,
+    };
     let inferred = inference.infer(&Subject::new("void_invoice"));
     let why = inferred.evidence_for(Field::Destructive).unwrap();
     assert_eq!(why.to_string(), "the name leads with `void`");

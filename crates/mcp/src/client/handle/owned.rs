@@ -63,7 +63,7 @@ impl Upstream {
         }
         pool.share_lead().await?;
         let wants_session =
-            owner.session.is_some() || call.tool().instances() == Instances::Principal;
+            owner.session.is_some() || call.tool().instances == Instances::Principal;
         Ok((info.opens_sessions && wants_session).then_some(owner))
     }
 

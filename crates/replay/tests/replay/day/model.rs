@@ -163,7 +163,7 @@ impl Step {
         }
         let hash = FingerprintKey::fixed();
         let raw = call.arguments().as_bytes();
-        let args = hash.json(raw).unwrap_or_else(|_| hash.bytes(raw));
+        let args = hash.json(raw).unwrap_or_else(|| hash.bytes(raw));
         let tool = hash.bytes(call.tool.as_str().as_bytes());
         Ok(Self {
             key: hash.combine(&[tool, args]),
