@@ -123,17 +123,13 @@ mod tests {
 
     #[test]
     fn spellings_of_one_value_meet() {
-        let spellings = [
-            (
-                r#"{"a":1,"b":[true,null]}"#,
-                " { \"b\" : [ true , null ] ,\n\"a\":1 } ",
-            ),
-            (r#"{"é":"\/"}"#, r#"{"\u00e9":"/"}"#),
-            (r#""😀""#, r#""\ud83d\ude00""#),
-            ("{}", " { } "),
-            ("[]", "[ ]"),
-        ];
-        for (left, right) in spellings {
+        let rows = r#"
+{"a":1,"b":[true,null]} =>  { "b" : [ true , null ] ,	"a":1 }
+{"é":"\/"} => {"\u00e9":"/"}
+"😀" => "\ud83d\ude00"
+{} =>  { }
+[] => [ ]"#;
+        for (left, right) in rows.lines().filter_map(|row| row.split_once(" => ")) {
             assert_eq!(json(left), json(right), "{left} {right}");
             assert!(json(left).is_some());
         }
@@ -162,11 +158,6 @@ mod tests {
         for text in bad.split(' ').chain(["", "1 2", &deep(129)]) {
             assert_eq!(json(text), None, "{text:?}");
         }
-    }
-
-    #[test]
-    fn another_key_gives_another_fingerprint() {
-        assert_ne!(json("{}"), FingerprintKey::new(7, 12).json(b"{}"));
     }
 
     fn value() -> impl Strategy<Value = Value> {
@@ -219,7 +210,8 @@ mod tests {
         let mut all = [(1, 2), (1, 3), (2, 2), (2, 1)]
             .map(|(a, b)| of(a, b, b"a"))
             .to_vec();
-        all.extend([of(1, 2, b"b"), key.bytes(b"a")]);
+        let other = FingerprintKey::new(7, 12).bytes(b"a");
+        all.extend([of(1, 2, b"b"), key.bytes(b"a"), other]);
         for (number, one) in all.iter().enumerate() {
             assert!(!all[number + 1..].contains(one), "{number}");
         }

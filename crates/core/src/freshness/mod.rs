@@ -133,25 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_leaves_the_plan_as_it_is() {
+    fn silence_leaves_the_plan_and_age_shortens_it() {
+        let silent = Freshness::default();
         for shared in [false, true] {
-            assert_eq!(
-                Freshness::default().lifetime(secs(5), shared),
-                Some(secs(5))
-            );
-            let window = Freshness::default().stale_window(secs(7), shared);
-            assert_eq!(window, secs(7));
+            assert_eq!(silent.lifetime(secs(5), shared), Some(secs(5)));
+            assert_eq!(silent.stale_window(secs(7), shared), secs(7));
         }
-    }
-
-    #[test]
-    fn what_was_old_when_it_came_lives_the_shorter() {
-        let said = Freshness {
-            age: Some(secs(40)),
-            ..Freshness::default()
-        };
-        assert_eq!(said.lifetime(secs(60), false), Some(secs(20)));
-        assert_eq!(said.lifetime(secs(40), false), None);
+        let age = Some(secs(40));
+        let aged = Freshness { age, ..silent };
+        assert_eq!(aged.lifetime(secs(60), false), Some(secs(20)));
+        assert_eq!(aged.lifetime(secs(40), false), None);
     }
 
     fn any_freshness() -> impl Strategy<Value = Freshness> {

@@ -1,5 +1,4 @@
 //! Which plan a call gets, as rules over its arguments decide it.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
 
@@ -12,24 +11,24 @@ use callward_core::{
 };
 use serde_json::json;
 
-fn hints() -> Annotations {
-    Annotations::default()
-}
+use crate::stated;
 
-fn rule(key: &str, condition: Condition, hints: Annotations) -> ArgumentRule {
-    ArgumentRule::new(When::argument(key, condition).unwrap(), hints).unwrap()
+const DESTROYS: &str = "destructive=true";
+
+fn rule(key: &str, condition: Condition, hints: &str) -> ArgumentRule {
+    ArgumentRule::new(When::argument(key, condition).unwrap(), stated(hints)).unwrap()
 }
 
 fn reads(key: &str, condition: Condition) -> ArgumentRule {
-    rule(key, condition, hints().with_read_only(true))
+    rule(key, condition, "readOnly=true")
 }
 
 /// A tool of which the operator says `own`.
-fn tool(own: &Annotations, rules: &[ArgumentRule]) -> Arc<Tool> {
+fn tool(own: &str, rules: &[ArgumentRule]) -> Arc<Tool> {
     let definition = ToolDefinition::from_json(r#"{"name":"tabs"}"#).unwrap();
-    let (inferred, declared) = (Inferred::default(), hints());
+    let (inferred, declared, own) = (Inferred::default(), Annotations::default(), stated(own));
     let said = Hints {
-        operator: Some(own),
+        operator: Some(&own),
         ..Hints::new(&inferred, &declared, Trust::Standard)
     };
     let profile = Profile::standard();
@@ -50,24 +49,20 @@ fn effect(tool: &Arc<Tool>, arguments: &str) -> Effect {
     call(tool, arguments).plan().effect
 }
 
-fn destructive() -> Annotations {
-    hints().with_destructive(true)
-}
-
 #[test]
 fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
     let both = When::argument("action", Condition::equals("close"))
         .and_then(|when| when.and("/target/kind", Condition::equals("draft")))
         .unwrap();
     let tool = tool(
-        &destructive(),
+        DESTROYS,
         &[
             reads("action", Condition::equals("list")),
-            ArgumentRule::new(both, hints().with_destructive(false)).unwrap(),
+            ArgumentRule::new(both, stated("destructive=false")).unwrap(),
             rule(
                 "action",
                 Condition::matches("l.*|save").unwrap(),
-                hints().with_destructive(false).with_idempotent(true),
+                "destructive=false idempotent=true",
             ),
         ],
     );
@@ -100,13 +95,10 @@ fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
 
 #[test]
 fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
-    let relaxed = tool(
-        &destructive(),
-        &[reads("action", Condition::equals("list"))],
-    );
+    let relaxed = tool(DESTROYS, &[reads("action", Condition::equals("list"))]);
     let tightened = tool(
-        &hints().with_read_only(true),
-        &[rule("action", Condition::equals("delete"), destructive())],
+        "readOnly=true",
+        &[rule("action", Condition::equals("delete"), DESTROYS)],
     );
     for arguments in [
         r#"{"action":"list","action":"delete"}"#,
@@ -141,24 +133,19 @@ fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
 
 #[test]
 fn hints_are_those_that_the_plan_was_derived_from() {
-    let deletes = rule("action", Condition::equals("delete"), destructive());
-    let adds = rule(
-        "action",
-        Condition::equals("add"),
-        hints().with_read_only(false),
-    );
-    let own = hints().with_read_only(true);
+    let deletes = rule("action", Condition::equals("delete"), DESTROYS);
+    let adds = rule("action", Condition::equals("add"), "readOnly=false");
     let destroys = |tool: &Arc<Tool>, arguments: &str| {
         let resolved = tool.resolved_applied(call(tool, arguments).applied());
         resolved.annotations.destructive_hint == Some(true)
     };
     let both = r#"{"action":"list","action":"delete"}"#;
-    let reader = tool(&own, &[adds.clone(), deletes]);
+    let reader = tool("readOnly=true", &[adds.clone(), deletes]);
     assert!(destroys(&reader, r#"{"action":"delete"}"#));
     assert!(!destroys(&reader, r#"{"action":"list"}"#));
     assert!(destroys(&reader, both), "one of its plans destroys");
 
-    let adds_or_destroys = tool(&destructive(), &[adds]);
+    let adds_or_destroys = tool(DESTROYS, &[adds]);
     assert!(destroys(&adds_or_destroys, both), "its own plan destroys");
     let foreign = adds_or_destroys.resolved_applied(Applied::Rule(7));
     assert_eq!(foreign, &adds_or_destroys.resolved);
@@ -166,7 +153,7 @@ fn hints_are_those_that_the_plan_was_derived_from() {
 
 #[test]
 fn a_doubt_that_no_rule_looks_at_changes_nothing() {
-    let tool = tool(&destructive(), &[reads("/a/b", Condition::equals(1))]);
+    let tool = tool(DESTROYS, &[reads("/a/b", Condition::equals(1))]);
     for arguments in [
         r#"{"a":{"b":1},"x":1,"x":2}"#,
         r#"{"a":{"b":1,"c":{"d":1,"d":1}}}"#,
@@ -191,7 +178,7 @@ fn a_doubt_that_no_rule_looks_at_changes_nothing() {
 #[test]
 fn a_condition_in_doubt_matters_only_if_no_rule_before_it_matches() {
     let tool = tool(
-        &destructive(),
+        DESTROYS,
         &[
             reads("action", Condition::equals("list")),
             reads("force", Condition::absent()),
@@ -212,8 +199,8 @@ fn it_can_be_said_why_a_rule_does_not_match() {
     let when = When::argument("a", Condition::equals(1))
         .and_then(|when| when.and("b", Condition::equals(2)))
         .unwrap();
-    let reads = ArgumentRule::new(when, hints().with_read_only(true)).unwrap();
-    let tool = tool(&destructive(), &[reads]);
+    let reads = ArgumentRule::new(when, stated("readOnly=true")).unwrap();
+    let tool = tool(DESTROYS, &[reads]);
     let unmet = |arguments: &str| {
         tool.refinements
             .unmet(0, arguments.as_bytes())
@@ -236,7 +223,7 @@ fn it_can_be_said_why_a_rule_does_not_match() {
 #[test]
 fn a_pointer_goes_through_objects_and_arrays() {
     let tool = tool(
-        &destructive(),
+        DESTROYS,
         &[
             reads("/a~1b/1/~0", Condition::equals(json!({"x": [null]}))),
             reads("/", Condition::equals("empty name")),
@@ -256,7 +243,7 @@ fn a_pointer_goes_through_objects_and_arrays() {
 
 #[test]
 fn a_tool_without_rules_never_looks_at_the_arguments() {
-    let tool = tool(&hints().with_read_only(true), &[]);
+    let tool = tool("readOnly=true", &[]);
     assert!(tool.refinements.is_empty());
     for arguments in ["", "{}", "not json", r#"{"a":1,"a":2}"#] {
         let call = call(&tool, arguments);
@@ -268,15 +255,13 @@ fn a_tool_without_rules_never_looks_at_the_arguments() {
 #[test]
 fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
     let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
-    let declared = destructive().with_idempotent(false).with_tags(["theirs"]);
-    let own = hints()
-        .with_tags(["ours"])
-        .with_requires_confirmation(false);
+    let declared = stated("destructive=true idempotent=false tags=theirs");
+    let own = stated("tags=ours requiresConfirmation=false");
     let profile = Profile::standard();
     let rules = [rule(
         "dry_run",
         Condition::equals(true),
-        hints().with_read_only(true).with_tags(["dry"]),
+        "readOnly=true tags=dry",
     )];
     for trust in Trust::ALL {
         for operator in [own.clone(), own.clone().with_destructive(true)] {
@@ -306,26 +291,14 @@ fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
 
 #[test]
 fn the_strictest_plan_joins_what_each_plan_demands() {
-    let tool = tool(
-        &hints().with_read_only(true).with_rate_limit(30.0),
-        &[
-            rule(
-                "a",
-                Condition::present(),
-                destructive().with_requires_confirmation(true),
-            ),
-            rule(
-                "b",
-                Condition::present(),
-                hints()
-                    .with_read_only(true)
-                    .with_rate_limit(5.0)
-                    .with_tags(["pages"])
-                    .with_cost(3.0)
-                    .with_security_level(callward_core::SecurityLevel::Restricted),
-            ),
-        ],
+    let asks = rule(
+        "a",
+        Condition::present(),
+        "destructive=true requiresConfirmation=true",
     );
+    let narrow = "readOnly=true rateLimitHint=5 tags=pages costHint=3 securityLevel=restricted";
+    let narrow = rule("b", Condition::present(), narrow);
+    let tool = tool("readOnly=true rateLimitHint=30", &[asks, narrow]);
     let strictest = tool
         .refinements
         .plan(Applied::Strictest(Doubt::NotJson))

@@ -98,8 +98,10 @@ impl<'a> Settings<'a> {
             .rules
             .or_else(|| config.map(|config| config.rules))
             .unwrap_or_default();
-        let lexicon = config.and_then(|config| config.lexicon.as_ref());
-        let lexicon = lexicon.unwrap_or_else(|| Lexicon::standard());
+        let lexicon = match config.and_then(|config| config.lexicon.as_ref()) {
+            Some(lexicon) => lexicon,
+            None => Lexicon::standard(),
+        };
         Self {
             inference: Inference { rules, lexicon },
             profile: args
