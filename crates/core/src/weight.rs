@@ -107,10 +107,8 @@ mod tests {
         assert_eq!(Weight::new(100), Ok(Weight::MAX));
         for beyond in [101, 256, 306, u32::MAX] {
             let fault = Weight::new(beyond).unwrap_err().to_string();
-            assert!(
-                fault.starts_with(&format!("{beyond} is not a weight")),
-                "{fault}"
-            );
+            let expected = format!("{beyond} is not a weight");
+            assert!(fault.starts_with(&expected), "{fault}");
             assert!(serde_json::from_str::<Weight>(&beyond.to_string()).is_err());
         }
         for text in ["101", "-1", "2.5", "", "half"] {

@@ -66,8 +66,7 @@ fn make((name, effect, ttl_ms): &Kind, profile: &Profile) -> Tool {
     };
     let mut plan = CallPlan::clone(tool.plan());
     plan.cache = with_ttl(plan.cache, Duration::from_millis(*ttl));
-    let resolved = tool.resolved.clone();
-    Tool::new(set(), tool.definition.clone(), resolved, plan)
+    Tool::new(set(), tool.definition, tool.resolved, plan)
 }
 
 /// Makes a tool that declares an effect.

@@ -195,7 +195,7 @@ async fn a_record_and_explain_tell_the_truth_and_change_no_choice() {
         });
         assert_eq!(watched.await, unwatched, "{strategy:?}");
         for (record, id) in records.into_inner().iter().zip(&unwatched) {
-            let [decision] = &routes(&record)[..] else {
+            let [decision] = &routes(record)[..] else {
                 panic!("one decision")
             };
             assert_eq!(decision.chosen, Some(server(id)), "{strategy:?}");
