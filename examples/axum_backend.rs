@@ -46,7 +46,7 @@ async fn call_tool(
         }
         Err(error) => Err(error),
     };
-    let cache = [("x-cache", record.cache().as_str())];
+    let cache = [("x-cache", record.facts().cache.as_str())];
     match reported {
         Ok(output) => (cache, output.body().clone()).into_response(),
         Err(error) => (status(&error), cache, format!("{error}\n")).into_response(),

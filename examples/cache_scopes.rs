@@ -47,7 +47,7 @@ async fn call(
     let call = stack.prepare(&format!("shop.{tool}"), arguments.to_string())?;
     let output = stack.run(call.with_record(record.clone())).await?;
     let shown = format!("{tool} {arguments}");
-    let cache = record.cache().as_str();
+    let cache = record.facts().cache.as_str();
     println!("  {shown:24} {cache:12} {}", output.to_text());
     Ok(())
 }

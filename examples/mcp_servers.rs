@@ -98,7 +98,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let record = Arc::new(CallRecord::new());
         let call = stack.prepare(tool, Bytes::from(arguments.to_string()))?;
         let output = stack.run(call.with_record(record.clone())).await?;
-        let cache = record.cache().as_str();
+        let cache = record.facts().cache.as_str();
         println!("{tool:20} {cache:12} {}", output.to_text());
     }
     clock.shutdown().await;

@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let record = Arc::new(CallRecord::new());
             let call = stack.prepare(tool, json!({"id": id}).to_string())?;
             stack.run(call.with_record(record.clone())).await?;
-            let (server, reason) = record.server().ok_or("no server was chosen")?;
+            let (server, reason) = record.facts().server.ok_or("no server was chosen")?;
             println!("{tool:20} {{\"id\":{id}}}  ->  {server:8} ({reason})");
         }
     }

@@ -212,7 +212,7 @@ impl Tools {
 
     fn insert(mut self, spec: ToolSpec, run: Run) -> Result<Self, InvalidDefinition> {
         let definition = ToolDefinition::from_json(Value::Object(spec.0).to_string())?;
-        Arc::make_mut(&mut self.tools).insert(definition.name().clone(), (definition, run));
+        Arc::make_mut(&mut self.tools).insert(definition.name.clone(), (definition, run));
         Ok(self)
     }
 }

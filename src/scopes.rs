@@ -37,7 +37,7 @@ pub(crate) fn idle(tool: &Tool, said: &ToolScopes) -> Vec<&'static str> {
 }
 
 fn refined(tool: &Tool) -> impl Iterator<Item = &CallPlan> {
-    tool.refinements().rules().iter().map(|rule| &**rule.plan())
+    tool.refinements.rules().iter().map(|rule| &*rule.plan)
 }
 
 fn is_looked_up(plan: &CallPlan) -> bool {

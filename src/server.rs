@@ -61,7 +61,7 @@ impl Server {
         Self {
             set,
             server: Leaf(server),
-            weight: Weight::DEFAULT.get(),
+            weight: Weight::PRIMARY.get(),
             categories: Vec::new(),
             capabilities: Vec::new(),
             zone: None,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use callward_breaker::{BreakerConfig, Risk};
-use callward_core::Verifier;
 use callward_loopguard::LoopGuardConfig;
 use callward_retry::hedge::HedgeConfig;
 
@@ -13,8 +12,11 @@ impl Explanation {
     /// Returns the tool that shows what an unanswered call did. `None` if the call is not a write,
     /// or the tool is unknown.
     #[must_use]
-    pub fn verifier(&self) -> Option<&Verifier> {
-        self.tool.verifier().filter(|_| self.plan().is_write())
+    pub fn verifier(&self) -> Option<&str> {
+        self.tool
+            .verifier
+            .as_deref()
+            .filter(|_| self.plan().is_write())
     }
 
     /// Returns when a slow call gets a second attempt beside the first. `None` unless the call is a

@@ -102,7 +102,7 @@ impl Candidate {
         (
             !self.may_take(plan),
             self.trouble().is_some(),
-            self.weight == Weight::STANDBY,
+            self.weight.get() == 0,
             !self.is_preferred(plan),
         )
     }

@@ -23,7 +23,7 @@ impl fmt::Display for Explanation {
 
 /// Lists the rules of the tool, if it has any, and what each makes of a call.
 fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let refinements = of.tool.refinements();
+    let refinements = &of.tool.refinements;
     if refinements.rules().is_empty() {
         return Ok(());
     }
@@ -32,7 +32,7 @@ fn rules(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         "\nrules over the arguments, the first that matches counts:"
     )?;
     for (index, rule) in refinements.rules().iter().enumerate() {
-        let (when, does) = (rule.rule().when(), does(rule.plan().effect));
+        let (when, does) = (rule.rule.when(), does(rule.plan.effect));
         write!(f, "  {}. where {when}: the call {does}", index + 1)?;
         match (of.applied(), &of.call) {
             (Applied::Rule(matched), _) if matched == index => write!(f, "  <- this call")?,
@@ -95,19 +95,19 @@ fn servers(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn hints(of: &Explanation, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "\nhints, each with its source and reason:")?;
     let resolved = of.resolved();
-    let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();
-    for entry in resolved.all_provenance() {
+    let values = serde_json::to_value(&resolved.annotations).unwrap_or_default();
+    for entry in &resolved.provenance {
         let (field, value) = (entry.field.as_str(), &values[entry.field.as_str()]);
         writeln!(f, "  {field} = {value}: {}, {}", entry.source, entry.reason)?;
     }
-    if resolved.all_provenance().is_empty() {
+    if resolved.provenance.is_empty() {
         writeln!(f, "  none")?;
     }
     let idle = of.scopes.as_ref().map(|said| scopes::idle(&of.tool, said));
     for warning in idle.into_iter().flatten() {
         writeln!(f, "warning: {warning}")?;
     }
-    for warning in resolved.warnings() {
+    for warning in &resolved.warnings {
         writeln!(f, "warning: {warning}")?;
     }
     Ok(())

@@ -22,9 +22,7 @@ pub(super) fn trail(of: &Explanation) -> Trail {
         .chain(route(of))
         .chain(breakers(of))
         .chain([timeout(of)]);
-    for decision in decisions {
-        trail.push(decision);
-    }
+    trail.decisions.extend(decisions);
     trail
 }
 
@@ -52,10 +50,10 @@ fn cache(of: &Explanation) -> Option<Decision> {
             decision
         }
     };
-    let volatile = of.resolved().volatility();
+    let volatile = of.resolved().volatile.as_ref();
     let detail = match rule {
         _ if !of.caches() => Some("the cache is off".to_owned()),
-        CacheRule::Bypass => volatile.map(|volatile| volatile.reason().into_owned()),
+        CacheRule::Bypass => volatile.map(ToString::to_string),
         CacheRule::Invalidate => None,
         rule => Some(rule.to_string()),
     };

@@ -56,11 +56,9 @@ async fn a_read_is_answered_from_the_cache_until_a_write_and_the_record_says_so(
         ("orders__get_order", CacheStatus::Miss, 1),
     ] {
         let (answer, record) = recorded(&stack, tool, r#"{"id":7}"#).await;
-        assert_eq!(
-            (record.cache(), record.started_attempts()),
-            (cache, attempts)
-        );
-        let server = record.server().map(|(server, _)| server.to_string());
+        let facts = record.facts();
+        assert_eq!((facts.cache, facts.started_attempts), (cache, attempts));
+        let server = facts.server.map(|(server, _)| server.to_string());
         assert_eq!(server.as_deref(), (attempts > 0).then_some("orders"));
         read.push(answer.unwrap());
     }

@@ -49,7 +49,7 @@ async fn servers_of(stack: &Stack, session: u32) -> HashSet<String> {
             .with_caller(caller(session))
             .with_record(record.clone());
         stack.run(call).await.unwrap();
-        asked.extend(record.server().map(|(server, _)| server.to_string()));
+        asked.extend(record.facts().server.map(|(server, _)| server.to_string()));
     }
     asked
 }

@@ -123,6 +123,6 @@ async fn a_strategy_of_ones_own_is_asked() {
     let stack = in_set(builder, &servers, zone).await;
     for n in 0..8 {
         let (_, record) = recorded(&stack, "set.get", json!({"n": n})).await;
-        assert_eq!(record.server().unwrap().0.as_str(), "b");
+        assert_eq!(record.facts().server.unwrap().0.as_str(), "b");
     }
 }

@@ -75,7 +75,7 @@ async fn call(stack: &Stack, arguments: &str) -> (Result<String, ErrorKind>, Cac
     let answer = answer
         .map(|output| output.to_text())
         .map_err(|error| error.kind());
-    (answer, record.cache())
+    (answer, record.facts().cache)
 }
 
 const LIST: &str = r#"{"action":"list"}"#;

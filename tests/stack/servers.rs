@@ -107,7 +107,7 @@ async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
             assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
             has(error, &["primary has an open breaker"]);
         }
-        let asked = record.server();
+        let asked = record.facts().server;
         assert!(asked.is_none_or(|(server, _)| server.as_str() == "primary"));
     }
     assert_eq!(sick.started(), 3, "never retried, and not once it is open");

@@ -230,7 +230,7 @@ mod tests {
             let mut config = AuditConfig::new("a.jsonl");
             assert!(config.validate().is_ok());
             spoil(&mut config);
-            assert_eq!(config.validate().unwrap_err().field(), field);
+            assert_eq!(config.validate().unwrap_err().field, field);
         }
     }
 }

@@ -131,7 +131,7 @@ impl Recorder {
     }
 
     fn full(&self, called: &Called, out: &mut Members) {
-        let (record, error) = (&called.record, called.error());
+        let (facts, error) = (called.record.facts(), called.error());
         let (call, plan) = (&called.call, called.call.plan());
         out.put("effect", plan.effect.as_str());
         out.put("plan_reason", &plan.reason);
@@ -142,21 +142,21 @@ impl Recorder {
             trace.map(|trace| format!("{:032x}", trace.trace_id())),
         );
         let by = error.and_then(refuser);
-        let by = by.or_else(|| record.was_guarded().then_some("loop_guard"));
+        let by = by.or_else(|| facts.is_guarded.then_some("loop_guard"));
         match by {
             Some(by) => out.put("decision", json!({"verdict": "refused", "by": by})),
             None => out.put("decision", json!({"verdict": "allowed"})),
         }
         let skips = plan.confirm == ConfirmRule::Skip;
         out.put("confirm", if skips { "skip" } else { "ask" });
-        let server = record.server().map(|(server, _)| server.to_string());
+        let server = facts.server.map(|(server, _)| server.to_string());
         out.put(
             "server",
             server.or_else(|| error?.server().map(ToString::to_string)),
         );
-        out.put("attempts", record.started_attempts());
-        out.put("cache", record.cache().as_str());
-        let hedge = record.hedge();
+        out.put("attempts", facts.started_attempts);
+        out.put("cache", facts.cache.as_str());
+        let hedge = facts.hedge;
         out.put(
             "hedge",
             (hedge != HedgeStatus::None).then(|| hedge.as_str()),
@@ -243,10 +243,10 @@ impl Members {
 fn client(inbound: Option<&Inbound>) -> Option<Map<String, Value>> {
     let info = inbound?.client_info.as_deref();
     let members = [
-        ("name", info.map(|info| json!(info.name()))),
+        ("name", info.map(|info| json!(info.name))),
         (
             "version",
-            info.and_then(|info| Some(json!(info.version()?))),
+            info.and_then(|info| Some(json!(info.version.as_ref()?))),
         ),
         ("address", inbound?.client.map(|from| json!(from))),
     ];

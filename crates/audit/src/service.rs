@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
+use callward_core::{AuditLevel, BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
 use futures_util::future::Either;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -68,7 +68,7 @@ impl<S: ToolService> Service<ToolCall> for Audit<S> {
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
         let log = match &self.log {
-            Some(log) if call.plan().audit.is_recorded() => log.clone(),
+            Some(log) if call.plan().audit.level != AuditLevel::None => log.clone(),
             _ => return Either::Left(self.inner.call(call)),
         };
         let (call, mut watch) = Watch::begin(log, call);

@@ -238,7 +238,7 @@ mod tests {
         ];
         for (config, field) in cases {
             let fault = config.validate().unwrap_err();
-            assert_eq!(fault.field(), field);
+            assert_eq!(fault.field, field);
             assert!(fault.to_string().starts_with(field), "{fault}");
         }
         assert_eq!(BreakerConfig::server().validate(), Ok(()));

@@ -181,7 +181,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             permit,
             is_of_server: shared.is_of_server,
             fault: Fault {
-                tool: Some(call.tool().digest().as_u128()),
+                tool: Some(call.tool().digest()),
                 is_retry: call.attempt().avoid.contains(server),
             },
             short_share: short_share(&call),

@@ -1,6 +1,6 @@
 //! The key of a call: what makes two calls equal.
 
-use callward_core::{FingerprintError, FingerprintKey, Principal, Tool, ToolCall};
+use callward_core::{FingerprintKey, Principal, Tool, ToolCall};
 use smallvec::{SmallVec, smallvec};
 
 use crate::{CacheConfig, Partition};
@@ -45,21 +45,18 @@ impl Keyring {
     pub(crate) fn tool(&self, tool: &Tool) -> u128 {
         let set = self.digest(tool.set().as_str());
         let name = self.digest(tool.name().as_str());
-        let parts = [set, name, tool.digest().as_u128()];
-        self.secret.combine(&parts).as_u128()
+        let parts = [set, name, tool.digest()];
+        self.secret.combine(&parts)
     }
 
-    /// Returns the identity of a call of the tool with this digest.
-    ///
-    /// # Errors
-    ///
-    /// Two parsers may read the arguments differently.
+    /// Returns the identity of a call of the tool with this digest; `None` if two parsers may read
+    /// the arguments differently.
     pub(crate) fn identify(
         &self,
         tool: u128,
         call: &ToolCall,
         kind: EntryKind,
-    ) -> Result<Identity, FingerprintError> {
+    ) -> Option<Identity> {
         let owner = call.owner();
         let shared = self.partition == Partition::Shared
             && kind == EntryKind::Read
@@ -69,19 +66,14 @@ impl Keyring {
         let whom = match owner.and_then(|owner| owner.session) {
             Some(session) => {
                 let session = self.digest(session.as_str());
-                self.secret
-                    .combine(&[principal.unwrap_or(0), session])
-                    .as_u128()
+                self.secret.combine(&[principal.unwrap_or(0), session])
             }
             None => principal.unwrap_or(0),
         };
         // both are secret hashes, so what is added to one makes no two calls meet
         let what = tool.wrapping_add(kind as u128);
         let digest = self.secret.json_behind([what, whom], call.arguments())?;
-        Ok(Identity {
-            digest: digest.as_u128(),
-            principal,
-        })
+        Some(Identity { digest, principal })
     }
 
     pub(crate) fn principal(&self, principal: &Principal) -> u128 {
@@ -96,11 +88,11 @@ impl Keyring {
         }
         let mut parts: SmallVec<[u128; 8]> = smallvec![identity.digest, principal_epoch.into()];
         parts.extend(epochs.iter().copied().map(u128::from));
-        self.secret.combine(&parts).as_u128()
+        self.secret.combine(&parts)
     }
 
     fn digest(&self, text: &str) -> u128 {
-        self.secret.bytes(text.as_bytes()).as_u128()
+        self.secret.bytes(text.as_bytes())
     }
 }
 
@@ -183,8 +175,9 @@ mod tests {
         for partition in [Partition::Principal, Partition::Shared] {
             let ring = ring(partition);
             let of = |instances| {
-                let get = Tool::clone(&tool("get").read_only().build());
-                let get = Arc::new(get.with_instances(instances));
+                let mut get = Tool::clone(&tool("get").read_only().build());
+                get.instances = instances;
+                let get = Arc::new(get);
                 let key = |who, session| {
                     let call = call(&get, json!({})).with_caller(caller(who, session));
                     key(&ring, &call, EntryKind::Read, &[0])

@@ -13,7 +13,7 @@ use crate::flight::{FlightGuard, Role, SharedAnswer};
 use crate::reason::RefusalReason;
 use crate::route::Lookup;
 use crate::scope::{WriteConflict, are_current, are_doubtful, epochs};
-use crate::shared::{Look, Received, Shared, note};
+use crate::shared::{Look, Received, Shared, note, note_scope};
 use crate::sync::timeout_at;
 use crate::tools::Version;
 
@@ -89,9 +89,7 @@ impl Read {
         if for_caller {
             record.count(|counts| counts.misses += 1);
             note(&call, CacheStatus::Miss);
-            if let Some(of_call) = call.record() {
-                of_call.set_cache_scope(|| version.access.describe_reads());
-            }
+            note_scope(&call, || version.access.describe_reads());
         }
         let declared = call.plan().limits.estimated_duration;
         let fallback_call = shared.covers_failures(&call).then(|| call.clone());

@@ -51,7 +51,7 @@ impl Route {
             // a rule this crate does not know yet may stand for a write
             _ => return Self::Write,
         };
-        let Ok(identity) = shared.keys.identify(version.digest, call, kind) else {
+        let Some(identity) = shared.keys.identify(version.digest, call, kind) else {
             return match kind {
                 EntryKind::Read => Self::Bypass(BypassReason::Arguments),
                 EntryKind::Write => Self::Write,

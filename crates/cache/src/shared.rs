@@ -114,8 +114,10 @@ impl Shared {
             counts.saved += entry.cost();
         });
         if let Some(record) = call.record() {
-            record.set_cache(CacheStatus::Hit);
-            record.set_cache_age(entry.age(now));
+            record.with(|facts| {
+                facts.cache = CacheStatus::Hit;
+                facts.cache_age = Some(entry.age(now));
+            });
         }
         Look::Hit(entry)
     }
@@ -152,7 +154,15 @@ impl Shared {
 /// Writes the cache's part into the record of a call, if it has one.
 pub(crate) fn note(call: &ToolCall, status: CacheStatus) {
     if let Some(record) = call.record() {
-        record.set_cache(status);
+        record.with(|facts| facts.cache = status);
+    }
+}
+
+/// Writes which state a call reads or writes into its record, if that wants decisions.
+pub(crate) fn note_scope(call: &ToolCall, describe: impl FnOnce() -> String) {
+    if let Some(record) = call.record().filter(|record| record.wants_decisions()) {
+        let scope = describe();
+        record.with(|facts| facts.cache_scope = Some(scope));
     }
 }
 

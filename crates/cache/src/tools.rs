@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use callward_core::{ReplicaSetId, Tool, ToolCall, ToolName};
+use callward_core::{CacheStatus, ReplicaSetId, Tool, ToolCall, ToolName};
 use dashmap::DashMap;
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
@@ -193,7 +193,10 @@ impl Record {
     pub(crate) fn bypass(&self, call: &ToolCall, reason: BypassReason) {
         self.count(|counts| counts.bypass(reason));
         if let Some(record) = call.record() {
-            record.set_cache_bypass(reason.as_str());
+            record.with(|facts| {
+                facts.cache = CacheStatus::Bypass;
+                facts.cache_bypass = Some(reason.as_str());
+            });
         }
     }
 

@@ -12,7 +12,7 @@ use crate::reason::RefusalReason;
 use crate::route::Lookup;
 use crate::scope::{Epochs, WriteGuard};
 use crate::settling::{Ended, Settling};
-use crate::shared::{Received, Shared, note};
+use crate::shared::{Received, Shared, note, note_scope};
 use crate::tools::Version;
 
 /// A write. Its scopes change just before it is sent: one that is dropped while the inner service
@@ -84,9 +84,7 @@ impl Write {
             .record
             .count(|counts| counts.invalidations += 1);
         note(&call, CacheStatus::Invalidated);
-        if let Some(record) = call.record() {
-            record.set_cache_scope(|| access.describe_writes());
-        }
+        note_scope(&call, || access.describe_writes());
         if call.plan().is_retryable() {
             if call.record().is_none() {
                 call = call.with_record(Arc::new(CallRecord::for_counting()));
@@ -149,7 +147,7 @@ impl Write {
         now: Instant,
     ) -> Settling {
         let left = |deadline: Instant| deadline.saturating_duration_since(now);
-        let was_retried = |record: &Arc<CallRecord>| record.was_retried();
+        let was_retried = |record: &Arc<CallRecord>| record.with(|facts| facts.was_retried());
         let record = &self.version.record;
         let settling = Settling::of(&Ended {
             result,

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 mod algebra;
+mod assign;
 mod build;
-mod filter;
 mod read;
 mod shape;
 mod summary;

@@ -1,6 +1,11 @@
 //! One attempt of a call.
 
-use crate::{ChosenServer, ServerId, Share, Watch};
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{ServerId, Watch};
 
 /// The number of an attempt, and the servers that it tries last.
 #[derive(Debug, Clone)]
@@ -57,5 +62,52 @@ impl Attempt {
 impl Default for Attempt {
     fn default() -> Self {
         Self::first()
+    }
+}
+
+/// What an attempt gets of the time to its call's deadline.
+pub type Share = Arc<dyn TimeShare>;
+
+/// What an attempt gets of the time to its call's deadline, so that there is some left for another:
+/// the layer that makes the attempts of a call knows.
+///
+/// It counts from the moment the attempt is sent: waiting in a queue uses none of it. When it has
+/// passed, the layer that times the attempt asks if another one would follow. Only then the attempt
+/// ends; otherwise it would fail without need, and it may go on until the deadline.
+pub trait TimeShare: Any + fmt::Debug + Send + Sync {
+    /// Returns how long the attempt may take at least, from the moment it is sent.
+    fn time(&self) -> Duration;
+
+    /// Asks whether the attempt ends now because another one follows. `left` is the time to the
+    /// call's deadline. If so, the attempt has to end: what the other one costs may have been paid.
+    fn end(&self, left: Duration) -> bool;
+
+    /// Returns `true` if an attempt was ended this way: it was given less time than it would have
+    /// had.
+    fn has_ended(&self) -> bool;
+}
+
+/// The server that a router chose for an attempt, readable while the attempt runs. Clones share it.
+///
+/// An error names its server, and a [`CallRecord`](crate::CallRecord) the one chosen last. A layer
+/// that makes two attempts of a call at a time needs to know both servers.
+#[derive(Debug, Clone, Default)]
+pub struct ChosenServer(Arc<Mutex<Option<ServerId>>>);
+
+impl ChosenServer {
+    /// Writes which server gets the attempt. Later ones replace it: a router goes on to the next
+    /// where one refuses.
+    pub fn set(&self, server: ServerId) {
+        *self.lock() = Some(server);
+    }
+
+    /// Returns the server that has the attempt. `None` if it has not been given to a server yet, or
+    /// if no layer of the stack records it.
+    pub fn get(&self) -> Option<ServerId> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ServerId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,8 +11,27 @@ use crate::refine::Applied;
 use crate::trail::Decision;
 use crate::{
     Attempt, Baggage, CallPlan, CallRecord, Caller, IdempotencyKey, Inbound, Owner, ProgressSink,
-    Purpose, ServerId, Tool, TraceContext,
+    ServerId, Tool, TraceContext,
 };
+
+words! {
+    /// What a call is made for.
+    #[non_exhaustive]
+    Purpose {
+        /// A caller waits for the answer.
+        Caller = "caller",
+        /// The cache refreshes an answer that its callers already have.
+        Refresh = "refresh",
+    } default Caller
+}
+
+impl Purpose {
+    /// Returns `true` if the runtime makes the call by itself. Such a call is not retried: no
+    /// caller sees its failure.
+    pub const fn is_background(self) -> bool {
+        !matches!(self, Self::Caller)
+    }
+}
 
 /// One call of one tool: what every layer receives.
 ///
@@ -67,7 +86,7 @@ impl ToolCall {
     /// first layer on, and cannot change any more.
     pub fn new(tool: Arc<Tool>, arguments: impl Into<Bytes>) -> Self {
         let arguments = arguments.into();
-        let applied = tool.refinements().apply(or_empty(&arguments));
+        let applied = tool.refinements.apply(or_empty(&arguments));
         let parts = Parts {
             tool,
             arguments,
@@ -232,8 +251,11 @@ impl ToolCall {
 
     /// Returns the hints that the plan was derived from, for display. No layer decides by them.
     pub fn annotations_shown(&self) -> impl fmt::Display {
-        let resolved = self.parts.tool.resolved_applied(self.parts.applied);
-        resolved.annotations()
+        &self
+            .parts
+            .tool
+            .resolved_applied(self.parts.applied)
+            .annotations
     }
 
     /// Returns which of the tool's plans applies.
@@ -255,7 +277,7 @@ impl ToolCall {
     /// Returns whose instance of the server the call goes to; `None` if all callers share one.
     #[inline]
     pub fn owner(&self) -> Option<Owner<'_>> {
-        self.parts.tool.instances().owner(self.caller())
+        self.parts.tool.instances.owner(self.caller())
     }
 
     /// Returns when the whole call must be over.

@@ -40,7 +40,7 @@ impl Category {
     /// A destructive tool deletes, unless that was inferred from a word such as `update` or `send`,
     /// which may overwrite but removes nothing: then it writes.
     pub fn of(resolved: &Resolved) -> Self {
-        let hints = resolved.annotations();
+        let hints = &resolved.annotations;
         if resolved.takes_away() {
             Self::Delete
         } else if hints.read_only_hint == Some(true) && hints.destructive_hint != Some(true) {
@@ -68,20 +68,23 @@ mod tests {
 
     #[test]
     fn each_category_has_the_four_hints_of_the_table_and_no_other() {
-        for (category, read, delete) in [
-            (Category::Read, true, false),
-            (Category::Write, false, false),
-            (Category::Delete, false, true),
+        for (category, hints) in [
+            (
+                Category::Read,
+                "readOnly=true destructive=false idempotent=true openWorld=true",
+            ),
+            (
+                Category::Write,
+                "readOnly=false destructive=false idempotent=false openWorld=true",
+            ),
+            (
+                Category::Delete,
+                "readOnly=false destructive=true idempotent=false openWorld=true",
+            ),
         ] {
-            let written = serde_json::to_value(category.hints()).unwrap();
-            let want = serde_json::json!({
-                "readOnlyHint": read,
-                "destructiveHint": delete,
-                "idempotentHint": read,
-                "openWorldHint": true,
-            });
-            assert_eq!(written, want, "{category}");
-            let resolved = Resolved::from_single(category.hints(), Source::Declared);
+            let hints = Annotations::stated(hints);
+            assert_eq!(category.hints(), hints, "{category}");
+            let resolved = Resolved::from_single(hints, Source::Declared);
             assert_eq!(Category::of(&resolved), category);
         }
     }
@@ -99,18 +102,13 @@ delete: delete_customer archive_customer remove_customer search_and_delete log_d
         let (silent, destroys) = (Annotations::default(), Category::Delete.hints());
         for (word, names) in rows.lines().filter_map(|row| row.split_once(": ")) {
             for name in names.split(' ') {
-                assert_eq!(of(name, &silent, Trust::Standard).as_str(), word, "{name}");
-                // a stated hint counts, and an untrusted name excuses nothing
-                assert_eq!(
-                    of(name, &destroys, Trust::Standard),
-                    Category::Delete,
-                    "{name}"
-                );
-                assert_eq!(
-                    of(name, &silent, Trust::Untrusted),
-                    Category::Delete,
-                    "{name}"
-                );
+                let found = [
+                    of(name, &silent, Trust::Standard).as_str(),
+                    // a stated hint counts, and an untrusted name excuses nothing
+                    of(name, &destroys, Trust::Standard).as_str(),
+                    of(name, &silent, Trust::Untrusted).as_str(),
+                ];
+                assert_eq!(found, [word, "delete", "delete"], "{name}");
             }
         }
     }

@@ -16,10 +16,14 @@ use smallvec::SmallVec;
 /// assert_eq!(Decimal::read("1e99999999999999999999"), None);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Decimal {
-    negative: bool,
-    digits: SmallVec<[u8; 32]>,
-    exponent: i64,
+    /// It is below zero.
+    pub negative: bool,
+    /// Its digits in ASCII, the first and the last not zero; none of zero itself.
+    pub digits: SmallVec<[u8; 32]>,
+    /// The power of ten its digits are multiplied with.
+    pub exponent: i64,
 }
 
 impl Decimal {
@@ -55,21 +59,6 @@ impl Decimal {
             exponent,
         })
     }
-
-    /// Returns `true` if it is below zero.
-    pub const fn is_negative(&self) -> bool {
-        self.negative
-    }
-
-    /// Returns its digits in ASCII, the first and the last not zero; none of zero itself.
-    pub fn digits(&self) -> &[u8] {
-        &self.digits
-    }
-
-    /// Returns the power of ten its digits are multiplied with.
-    pub const fn exponent(&self) -> i64 {
-        self.exponent
-    }
 }
 
 #[cfg(test)]
@@ -85,9 +74,9 @@ mod tests {
             ("7", false, "7", 0),
         ] {
             let read = Decimal::read(text).unwrap();
-            assert_eq!(read.is_negative(), negative, "{text}");
-            assert_eq!(read.digits(), digits.as_bytes(), "{text}");
-            assert_eq!(read.exponent(), exponent, "{text}");
+            assert_eq!(read.negative, negative, "{text}");
+            assert_eq!(&read.digits[..], digits.as_bytes(), "{text}");
+            assert_eq!(read.exponent, exponent, "{text}");
         }
     }
 

@@ -164,16 +164,13 @@ mod tests {
     #[test]
     fn no_two_keys_are_alike_whichever_thread_makes_them() {
         let all = Mutex::new(HashSet::new());
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..2000 {
-                        let text = IdempotencyKey::unique().to_string();
-                        assert!(all.lock().unwrap().insert(text));
-                    }
-                });
+        let make = || {
+            for _ in 0..2000 {
+                let text = IdempotencyKey::unique().to_string();
+                assert!(all.lock().unwrap().insert(text));
             }
-        });
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(make))));
         assert_eq!(all.into_inner().unwrap().len(), 8000);
     }
 
@@ -194,13 +191,6 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_made_key_is_the_same_key_when_given_back() {
-        let made = IdempotencyKey::unique();
-        let given = IdempotencyKey::new(made.to_string()).unwrap();
-        assert_eq!(made, given);
-    }
-
-    #[test]
     fn a_key_that_does_not_fit_into_a_header_is_refused_with_the_reason() {
         let long = "k".repeat(65);
         for (text, reason) in [
@@ -214,5 +204,7 @@ mod tests {
             assert!(fault.contains(reason) && fault.contains("64"), "{fault}");
         }
         assert!(IdempotencyKey::new("k".repeat(64)).is_ok());
+        let made = IdempotencyKey::unique();
+        assert_eq!(IdempotencyKey::new(made.to_string()), Ok(made));
     }
 }

@@ -65,21 +65,17 @@ mod tests {
 
     #[test]
     fn only_what_is_an_error_refuses_and_all_of_it_is_said() {
-        let judged = |declared: Annotations| {
-            let inferred = Inferred::default();
+        let judged = |declared: &str| {
+            let (inferred, declared) = (Inferred::default(), Annotations::stated(declared));
             let hints = Hints::new(&inferred, &declared, Trust::Standard);
             judge(&hints, &Profile::standard())
         };
-        let asks_anyway = Annotations::default()
-            .with_destructive(true)
-            .with_requires_confirmation(false);
-        let warned = judged(asks_anyway);
-        assert_eq!(warned.problems.len(), 1);
-        assert_eq!(warned.refusal(), None);
-
-        let refused = judged(Annotations::default().with_cost(-1.0).with_tags([""]));
-        let reason = refused.refusal().unwrap();
-        assert!(reason.contains("costHint is -1"), "{reason}");
-        assert!(reason.contains("; tag 1 is blank"), "{reason}");
+        let warned = judged("destructive=true requiresConfirmation=false");
+        assert_eq!((warned.problems.len(), warned.refusal()), (1, None));
+        let reason = judged("costHint=-1 tags=").refusal().unwrap();
+        assert_eq!(
+            reason,
+            "costHint is -1, not a number from 0 up; tag 1 is blank"
+        );
     }
 }

@@ -29,8 +29,6 @@ mod attempt;
 mod call;
 mod caller;
 mod category;
-mod chosen;
-mod config;
 mod decimal;
 mod effect;
 mod error;
@@ -51,42 +49,33 @@ mod output;
 mod peer;
 mod plan;
 mod profile;
-mod progress;
 mod propagate;
-mod purpose;
 pub mod readable;
-mod record;
 pub mod redact;
 pub mod refine;
 mod reopening;
 pub mod resolve;
 mod route;
 mod server;
-mod service;
-mod share;
 mod similar;
-mod spent;
 mod tool;
 pub mod trail;
-mod verifier;
 mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
-pub use attempt::Attempt;
-pub use call::ToolCall;
+pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
+pub use call::{Purpose, ToolCall};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
-pub use chosen::ChosenServer;
-pub use config::InvalidConfig;
 pub use decimal::Decimal;
 pub use effect::{Effect, SafetyLevel};
 pub use error::{Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolError};
-pub use fingerprint::{Fingerprint, FingerprintError, FingerprintKey};
+pub use fingerprint::FingerprintKey;
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
 pub use idempotency::IdempotencyKey;
 pub use infer::{Evidence, Inferred, RuleSet, Strength, Subject};
 pub use instances::{InstanceStatus, Instances, Owner};
-pub use invalid::InvalidValue;
+pub use invalid::{InvalidConfig, InvalidValue};
 pub use judge::{Judgement, judge};
 pub use lint::Severity;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
@@ -97,23 +86,19 @@ pub use plan::{
     RetryRule, RouteRule,
 };
 pub use profile::Profile;
-pub use progress::ProgressSink;
 pub use propagate::{
     Baggage, BaggageFilter, ClientInfo, Inbound, Outbound, RequestName, SendWatch, TraceContext,
     Transport, Watch,
 };
-pub use purpose::Purpose;
-pub use record::{AttemptRecord, CacheStatus, CallRecord, HedgeStatus};
 pub use refine::{Applied, ArgumentRule, Condition, Refinements, When};
-pub use reopening::{Reopening, Reopens};
+pub use reopening::Reopening;
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
-pub use server::{BoxFuture, BoxStream, ServerEvent, ToolServer};
-pub use service::ToolService;
-pub use share::{Share, TimeShare};
+pub use server::{BoxFuture, BoxStream, ProgressSink, ServerEvent, ToolServer, ToolService};
 pub use similar::similar;
-pub use spent::Spent;
 pub use tool::{InvalidDefinition, Tool, ToolDefinition};
-pub use trail::{Stage, TRAIL_META, Trail, Verdict};
-pub use verifier::Verifier;
+pub use trail::{
+    AttemptRecord, CacheStatus, CallFacts, CallRecord, HedgeStatus, Stage, TRAIL_META, Trail,
+    Verdict,
+};
 pub use weight::Weight;

@@ -33,15 +33,6 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'a> IntoIterator for Members<'a> {
-    type Item = (Cow<'a, str>, &'a RawValue);
-    type IntoIter = smallvec::IntoIter<[Self::Item; 8]>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Object;

@@ -54,35 +54,25 @@ struct Answer {
 /// An answer that is not a JSON object with the members a tool result has, or that clients may be
 /// unable to read.
 #[derive(Debug)]
-pub struct InvalidOutput(Cause);
-
-#[derive(Debug)]
-enum Cause {
+#[non_exhaustive]
+pub enum InvalidOutput {
+    /// It is not a JSON object, or a member has the wrong type.
     Json(serde_json::Error),
+    /// Clients may be unable to read it.
     Unreadable(Unreadable),
-}
-
-impl InvalidOutput {
-    /// Returns why clients may be unable to read the answer, if that is its problem.
-    pub const fn unreadable(&self) -> Option<Unreadable> {
-        match self.0 {
-            Cause::Json(_) => None,
-            Cause::Unreadable(why) => Some(why),
-        }
-    }
 }
 
 impl From<serde_json::Error> for InvalidOutput {
     fn from(error: serde_json::Error) -> Self {
-        Self(Cause::Json(error))
+        Self::Json(error)
     }
 }
 
 impl fmt::Display for InvalidOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Cause::Json(error) => write!(f, "not a tool result: {error}"),
-            Cause::Unreadable(why) => write!(f, "the result {why}"),
+        match self {
+            Self::Json(error) => write!(f, "not a tool result: {error}"),
+            Self::Unreadable(why) => write!(f, "the result {why}"),
         }
     }
 }
@@ -114,8 +104,7 @@ impl ToolOutput {
             let error: serde_json::Error = serde::de::Error::custom("expected a JSON object");
             return Err(error.into());
         }
-        readable::check(&body, readable::MAX_DEPTH)
-            .map_err(|why| InvalidOutput(Cause::Unreadable(why)))?;
+        readable::check(&body, readable::MAX_DEPTH).map_err(InvalidOutput::Unreadable)?;
         let head: Head<'_> = serde_json::from_slice(&body)?;
         let status = match head.result_type.as_deref() {
             None | Some("complete") => OutputStatus::Complete,
@@ -290,7 +279,7 @@ mod tests {
             "[true,null]",
             "null",
             "",
-            "{\"isError\":\"yes\"}",
+            r#"{"isError":"yes"}"#,
             "{}{}",
         ] {
             assert!(ToolOutput::from_json(raw).is_err(), "{raw}");
@@ -299,13 +288,10 @@ mod tests {
 
     #[test]
     fn a_value_comes_back_as_it_went_in() {
-        let output =
-            ToolOutput::json(&serde_json::json!({"id": 9_007_199_254_740_993_u64})).unwrap();
+        let value = serde_json::json!({"id": 9_007_199_254_740_993_u64});
+        let output = ToolOutput::json(&value).unwrap();
         assert!(ToolOutput::from_json(output.body().clone()).is_ok());
-        assert_eq!(
-            output.parse::<serde_json::Value>().unwrap()["id"],
-            9_007_199_254_740_993_u64
-        );
+        assert_eq!(output.parse::<serde_json::Value>().unwrap(), value);
         assert_eq!(ToolOutput::text("a \"b\"").to_text(), "a \"b\"");
         assert!(ToolOutput::error_text("no").is_error());
     }

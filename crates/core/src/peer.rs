@@ -19,7 +19,7 @@ pub trait PeerObserver: fmt::Debug + Send + Sync + 'static {
 
 /// A request that ended.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "the protocol side builds it")]
 pub struct PeerRequest<'a> {
     /// The side of this process.
     pub side: PeerSide,
@@ -40,35 +40,6 @@ impl PeerOutcome<'_> {
             Ok(output) if output.is_error() => PeerOutcome::ToolError,
             Ok(_) => PeerOutcome::Answered,
             Err(error) => PeerOutcome::Failed(error),
-        }
-    }
-}
-
-impl<'a> PeerRequest<'a> {
-    /// States a request of this process to a server.
-    pub const fn sent(
-        method: &'static str,
-        server: &'a ServerId,
-        tool: Option<&'a Arc<Tool>>,
-        outcome: PeerOutcome<'a>,
-    ) -> Self {
-        Self {
-            side: PeerSide::Client,
-            method,
-            tool,
-            server: Some(server),
-            outcome,
-        }
-    }
-
-    /// States a request of a client to this process.
-    pub const fn served(method: &'static str, outcome: PeerOutcome<'a>) -> Self {
-        Self {
-            side: PeerSide::Server,
-            method,
-            tool: None,
-            server: None,
-            outcome,
         }
     }
 }
@@ -101,17 +72,10 @@ pub enum PeerSide {
 
 /// A session that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "the protocol side builds it")]
 pub struct PeerSession {
     /// The side of this process.
     pub side: PeerSide,
     /// `network.transport` of OpenTelemetry's conventions: `pipe` or `tcp`.
     pub transport: &'static str,
-}
-
-impl PeerSession {
-    /// States a session.
-    pub const fn new(side: PeerSide, transport: &'static str) -> Self {
-        Self { side, transport }
-    }
 }

@@ -14,24 +14,19 @@ use crate::BoxFuture;
 ///
 /// Clones are the same moment.
 #[derive(Clone)]
-pub struct Reopening(Arc<dyn Reopens>);
-
-/// The source of a [`Reopening`]: the gate that refused, or the code that starts the server.
-pub trait Reopens: Send + Sync {
-    /// Waits for the moment. At once if it was after the refusal and is over. May be dropped, and
-    /// may be asked by any number of callers.
-    fn reopened(&self) -> BoxFuture<'static, ()>;
-}
+pub struct Reopening(Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>);
 
 impl Reopening {
-    /// Wraps the moment that a gate knows.
-    pub fn new(gate: impl Reopens + 'static) -> Self {
-        Self(Arc::new(gate))
+    /// Wraps the moment that a gate knows, as a function that waits for it: at once if it was after
+    /// the refusal and is over. What it returns may be dropped, and it may be called by any number
+    /// of callers.
+    pub fn new(reopened: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(reopened))
     }
 
     /// Waits for the moment. At once if it was after the refusal and is over.
     pub fn reopened(&self) -> BoxFuture<'static, ()> {
-        self.0.reopened()
+        (self.0)()
     }
 }
 

@@ -16,23 +16,15 @@ use crate::{ReplicaSetId, RouteRule, ServerId, ToolCall, ToolName};
 ///
 /// ```
 /// use callward_core::{RouteCandidate, RouteDecision, ServerId, ToolCall};
-/// # use callward_core::{Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source};
-/// # use callward_core::{Tool, ToolDefinition};
-/// # let listed = br#"{"name":"delete_order","inputSchema":{"type":"object"}}"#;
-/// # let definition = ToolDefinition::from_json(bytes::Bytes::from_static(listed))?;
-/// # let hints = Annotations::default().with_destructive(true);
-/// # let resolved = Resolved::from_single(hints, Source::Declared);
-/// # let plan = CallPlan::derive(&resolved, &Profile::standard());
-/// # let tool = Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan);
-/// # let tool = std::sync::Arc::new(tool);
+/// # use callward_core::Tool;
 ///
-/// let call = ToolCall::new(tool, "");
+/// let call = ToolCall::new(Tool::destructive("delete_order")?, "");
 /// let (primary, replica) = (ServerId::new("primary")?, ServerId::new("replica")?);
 /// let mut decision = RouteDecision::new(&call, "peak_ewma");
 /// (decision.servers, decision.eligible) = (2, 1);
 /// decision.candidates = vec![
-///     RouteCandidate::new(primary.clone(), 50, None),
-///     RouteCandidate::new(replica, 10, Some("too_light")),
+///     RouteCandidate { server: primary.clone(), weight: 50, unfit: None },
+///     RouteCandidate { server: replica, weight: 10, unfit: Some("too_light") },
 /// ];
 /// decision.chosen = Some(primary);
 /// decision.reason = "only server heavy enough";
@@ -71,24 +63,18 @@ pub struct RouteDecision {
     pub servers: usize,
     /// How many of them the rule admits, regardless of their health.
     pub eligible: usize,
-    /// The servers considered, each with the reason against it, the chosen one included: at most
-    /// [`MOST_CANDIDATES`](Self::MOST_CANDIDATES).
+    /// The servers considered, each with the reason against it, the chosen one included: the first
+    /// few, so that the cost does not grow with the set.
     pub candidates: Vec<RouteCandidate>,
     /// The server that got the attempt; `None` if no server may have it.
     pub chosen: Option<ServerId>,
-    /// The servers that come next if the chosen one refuses: at most
-    /// [`MOST_ALTERNATES`](Self::MOST_ALTERNATES).
+    /// The first few servers that come next if the chosen one refuses.
     pub alternates: Vec<ServerId>,
     /// The reason for the choice, one of a bounded set of words.
     pub reason: &'static str,
 }
 
 impl RouteDecision {
-    /// The most candidates that are listed, so that the cost does not grow with the set.
-    pub const MOST_CANDIDATES: usize = 8;
-    /// The most alternates that are listed.
-    pub const MOST_ALTERNATES: usize = 4;
-
     /// Starts from the call's set, tool, attempt and rule. No server is chosen yet.
     pub fn new(call: &ToolCall, strategy: &'static str) -> Self {
         Self {
@@ -135,7 +121,7 @@ impl fmt::Display for RouteDecision {
 
 /// One server that a router considered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "routers build it")]
 pub struct RouteCandidate {
     /// The server.
     pub server: ServerId,
@@ -143,17 +129,6 @@ pub struct RouteCandidate {
     pub weight: u32,
     /// The reason against it, one of a bounded set of words; `None` if it was eligible.
     pub unfit: Option<&'static str>,
-}
-
-impl RouteCandidate {
-    /// Creates it for a server.
-    pub const fn new(server: ServerId, weight: u32, unfit: Option<&'static str>) -> Self {
-        Self {
-            server,
-            weight,
-            unfit,
-        }
-    }
 }
 
 impl fmt::Display for RouteCandidate {

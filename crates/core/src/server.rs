@@ -1,9 +1,10 @@
-//! What executes tools: the interface between the stack and anything that answers calls.
+//! What answers calls: the bound of layers, and the interface to servers.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use futures_core::Stream;
+use tower_service::Service;
 
 use crate::{
     Caller, FreshnessMode, InstanceStatus, Instances, ServerId, ToolCall, ToolDefinition,
@@ -15,6 +16,23 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// An owned, boxed stream.
 pub type BoxStream<'a, T> = Pin<Box<dyn Stream<Item = T> + Send + 'a>>;
+
+/// A service that answers tool calls. Layers wrap one and are one.
+///
+/// Implemented for every matching [`Service`], so that layers write `S: ToolService` instead of
+/// five bounds.
+pub trait ToolService:
+    Service<ToolCall, Response = ToolOutput, Error = ToolError, Future: Send> + Clone + Send + 'static
+{
+}
+
+impl<S> ToolService for S where
+    S: Service<ToolCall, Response = ToolOutput, Error = ToolError, Future: Send>
+        + Clone
+        + Send
+        + 'static
+{
+}
 
 /// Something that executes tools: an upstream MCP server, or an in-process set of closures.
 ///
@@ -96,4 +114,19 @@ pub enum ServerEvent {
     ToolsChanged,
     /// The connection is up, for the first time or again.
     Up,
+}
+
+/// The recipient of the progress reports of a running call.
+///
+/// Called from the connection's reading task: it must neither block nor panic.
+pub trait ProgressSink: Send + Sync {
+    /// Takes one report: the raw JSON `params` of the server's `notifications/progress`, with the
+    /// server's own token still in it.
+    fn report(&self, params: &[u8]);
+
+    /// Notes that the call starts or stops waiting for a person: for a confirmation, say, or for
+    /// an answer to a question. Such time counts against no timeout. Default: does nothing.
+    fn waits_for_person(&self, waits: bool) {
+        let _ = waits;
+    }
 }

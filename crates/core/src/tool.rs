@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::refine::{Applied, Refinements};
 use crate::{
-    Annotations, CallPlan, Fingerprint, Instances, InvalidName, Profile, ReplicaSetId, Resolved,
-    Source, ToolName, Verifier,
+    Annotations, CallPlan, Instances, InvalidName, Profile, ReplicaSetId, Resolved, Source,
+    ToolName,
 };
 
 mod definition;
@@ -18,15 +18,25 @@ pub use definition::{InvalidDefinition, ToolDefinition};
 /// Immutable and shared by `Arc`: a changed definition is another `Tool`.
 #[must_use]
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Tool {
     set: ReplicaSetId,
-    definition: ToolDefinition,
-    resolved: Resolved,
+    /// The definition as listed.
+    pub definition: ToolDefinition,
+    /// The effective hints, each with its source and reason.
+    pub resolved: Resolved,
     plan: Arc<CallPlan>,
-    refinements: Refinements,
-    verifier: Option<Verifier>,
-    digest: Fingerprint,
-    instances: Instances,
+    /// Rules over the arguments. Default: none.
+    pub refinements: Refinements,
+    /// The read-only tool of the set that shows the effect of a call whose answer was lost, by the
+    /// name that clients know it by. Default: none.
+    ///
+    /// Registration pairs the two, by their names or by what the operator says, and pairs them
+    /// again whenever the tools of the set change.
+    pub verifier: Option<Arc<str>>,
+    /// How the state behind the tool is divided among callers. Default: [`Instances::Shared`].
+    pub instances: Instances,
+    digest: u128,
 }
 
 impl Tool {
@@ -106,30 +116,6 @@ impl Tool {
         Ok(Arc::new(Self::new(set, definition, resolved, plan)))
     }
 
-    /// Adds rules over the arguments. Default: none.
-    pub fn with_refinements(mut self, refinements: Refinements) -> Self {
-        self.refinements = refinements;
-        self
-    }
-
-    /// Sets the tool that shows the effect of a call. Default: none.
-    pub fn with_verifier(mut self, verifier: Option<Verifier>) -> Self {
-        self.verifier = verifier;
-        self
-    }
-
-    /// Sets how the state behind the tool is divided among callers. Default: [`Instances::Shared`].
-    pub const fn with_instances(mut self, instances: Instances) -> Self {
-        self.instances = instances;
-        self
-    }
-
-    /// Returns how the state behind the tool is divided among callers.
-    #[inline]
-    pub const fn instances(&self) -> Instances {
-        self.instances
-    }
-
     /// Returns the replica set that offers the tool.
     pub fn set(&self) -> &ReplicaSetId {
         &self.set
@@ -137,34 +123,19 @@ impl Tool {
 
     /// Returns `true` if the tool has this tag, from any source.
     pub fn has_tag(&self, tag: &str) -> bool {
-        let tags = self.resolved.annotations().tags.as_deref();
+        let tags = self.resolved.annotations.tags.as_deref();
         tags.unwrap_or_default().iter().any(|own| own == tag)
     }
 
     /// Returns the tool's name, as its server spells it.
     pub fn name(&self) -> &ToolName {
-        self.definition.name()
-    }
-
-    /// Returns the definition as listed.
-    pub fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    /// Returns the effective hints, each with its source and reason.
-    pub fn resolved(&self) -> &Resolved {
-        &self.resolved
+        &self.definition.name
     }
 
     /// Returns the tool's own plan. It is that of a call only where no rule says otherwise: a layer
     /// asks the call ([`ToolCall::plan`](crate::ToolCall::plan)).
     pub fn plan(&self) -> &Arc<CallPlan> {
         &self.plan
-    }
-
-    /// Returns the rules over the arguments.
-    pub fn refinements(&self) -> &Refinements {
-        &self.refinements
     }
 
     /// Returns the plan that applies.
@@ -177,13 +148,8 @@ impl Tool {
         self.refinements.resolved(applied).unwrap_or(&self.resolved)
     }
 
-    /// Returns the tool that shows the effect of a call whose answer was lost.
-    pub fn verifier(&self) -> Option<&Verifier> {
-        self.verifier.as_ref()
-    }
-
     /// Returns the digest of the definition: another definition under the same name has another.
-    pub fn digest(&self) -> Fingerprint {
+    pub fn digest(&self) -> u128 {
         self.digest
     }
 }
@@ -204,8 +170,8 @@ mod tests {
         ] {
             let tool = make("rate").unwrap();
             assert_eq!((tool.plan().effect, tool.set().as_str()), (effect, "local"));
-            let listed = ToolDefinition::from_json(tool.definition().raw().clone()).unwrap();
-            assert_eq!(listed.annotations(), tool.definition().annotations());
+            let listed = ToolDefinition::from_json(tool.definition.raw.clone()).unwrap();
+            assert_eq!(listed.annotations, tool.definition.annotations);
             assert_eq!(listed.digest(), tool.digest());
             assert!(make("").is_err());
         }

@@ -30,18 +30,12 @@ use crate::InvalidValue;
 pub struct Weight(u8);
 
 impl Weight {
-    /// No share: a standby server that only gets calls no other server can take.
-    pub const STANDBY: Self = Self(0);
-
-    /// The least weight of a primary: by the profiles that exist, of a server that takes
-    /// destructive calls.
+    /// The default: the least weight of a primary, by the profiles that exist, of a server that
+    /// takes destructive calls.
     pub const PRIMARY: Self = Self(50);
 
-    /// The default weight: that of a primary.
-    pub const DEFAULT: Self = Self::PRIMARY;
-
     /// The greatest.
-    pub const MAX: Self = Self(100);
+    const MAX: Self = Self(100);
 
     /// Checks and takes a weight.
     ///
@@ -63,7 +57,7 @@ impl Weight {
 
 impl Default for Weight {
     fn default() -> Self {
-        Self::DEFAULT
+        Self::PRIMARY
     }
 }
 
@@ -109,14 +103,12 @@ mod tests {
 
     #[test]
     fn weights_end_at_a_hundred_however_they_are_given() {
-        assert_eq!(Weight::new(0), Ok(Weight::STANDBY));
+        assert_eq!(Weight::new(0), Ok(Weight(0)));
         assert_eq!(Weight::new(100), Ok(Weight::MAX));
         for beyond in [101, 256, 306, u32::MAX] {
             let fault = Weight::new(beyond).unwrap_err().to_string();
-            assert!(
-                fault.starts_with(&format!("{beyond} is not a weight")),
-                "{fault}"
-            );
+            let expected = format!("{beyond} is not a weight");
+            assert!(fault.starts_with(&expected), "{fault}");
             assert!(serde_json::from_str::<Weight>(&beyond.to_string()).is_err());
         }
         for text in ["101", "-1", "2.5", "", "half"] {

@@ -35,7 +35,7 @@ pub(crate) fn read_key(path: &Path) -> Result<AuditKey, AppError> {
     let end = bytes.trim_ascii_end().len();
     bytes.truncate(end);
     AuditKey::new(bytes)
-        .map_err(|fault| AppError::Usage(format!("{}: {}", path.display(), fault.reason())))
+        .map_err(|fault| AppError::Usage(format!("{}: {}", path.display(), fault.reason)))
 }
 
 /// Writes the records that wait, and warns of missing ones.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callward::core::readable::{self, Unreadable};
-use callward::core::{BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest};
+use callward::core::{
+    BoxFuture, BoxStream, Inbound, PeerObserver, PeerOutcome, PeerRequest, PeerSide,
+};
 use callward::registry::{Catalogue, Entry};
 use callward::{Caller, Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolServer};
 use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListing};
@@ -35,7 +37,13 @@ impl StackBackend {
 
     /// Reports a refused request. The name is left out: a name that no tool has is in no metric.
     fn refuse(&self, error: ToolError) -> ToolError {
-        let request = PeerRequest::served("tools/call", PeerOutcome::Failed(&error));
+        let request = PeerRequest {
+            side: PeerSide::Server,
+            method: "tools/call",
+            tool: None,
+            server: None,
+            outcome: PeerOutcome::Failed(&error),
+        };
         let observer = self.runtime.telemetry.observer();
         observer.request_ended(&request, Duration::ZERO);
         error
@@ -124,7 +132,7 @@ impl Backend for StackBackend {
         let catalogue = self.runtime.stack.catalogue();
         let plan = |entry: &Arc<Entry>| {
             let tool = entry.tool();
-            let plan = view::plan(tool, tool.plan(), tool.resolved());
+            let plan = view::plan(tool, tool.plan(), &tool.resolved);
             (entry.client_name().to_owned(), plan)
         };
         let plans: Map<_, _> = catalogue.entries().iter().map(plan).collect();

@@ -61,10 +61,14 @@ impl Taken {
         &self,
         result: Result<ToolOutput, ToolError>,
     ) -> Result<ToolOutput, ToolError> {
-        let trail = self
-            .reports
-            .trail
-            .then(|| Trail::observed_of(&self.tool, self.applied, &self.record, Some(&result)));
+        let trail = self.reports.trail.then(|| {
+            Trail::observed(
+                &self.tool,
+                self.applied,
+                &self.record.facts(),
+                Some(&result),
+            )
+        });
         match (result, trail) {
             (Err(error), Some(trail)) => Err(error.with_trail(trail)),
             (Err(error), None) => Err(error),
@@ -102,15 +106,17 @@ pub(crate) fn is_asked(meta: &Bytes, key: &str) -> bool {
 
 /// Writes into a copy of the answer what the cache did. What is stored stays as it is.
 fn mark(output: ToolOutput, record: &CallRecord) -> ToolOutput {
-    let status = record.cache();
+    let facts = record.facts();
+    let status = facts.cache;
     if status == CacheStatus::Stale {
         // who serves such an answer marks it, whether asked or not
         return output;
     }
     let report = Report {
         status: status.as_str(),
-        reason: record.cache_bypass(),
-        age_ms: age(&output, record).map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        reason: facts.cache_bypass,
+        age_ms: age(&output, facts.cache_age)
+            .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
     };
     with_meta(output, CACHE_META, &report)
 }
@@ -124,8 +130,8 @@ fn with_meta(output: ToolOutput, key: &str, value: &impl Serialize) -> ToolOutpu
 }
 
 /// How old the answer is: what was old when it came is that much older now.
-fn age(output: &ToolOutput, record: &CallRecord) -> Option<Duration> {
-    match (record.cache_age(), output.freshness().age) {
+fn age(output: &ToolOutput, here: Option<Duration>) -> Option<Duration> {
+    match (here, output.freshness().age) {
         (Some(here), Some(before)) => Some(here.saturating_add(before)),
         (here, before) => here.or(before),
     }
@@ -167,14 +173,16 @@ mod tests {
     #[test]
     fn what_the_cache_did_is_added_and_nothing_else_changes() {
         let record = CallRecord::new();
-        record.set_cache(CacheStatus::Hit);
-        record.set_cache_age(Duration::from_millis(250));
+        record.with(|facts| {
+            facts.cache = CacheStatus::Hit;
+            facts.cache_age = Some(Duration::from_millis(250));
+        });
         assert_eq!(
             marked(&record),
             r#"{"content":[],"_meta":{"a":1,"io.callward/cache":{"status":"hit","age_ms":250}}}"#
         );
         let record = CallRecord::new();
-        record.set_cache_bypass("writing");
+        record.with(|facts| facts.cache_bypass = Some("writing"));
         assert_eq!(
             marked(&record),
             r#"{"content":[],"_meta":{"a":1,"io.callward/cache":{"status":"bypass","reason":"writing"}}}"#
@@ -186,8 +194,10 @@ mod tests {
         let text = r#"{"_meta":{"io.callward/cache":{"status":"hit","age_ms":50}}}"#;
         let output = ToolOutput::from_json(text).unwrap();
         let record = CallRecord::new();
-        record.set_cache(CacheStatus::Hit);
-        record.set_cache_age(Duration::from_millis(250));
+        record.with(|facts| {
+            facts.cache = CacheStatus::Hit;
+            facts.cache_age = Some(Duration::from_millis(250));
+        });
         let marked = mark(output, &record);
         assert_eq!(marked.body(), &text.replace("50", "300"));
     }
@@ -195,7 +205,7 @@ mod tests {
     #[test]
     fn what_is_marked_as_stale_is_not_marked_twice() {
         let record = CallRecord::new();
-        record.set_cache(CacheStatus::Stale);
+        record.with(|facts| facts.cache = CacheStatus::Stale);
         assert_eq!(marked(&record), r#"{"content":[],"_meta":{"a":1}}"#);
     }
 }

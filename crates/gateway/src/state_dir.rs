@@ -51,7 +51,7 @@ impl StateDir {
             tracing::warn!(%error, "`{folder}` cannot be created: nothing of it is kept between runs");
             return None;
         }
-        let name = FingerprintKey::fixed().bytes(what).as_u128();
+        let name = FingerprintKey::fixed().bytes(what);
         Some(path.join(format!("{name:032x}.{kind}")))
     }
 

@@ -36,12 +36,12 @@ pub(crate) fn evidence(learned: Option<&LearnedLifetime>) -> Value {
 
 /// Describes one of the tool's plans.
 pub(crate) fn plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
-    let sources = resolved.all_provenance().iter();
+    let sources = resolved.provenance.iter();
     let sources = sources.map(|entry| (entry.field.to_string(), json!(entry.source.to_string())));
-    let rules = tool.refinements().rules().len();
+    let rules = tool.refinements.rules().len();
     with_values(json!({
         "effect": plan.effect.to_string(),
-        "safety": plan.safety_level().to_string(),
+        "safety": plan.effect.safety_level().to_string(),
         "cache": cache_words(plan.cache),
         "retry": retry_word(plan.retry),
         "confirm": plan.confirm == ConfirmRule::Ask,
@@ -50,12 +50,12 @@ pub(crate) fn plan(tool: &Tool, plan: &CallPlan, resolved: &Resolved) -> Value {
         // what the tool is for
         "category": Category::of(resolved),
         // the effective hints, and the source of each
-        "annotations": resolved.annotations(),
+        "annotations": resolved.annotations,
         "sources": sources.collect::<Map<_, _>>(),
         // why an answer must be fresh: `clock` or `cursor`
-        "volatile": resolved.volatility().map(|volatile| json!({
+        "volatile": resolved.volatile.as_ref().map(|volatile| json!({
             "kind": volatile.volatility.as_str(),
-            "reason": volatile.reason(),
+            "reason": volatile.to_string(),
         })),
         // how many rules over the arguments may give a call another plan than the tool's own
         "argument_rules": (rules > 0).then_some(rules),
@@ -77,7 +77,7 @@ pub(crate) fn tools(stack: &Stack) -> Vec<Value> {
     let learned = stack.learned_lifetimes();
     let view = |entry: &Arc<Entry>| {
         let tool = entry.tool();
-        let mut view = self::tool(entry.client_name(), tool, tool.plan(), tool.resolved());
+        let mut view = self::tool(entry.client_name(), tool, tool.plan(), &tool.resolved);
         let seen = learned.get(&(tool.set().clone(), tool.name().clone()));
         if let evidence @ Value::Object(_) = evidence(seen) {
             view["evidence"] = evidence;
@@ -144,6 +144,8 @@ fn verdict_source(plan: &CallPlan, resolved: &Resolved) -> String {
         Effect::Idempotent => &[Field::Idempotent],
         Effect::Mutating => &[Field::ReadOnly, Field::Idempotent, Field::Destructive],
     };
-    let decided = fields.iter().find_map(|field| resolved.provenance(*field));
+    let decided = fields
+        .iter()
+        .find_map(|field| resolved.provenance_of(*field));
     decided.map_or_else(|| "default".into(), |entry| entry.source.to_string())
 }

@@ -52,7 +52,7 @@ impl Watch {
                 let tool = call.tool().name();
                 tracing::info!(%tool, failures, "answers a call that keeps failing");
                 if let Some(record) = call.record() {
-                    record.note_guarded();
+                    record.with(|facts| facts.is_guarded = true);
                     record.decided(|| {
                         let why = format!("it failed {failures} times in this session");
                         Decision::new(Stage::LoopGuard, Verdict::Answered, why)
@@ -100,18 +100,16 @@ fn key(secret: &FingerprintKey, call: &ToolCall) -> u128 {
     let session = caller.session.as_ref().map(|session| session.as_str());
     // arguments that two readers may read differently count as their bytes
     let arguments = secret.json(arguments);
-    let arguments = arguments.unwrap_or_else(|_| secret.bytes(call.arguments()));
-    let hash = |text: &str| secret.bytes(text.as_bytes()).as_u128();
-    secret
-        .combine(&[
-            hash(caller.principal.as_str()),
-            u128::from(session.is_some()),
-            hash(session.unwrap_or_default()),
-            hash(tool.set().as_str()),
-            hash(tool.name().as_str()),
-            arguments.as_u128(),
-        ])
-        .as_u128()
+    let arguments = arguments.unwrap_or_else(|| secret.bytes(call.arguments()));
+    let hash = |text: &str| secret.bytes(text.as_bytes());
+    secret.combine(&[
+        hash(caller.principal.as_str()),
+        u128::from(session.is_some()),
+        hash(session.unwrap_or_default()),
+        hash(tool.set().as_str()),
+        hash(tool.name().as_str()),
+        arguments,
+    ])
 }
 
 #[cfg(test)]

@@ -86,9 +86,9 @@ mod tests {
         assert_eq!(config.validate(), Ok(()));
         for window in [Duration::ZERO, Duration::MAX] {
             config.window = window;
-            assert_eq!(config.validate().unwrap_err().field(), "window");
+            assert_eq!(config.validate().unwrap_err().field, "window");
         }
         let fault = config.with_failures(0).validate().unwrap_err();
-        assert_eq!(fault.field(), "failures");
+        assert_eq!(fault.field, "failures");
     }
 }

@@ -56,7 +56,7 @@ async fn is_held_back(guard: &Guard, call: ToolCall) -> bool {
     let record = Arc::new(CallRecord::new());
     let call = call.with_record(record.clone());
     let _any_result = guard.clone().oneshot(call).await;
-    record.was_guarded()
+    record.facts().is_guarded
 }
 
 /// Sends the call this often; none is held back.

@@ -55,7 +55,7 @@ fn server(bytes: usize) -> Server {
 fn tool() -> Arc<Tool> {
     let raw = r#"{"name":"get","inputSchema":{"type":"object"}}"#;
     let definition = ToolDefinition::from_json(raw).unwrap();
-    let resolved = Resolved::from_single(definition.annotations().clone(), Source::Declared);
+    let resolved = Resolved::from_single(definition.annotations.clone(), Source::Declared);
     let plan = CallPlan::derive(&resolved, &Profile::standard());
     let set = ServerId::new("s").unwrap().into();
     Arc::new(Tool::new(set, definition, resolved, plan))

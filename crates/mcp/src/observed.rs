@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use callward_core::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, ServerId, Tool};
+use callward_core::{
+    PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide, ServerId, Tool,
+};
 use tokio::time::Instant;
 
 /// A session that lasts until this is dropped.
@@ -43,7 +45,13 @@ pub(crate) struct RequestTimer<'a> {
 impl RequestTimer<'_> {
     pub(crate) fn end(&mut self, outcome: PeerOutcome<'_>) {
         if let Some(observer) = self.observer.take() {
-            let request = PeerRequest::sent(self.method, self.server, self.tool, outcome);
+            let request = PeerRequest {
+                side: PeerSide::Client,
+                method: self.method,
+                tool: self.tool,
+                server: Some(self.server),
+                outcome,
+            };
             observer.request_ended(&request, self.began.elapsed());
         }
     }

@@ -31,7 +31,7 @@ impl Entry {
         prefix: Option<&str>,
         client_name: &str,
     ) -> Result<Self, serde_json::Error> {
-        let renamed = rename(tool.definition().raw(), client_name)?;
+        let renamed = rename(&tool.definition.raw, client_name)?;
         let alias = |separator| format!("{}{separator}{}", tool.set(), tool.name());
         let with_prefix = prefix.map(|prefix| format!("{prefix}__{}", tool.name()));
         let aliases = SEPARATORS.into_iter().map(alias).chain(with_prefix);

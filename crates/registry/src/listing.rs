@@ -49,19 +49,21 @@ impl Listing {
         if let Some(first) = definitions.get(MOST) {
             let reason =
                 format!("the server lists more than {MOST} tools: this one and all after it");
-            let refusal = Refusal::new(server, first.name(), reason);
+            let refusal = Refusal::new(server, &first.name, reason);
             listing.refused.push(refusal);
             definitions.truncate(MOST);
         }
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
         for (definition, inferred) in definitions.into_iter().zip(inferred) {
-            let name = definition.name().clone();
+            let name = definition.name.clone();
             let bound = if names.contains(&name) {
                 Err("listed twice".to_owned())
             } else {
-                bind(set, &definition, &inferred, options)
-                    .map(|tool| tool.with_instances(options.instances.unwrap_or(instances)))
+                bind(set, &definition, &inferred, options).map(|mut tool| {
+                    tool.instances = options.instances.unwrap_or(instances);
+                    tool
+                })
             };
             listing.listed.push(match bound {
                 Ok(tool) => {
@@ -95,7 +97,7 @@ impl Listing {
     /// Returns all definitions, those of refused tools too.
     pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
         let definition = |listed: &Listed| match listed {
-            Listed::Bound(tool) => tool.definition().clone(),
+            Listed::Bound(tool) => tool.definition.clone(),
             Listed::Refused(definition) => ToolDefinition::clone(definition),
         };
         self.listed.iter().map(definition).collect()
@@ -106,7 +108,10 @@ impl Listing {
 fn infer(server: &ServerId, tools: &[ToolDefinition], options: &SetOptions) -> Vec<Inferred> {
     let listed: Vec<infer::Listed<'_>> = tools
         .iter()
-        .map(|tool| infer::Listed::new(Subject::of(tool, Some(server)), tool.annotations()))
+        .map(|tool| infer::Listed {
+            subject: Subject::of(tool, Some(server)),
+            declared: &tool.annotations,
+        })
         .collect();
     options.inference().infer_all(&listed)
 }
@@ -118,43 +123,44 @@ fn bind(
     inferred: &Inferred,
     options: &SetOptions,
 ) -> Result<Tool, String> {
-    if let Some(fault) = definition.fault() {
-        return Err(fault.to_owned());
+    if let Some(fault) = &definition.fault {
+        return Err(fault.to_string());
     }
-    unreadable(definition.raw())?;
-    if definition.requires_task() {
+    unreadable(&definition.raw)?;
+    if definition.requires_task {
         return Err(
             "it can be called as a task only (`execution.taskSupport` is \"required\"), and tasks are \
              not relayed"
                 .to_owned(),
         );
     }
-    let mut hints = Hints::new(inferred, definition.annotations(), options.trust)
-        .with_server_defaults(&options.defaults);
-    if let Some(operator) = options.overrides.get(definition.name()) {
-        hints = hints.with_operator(operator);
-    }
-    let is_volatile = inferred.volatility().is_some();
-    let profile = options.profile_of(definition.name(), is_volatile);
+    let hints = Hints {
+        server_defaults: Some(&options.defaults),
+        operator: options.overrides.get(&definition.name),
+        ..Hints::new(inferred, &definition.annotations, options.trust)
+    };
+    let is_volatile = inferred.volatile.is_some();
+    let profile = options.profile_of(&definition.name, is_volatile);
     let judged = judge(&hints, &profile);
     if let Some(reason) = judged.refusal() {
         return Err(reason);
     }
-    for warning in judged.resolved.warnings() {
-        tracing::warn!(%set, tool = %definition.name(), warning, "hints contradict each other");
+    for warning in &judged.resolved.warnings {
+        tracing::warn!(%set, tool = %definition.name, warning, "hints contradict each other");
     }
     let rules = options
         .refinements
-        .get(definition.name())
+        .get(&definition.name)
         .map_or(&[][..], Vec::as_slice);
     let refinements = Refinements::bind(rules, &hints, &judged.plan, &profile);
-    let tool = Tool::new(
+    let mut tool = Tool::new(
         set.clone(),
         definition.clone(),
         judged.resolved,
         judged.plan,
     );
-    Ok(tool.with_refinements(refinements))
+    tool.refinements = refinements;
+    Ok(tool)
 }
 
 /// How many tools of one server are offered: all of them are read again whenever one has changed.

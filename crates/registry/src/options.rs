@@ -54,7 +54,10 @@ impl SetOptions {
 
     /// Returns the inference of the set.
     pub(crate) fn inference(&self) -> Inference<'_> {
-        Inference::new(self.rules).with_lexicon(self.words())
+        Inference {
+            rules: self.rules,
+            lexicon: self.words(),
+        }
     }
 
     /// Returns the profile of one tool, with the operator's caching of the tool, or else of the

@@ -48,9 +48,7 @@ impl Set {
                 first.insert(name.clone(), tool.clone());
                 self.tools.push(match old.remove(name) {
                     // the same tool: keep the instance, so that readers see no change
-                    Some(old) if works_alike(&old, tool) && old.resolved() == tool.resolved() => {
-                        old
-                    }
+                    Some(old) if works_alike(&old, tool) && old.resolved == tool.resolved => old,
                     Some(old) => {
                         if !works_alike(&old, tool) {
                             changes.changed.push(name.clone());
@@ -109,7 +107,7 @@ impl Set {
 
 /// Returns the size of a tool in a list, in bytes.
 pub(crate) fn size_of(tool: &Tool) -> usize {
-    tool.definition().raw().len()
+    tool.definition.raw.len()
 }
 
 /// Returns the largest size of each set so that all sets together fit `limit`: the largest are cut.
@@ -133,8 +131,8 @@ const UNLISTED: &str = "it is configured, but no server of its set lists it";
 fn works_alike(old: &Tool, new: &Tool) -> bool {
     old.digest() == new.digest()
         && old.plan() == new.plan()
-        && old.refinements() == new.refinements()
-        && old.instances() == new.instances()
+        && old.refinements == new.refinements
+        && old.instances == new.instances
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use callward_core::infer::Readers;
-use callward_core::{CallPlan, Effect, ReplicaSetId, RetryRule, Tool, ToolName, Verifier};
+use callward_core::{CallPlan, Effect, ReplicaSetId, RetryRule, Tool, ToolName};
 
 use crate::SetOptions;
 
@@ -54,12 +54,10 @@ pub(crate) fn bind(
     client_names: &HashMap<ToolName, Arc<str>>,
 ) {
     for tool in tools {
-        let verifier = pairs.get(tool.name()).and_then(|read| {
-            let client_name = client_names.get(read)?;
-            Some(Verifier::new(read.clone(), client_name.clone()))
-        });
-        if tool.verifier() != verifier.as_ref() {
-            *tool = Arc::new(Tool::clone(tool).with_verifier(verifier));
+        let read = pairs.get(tool.name());
+        let verifier = read.and_then(|read| client_names.get(read)).cloned();
+        if tool.verifier != verifier {
+            Arc::make_mut(tool).verifier = verifier;
         }
     }
 }
@@ -74,6 +72,6 @@ fn may_write(tool: &Tool) -> bool {
 }
 
 fn plans(tool: &Tool) -> impl Iterator<Item = &CallPlan> {
-    let refined = tool.refinements().rules().iter().map(|rule| &**rule.plan());
+    let refined = tool.refinements.rules().iter().map(|rule| &*rule.plan);
     std::iter::once(&**tool.plan()).chain(refined)
 }

@@ -81,8 +81,8 @@ impl Stop {
         let is_answer = error.delivery() == Delivery::Answered && error.peer_delivery().is_none();
         if is_answer && error.may_have_run() && may_have_an_effect(call) {
             notes.push_str("; the call may have run");
-            if let Some(verifier) = call.tool().verifier() {
-                notes.push_str(&format!(": check with `{}`", verifier.client_name()));
+            if let Some(verifier) = &call.tool().verifier {
+                notes.push_str(&format!(": check with `{verifier}`"));
             }
             if error.history().is_empty() {
                 let only = FailedAttempt::new(&error, Duration::ZERO);

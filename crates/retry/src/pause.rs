@@ -73,7 +73,7 @@ impl Drop for PauseRecorder {
     fn drop(&mut self) {
         let paused = self.began.elapsed();
         if let Some(record) = &self.record {
-            record.spent().add_pause(paused);
+            record.with(|facts| facts.pause_time += paused);
         }
         if let Some(writer) = &self.writer {
             writer.decided(|| retried(&self.error, paused));

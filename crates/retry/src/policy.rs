@@ -193,7 +193,7 @@ impl RetryPolicy {
         if let Some(record) = call.record()
             && error.delivery() != Delivery::NotSent
         {
-            record.note_retry();
+            record.with(|facts| facts.is_resent = true);
         }
         let pause = pause.after(call, error);
         // a server whose breaker refused the call did not fail it

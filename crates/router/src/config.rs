@@ -110,14 +110,14 @@ mod tests {
         let affinity = AffinityConfig::default().with_ttl(Duration::ZERO);
         let config = RouterConfig::default().with_affinity(affinity);
         let fault = config.validate().unwrap_err();
-        assert_eq!(fault.field(), "ttl");
+        assert_eq!(fault.field, "ttl");
         for budget in [-1.0, f64::NAN] {
             let config = RouterConfig::default().with_cost_budget(budget);
             let fault = config.validate().unwrap_err();
-            assert_eq!(fault.field(), "cost_budget");
+            assert_eq!(fault.field, "cost_budget");
         }
         let config = RouterConfig::default().with_min_available(101);
-        assert_eq!(config.validate().unwrap_err().field(), "min_available");
+        assert_eq!(config.validate().unwrap_err().field, "min_available");
         let config = RouterConfig::default().with_cost_budget(0.0);
         assert_eq!(config.validate(), Ok(()));
     }

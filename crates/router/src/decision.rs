@@ -13,6 +13,10 @@ use crate::rule::Rule;
 
 /// A message names at most this many servers.
 const MAX_NAMED: usize = 32;
+/// How many candidates of a decision are listed.
+const MAX_CANDIDATES: usize = 8;
+/// How many alternates of a decision are listed.
+const MAX_ALTERNATES: usize = 4;
 
 /// Returns `true` if a record or a listener wants to know how a call's server is chosen.
 pub(crate) fn is_wanted(events: &RouteEvents, call: &ToolCall) -> bool {
@@ -30,7 +34,8 @@ pub(crate) fn chosen<S>(selection: &Selection<S>, call: &ToolCall, choice: Choic
     let events = &selection.routing().events;
     if !is_wanted(events, call) {
         if let Some(record) = call.record() {
-            record.set_server(endpoint.server().clone(), choice.reason);
+            let server = endpoint.server().clone();
+            record.with(|facts| facts.server = Some((server, choice.reason)));
         }
         return;
     }
@@ -128,10 +133,14 @@ fn looked_at<S>(
             Ok(()) => failed_before.then_some("failed_before"),
         };
         let (server, weight) = (endpoint.server().clone(), endpoint.weight().get());
-        Some(RouteCandidate::new(server, weight, unfit))
+        Some(RouteCandidate {
+            server,
+            weight,
+            unfit,
+        })
     };
     let candidates = places.filter_map(candidate);
-    candidates.take(RouteDecision::MOST_CANDIDATES).collect()
+    candidates.take(MAX_CANDIDATES).collect()
 }
 
 fn why_none<S>(selection: &Selection<S>, call: &ToolCall) -> &'static str {
@@ -152,7 +161,7 @@ fn alternates<S>(selection: &Selection<S>, call: &ToolCall) -> Vec<ServerId> {
     let seed = fastrand::get_seed();
     let mut next = selection.preview();
     let alternates = std::iter::from_fn(|| next.next_server(call));
-    let alternates = alternates.take(RouteDecision::MOST_ALTERNATES).collect();
+    let alternates = alternates.take(MAX_ALTERNATES).collect();
     fastrand::seed(seed);
     alternates
 }

@@ -36,7 +36,7 @@ impl Endpoint {
         Self {
             digest: server_digest(&server),
             server,
-            weight: Weight::DEFAULT,
+            weight: Weight::PRIMARY,
             added: 0,
             gate: None,
             state: Arc::default(),

@@ -129,14 +129,14 @@ impl<S> ReplicaSet<S> {
 
 fn digest(owner: Owner<'_>) -> u64 {
     let key = FingerprintKey::fixed();
-    let word = |text: &str| key.bytes(text.as_bytes()).as_u128();
+    let word = |text: &str| key.bytes(text.as_bytes());
     let session = owner.session.map(|session| word(session.as_str()));
     let words = [
         word(owner.principal.as_str()),
         u128::from(session.is_some()),
         session.unwrap_or_default(),
     ];
-    fold(key.combine(&words).as_u128())
+    fold(key.combine(&words))
 }
 
 impl<S> fmt::Debug for ReplicaSet<S> {

@@ -104,7 +104,7 @@ impl Default for ServerState {
         Self {
             in_flight: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
-            weight: AtomicU32::new(Weight::DEFAULT.get()),
+            weight: AtomicU32::new(Weight::PRIMARY.get()),
             tally: Mutex::default(),
             idle: Notify::new(),
         }

@@ -33,7 +33,7 @@ impl ClientRequestInfo {
 
     /// Returns the observer for whatever sends requests.
     pub(crate) fn watch(self: &Arc<Self>) -> Watch {
-        Watch::new(self.clone())
+        self.clone()
     }
 
     /// Drops the span, which ends.

@@ -29,7 +29,7 @@ async fn metrics_alone_request_no_decisions() {
     let seen = server.seen();
     let record = seen[0].record().unwrap();
     assert!(!record.wants_decisions());
-    assert_eq!(record.attempts().len(), 1);
+    assert_eq!(record.facts().attempts.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

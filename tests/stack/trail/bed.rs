@@ -44,7 +44,7 @@ pub(crate) fn prepare(stack: &Stack, tool: &str) -> (ToolCall, Arc<CallRecord>) 
 pub(crate) async fn run(stack: &Stack, tool: &str) -> Trail {
     let (call, record) = prepare(stack, tool);
     let result = stack.run(call.clone()).await;
-    let trail = Trail::observed(&call, &record, Some(&result));
+    let trail = Trail::observed(call.tool(), call.applied(), &record.facts(), Some(&result));
     for reported in &trail.decisions {
         let known = reported.stage.verdicts();
         assert!(known.contains(&reported.verdict), "{reported:?}");
@@ -52,7 +52,7 @@ pub(crate) async fn run(stack: &Stack, tool: &str) -> Trail {
     // reading what was written gives the same, but for how routers decided
     let read: Trail = serde_json::from_value(serde_json::to_value(&trail).unwrap()).unwrap();
     assert_eq!(read.to_line(), trail.to_line());
-    let line = Trail::observed_line(call.tool(), call.applied(), &record, Some(&result));
+    let line = Trail::observed_line(call.tool(), call.applied(), &record.facts(), Some(&result));
     assert_eq!(line, trail.to_line());
     trail
 }

@@ -225,7 +225,7 @@ async fn a_call_that_is_given_up_says_where_it_was() {
     let running = stack.run(call.clone());
     let ended = tokio::time::timeout(Duration::from_secs(1), running).await;
     assert!(ended.is_err());
-    let trail = Trail::observed(&call, &record, None);
+    let trail = Trail::observed(call.tool(), call.applied(), &record.facts(), None);
     let expected = "cache:miss route#1:chosen@a attempt#1:cancelled@a answer:cancelled";
     assert_eq!(steps(&trail).join(" "), expected);
 }

@@ -25,9 +25,11 @@ async fn a_restricted_call_has_a_full_redacted_record() {
     let log = bed.open();
     let server = MockService::new(|call, _| async move {
         let record = call.record().unwrap();
-        record.set_cache(CacheStatus::Miss);
-        record.start_attempt();
-        record.set_server(ServerId::new("eu-1").unwrap(), "in turn");
+        record.with(|facts| {
+            facts.cache = CacheStatus::Miss;
+            facts.started_attempts = 1;
+            facts.server = Some((ServerId::new("eu-1").unwrap(), "in turn"));
+        });
         Ok(ToolOutput::json(&json!({"balance": 7, "api_key": "k3y"})).unwrap())
     });
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -224,7 +226,7 @@ async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
 async fn the_call_record_of_an_outer_layer_is_used() {
     let bed = Bed::new();
     let record = Arc::new(CallRecord::new());
-    record.set_cache(CacheStatus::Hit);
+    record.with(|facts| facts.cache = CacheStatus::Hit);
     let asked = pay(json!({})).with_record(record);
     bed.record(bed.config(), [asked]).await;
     assert_eq!(bed.records("call")[0]["cache"], "hit");

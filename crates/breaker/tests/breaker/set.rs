@@ -110,7 +110,7 @@ fn settings_without_sense_are_refused() {
     let well = BreakerConfig::default();
     let wrong = well.with_probes(0);
     for (tool, server) in [(well, wrong), (wrong, well)] {
-        assert_eq!(BreakerSet::new(tool, server).unwrap_err().field(), "probes");
+        assert_eq!(BreakerSet::new(tool, server).unwrap_err().field, "probes");
     }
 }
 

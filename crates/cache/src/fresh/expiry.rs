@@ -48,7 +48,7 @@ impl Shared {
             if said.private && identity.is_shared() {
                 return Err(RefusalReason::NoStore);
             }
-            said = Freshness::SILENT;
+            said = Freshness::default();
         }
         // what is not kept at all may still be shared with the followers of its flight
         let shortest = planned.max(Duration::from_nanos(1));

@@ -250,7 +250,7 @@ impl Shared {
         self.evidence.of(&Subject {
             set: tool.set().clone(),
             tool: tool.name().clone(),
-            definition: tool.digest().as_u128(),
+            definition: tool.digest(),
             partition: identity.principal.unwrap_or(0),
         })
     }

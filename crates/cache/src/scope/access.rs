@@ -204,7 +204,7 @@ pub(super) fn named<'a>(
 fn arguments(call: &ToolCall) -> Value {
     let text = call.arguments();
     match serde_json::from_slice(text) {
-        Ok(tree) if FingerprintKey::fixed().json(text).is_ok() && is_plain(&tree) => tree,
+        Ok(tree) if FingerprintKey::fixed().json(text).is_some() && is_plain(&tree) => tree,
         _ => Value::Null,
     }
 }

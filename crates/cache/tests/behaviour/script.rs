@@ -112,8 +112,7 @@ impl Server {
         // what a retry layer leaves behind: an attempt that may land late
         if said.as_deref() == Some("retried") {
             let record = call.record().unwrap();
-            record.start_attempt();
-            record.start_attempt();
+            record.with(|facts| facts.started_attempts = 2);
         }
         drop(call);
         if let Some(gate) = gate {
@@ -298,7 +297,7 @@ impl Scene {
                 for (running, record) in self.running.remove(name).unwrap() {
                     let result = running.await;
                     let found = match result {
-                        _ if sign == "~" => record.cache().as_str().to_owned(),
+                        _ if sign == "~" => record.facts().cache.as_str().to_owned(),
                         Err(error) if error.is_panic() => "panic".to_owned(),
                         result => text(&result.unwrap()),
                     };
@@ -313,7 +312,7 @@ impl Scene {
                 }
                 let result = self.bench().ask(call).await;
                 let found = match sign {
-                    "~" => record.cache().as_str().to_owned(),
+                    "~" => record.facts().cache.as_str().to_owned(),
                     "=" => text(&result),
                     _ => String::new(),
                 };

@@ -125,7 +125,9 @@ impl Tools {
         let build = |set: &Set, built: ToolBuilder| {
             let tool = built.set(set.name).profile(profile(broken)).build();
             if set.by_session && broken != Some(Broken::SharedInstances) {
-                Arc::new(Tool::clone(&tool).with_instances(Instances::Session))
+                let mut tool = Tool::clone(&tool);
+                tool.instances = Instances::Session;
+                Arc::new(tool)
             } else {
                 tool
             }

@@ -1,8 +1,8 @@
-//! Merges two sets of hints, and answers questions about one.
+//! Merges and compares sets of hints.
 
 use std::collections::HashSet;
 
-use crate::{Annotations, SafetyLevel};
+use crate::Annotations;
 
 impl Annotations {
     /// Lays `over` on top of these hints: what it states replaces, what it leaves out stays.
@@ -34,29 +34,37 @@ impl Annotations {
             audit_required security_level
         );
         merged.tags = unite(self.tags.as_deref(), over.tags.as_deref());
-        let vendor = over
-            .vendor
-            .iter()
-            .map(|(key, value)| (key.clone(), value.clone()));
-        merged.vendor.extend(vendor);
+        merged.vendor.extend(over.vendor.clone());
         merged
     }
 
-    /// Returns how dangerous the hints call the tool: destructive wins over read-only.
-    pub fn safety_level(&self) -> SafetyLevel {
-        if self.destructive_hint == Some(true) {
-            SafetyLevel::Dangerous
-        } else if self.read_only_hint == Some(true) {
-            SafetyLevel::Safe
-        } else {
-            SafetyLevel::Moderate
-        }
-    }
-
-    /// Returns `true` if a human must agree first. A destructive tool asks even where
-    /// `requiresConfirmation` is `false`.
-    pub fn requires_confirmation(&self) -> bool {
-        self.destructive_hint == Some(true) || self.requires_confirmation == Some(true)
+    /// Returns `true` if these hints have everything a pattern states; what it leaves out may be
+    /// anything.
+    ///
+    /// Of `tags` all that the pattern lists must be there. Absent is not `false`: a tool that says
+    /// nothing about reading does not match `readOnlyHint: false`.
+    ///
+    /// ```
+    /// use callward_core::Annotations;
+    ///
+    /// let hints = Annotations::default().with_read_only(true).with_tags(["crm", "fast"]);
+    /// assert!(hints.matches(&Annotations::default().with_tags(["crm"])));
+    /// assert!(!hints.matches(&Annotations::default().with_destructive(false)));
+    /// assert!(hints.matches(&Annotations::default()));
+    /// ```
+    pub fn matches(&self, pattern: &Self) -> bool {
+        let tags = self.tags.as_deref().unwrap_or_default();
+        let mut wanted = pattern.tags.iter().flatten();
+        // with the pattern laid over, nothing but the tags may change
+        let tagged = Self {
+            tags: None,
+            ..self.clone()
+        };
+        let pattern = Self {
+            tags: None,
+            ..pattern.clone()
+        };
+        wanted.all(|tag| tags.contains(tag)) && tagged.merge(&pattern) == tagged
     }
 }
 
@@ -83,25 +91,41 @@ mod tests {
         let base = Annotations::default().with_tags(many(0));
         let over = Annotations::default().with_tags(many(count / 2));
         let united = base.merge(&over).tags.unwrap();
-        assert!(
-            united
-                .iter()
-                .cloned()
-                .eq((0..count + count / 2).map(|tag| tag.to_string()))
-        );
+        let wanted = (0..count + count / 2).map(|tag| tag.to_string());
+        assert!(united.into_iter().eq(wanted));
     }
 
     #[test]
-    fn destructive_outweighs_every_other_hint() {
-        let both = Annotations::default()
-            .with_read_only(true)
-            .with_idempotent(true)
-            .with_destructive(true)
-            .with_requires_confirmation(false);
-        assert!(both.requires_confirmation());
-        assert_eq!(both.safety_level(), SafetyLevel::Dangerous);
-        let idempotent = Annotations::default().with_idempotent(true);
-        assert!(!idempotent.requires_confirmation());
-        assert_eq!(idempotent.safety_level(), SafetyLevel::Moderate);
+    fn every_field_can_be_wanted_and_missed() {
+        let all = "title=T readOnly=true destructive=false idempotent=true openWorld=false \
+            requiresConfirmation=false estimatedDuration=1 rateLimitHint=2 costHint=3 \
+            complexity=medium auditRequired=true securityLevel=internal tags=a,b";
+        let full = Annotations::stated(all);
+        for (matching, other) in [
+            ("title=T", "title=U"),
+            ("readOnlyHint=true", "readOnlyHint=false"),
+            ("destructiveHint=false", "destructive=true"),
+            ("idempotent=true", "idempotentHint=false"),
+            ("openWorldHint=false", "openWorld=true"),
+            ("requiresConfirmation=false", "requiresConfirmation=true"),
+            ("tags=b", "tags=b,c"),
+            ("estimatedDuration=1", "estimatedDuration=1.5"),
+            ("rateLimitHint=2.0", "rateLimitHint=20"),
+            ("costHint=3", "costHint=4"),
+            ("complexity=medium", "complexity=simple"),
+            ("auditRequired=true", "auditRequired=false"),
+            ("securityLevel=internal", "securityLevel=public"),
+        ] {
+            let (matching, other) = (Annotations::stated(matching), Annotations::stated(other));
+            assert!(full.matches(&matching), "{matching:?}");
+            assert!(!full.matches(&other), "{other:?}");
+            assert!(!Annotations::default().matches(&matching), "{matching:?}");
+        }
+        assert!(full.matches(&full));
+        let of_vendor = |text: &str| serde_json::from_str::<Annotations>(text).unwrap();
+        let billing = of_vendor(r#"{"x-team": "billing", "title": "T"}"#);
+        assert!(billing.matches(&of_vendor(r#"{"x-team": "billing"}"#)));
+        assert!(!billing.matches(&of_vendor(r#"{"x-team": "crm"}"#)));
+        assert!(!billing.matches(&of_vendor(r#"{"x-tier": "billing"}"#)));
     }
 }

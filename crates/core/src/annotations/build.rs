@@ -1,7 +1,5 @@
 //! Sets of hints, written field by field.
 
-use serde_json::Value;
-
 use crate::{Annotations, Complexity, SecurityLevel};
 
 macro_rules! setters {
@@ -45,12 +43,6 @@ impl Annotations {
     /// Sets `tags`, as they are: duplicates stay.
     pub fn with_tags<T: Into<String>>(mut self, tags: impl IntoIterator<Item = T>) -> Self {
         self.tags = Some(tags.into_iter().map(Into::into).collect());
-        self
-    }
-
-    /// Sets a field that is not ours.
-    pub fn with_vendor(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.vendor.insert(key.into(), value.into());
         self
     }
 }

@@ -53,31 +53,22 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Complexity;
 
     #[test]
-    fn the_parts_come_in_their_order() {
-        let hints = Annotations::default()
-            .with_tags(["b", "a"])
-            .with_estimated_duration(250.0)
-            .with_complexity(Complexity::Simple)
-            .with_requires_confirmation(true)
-            .with_destructive(true)
-            .with_title("Wipe");
-        assert_eq!(
-            hints.to_string(),
-            "[Wipe | DESTRUCTIVE | requires confirmation | simple complexity | ~250ms | tags: b, a]"
-        );
-    }
-
-    #[test]
-    fn what_is_false_or_empty_is_not_shown() {
-        let hints = Annotations::default()
-            .with_title("")
-            .with_read_only(false)
-            .with_open_world(true)
-            .with_tags(Vec::<String>::new());
-        assert_eq!(hints.to_string(), "[no annotations]");
+    fn what_is_true_comes_in_a_fixed_order() {
+        for (hints, text) in [
+            (
+                "tags=b,a estimatedDuration=250 complexity=simple requiresConfirmation=true \
+                 destructive=true title=Wipe",
+                "[Wipe | DESTRUCTIVE | requires confirmation | simple complexity | ~250ms | \
+                 tags: b, a]",
+            ),
+            ("title= readOnly=false openWorld=true", "[no annotations]"),
+        ] {
+            assert_eq!(Annotations::stated(hints).to_string(), text);
+        }
+        let untagged = Annotations::default().with_tags([""; 0]);
+        assert_eq!(untagged.to_string(), "[no annotations]");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{ErrorKind, history};
-use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName, Verifier};
+use crate::{ReplicaSetId, ServerId, ToolCall, ToolError, ToolName};
 
 /// The details of a write that was sent and not answered.
 ///
@@ -35,8 +35,8 @@ pub struct OutcomeUnknown {
     pub failure: ErrorKind,
     /// The failure in words.
     pub detail: Cow<'static, str>,
-    /// A read-only tool that shows what the call did, if one is known.
-    pub verify_with: Option<Verifier>,
+    /// The name clients know a read-only tool by that shows what the call did, if there is one.
+    pub verify_with: Option<Box<str>>,
 }
 
 impl OutcomeUnknown {
@@ -50,7 +50,7 @@ impl OutcomeUnknown {
             sent_ago,
             failure: failure.0.kind,
             detail: failure.0.message.clone(),
-            verify_with: call.tool().verifier().cloned(),
+            verify_with: call.tool().verifier.as_deref().map(Into::into),
         }
     }
 
@@ -63,9 +63,7 @@ impl OutcomeUnknown {
             None => String::new(),
         };
         let check = match &self.verify_with {
-            Some(verifier) => {
-                format!("check with `{}` what it did", verifier.client_name())
-            }
+            Some(verifier) => format!("check with `{verifier}` what it did"),
             None => "check what it did".to_owned(),
         };
         // more digits would only be harder to read

@@ -9,8 +9,6 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::FingerprintError;
-
 /// How deeply arrays and objects may be nested: serde_json's own limit.
 const MAX_DEPTH: usize = 128;
 
@@ -45,18 +43,14 @@ struct Member {
 }
 
 /// Scans a text that must hold exactly one value, and writes its canonical bytes into `out`, which
-/// is empty.
-pub(super) fn scan(text: &[u8], out: &mut Canonical) -> Result<(), FingerprintError> {
+/// is empty. `None` if two parsers may read the text differently.
+pub(super) fn scan(text: &[u8], out: &mut Canonical) -> Option<()> {
     out.reserve(2 * text.len() + 16);
     let mut scanner = Scanner { text, at: 0, out };
     scanner.skip_space();
     scanner.value(0)?;
     scanner.skip_space();
-    if scanner.at == text.len() {
-        Ok(())
-    } else {
-        Err(FingerprintError::Malformed)
-    }
+    (scanner.at == text.len()).then_some(())
 }
 
 /// Returns the number of bytes before the next quote or backslash.
@@ -94,7 +88,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    fn value(&mut self, depth: usize) -> Result<(), FingerprintError> {
+    fn value(&mut self, depth: usize) -> Option<()> {
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
@@ -103,46 +97,46 @@ impl<'a> Scanner<'a> {
             Some(b'f') => self.word(b"false", Tag::False),
             Some(b'n') => self.word(b"null", Tag::Null),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => Err(FingerprintError::Malformed),
+            _ => None,
         }
     }
 
-    fn word(&mut self, word: &[u8], tag: Tag) -> Result<(), FingerprintError> {
+    fn word(&mut self, word: &[u8], tag: Tag) -> Option<()> {
         if !self.text[self.at..].starts_with(word) {
-            return Err(FingerprintError::Malformed);
+            return None;
         }
         self.at += word.len();
         self.out.push(tag as u8);
-        Ok(())
+        Some(())
     }
 
-    fn number(&mut self) -> Result<(), FingerprintError> {
+    fn number(&mut self) -> Option<()> {
         let start = self.at;
         self.eat(b'-');
         let first = self.peek();
         let digits = self.digits();
         if digits == 0 || (digits > 1 && first == Some(b'0')) {
-            return Err(FingerprintError::Malformed);
+            return None;
         }
         if self.eat(b'.') && self.digits() == 0 {
-            return Err(FingerprintError::Malformed);
+            return None;
         }
         if self.eat(b'e') || self.eat(b'E') {
             let _sign = self.eat(b'+') || self.eat(b'-');
             if self.digits() == 0 {
-                return Err(FingerprintError::Malformed);
+                return None;
             }
         }
         let text = self.text;
         self.write(Tag::Number, &text[start..self.at])
     }
 
-    fn write(&mut self, tag: Tag, bytes: &[u8]) -> Result<(), FingerprintError> {
-        let length = u32::try_from(bytes.len()).map_err(|_| FingerprintError::Malformed)?;
+    fn write(&mut self, tag: Tag, bytes: &[u8]) -> Option<()> {
+        let length = u32::try_from(bytes.len()).ok()?;
         let [a, b, c, d] = length.to_le_bytes();
         self.out.extend_from_slice(&[tag as u8, a, b, c, d]);
         self.out.extend_from_slice(bytes);
-        Ok(())
+        Some(())
     }
 
     fn digits(&mut self) -> usize {
@@ -153,20 +147,20 @@ impl<'a> Scanner<'a> {
         self.at - start
     }
 
-    fn string(&mut self) -> Result<(), FingerprintError> {
+    fn string(&mut self) -> Option<()> {
         let text = self.read_string()?;
         self.write(Tag::String, &text)
     }
 
     /// Reads a string; borrows it unless it holds an escape.
-    fn read_string(&mut self) -> Result<Cow<'a, [u8]>, FingerprintError> {
+    fn read_string(&mut self) -> Option<Cow<'a, [u8]>> {
         let start = self.at;
         if !self.eat(b'"') {
-            return Err(FingerprintError::Malformed);
+            return None;
         }
         let mut escaped = false;
         loop {
-            self.at += plain_length(&self.text[self.at..]).ok_or(FingerprintError::Malformed)?;
+            self.at += plain_length(&self.text[self.at..])?;
             if self.eat(b'"') {
                 break;
             }
@@ -180,18 +174,13 @@ impl<'a> Scanner<'a> {
             let control = inner
                 .iter()
                 .fold(false, |found, byte| found | (*byte < 0x20));
-            return if control {
-                Err(FingerprintError::Malformed)
-            } else {
-                Ok(Cow::Borrowed(inner))
-            };
+            return (!control).then_some(Cow::Borrowed(inner));
         }
-        serde_json::from_slice::<String>(&self.text[start..self.at])
-            .map(|text| Cow::Owned(text.into_bytes()))
-            .map_err(|_| FingerprintError::InvalidEscape)
+        let text = serde_json::from_slice::<String>(&self.text[start..self.at]).ok()?;
+        Some(Cow::Owned(text.into_bytes()))
     }
 
-    fn array(&mut self, depth: usize) -> Result<(), FingerprintError> {
+    fn array(&mut self, depth: usize) -> Option<()> {
         self.descend(depth, Tag::Array)?;
         if !self.eat(b']') {
             loop {
@@ -203,10 +192,10 @@ impl<'a> Scanner<'a> {
             }
         }
         self.out.push(Tag::End as u8);
-        Ok(())
+        Some(())
     }
 
-    fn object(&mut self, depth: usize) -> Result<(), FingerprintError> {
+    fn object(&mut self, depth: usize) -> Option<()> {
         self.descend(depth, Tag::Object)?;
         let mut members: SmallVec<[Member; 8]> = SmallVec::new();
         if !self.eat(b'}') {
@@ -217,7 +206,7 @@ impl<'a> Scanner<'a> {
                 let value = self.out.len();
                 self.skip_space();
                 if !self.eat(b':') {
-                    return Err(FingerprintError::Malformed);
+                    return None;
                 }
                 self.skip_space();
                 self.value(depth + 1)?;
@@ -235,15 +224,15 @@ impl<'a> Scanner<'a> {
         }
         self.sort(&mut members)?;
         self.out.push(Tag::End as u8);
-        Ok(())
+        Some(())
     }
 
     /// Puts an object's members, the last things written, into the order of their names.
-    fn sort(&mut self, members: &mut [Member]) -> Result<(), FingerprintError> {
+    fn sort(&mut self, members: &mut [Member]) -> Option<()> {
         let out = &self.out;
         let name = |member: &Member| &out[member.name..member.value];
         if members.is_sorted_by(|left, right| name(left) < name(right)) {
-            return Ok(());
+            return Some(());
         }
         let start = members.first().map_or(out.len(), |member| member.start);
         members.sort_unstable_by(|left, right| name(left).cmp(name(right)));
@@ -251,7 +240,7 @@ impl<'a> Scanner<'a> {
             .windows(2)
             .any(|pair| name(&pair[0]) == name(&pair[1]))
         {
-            return Err(FingerprintError::DuplicateMember);
+            return None;
         }
         let mut sorted = Canonical::with_capacity(out.len() - start);
         for member in members {
@@ -259,29 +248,24 @@ impl<'a> Scanner<'a> {
         }
         self.out.truncate(start);
         self.out.extend_from_slice(&sorted);
-        Ok(())
+        Some(())
     }
 
     /// Steps over the opening bracket and the space behind it.
-    fn descend(&mut self, depth: usize, tag: Tag) -> Result<(), FingerprintError> {
+    fn descend(&mut self, depth: usize, tag: Tag) -> Option<()> {
         if depth >= MAX_DEPTH {
-            return Err(FingerprintError::TooDeep);
+            return None;
         }
         self.at += 1;
         self.skip_space();
         self.out.push(tag as u8);
-        Ok(())
+        Some(())
     }
 
     /// After an element: returns `true` if the container ends here, and otherwise skips the comma.
-    fn ends(&mut self, close: u8) -> Result<bool, FingerprintError> {
+    fn ends(&mut self, close: u8) -> Option<bool> {
         self.skip_space();
-        if self.eat(close) {
-            Ok(true)
-        } else if self.eat(b',') {
-            Ok(false)
-        } else {
-            Err(FingerprintError::Malformed)
-        }
+        let is_end = self.eat(close);
+        (is_end || self.eat(b',')).then_some(is_end)
     }
 }

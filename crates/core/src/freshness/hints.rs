@@ -21,12 +21,12 @@ const HINT: [&str; 2] = ["cache_hint", "io.modelcontextprotocol/cache_hint"];
 
 pub(super) fn read(body: &[u8]) -> Freshness {
     if !may_say(body) {
-        return Freshness::SILENT;
+        return Freshness::default();
     }
     let Ok(top) = serde_json::from_slice::<Members<'_>>(body) else {
-        return Freshness::SILENT;
+        return Freshness::default();
     };
-    let mut said = Freshness::SILENT;
+    let mut said = Freshness::default();
     for (name, value) in top.iter() {
         said = said.strictest(member(name, value));
         // more than one only if a server wants two readings
@@ -53,7 +53,7 @@ fn may_say(body: &[u8]) -> bool {
 
 /// What the protocol's own members say, wherever they stand.
 fn member(name: &str, value: &RawValue) -> Freshness {
-    let mut said = Freshness::SILENT;
+    let mut said = Freshness::default();
     match name {
         TTL => {
             said.max_age = millis(value);
@@ -70,7 +70,7 @@ const MOST_INSTANCES: u32 = 8;
 
 /// What only `_meta` states, including that of at most `instances` further up.
 fn meta_member(name: &str, value: &RawValue, instances: u32) -> Freshness {
-    let mut said = Freshness::SILENT;
+    let mut said = Freshness::default();
     if name == UPSTREAM_META
         && let Some(instances) = instances.checked_sub(1)
         && let Ok(members) = Members::read(value.get())
@@ -120,25 +120,59 @@ mod tests {
         read(body.as_bytes())
     }
 
-    fn aged(millis: u64) -> Freshness {
-        Freshness {
-            max_age: Some(Duration::from_millis(millis)),
-            ..Freshness::SILENT
-        }
-    }
+    /// A body, and what it says: that it is never kept, is private, its lifetime and age in ms.
+    const ROWS: &str = r#"
+# the protocol's members count in the result and in its `_meta`
+{"content":[],"ttlMs":1500} => max=1500
+{"content":[],"_meta":{"ttlMs":1500}} => max=1500
+{"ttlMs":9000,"_meta":{"x":1,"ttlMs":2e3}} => max=2000
+{"\u005fmeta":{"ttl\u004ds":1500}} => max=1500
+{"cacheScope":"private","content":[]} => private
+# a lifetime of nothing forbids to keep
+{"ttlMs":0} => never max=0
+{"ttlMs":-5} => never max=0
+{"ttlMs":0.4} => never max=0
+# a hint against caching is heeded, and one for it changes nothing
+{"_meta":{"cache_hint":"no-cache"}} => never
+{"_meta":{"io.modelcontextprotocol/cache_hint":"no-cache"}} => never
+{"_meta":{"cache_hint":"cache","cacheScope":"public"}} =>
+{"cacheScope":"public","content":[{"_meta":{"ttlMs":1}}]} =>
+{"cache_hint":"no-cache"} =>
+{"_meta":{"io.callward/upstream":{"cache_hint":"no-cache"}}} =>
+# what a cache further up says of age counts
+{"_meta":{"io.callward/cache":{"status":"hit","age_ms":250}}} => age=250
+{"_meta":{"io.callward/cache":{"status":"stale","age_ms":250}}} => never age=250
+# wrong types and broken bodies say nothing
+{"ttlMs":"60000","cacheScope":1} =>
+{"ttlMs":null,"_meta":null} =>
+{"_meta":[{"ttlMs":1}]} =>
+{"_meta":{"ttlMs":[1],"cache_hint":{},"io.callward/cache":"stale"}} =>
+{"_meta":{"io.callward/cache":{"status":7,"age_ms":"x"}}} =>
+[] =>
+{ =>
+ =>
+# of two statements the stricter counts
+{"ttlMs":9,"ttlMs":5,"ttlMs":7} => max=5
+{"_meta":{"ttlMs":5},"_meta":{"ttlMs":7}} => max=5
+"#;
 
     #[test]
-    fn the_protocols_members_count_in_the_result_and_in_its_meta() {
-        assert_eq!(said(r#"{"content":[],"ttlMs":1500}"#), aged(1500));
-        assert_eq!(said(r#"{"content":[],"_meta":{"ttlMs":1500}}"#), aged(1500));
-        assert_eq!(
-            said(r#"{"ttlMs":9000,"_meta":{"x":1,"ttlMs":2e3}}"#),
-            aged(2000)
-        );
-        let private = said(r#"{"cacheScope":"private","content":[]}"#);
-        assert!(private.private && private.max_age.is_none());
-        let escaped = said(r#"{"\u005fmeta":{"ttl\u004ds":1500}}"#);
-        assert_eq!(escaped, aged(1500));
+    fn each_body_says_what_its_row_says() {
+        for (body, expected) in ROWS.lines().filter_map(|row| row.split_once(" =>")) {
+            let said = said(body);
+            let time = |name: &str, time: Option<Duration>| {
+                time.map(|time| format!("{name}={}", time.as_millis()))
+            };
+            let found = [
+                said.no_store.then(|| "never".to_owned()),
+                said.private.then(|| "private".to_owned()),
+                time("max", said.max_age),
+                time("age", said.age),
+            ];
+            let found: Vec<_> = found.into_iter().flatten().collect();
+            assert_eq!(found.join(" "), expected.trim_start(), "{body}");
+        }
+        assert_eq!(said(r#"{"ttlMs":1e300}"#).max_age, Some(Duration::MAX));
     }
 
     #[test]
@@ -152,65 +186,7 @@ mod tests {
             let said = said(&behind(instances));
             assert!(said.no_store && said.age == Some(Duration::from_millis(250)));
         }
-        assert_eq!(said(&behind(100_000)), Freshness::SILENT);
-        let hint = r#"{"_meta":{"io.callward/upstream":{"cache_hint":"no-cache"}}}"#;
-        assert_eq!(said(hint), Freshness::SILENT);
-    }
-
-    #[test]
-    fn a_lifetime_of_nothing_forbids_to_keep() {
-        for none in ["0", "-5", "0.4"] {
-            let body = format!(r#"{{"ttlMs":{none}}}"#);
-            assert!(said(&body).no_store, "{none}");
-        }
-    }
-
-    #[test]
-    fn a_hint_against_caching_is_heeded_and_one_for_it_changes_nothing() {
-        assert!(said(r#"{"_meta":{"cache_hint":"no-cache"}}"#).no_store);
-        assert!(said(r#"{"_meta":{"io.modelcontextprotocol/cache_hint":"no-cache"}}"#).no_store);
-        for silent in [
-            r#"{"_meta":{"cache_hint":"cache","cacheScope":"public"}}"#,
-            r#"{"cacheScope":"public","content":[{"_meta":{"ttlMs":1}}]}"#,
-            r#"{"cache_hint":"no-cache"}"#,
-        ] {
-            assert_eq!(said(silent), Freshness::SILENT, "{silent}");
-        }
-    }
-
-    #[test]
-    fn what_a_cache_further_up_says_of_age_counts() {
-        let hit = said(r#"{"_meta":{"io.callward/cache":{"status":"hit","age_ms":250}}}"#);
-        assert_eq!(hit.age, Some(Duration::from_millis(250)));
-        assert!(!hit.no_store);
-        let stale = said(r#"{"_meta":{"io.callward/cache":{"status":"stale","age_ms":250}}}"#);
-        assert!(stale.no_store);
-    }
-
-    #[test]
-    fn wrong_types_and_broken_bodies_say_nothing() {
-        for body in [
-            r#"{"ttlMs":"60000","cacheScope":1}"#,
-            r#"{"ttlMs":null,"_meta":null}"#,
-            r#"{"_meta":[{"ttlMs":1}]}"#,
-            r#"{"_meta":{"ttlMs":[1],"cache_hint":{},"io.callward/cache":"stale"}}"#,
-            r#"{"_meta":{"io.callward/cache":{"status":7,"age_ms":"x"}}}"#,
-            "[]",
-            "",
-            "{",
-        ] {
-            assert_eq!(said(body), Freshness::SILENT, "{body}");
-        }
-        assert_eq!(said(r#"{"ttlMs":1e300}"#).max_age, Some(Duration::MAX));
-    }
-
-    #[test]
-    fn said_twice_the_stricter_counts() {
-        assert_eq!(said(r#"{"ttlMs":9,"ttlMs":5,"ttlMs":7}"#), aged(5));
-        assert_eq!(
-            said(r#"{"_meta":{"ttlMs":5},"_meta":{"ttlMs":7}}"#),
-            aged(5)
-        );
+        assert_eq!(said(&behind(100_000)), Freshness::default());
     }
 
     proptest! {

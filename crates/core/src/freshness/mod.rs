@@ -1,9 +1,6 @@
 //! The lifetime that an answer states.
 
 mod hints;
-mod mode;
-
-pub use self::mode::{Caching, FreshnessMode};
 
 use std::time::Duration;
 
@@ -21,12 +18,14 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use callward_core::Freshness;
+/// use callward_core::ToolOutput;
 ///
-/// let said = Freshness::from_result(br#"{"ttlMs": 60000, "cacheScope": "private"}"#);
+/// let result = ToolOutput::from_json(r#"{"ttlMs": 60000, "cacheScope": "private"}"#)?;
+/// let said = result.freshness();
 /// let planned = Duration::from_secs(300);
 /// assert_eq!(said.lifetime(planned, false), Some(Duration::from_secs(60)));
 /// assert_eq!(said.lifetime(planned, true), None, "private: not for a shared entry");
+/// # Ok::<(), callward_core::InvalidOutput>(())
 /// ```
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,14 +46,6 @@ pub struct Freshness {
 pub const CACHE_META: &str = "io.callward/cache";
 
 impl Freshness {
-    /// Says nothing.
-    pub const SILENT: Self = Self {
-        no_store: false,
-        private: false,
-        max_age: None,
-        age: None,
-    };
-
     /// Reads what a tool result says in its own body: the members `ttlMs` and `cacheScope` of the
     /// protocol, in the result or in its `_meta`; `cache_hint` in its `_meta`; and what a runtime
     /// of this kind further up wrote there under [`CACHE_META`], or is found to have written under
@@ -62,12 +53,12 @@ impl Freshness {
     ///
     /// A member of the wrong type reads as absent, and so does everything in a body that is not a
     /// JSON object: metadata never fails a call.
-    pub fn from_result(body: &[u8]) -> Self {
+    pub(crate) fn from_result(body: &[u8]) -> Self {
         hints::read(body)
     }
 
     /// Returns the stricter of two in each respect.
-    pub fn strictest(self, other: Self) -> Self {
+    fn strictest(self, other: Self) -> Self {
         Self {
             no_store: self.no_store || other.no_store,
             private: self.private || other.private,
@@ -99,6 +90,31 @@ impl Freshness {
     }
 }
 
+words! {
+    /// What decides how long the results of a server's reads are kept, where neither the operator
+    /// nor the server says it. In configuration: `"learned"` or `"fixed"`.
+    #[non_exhaustive]
+    FreshnessMode {
+        /// Evidence: results are served for as long as repeated calls almost never had another
+        /// answer. Right for servers of unknown behavior.
+        Learned = "learned",
+        /// The TTL of the plan. Right where the author of the stack knows the tools. Default.
+        Fixed = "fixed",
+    } default Fixed
+}
+
+/// The lifetime that an operator sets for the results of a tool, or of all tools of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Caching {
+    /// Nothing is kept.
+    Never,
+    /// Results of reads are kept for this long, also if the server says otherwise.
+    For(Duration),
+    /// The mode decides, even if another lifetime is set for all tools of the server.
+    ByMode,
+}
+
 fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -117,22 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_leaves_the_plan_as_it_is() {
+    fn silence_leaves_the_plan_and_age_shortens_it() {
+        let silent = Freshness::default();
         for shared in [false, true] {
-            assert_eq!(Freshness::SILENT.lifetime(secs(5), shared), Some(secs(5)));
-            let window = Freshness::SILENT.stale_window(secs(7), shared);
-            assert_eq!(window, secs(7));
+            assert_eq!(silent.lifetime(secs(5), shared), Some(secs(5)));
+            assert_eq!(silent.stale_window(secs(7), shared), secs(7));
         }
-    }
-
-    #[test]
-    fn what_was_old_when_it_came_lives_the_shorter() {
-        let said = Freshness {
-            age: Some(secs(40)),
-            ..Freshness::SILENT
-        };
-        assert_eq!(said.lifetime(secs(60), false), Some(secs(20)));
-        assert_eq!(said.lifetime(secs(40), false), None);
+        let age = Some(secs(40));
+        let aged = Freshness { age, ..silent };
+        assert_eq!(aged.lifetime(secs(60), false), Some(secs(20)));
+        assert_eq!(aged.lifetime(secs(40), false), None);
     }
 
     fn any_freshness() -> impl Strategy<Value = Freshness> {

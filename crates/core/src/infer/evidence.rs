@@ -1,12 +1,8 @@
 //! A conclusion, its strength and its reason.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use smallvec::SmallVec;
-
 use super::lexicon::{self, VerbKind, Word};
-use super::volatility::Volatile;
 use crate::{Annotations, Complexity, Field};
 
 /// The strength of a conclusion.
@@ -23,24 +19,19 @@ pub enum Strength {
 }
 
 /// Why one field was concluded.
+///
+/// Its `Display` is the word or rule that it rests on.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Evidence {
-    field: Field,
-    strength: Strength,
+    /// The field the conclusion is about.
+    pub field: Field,
+    /// How strong it is.
+    pub strength: Strength,
     reason: Reason,
 }
 
 impl Evidence {
-    /// Returns the field the conclusion is about.
-    pub const fn field(&self) -> Field {
-        self.field
-    }
-
-    /// Returns how strong it is.
-    pub const fn strength(&self) -> Strength {
-        self.strength
-    }
-
     /// Returns `true` if it means permanent removal, as `delete` does and `update` does not. A verb
     /// that may do anything may remove, too.
     pub(crate) fn takes_away(&self) -> bool {
@@ -68,11 +59,6 @@ impl Evidence {
     /// Returns `true` if its only support is that nothing contradicts it.
     pub(super) fn is_default(&self) -> bool {
         self.reason == Reason::MayReachOut
-    }
-
-    /// Returns the word or rule that it rests on.
-    pub fn reason(&self) -> Cow<'static, str> {
-        self.reason.to_string().into()
     }
 }
 
@@ -150,23 +136,68 @@ impl fmt::Display for Reason {
     }
 }
 
+words! {
+    /// Why the answer to a read must be fresh.
+    #[non_exhaustive]
+    Volatility {
+        /// It reads state that changes by itself: a clock, a random source, the progress of a job.
+        /// Reading again is harmless, but a cached answer is wrong.
+        Clock = "clock",
+        /// Each call moves on: the next page, the next message. Reading again skips something, so a
+        /// call that may have run is not retried either.
+        Cursor = "cursor",
+    }
+}
+
+/// A read whose answer must be fresh, and the evidence for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Volatile {
+    /// Why.
+    pub volatility: Volatility,
+    /// The word of its name or description that says so.
+    word: &'static str,
+}
+
+impl Volatile {
+    pub(super) const fn new(volatility: Volatility, word: &'static str) -> Self {
+        Self { volatility, word }
+    }
+
+    /// Returns `true` if each call moves on.
+    pub const fn moves_on(&self) -> bool {
+        matches!(self.volatility, Volatility::Cursor)
+    }
+}
+
+/// The reason, in a few words.
+impl fmt::Display for Volatile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.word;
+        match self.volatility {
+            Volatility::Clock => write!(f, "`{word}` changes by itself"),
+            Volatility::Cursor => write!(f, "each call moves on: it says `{word}`"),
+        }
+    }
+}
+
 /// Hints concluded about one tool, with the evidence for each.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Inferred {
-    annotations: Annotations,
-    evidence: SmallVec<[Evidence; 5]>,
-    volatile: Option<Volatile>,
-    kind: Option<VerbKind>,
+    /// The hints concluded, weak ones included.
+    pub annotations: Annotations,
+    /// All evidence, in the order it was found.
+    pub evidence: Vec<Evidence>,
+    /// Why an answer of the tool must be fresh, should it read; `None` if nothing says so.
+    pub volatile: Option<Volatile>,
+    /// The verb that was found.
+    pub(super) kind: Option<VerbKind>,
 }
 
 impl Inferred {
-    /// Returns the hints concluded, weak ones included.
-    pub const fn annotations(&self) -> &Annotations {
-        &self.annotations
-    }
-
     /// Returns the evidence for a field; `None` if nothing was concluded about it.
-    pub fn evidence(&self, field: Field) -> Option<&Evidence> {
+    pub fn evidence_for(&self, field: Field) -> Option<&Evidence> {
         self.evidence.iter().find(|entry| entry.field == field)
     }
 
@@ -178,39 +209,10 @@ impl Inferred {
             Field::Destructive => hints.destructive_hint,
             _ => None,
         };
-        let evidence = self.evidence(field).filter(|_| concluded == Some(value));
+        let evidence = self
+            .evidence_for(field)
+            .filter(|_| concluded == Some(value));
         evidence.filter(|evidence| evidence.strength == Strength::Strong)
-    }
-
-    /// Returns all evidence, in the order it was found.
-    pub fn all_evidence(&self) -> &[Evidence] {
-        &self.evidence
-    }
-
-    /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
-    pub const fn volatility(&self) -> Option<&Volatile> {
-        self.volatile.as_ref()
-    }
-
-    /// Drops the evidence and returns the hints.
-    pub fn into_annotations(self) -> Annotations {
-        self.annotations
-    }
-
-    /// Starts with the verb that was found.
-    pub(super) fn of(kind: VerbKind) -> Self {
-        Self {
-            kind: Some(kind),
-            ..Self::default()
-        }
-    }
-
-    pub(super) const fn kind(&self) -> Option<VerbKind> {
-        self.kind
-    }
-
-    pub(super) fn set_volatile(&mut self, volatile: Option<Volatile>) {
-        self.volatile = volatile;
     }
 
     /// Returns a hint, if it is one that says yes or no.

@@ -58,8 +58,8 @@ impl Verb {
 /// use callward_core::infer::{Inference, Lexicon, RuleSet, Subject, VerbKind};
 ///
 /// let lexicon = Lexicon::standard().clone().with(VerbKind::Delete, "void")?;
-/// let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
-/// let hints = inference.infer(&Subject::new("void_invoice")).into_annotations();
+/// let inference = Inference { rules: RuleSet::Standard, lexicon: &lexicon };
+/// let hints = inference.infer(&Subject::new("void_invoice")).annotations;
 /// assert_eq!(hints.destructive_hint, Some(true));
 /// # Ok::<(), callward_core::InvalidValue>(())
 /// ```

@@ -30,17 +30,16 @@ mod neurolink;
 mod pairing;
 mod siblings;
 mod standard;
-mod subject;
-mod volatility;
 pub(crate) mod words;
 
-pub use evidence::{Evidence, Inferred, Strength};
+pub use evidence::{Evidence, Inferred, Strength, Volatile, Volatility};
 pub use lexicon::{Lexicon, VerbKind};
 pub use pairing::Readers;
 pub use siblings::Listed;
-pub use subject::Subject;
-pub use volatility::{Volatile, Volatility};
 
+use serde_json::value::RawValue;
+
+use crate::{ServerId, ToolDefinition};
 use siblings::Habits;
 
 words! {
@@ -63,15 +62,54 @@ impl RuleSet {
     /// use callward_core::infer::{RuleSet, Strength, Subject};
     /// use callward_core::Field;
     ///
-    /// let subject = Subject::new("deleteUser").with_description("Deletes a user for good.");
-    /// let inferred = RuleSet::Standard.infer(&subject);
-    /// assert_eq!(inferred.annotations().destructive_hint, Some(true));
+    /// let inferred = RuleSet::Standard.infer(&Subject::new("deleteUser"));
+    /// assert_eq!(inferred.annotations.destructive_hint, Some(true));
     ///
-    /// let why = inferred.evidence(Field::Destructive).map(|e| (e.strength(), e.reason()));
-    /// assert_eq!(why, Some((Strength::Strong, "the name leads with `delete`".into())));
+    /// let evidence = inferred.evidence_for(Field::Destructive).unwrap();
+    /// assert_eq!(evidence.strength, Strength::Strong);
+    /// assert_eq!(evidence.to_string(), "the name leads with `delete`");
     /// ```
     pub fn infer(self, subject: &Subject<'_>) -> Inferred {
-        Inference::new(self).infer(subject)
+        let lexicon = Lexicon::standard();
+        let rules = self;
+        Inference { rules, lexicon }.infer(subject)
+    }
+}
+
+/// The parts of one tool that inference may read.
+#[must_use]
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "everything that inference reads")]
+pub struct Subject<'a> {
+    /// The tool's name, as its server spells it.
+    pub name: &'a str,
+    /// The description.
+    pub description: Option<&'a str>,
+    /// The server's id, so that its name can be taken off the tool's.
+    pub server: Option<&'a str>,
+    /// The schema of the arguments, as raw JSON.
+    pub input_schema: Option<&'a RawValue>,
+}
+
+impl<'a> Subject<'a> {
+    /// Starts with a name and nothing else.
+    pub const fn new(name: &'a str) -> Self {
+        Self {
+            name,
+            description: None,
+            server: None,
+            input_schema: None,
+        }
+    }
+
+    /// Takes everything from a listed tool.
+    pub fn of(tool: &'a ToolDefinition, server: Option<&'a ServerId>) -> Self {
+        Self {
+            name: tool.name.as_str(),
+            description: tool.description.as_deref(),
+            server: server.map(ServerId::as_str),
+            input_schema: tool.input_schema.as_deref(),
+        }
     }
 }
 
@@ -79,43 +117,27 @@ impl RuleSet {
 ///
 /// ```
 /// use callward_core::Annotations;
-/// use callward_core::infer::{Inference, Listed, RuleSet, Subject};
+/// use callward_core::infer::{Inference, Lexicon, Listed, RuleSet, Subject};
 ///
 /// let closed = Annotations::default().with_open_world(false);
 /// let nothing = Annotations::default();
-/// let tools = [
-///     Listed::new(Subject::new("get_lead"), &closed),
-///     Listed::new(Subject::new("get_deal"), &nothing),
-/// ];
-/// let inferred = Inference::new(RuleSet::Standard).infer_all(&tools);
-/// assert_eq!(inferred[1].annotations().open_world_hint, Some(false));
+/// let tools = [("get_lead", &closed), ("get_deal", &nothing)];
+/// let tools = tools.map(|(name, declared)| Listed { subject: Subject::new(name), declared });
+/// let (rules, lexicon) = (RuleSet::Standard, Lexicon::standard());
+/// let inferred = Inference { rules, lexicon }.infer_all(&tools);
+/// assert_eq!(inferred[1].annotations.open_world_hint, Some(false));
 /// ```
 #[must_use]
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "a rule set and its words")]
 pub struct Inference<'l> {
-    rules: RuleSet,
-    lexicon: &'l Lexicon,
+    /// The rules.
+    pub rules: RuleSet,
+    /// The words. The `neurolink` rules have their own, and take no others.
+    pub lexicon: &'l Lexicon,
 }
 
-impl Inference<'static> {
-    /// Takes the standard words.
-    pub fn new(rules: RuleSet) -> Self {
-        Self {
-            rules,
-            lexicon: Lexicon::standard(),
-        }
-    }
-}
-
-impl<'l> Inference<'l> {
-    /// Takes other words. The `neurolink` rules have their own, and take no others.
-    pub const fn with_lexicon(self, lexicon: &Lexicon) -> Inference<'_> {
-        Inference {
-            rules: self.rules,
-            lexicon,
-        }
-    }
-
+impl Inference<'_> {
     /// Draws conclusions about one tool from that tool alone.
     pub fn infer(&self, subject: &Subject<'_>) -> Inferred {
         match self.rules {

@@ -33,11 +33,11 @@ pub(super) fn share_the_world(all: &mut [Inferred]) {
     }
     let home = all
         .iter()
-        .filter(|inferred| inferred.annotations().open_world_hint.is_none())
+        .filter(|inferred| inferred.annotations.open_world_hint.is_none())
         .count();
     let closed = home * 2 >= all.len();
     for inferred in all {
-        match inferred.evidence(Field::OpenWorld) {
+        match inferred.evidence_for(Field::OpenWorld) {
             Some(evidence) if closed && evidence.is_default() => {
                 inferred.drop_hint(Field::OpenWorld);
             }
@@ -68,7 +68,7 @@ impl Habits {
         for (inferred, declared) in tools {
             habits.open_world.count(declared.open_world_hint);
             let writes = declared.read_only_hint != Some(true);
-            if let Some(kind) = inferred.kind().filter(|_| writes) {
+            if let Some(kind) = inferred.kind.filter(|_| writes) {
                 habits
                     .destructive
                     .entry(kind)
@@ -96,15 +96,15 @@ impl Habits {
             inferred.drop_hint(Field::OpenWorld);
             inferred.set(Field::OpenWorld, open, strength, Reason::Siblings);
         }
-        let Some(kind) = inferred.kind().filter(|kind| *kind != VerbKind::Read) else {
+        let Some(kind) = inferred.kind.filter(|kind| *kind != VerbKind::Read) else {
             return;
         };
         let settled = |habits: &HashMap<VerbKind, Habit>| habits.get(&kind)?.settled(ENOUGH);
-        let concluded = inferred.annotations().destructive_hint;
+        let concluded = inferred.annotations.destructive_hint;
         // the other tools do not change that a removal is final, nor a warning of this tool alone
         let own = kind.is_destructive()
             || inferred
-                .evidence(Field::Destructive)
+                .evidence_for(Field::Destructive)
                 .is_some_and(Evidence::is_of_this_tool_alone);
         if let Some(destructive) = settled(&self.destructive)
             && concluded != Some(destructive)
@@ -151,7 +151,7 @@ impl Habit {
 
 /// One tool of a server, as it is listed.
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "a tool and its own hints")]
 pub struct Listed<'a> {
     /// What inference may read.
     pub subject: Subject<'a>,
@@ -159,17 +159,15 @@ pub struct Listed<'a> {
     pub declared: &'a Annotations,
 }
 
-impl<'a> Listed<'a> {
-    /// Puts both together.
-    pub const fn new(subject: Subject<'a>, declared: &'a Annotations) -> Self {
-        Self { subject, declared }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::{Inference, RuleSet};
+    use crate::infer::{Inference, Lexicon, RuleSet};
+
+    fn inference(rules: RuleSet) -> Inference<'static> {
+        let lexicon = Lexicon::standard();
+        Inference { rules, lexicon }
+    }
 
     /// The tools of a server, each with what it declares and perhaps its description in brackets;
     /// what is concluded of some of them, by their places. A `?` is for weak evidence.
@@ -208,25 +206,28 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
                     let (tool, description) = tool.split_once(" [").unwrap_or((tool, ""));
                     let mut words = tool.split(' ');
                     let name = words.next().unwrap();
-                    let stated = words.map(|hint| Annotations::from_assignment(hint).unwrap());
-                    let all = stated.fold(Annotations::default(), |all, one| all.merge(&one));
-                    (name, description, all)
+                    let hints = words.collect::<Vec<_>>().join(" ");
+                    (name, description, Annotations::stated(&hints))
                 })
                 .collect();
             let listed = tools.iter().map(|(name, description, declared)| {
-                Listed::new(Subject::new(name).with_description(description), declared)
+                let subject = Subject {
+                    description: Some(description),
+                    ..Subject::new(name)
+                };
+                Listed { subject, declared }
             });
-            let inferred = Inference::new(RuleSet::Standard).infer_all(&listed.collect::<Vec<_>>());
+            let inferred = inference(RuleSet::Standard).infer_all(&listed.collect::<Vec<_>>());
             for expected in expected.split(", ") {
                 let (place, wanted) = expected.split_once(' ').unwrap();
                 let inferred = &inferred[place.parse::<usize>().unwrap()];
                 let name = wanted.split('=').next().unwrap().trim_start_matches('-');
                 let field = Field::by_key(name).unwrap();
-                let hints = serde_json::to_value(inferred.annotations()).unwrap();
-                let found = inferred.evidence(field).map_or_else(
+                let hints = serde_json::to_value(&inferred.annotations).unwrap();
+                let found = inferred.evidence_for(field).map_or_else(
                     || format!("-{name}"),
                     |evidence| {
-                        let weak = ["", "?"][usize::from(evidence.strength() == Strength::Weak)];
+                        let weak = ["", "?"][usize::from(evidence.strength == Strength::Weak)];
                         format!("{name}={}{weak}", hints[name])
                     },
                 );
@@ -237,20 +238,21 @@ update_e ONCE; update_f ONCE; update_g ONCE; update_h => 3 idempotentHint=false?
 
     #[test]
     fn a_habit_is_given_as_the_reason() {
-        let closed = Annotations::default().with_open_world(false);
-        let listed = [Listed::new(Subject::new("a"), &closed); 2];
-        for inferred in Inference::new(RuleSet::Standard).infer_all(&listed) {
-            let why = inferred.evidence(Field::OpenWorld).map(Evidence::reason);
-            assert_eq!(why, Some("the server's other tools declare it so".into()));
+        let declared = &Annotations::stated("openWorld=false");
+        let subject = Subject::new("a");
+        let listed = [Listed { subject, declared }; 2];
+        for inferred in inference(RuleSet::Standard).infer_all(&listed) {
+            let why = inferred.evidence_for(Field::OpenWorld).unwrap().to_string();
+            assert_eq!(why, "the server's other tools declare it so");
         }
     }
 
     #[test]
     fn neurolinks_rules_look_at_one_tool_at_a_time() {
-        let closed = Annotations::default().with_open_world(false);
         let subject = Subject::new("get_user");
-        let listed = [Listed::new(subject, &closed); 4];
-        let inference = Inference::new(RuleSet::Neurolink);
+        let declared = &Annotations::stated("openWorld=false");
+        let listed = [Listed { subject, declared }; 4];
+        let inference = inference(RuleSet::Neurolink);
         for inferred in inference.infer_all(&listed) {
             assert_eq!(inferred, inference.infer(&subject));
         }

@@ -15,6 +15,7 @@
 //! it, since weak evidence contradicts no declared hint.
 
 use super::description::{self, Prose};
+use super::evidence::Reason;
 use super::lexicon::{self, Lexicon, Role, Roles, VerbKind};
 use super::words::{self, Words};
 use super::{Inferred, Strength, Subject};
@@ -24,7 +25,6 @@ mod look;
 mod named;
 mod schema;
 mod verdict;
-mod world;
 
 use look::Look;
 use named::Named;
@@ -56,13 +56,28 @@ pub(super) fn infer(subject: &Subject<'_>, lexicon: &Lexicon) -> Inferred {
         None => Inferred::default(),
     };
     // also of a tool without a verb: its author may know that it reads
-    if inferred.kind().is_none_or(|kind| kind == VerbKind::Read) {
-        inferred.set_volatile(look.volatile());
+    if inferred.kind.is_none_or(|kind| kind == VerbKind::Read) {
+        inferred.volatile = look.volatile();
     }
-    if let Some(reason) = world::reaches_out(&look, &server) {
+    if let Some(reason) = reaches_out(&look, &server) {
         inferred.set(Field::OpenWorld, true, Strength::Weak, reason);
     }
     inferred
+}
+
+/// Returns why a tool may reach systems that its server does not control; `None` if its world seems
+/// closed.
+///
+/// That depends mostly on the server, and one tool shows little of it. So the specification's
+/// default applies, which is also the careful one: open, unless there is evidence that the tool
+/// stays within its server. Words of the web are evidence against that.
+fn reaches_out(look: &Look<'_, '_>, server: &Words<'_>) -> Option<Reason> {
+    let of_server = |role| server.iter().find_map(|word| Roles::of(word).word_if(role));
+    let find = |role| look.first(role).or_else(|| of_server(role));
+    match find(Role::Outside) {
+        Some(word) => Some(Reason::ReachesOut(word)),
+        None => find(Role::AtHome).is_none().then_some(Reason::MayReachOut),
+    }
 }
 
 /// Removes leading words that only name the server. A verb is never taken for a name.

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::{Candidate, Code, Report};
+use super::{Candidate, Code, Finding, Notes};
 
-pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
+pub(super) fn check(tools: &[Candidate<'_>], findings: &mut Vec<Finding>) {
     // the first tool of each spelling, by server
     let mut seen: HashMap<(Option<&str>, String), usize> = HashMap::new();
     let mut exact: HashMap<(Option<&str>, &str), usize> = HashMap::new();
     for (index, tool) in tools.iter().enumerate() {
         let (server, name) = (tool.subject.server, tool.subject.name);
-        let mut notes = report.about(tool, index);
+        let mut notes = Notes::new(tool, index, findings);
         if exact.insert((server, name), index).is_some() {
             notes.add(
                 Code::DuplicateName,

@@ -10,28 +10,14 @@ use crate::members::Members;
 use crate::{Annotations, Inferred, RuleSet, Subject};
 
 /// A tool to look at.
-#[must_use]
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "everything that lints read")]
 pub struct Candidate<'a> {
-    pub(super) subject: Subject<'a>,
-    definition: Option<&'a RawValue>,
-}
-
-impl<'a> Candidate<'a> {
-    /// Starts with what inference reads.
-    pub const fn new(subject: Subject<'a>) -> Self {
-        Self {
-            subject,
-            definition: None,
-        }
-    }
-
-    /// Adds the whole definition as listed, a JSON object. Its `annotations` are read as written,
-    /// valid or not.
-    pub const fn with_definition(mut self, definition: &'a RawValue) -> Self {
-        self.definition = Some(definition);
-        self
-    }
+    /// What inference reads.
+    pub subject: Subject<'a>,
+    /// The whole definition as listed, a JSON object, if it can be read. Its `annotations` are read
+    /// as written, valid or not.
+    pub definition: Option<&'a RawValue>,
 }
 
 /// An object read member by member, so that one bad value hides no other.
@@ -68,9 +54,7 @@ impl Each {
 }
 
 fn annotations_of(definition: &RawValue) -> Option<&RawValue> {
-    let members = Members::read(definition.get()).ok()?;
-    let mut all = members.iter().filter(|(name, _)| *name == "annotations");
-    all.next_back().map(|(_, raw)| raw)
+    Members::read(definition.get()).ok()?.last("annotations")
 }
 
 /// A tool with its whole definition.

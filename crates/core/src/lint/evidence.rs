@@ -28,7 +28,7 @@ const REPEATS: &[&str] = &[
 /// Arguments by which a server knows a repeat.
 const REPEAT_KEYS: &[&str] = &["idempotency", "requestid", "clienttoken", "dedup"];
 
-pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
     read_only(case, notes);
     if case.hints.read_only_hint != Some(true) {
         destructive(case, notes);
@@ -37,7 +37,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     closed_world(case, notes);
 }
 
-fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn read_only(case: &Case<'_>, notes: &mut Notes<'_>) {
     let hints = &case.hints;
     // both at once is reported as that
     if hints.read_only_hint != Some(true) || hints.destructive_hint == Some(true) {
@@ -49,52 +49,52 @@ fn read_only(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
         notes.add(
             Code::ReadOnlyDestroys,
             field,
-            format!("true, but {}", evidence.reason()),
+            format!("true, but {evidence}"),
             "say false, and destructiveHint true; or rename the tool",
         );
     } else if let Some(evidence) = whole.firm(Field::ReadOnly, false) {
         notes.add(
             Code::ReadOnlyWrites,
             field,
-            format!("true, but {}", evidence.reason()),
+            format!("true, but {evidence}"),
             "say false; or name and describe the tool by what it reads",
         );
-    } else if case.words.annotations().read_only_hint == Some(true)
-        && whole.annotations().read_only_hint == Some(false)
-        && let Some(evidence) = whole.evidence(Field::ReadOnly)
+    } else if case.words.annotations.read_only_hint == Some(true)
+        && whole.annotations.read_only_hint == Some(false)
+        && let Some(evidence) = whole.evidence_for(Field::ReadOnly)
     {
         notes.add(
             Code::ReadOnlyByArgument,
             field,
-            format!("true, but {}", evidence.reason()),
+            format!("true, but {evidence}"),
             "say false; or offer what reads as a tool of its own",
         );
     }
 }
 
-fn destructive(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn destructive(case: &Case<'_>, notes: &mut Notes<'_>) {
     if case.hints.destructive_hint == Some(false)
         && let Some(evidence) = case.whole.firm(Field::Destructive, true)
     {
         notes.add(
             Code::DestructiveDenied,
             Field::Destructive.as_str(),
-            format!("false, but {}", evidence.reason()),
+            format!("false, but {evidence}"),
             "say true, unless what it takes away is as easily put back",
         );
     }
 }
 
-fn idempotent(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn idempotent(case: &Case<'_>, notes: &mut Notes<'_>) {
     if case.hints.idempotent_hint == Some(true)
-        && case.whole.annotations().idempotent_hint.is_none()
+        && case.whole.annotations.idempotent_hint.is_none()
         && let Some(evidence) = case.whole.firm(Field::ReadOnly, false)
         && !accounts_for_repeats(case)
     {
         notes.add(
             Code::DoubtfulIdempotence,
             Field::Idempotent.as_str(),
-            format!("true, but {}: twice does more", evidence.reason()),
+            format!("true, but {evidence}: twice does more"),
             "say false; or say in the description why a second call changes nothing",
         );
     }
@@ -109,7 +109,7 @@ fn accounts_for_repeats(case: &Case<'_>) -> bool {
     REPEATS.iter().any(|phrase| text.contains(phrase)) || case.arguments().any(has_key)
 }
 
-fn closed_world(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+fn closed_world(case: &Case<'_>, notes: &mut Notes<'_>) {
     if case.hints.open_world_hint != Some(false) {
         return;
     }

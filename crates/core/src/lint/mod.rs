@@ -17,8 +17,8 @@
 //!     r#"{"name": "delete_user", "description": "Deletes a user for good.",
 //!         "annotations": {"readOnlyHint": true}}"#,
 //! )?;
-//! let subject = Subject::new("delete_user").with_description("Deletes a user for good.");
-//! let findings = check(&[Candidate::new(subject).with_definition(listed)]);
+//! let subject = Subject::new("delete_user");
+//! let findings = check(&[Candidate { subject, definition: Some(listed) }]);
 //! assert_eq!(findings[0].code, Code::ReadOnlyDestroys);
 //! assert_eq!(findings[0].message, "true, but the name leads with `delete`");
 //! # Ok::<(), serde_json::Error>(())
@@ -28,8 +28,6 @@ mod across;
 mod candidate;
 mod code;
 mod evidence;
-mod finding;
-mod gaps;
 mod naming;
 mod spelling;
 mod stated;
@@ -39,59 +37,85 @@ mod stateful;
 mod tests;
 
 use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
 
 pub use candidate::Candidate;
 pub use code::{Code, Severity};
-pub use finding::Finding;
 pub use stateful::looks_stateful;
 
 use candidate::Case;
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What it is.
+    pub code: Code,
+    /// How much it matters: that of its code.
+    pub severity: Severity,
+    /// The server, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's place among those that were looked at, from 0.
+    pub index: usize,
+    /// The member to look at: a hint, or `name`, `description`, `inputSchema`.
+    pub field: Cow<'static, str>,
+    /// What is wrong, with the value.
+    pub message: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} [{}] {}: {}: {}; {}",
+            self.severity, self.code, self.tool, self.field, self.message, self.advice
+        )
+    }
+}
 
 /// Looks at the tools of one server, or of several: those of one server are compared with each
 /// other.
 ///
 /// Findings come in the order of the tools, and for each tool the worst first.
 pub fn check(tools: &[Candidate<'_>]) -> Vec<Finding> {
-    let mut report = Report::default();
+    let mut findings = Vec::new();
     for (index, tool) in tools.iter().enumerate() {
         let case = Case::read(tool);
-        let mut notes = report.about(tool, index);
+        let mut notes = Notes::new(tool, index, &mut findings);
         spelling::check(&case, &mut notes);
         stated::check(&case, &mut notes);
         evidence::check(&case, &mut notes);
-        gaps::check(&case, &mut notes);
         naming::check(&case, &mut notes);
     }
-    across::check(tools, &mut report);
-    stateful::check(tools, &mut report);
-    let mut findings = report.findings;
+    across::check(tools, &mut findings);
+    stateful::check(tools, &mut findings);
     findings.sort_by_key(|finding| (finding.index, finding.code));
     findings
 }
 
-#[derive(Default)]
-struct Report {
-    findings: Vec<Finding>,
+/// Collects the findings about one tool.
+struct Notes<'r> {
+    tool: &'r Candidate<'r>,
+    index: usize,
+    findings: &'r mut Vec<Finding>,
 }
 
-impl Report {
-    fn about<'r, 'a>(&'r mut self, tool: &'r Candidate<'a>, index: usize) -> Notes<'r, 'a> {
-        Notes {
+impl<'r> Notes<'r> {
+    const fn new(tool: &'r Candidate<'_>, index: usize, findings: &'r mut Vec<Finding>) -> Self {
+        Self {
             tool,
             index,
-            report: self,
+            findings,
         }
     }
-}
 
-/// Collects the findings about one tool.
-struct Notes<'r, 'a> {
-    tool: &'r Candidate<'a>,
-    index: usize,
-    report: &'r mut Report,
-}
-
-impl Notes<'_, '_> {
     fn add(
         &mut self,
         code: Code,
@@ -99,7 +123,7 @@ impl Notes<'_, '_> {
         message: impl Into<String>,
         advice: impl Into<String>,
     ) {
-        self.report.findings.push(Finding {
+        self.findings.push(Finding {
             code,
             severity: code.severity(),
             server: self.tool.subject.server.map(str::to_owned),

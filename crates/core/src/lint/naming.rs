@@ -9,13 +9,13 @@ const LONGEST: usize = 64;
 /// A description of fewer words repeats the name at best.
 const FEWEST_WORDS: usize = 3;
 
-pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
     spelling(case.subject.name, notes);
     description(case.subject.description, notes);
     meaning(case, notes);
 }
 
-fn spelling(name: &str, notes: &mut Notes<'_, '_>) {
+fn spelling(name: &str, notes: &mut Notes<'_>) {
     let length = name.chars().count();
     if length > LONGEST {
         notes.add(
@@ -52,7 +52,7 @@ fn spelling(name: &str, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
+fn description(text: Option<&str>, notes: &mut Notes<'_>) {
     let text = text.unwrap_or("").trim();
     if text.is_empty() {
         notes.add(
@@ -72,18 +72,18 @@ fn description(text: Option<&str>, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn meaning(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
-    let by_name = case.name.annotations().read_only_hint;
-    if case.words.annotations().read_only_hint == Some(false)
+fn meaning(case: &Case<'_>, notes: &mut Notes<'_>) {
+    let by_name = case.name.annotations.read_only_hint;
+    if case.words.annotations.read_only_hint == Some(false)
         && opens_with_write(case.subject.description)
         && case.hints.read_only_hint != Some(true)
         && let Some(name) = case.name.firm(Field::ReadOnly, true)
-        && let Some(prose) = case.words.evidence(Field::ReadOnly)
+        && let Some(prose) = case.words.evidence_for(Field::ReadOnly)
     {
         notes.add(
             Code::MisleadingName,
             "name",
-            format!("{}, but {}", name.reason(), prose.reason()),
+            format!("{name}, but {prose}"),
             "name it by what it does to the data, or say in the description that it only reads",
         );
     }
@@ -105,7 +105,11 @@ fn opens_with_write(description: Option<&str>) -> bool {
         .split(|c: char| !c.is_alphabetic())
         .find(|word| !word.is_empty());
     first.is_some_and(|word| {
-        let alone = RuleSet::Standard.infer(&Subject::new("").with_description(word));
-        alone.annotations().read_only_hint == Some(false)
+        let alone = Subject {
+            description: Some(word),
+            ..Subject::new("")
+        };
+        let alone = RuleSet::Standard.infer(&alone);
+        alone.annotations.read_only_hint == Some(false)
     })
 }

@@ -26,7 +26,7 @@ pub(super) fn readable(fields: &Map<String, Value>) -> Annotations {
     serde_json::from_value(Value::Object(kept)).unwrap_or_default()
 }
 
-pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
+pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_>) {
     if let Some(value) = case.members.get("annotations") {
         notes.add(
             Code::WrongType,
@@ -88,7 +88,7 @@ pub(super) fn check(case: &Case<'_>, notes: &mut Notes<'_, '_>) {
     }
 }
 
-fn wrong_type(name: &str, value: &Value, field: Field, notes: &mut Notes<'_, '_>) {
+fn wrong_type(name: &str, value: &Value, field: Field, notes: &mut Notes<'_>) {
     let wanted = field.shape().wanted();
     if !field.shape().fits(value) {
         notes.add(
@@ -102,7 +102,7 @@ fn wrong_type(name: &str, value: &Value, field: Field, notes: &mut Notes<'_, '_>
 
 /// Looks whether a field whose name the specification does not know was meant to be one of ours:
 /// `short`, if the name is a short form.
-fn unknown(name: &str, value: &Value, short: Option<Field>, notes: &mut Notes<'_, '_>) {
+fn unknown(name: &str, value: &Value, short: Option<Field>, notes: &mut Notes<'_>) {
     if let Some(field) = short {
         notes.add(
             Code::ShortHintName,
@@ -180,26 +180,21 @@ mod tests {
 
     #[test]
     fn whatever_registration_refuses_as_given_twice_is_found() {
-        for (text, field) in [
-            (
-                r#""annotations":{"readOnlyHint":true,"readOnlyHint":false}"#,
-                "readOnlyHint",
-            ),
-            (
-                r#""annotations":{"readOnly":true,"readOnlyHint":true}"#,
-                "readOnlyHint",
-            ),
-            (
-                r#""annotations":{"readOnly":true},"annotations":{}"#,
-                "annotations",
-            ),
-            (r#""description":"a","description":"b""#, "description"),
-        ] {
+        let rows = r#"
+readOnlyHint: "annotations":{"readOnlyHint":true,"readOnlyHint":false}
+readOnlyHint: "annotations":{"readOnly":true,"readOnlyHint":true}
+annotations: "annotations":{"readOnly":true},"annotations":{}
+description: "description":"a","description":"b""#;
+        for (field, text) in rows.lines().filter_map(|row| row.split_once(": ")) {
             let text = format!(r#"{{"name":"get_user",{text}}}"#);
             assert!(ToolDefinition::from_json(text.clone()).is_err(), "{text}");
             let definition = serde_json::from_str(&text).unwrap();
-            let candidate = Candidate::new(Subject::new("get_user")).with_definition(definition);
-            let found = crate::lint::check(&[candidate]);
+            let subject = Subject::new("get_user");
+            let definition = Some(definition);
+            let found = crate::lint::check(&[Candidate {
+                subject,
+                definition,
+            }]);
             let twice: Vec<_> = found
                 .iter()
                 .filter(|finding| finding.code == Code::GivenTwice)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Candidate, Code, Report};
+use super::{Candidate, Code, Finding, Notes};
 use crate::ToolDefinition;
 use crate::infer::words::{same, split};
 
@@ -21,10 +21,10 @@ const HOLDING: &str = "activate attach begin close commit connect detach disconn
 /// The evidence is names only: a word such as `browser` or `cursor`, or two tools that take hold of
 /// one noun, such as `open_page` and `close_page`.
 pub fn looks_stateful(tools: &[ToolDefinition]) -> Option<(usize, &'static str)> {
-    evidence(tools.iter().map(|tool| tool.name().as_str()))
+    evidence(tools.iter().map(|tool| tool.name.as_str()))
 }
 
-pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
+pub(super) fn check(tools: &[Candidate<'_>], findings: &mut Vec<Finding>) {
     let mut servers: Vec<Option<&str>> = Vec::new();
     for tool in tools {
         let server = tool.subject.server;
@@ -39,7 +39,7 @@ pub(super) fn check(tools: &[Candidate<'_>], report: &mut Report) {
         let names = own.iter().map(|(_, tool)| tool.subject.name);
         let found = evidence(names).and_then(|(place, word)| Some((own.get(place)?, word)));
         if let Some(((index, tool), word)) = found {
-            report.about(tool, *index).add(
+            Notes::new(tool, *index, findings).add(
                 Code::StatefulServer,
                 "name",
                 format!("`{word}`: the server seems to keep state for each client"),
@@ -87,33 +87,22 @@ fn is_form_of(word: &str, known: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(names: &[&str]) -> Option<(usize, &'static str)> {
-        evidence(names.iter().copied())
-    }
-
     #[test]
-    fn a_word_of_what_one_client_holds_is_enough() {
-        assert_eq!(of(&["list", "browser_navigate"]), Some((1, "browser")));
-        assert_eq!(of(&["fetchCursor"]), Some((0, "cursor")));
-        assert_eq!(of(&["sequentialthinking"]), Some((0, "sequentialthinking")));
-    }
-
-    #[test]
-    fn two_verbs_that_hold_one_noun_are_enough() {
-        assert_eq!(
-            of(&["new_page", "open_page", "close_page"]),
-            Some((2, "page"))
-        );
-        assert_eq!(of(&["start_session", "end_sessions"]), Some((1, "session")));
-        assert_eq!(of(&["get_page", "list_pages", "open_page"]), None);
-        assert_eq!(of(&["open_page", "close_session"]), None);
-    }
-
-    #[test]
-    fn files_repositories_and_issues_are_not_held() {
-        let names = "read_file write_file git_diff git_commit open_issue close_issue \
-            get_current_time create_entities read_query stop_order list_sessions";
-        let names: Vec<_> = names.split(' ').collect();
-        assert_eq!(of(&names), None);
+    fn only_what_one_client_holds_shows_a_stateful_server() {
+        let rows = "
+list browser_navigate => 1 browser
+fetchCursor => 0 cursor
+sequentialthinking => 0 sequentialthinking
+new_page open_page close_page => 2 page
+start_session end_sessions => 1 session
+get_page list_pages open_page =>
+open_page close_session =>
+read_file write_file git_diff git_commit open_issue close_issue get_current_time =>
+create_entities read_query stop_order list_sessions =>";
+        for (names, expected) in rows.lines().filter_map(|row| row.split_once(" =>")) {
+            let found = evidence(names.split(' '));
+            let found = found.map_or_else(String::new, |(at, word)| format!(" {at} {word}"));
+            assert_eq!(found, expected, "{names}");
+        }
     }
 }

@@ -46,24 +46,14 @@ fn look(listing: &str) -> Vec<Finding> {
             (subject, serde_json::from_str(&raw).unwrap())
         })
         .collect();
-    let schemas: Vec<_> = tools
-        .iter()
-        .map(|(_, raw)| {
-            serde_json::from_str::<Members<'_>>(raw.get())
-                .unwrap()
-                .last("inputSchema")
-        })
-        .collect();
-    let candidates: Vec<_> = tools
-        .iter()
-        .zip(schemas)
-        .map(|((subject, raw), schema)| {
-            let mut subject = *subject;
-            subject.input_schema = schema;
-            Candidate::new(subject).with_definition(raw)
-        })
-        .collect();
-    check(&candidates)
+    let candidates = tools.iter().map(|(subject, raw)| Candidate {
+        subject: Subject {
+            input_schema: Members::read(raw.get()).unwrap().last("inputSchema"),
+            ..*subject
+        },
+        definition: Some(raw),
+    });
+    check(&candidates.collect::<Vec<_>>())
 }
 
 fn codes(listing: &str) -> Vec<Code> {

@@ -1,7 +1,5 @@
 //! Compares the content of two answers.
 
-use std::borrow::Cow;
-
 use serde_json::value::RawValue;
 
 use super::ToolOutput;
@@ -31,8 +29,8 @@ impl ToolOutput {
     pub fn answer_digest(&self) -> Option<u128> {
         let mut parts = vec![u128::from(self.0.is_error), self.0.status as u128];
         let members = serde_json::from_slice(&self.0.body).ok()?;
-        for (name, value) in sorted(members, &BESIDE)? {
-            parts.push(FingerprintKey::fixed().bytes(name.as_bytes()).as_u128());
+        for (name, value) in sorted(&members, &BESIDE)? {
+            parts.push(FingerprintKey::fixed().bytes(name.as_bytes()));
             // `content` block by block, if it is what the protocol says: each may have a `_meta`
             let blocks = Some(value.get()).filter(|_| name == "content");
             match blocks.and_then(|blocks| serde_json::from_str::<Vec<_>>(blocks).ok()) {
@@ -40,34 +38,34 @@ impl ToolOutput {
                 Some(blocks) => {
                     parts.extend([1, blocks.len() as u128]);
                     for block in blocks {
-                        let block = sorted(block, &["_meta"])?;
+                        let block = sorted(&block, &["_meta"])?;
                         parts.push(block.len() as u128);
                         for (name, value) in block {
                             let name = FingerprintKey::fixed().bytes(name.as_bytes());
-                            parts.extend([name.as_u128(), digest(value)?]);
+                            parts.extend([name, digest(value)?]);
                         }
                     }
                 }
             }
         }
-        Some(FingerprintKey::fixed().combine(&parts).as_u128())
+        Some(FingerprintKey::fixed().combine(&parts))
     }
 }
 
 /// Returns the members by name, without some of them; `None` if one is given twice.
-fn sorted<'a>(members: Members<'a>, without: &[&str]) -> Option<Vec<(Cow<'a, str>, &'a RawValue)>> {
-    let kept = members.into_iter();
-    let mut kept: Vec<_> = kept
-        .filter(|(name, _)| !without.contains(&&**name))
-        .collect();
-    kept.sort_by(|(one, _), (other, _)| one.cmp(other));
+fn sorted<'m, 'a>(
+    members: &'m Members<'a>,
+    without: &[&str],
+) -> Option<Vec<(&'m str, &'a RawValue)>> {
+    let kept = members.iter().filter(|(name, _)| !without.contains(name));
+    let mut kept: Vec<_> = kept.collect();
+    kept.sort_by_key(|(name, _)| *name);
     let is_unique = kept.windows(2).all(|pair| pair[0].0 != pair[1].0);
     is_unique.then_some(kept)
 }
 
 fn digest(value: &RawValue) -> Option<u128> {
-    let digest = FingerprintKey::fixed().json(value.get().as_bytes()).ok()?;
-    Some(digest.as_u128())
+    FingerprintKey::fixed().json(value.get().as_bytes())
 }
 
 #[cfg(test)]

@@ -85,11 +85,6 @@ impl AuditRule {
         Self { level, open_world }
     }
 
-    /// Returns `true` if a call leaves a record at all.
-    pub const fn is_recorded(self) -> bool {
-        !matches!(self.level, AuditLevel::None)
-    }
-
     /// Returns the rule that records what either of the two records, in the separate file if either
     /// uses it.
     pub(crate) fn stricter(self, other: Self) -> Self {
@@ -118,54 +113,31 @@ impl fmt::Display for AuditRule {
 mod tests {
     use super::*;
 
-    fn rule(hints: &Annotations, open_world: bool) -> AuditRule {
-        AuditRule::derive(hints, Effect::ReadOnly, open_world, &Profile::standard())
-    }
-
     #[test]
     fn the_effect_asks_for_a_record_and_hints_only_add_to_it() {
-        use AuditScope::{All, Destructive, Hinted, Mutating};
-        let effects = [
-            Effect::ReadOnly,
-            Effect::Idempotent,
-            Effect::Mutating,
-            Effect::Destructive,
-        ];
-        for (scope, recorded) in [
-            (Hinted, [false, false, false, false]),
-            (Destructive, [false, false, false, true]),
-            (Mutating, [false, true, true, true]),
-            (All, [true, true, true, true]),
-        ] {
-            let mut profile = Profile::standard();
-            profile.audit = scope;
-            let level = |hints: &Annotations, effect| {
-                AuditRule::derive(hints, effect, false, &profile).level
-            };
-            for (effect, recorded) in effects.into_iter().zip(recorded) {
-                let by_effect = match recorded {
-                    true => AuditLevel::Full,
-                    false => AuditLevel::None,
-                };
-                let plain = Annotations::default();
-                assert_eq!(level(&plain, effect), by_effect, "{scope:?} {effect}");
-                let public = plain
-                    .clone()
-                    .with_audit_required(false)
-                    .with_security_level(SecurityLevel::Public);
-                assert_eq!(level(&public, effect), by_effect, "{scope:?} {effect}");
-                let internal = plain.clone().with_security_level(SecurityLevel::Internal);
-                let raised = by_effect.max(AuditLevel::Partial);
-                assert_eq!(level(&internal, effect), raised, "{scope:?} {effect}");
-                let restricted = plain.clone().with_security_level(SecurityLevel::Restricted);
-                for full in [
-                    plain.clone().with_audit_required(true),
-                    internal.with_audit_required(true),
-                    restricted.with_audit_required(false),
+        use AuditLevel::{Full, None, Partial};
+        let mut profile = Profile::standard();
+        // how many of the effects, from the most harmful on, each scope records
+        for (scope, recorded) in AuditScope::ALL.iter().zip([0, 1, 3, 4]) {
+            profile.audit = *scope;
+            for (index, effect) in Effect::ALL.iter().rev().enumerate() {
+                for (hints, by_hints) in [
+                    ("", None),
+                    ("auditRequired=false securityLevel=public", None),
+                    ("securityLevel=internal", Partial),
+                    ("securityLevel=internal auditRequired=true", Full),
+                    ("securityLevel=restricted auditRequired=false", Full),
+                    ("auditRequired=true", Full),
                 ] {
-                    assert_eq!(level(&full, effect), AuditLevel::Full, "{scope:?} {effect}");
-                    let apart = AuditRule::derive(&full, effect, true, &profile);
-                    assert!(apart.level == AuditLevel::Full && apart.open_world);
+                    let by_effect = if index < recorded { Full } else { None };
+                    let hints = Annotations::stated(hints);
+                    let rule = AuditRule::derive(&hints, *effect, true, &profile);
+                    assert_eq!(
+                        rule.level,
+                        by_effect.max(by_hints),
+                        "{scope} {effect} {hints}"
+                    );
+                    assert!(rule.open_world);
                 }
             }
         }
@@ -173,12 +145,9 @@ mod tests {
 
     #[test]
     fn the_stricter_of_two_leaves_nothing_out() {
-        let inside = rule(&Annotations::default().with_audit_required(true), false);
-        let outside = rule(&Annotations::default(), true);
-        let both = inside.stricter(outside);
-        assert_eq!((both.level, both.open_world), (AuditLevel::Full, true));
-        assert_eq!(both, outside.stricter(inside));
-        assert_eq!(both.to_string(), "in full, among those that reach outside");
-        assert_eq!(outside.to_string(), "no");
+        let rule = |level, open_world| AuditRule { level, open_world };
+        let (inside, outside) = (rule(AuditLevel::Full, false), rule(AuditLevel::None, true));
+        assert_eq!(inside.stricter(outside), rule(AuditLevel::Full, true));
+        assert_eq!(outside.stricter(inside), rule(AuditLevel::Full, true));
     }
 }

@@ -17,14 +17,14 @@ const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_millis(20), Duration
 impl CallPlan {
     /// Derives the plan from the effective hints, by the profile's numbers.
     pub fn derive(resolved: &Resolved, profile: &Profile) -> Self {
-        let hints = resolved.annotations();
+        let hints = &resolved.annotations;
         // the four hints that decide the effect, as the profile reads them
         let of_category = (profile.by_category).then(|| Category::of(resolved).hints());
         let four = of_category.as_ref().unwrap_or(hints);
         let (effect, reason) = effect(four, resolved, profile);
         let also_idempotent = four.idempotent_hint == Some(true);
 
-        let volatile = resolved.volatility();
+        let volatile = resolved.volatile.as_ref();
         let cache = match (effect, profile.idempotent_ttl) {
             (Effect::ReadOnly, _) => profile.read_rule(volatile.is_some()),
             (Effect::Idempotent, Some(ttl)) if profile.caches && volatile.is_none() => {
@@ -147,11 +147,13 @@ mod tests {
     use super::*;
     use crate::{SafetyLevel, Source};
 
-    fn plan(change: impl FnOnce(&mut Annotations)) -> CallPlan {
-        let mut hints = Annotations::default();
-        change(&mut hints);
-        let resolved = Resolved::from_single(hints, Source::Declared);
-        CallPlan::derive(&resolved, &Profile::standard())
+    fn plan(hints: &str, profile: &Profile) -> CallPlan {
+        let resolved = Resolved::from_single(Annotations::stated(hints), Source::Declared);
+        CallPlan::derive(&resolved, profile)
+    }
+
+    fn standard(hints: &str) -> CallPlan {
+        plan(hints, &Profile::standard())
     }
 
     /// Effect, cache, retry, confirmation, least weight and record, in words.
@@ -205,31 +207,23 @@ epd |  | mutating invalidate never skip any none";
             let [profile, hints, expected] = columns[..] else {
                 panic!("{row}");
             };
-            let stated = hints.split_whitespace().map(Annotations::from_assignment);
-            let stated = stated.fold(Annotations::default(), |all, one| all.merge(&one.unwrap()));
-            let resolved = Resolved::from_single(stated, Source::Declared);
-            let plan = CallPlan::derive(&resolved, &Profile::by_name(profile).unwrap());
+            let plan = plan(hints, &Profile::by_name(profile).unwrap());
             assert_eq!(summary(&plan), expected, "{row}");
             assert_eq!(plan.is_write(), plan.effect != Effect::ReadOnly, "{row}");
         }
-        let read = plan(|h| h.read_only_hint = Some(true));
-        assert_eq!(read.safety_level(), SafetyLevel::Safe);
+        let read = standard("readOnly=true");
+        assert_eq!(read.effect.safety_level(), SafetyLevel::Safe);
         assert_eq!(read.result_ttl(), Some(Duration::from_secs(300)));
-        let silent = Resolved::from_single(Annotations::default(), Source::Declared);
-        let reason = CallPlan::derive(&silent, &Profile::mcpgate()).reason;
+        let reason = plan("", &Profile::mcpgate()).reason;
         assert!(reason.contains("category is write"), "{reason}");
-        let limits = CallPlan::derive(&silent, &Profile::neurolink()).limits;
+        let limits = plan("", &Profile::neurolink()).limits;
         assert_eq!(limits.first_backoff, Duration::from_secs(1));
     }
 
     #[test]
     fn a_plan_is_written_with_its_limits() {
-        let plan = plan(|h| {
-            h.estimated_duration = Some(0.5);
-            h.rate_limit_hint = Some(30.0);
-            h.security_level = Some(SecurityLevel::Restricted);
-            h.tags = Some(vec!["users".to_owned()]);
-        });
+        let plan =
+            standard("estimatedDuration=0.5 rateLimitHint=30 securityLevel=restricted tags=users");
         let written = serde_json::to_value(plan).unwrap();
         assert_eq!(
             written["limits"],
@@ -246,11 +240,12 @@ epd |  | mutating invalidate never skip any none";
 
     #[test]
     fn duration_sets_timeout_and_backoff_within_bounds() {
-        let limits = plan(|h| h.estimated_duration = Some(2000.0)).limits;
+        let limits = standard("estimatedDuration=2000").limits;
         assert_eq!(limits.attempt_timeout, Duration::from_secs(20));
         assert_eq!(limits.first_backoff, Duration::from_secs(1));
         for odd in [f64::NAN, f64::INFINITY, -1.0, 1e300, 0.0] {
-            let limits = plan(|h| h.estimated_duration = Some(odd)).limits;
+            let hints = Annotations::default().with_estimated_duration(odd);
+            let limits = Limits::derive(&hints, &Profile::standard());
             assert!(limits.attempt_timeout >= TIMEOUT_RANGE.0, "{odd}");
             assert!(limits.first_backoff >= BACKOFF_RANGE.0, "{odd}");
         }
@@ -258,14 +253,11 @@ epd |  | mutating invalidate never skip any none";
 
     #[test]
     fn a_plan_reads_like_prose() {
-        let text = plan(|h| h.destructive_hint = Some(true)).to_string();
+        let text = standard("destructive=true").to_string();
         assert!(text.contains("destructive (dangerous)"), "{text}");
         assert!(text.contains("weight 50"), "{text}");
-        let text = plan(|h| {
-            h.tags = Some(vec!["users".to_owned(), "db".to_owned()]);
-            h.cost_hint = Some(2.5);
-        });
+        let text = standard("tags=users,db costHint=2.5").to_string();
         let line = "any healthy server, tagged \"users\", \"db\", costs 2.5\n";
-        assert!(text.to_string().contains(line), "{text}");
+        assert!(text.contains(line), "{text}");
     }
 }

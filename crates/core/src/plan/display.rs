@@ -7,7 +7,7 @@ use crate::{CacheRule, CallPlan, ConfirmRule, Lifetime, Limits, RetryRule, Route
 
 impl fmt::Display for CallPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (safety, reason) = (self.safety_level(), &self.reason);
+        let (safety, reason) = (self.effect.safety_level(), &self.reason);
         writeln!(f, "effect   {} ({safety}): {reason}", self.effect)?;
         writeln!(f, "route    {}\ncache    {}", self.route, self.cache)?;
         writeln!(f, "retry    {}\nconfirm  {}", self.retry, self.confirm)?;

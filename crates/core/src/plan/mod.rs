@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Effect, SafetyLevel, millis};
+use crate::{Effect, millis};
 
 mod audit;
 mod cache;
@@ -140,11 +140,6 @@ pub struct Limits {
 }
 
 impl CallPlan {
-    /// Returns how dangerous a call is.
-    pub const fn safety_level(&self) -> SafetyLevel {
-        self.effect.safety_level()
-    }
-
     /// Returns `true` if a call may change anything at all.
     pub const fn is_write(&self) -> bool {
         self.effect.is_write()
@@ -156,10 +151,7 @@ impl CallPlan {
     }
 
     /// Returns how long a result is kept at most; `None` if it is not kept at all.
-    pub const fn result_ttl(&self) -> Option<Duration> {
-        match self.cache.kept() {
-            Some((ttl, _)) => Some(ttl),
-            None => None,
-        }
+    pub fn result_ttl(&self) -> Option<Duration> {
+        self.cache.kept().map(|(ttl, _)| ttl)
     }
 }

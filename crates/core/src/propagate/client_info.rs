@@ -9,9 +9,12 @@ use serde::Deserialize;
 ///
 /// Each is cut to 128 characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClientInfo {
-    name: Box<str>,
-    version: Option<Box<str>>,
+    /// The name.
+    pub name: Box<str>,
+    /// The version, if the client states one.
+    pub version: Option<Box<str>>,
 }
 
 impl ClientInfo {
@@ -32,16 +35,6 @@ impl ClientInfo {
             name: cut(&read.name),
             version: read.version.as_deref().map(cut),
         })
-    }
-
-    /// Returns the name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the version, if the client states one.
-    pub fn version(&self) -> Option<&str> {
-        self.version.as_deref()
     }
 }
 
@@ -71,23 +64,16 @@ mod tests {
         let read = |raw: &str| ClientInfo::from_json(raw.as_bytes());
         let info = read(r#"{"name":"c\u0061t","version":"1.2","icons":[{"src":"x"}]}"#).unwrap();
         assert_eq!(info.to_string(), "cat 1.2");
-        assert_eq!(read(r#"{"name":"cat"}"#).unwrap().version(), None);
+        assert_eq!(read(r#"{"name":"cat"}"#).unwrap().version, None);
         let long = format!(r#"{{"name":"{0}","version":"{0}"}}"#, "ü".repeat(10_000));
         let long = read(&long).unwrap();
-        assert_eq!(long.name().chars().count(), ClientInfo::LONGEST);
-        assert_eq!(long.version().unwrap().chars().count(), ClientInfo::LONGEST);
+        assert_eq!(long.name.chars().count(), ClientInfo::LONGEST);
+        assert_eq!(long.version.unwrap().chars().count(), ClientInfo::LONGEST);
     }
 
     #[test]
     fn what_is_not_an_object_with_a_name_is_none() {
-        for raw in [
-            "",
-            "7",
-            "[]",
-            "{}",
-            r#"{"name":7}"#,
-            r#"{"name":"a","version":[]}"#,
-        ] {
+        for raw in r#" 7 [] {} {"name":7} {"name":"a","version":[]}"#.split(' ') {
             assert_eq!(ClientInfo::from_json(raw.as_bytes()), None, "{raw}");
         }
     }

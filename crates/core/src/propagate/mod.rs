@@ -44,12 +44,16 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
+    /// The flag that says that the sender records the trace.
+    pub const SAMPLED: u8 = 1;
+
     /// Creates a context without `tracestate`; `None` if one of the ids is 0, which is invalid.
-    pub fn new(trace_id: u128, parent_id: u64, sampled: bool) -> Option<Self> {
+    /// Flags that are not known are left out.
+    pub fn new(trace_id: u128, parent_id: u64, flags: u8) -> Option<Self> {
         (trace_id != 0 && parent_id != 0).then_some(Self {
             trace_id,
             parent_id,
-            flags: if sampled { SAMPLED } else { 0 },
+            flags: flags & KNOWN_FLAGS,
             state: None,
         })
     }
@@ -86,19 +90,13 @@ impl TraceContext {
 
     /// Returns `true` if the sender records the trace.
     pub const fn is_sampled(&self) -> bool {
-        self.flags & SAMPLED != 0
+        self.flags & Self::SAMPLED != 0
     }
 
     /// Returns the flags that are known: whether the trace is recorded, and whether its id is
     /// random.
     pub const fn flags(&self) -> u8 {
         self.flags
-    }
-
-    /// Sets the flags; those that are not known are left out.
-    pub const fn with_flags(mut self, flags: u8) -> Self {
-        self.flags = flags & KNOWN_FLAGS;
-        self
     }
 
     /// Returns `tracestate`, as it is passed on.
@@ -108,7 +106,7 @@ impl TraceContext {
 
     /// Returns `traceparent` as it is passed on where the call is not recorded here.
     pub fn unsampled(&self) -> impl fmt::Display {
-        self.traceparent(self.flags & !SAMPLED)
+        self.traceparent(self.flags & !Self::SAMPLED)
     }
 
     fn traceparent(&self, flags: u8) -> impl fmt::Display {
@@ -130,10 +128,8 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// The sender of the context records the trace.
-const SAMPLED: u8 = 1;
 /// Recorded; and, since level 2 of the specification, that the trace id is random.
-const KNOWN_FLAGS: u8 = SAMPLED | 2;
+const KNOWN_FLAGS: u8 = TraceContext::SAMPLED | 2;
 /// How much of a text that is wrong is shown.
 const MAX_SHOWN: usize = 64;
 /// How long version `00` is.
@@ -161,9 +157,7 @@ fn parse(text: &[u8]) -> Result<TraceContext, &'static str> {
     // both fit: the number of digits was checked
     let parent_id = u64::try_from(parent_id).unwrap_or_default();
     let flags = u8::try_from(flags).unwrap_or_default();
-    TraceContext::new(trace_id, parent_id, false)
-        .map(|context| context.with_flags(flags))
-        .ok_or("has an id of zeros, which names nothing")
+    TraceContext::new(trace_id, parent_id, flags).ok_or("has an id of zeros, which names nothing")
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u128> {

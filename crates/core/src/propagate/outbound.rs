@@ -41,31 +41,12 @@ impl Outbound<'_> {
 }
 
 /// A watcher of an attempt, notified when a request is sent for it.
-pub trait SendWatch: Send + Sync {
+pub trait SendWatch: fmt::Debug + Send + Sync {
     /// Takes what is known of a request that is about to be sent, and returns the trace context it
     /// is to carry; `None` if it is to carry that of the call. A leaf that sends again calls it
     /// again.
     fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext>;
 }
 
-/// A [`SendWatch`] on its way with an attempt. Clones share it.
-#[derive(Clone)]
-pub struct Watch(Arc<dyn SendWatch>);
-
-impl Watch {
-    /// Wraps a watcher.
-    pub fn new(watch: Arc<dyn SendWatch>) -> Self {
-        Self(watch)
-    }
-
-    /// Notifies the watcher of a request that is about to be sent; see [`SendWatch::sends`].
-    pub fn sends(&self, request: &Outbound<'_>) -> Option<TraceContext> {
-        self.0.sends(request)
-    }
-}
-
-impl fmt::Debug for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
-    }
-}
+/// A [`SendWatch`] on its way with an attempt.
+pub type Watch = Arc<dyn SendWatch>;

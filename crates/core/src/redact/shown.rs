@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Redactor;
-use super::names::{Names, secret_at};
+use super::names::secret_at;
 
 /// What replaces a secret.
 pub(super) const HIDDEN: &str = "[redacted]";
@@ -156,20 +156,8 @@ fn may_be_password(arg: &str) -> bool {
 }
 
 /// The signs of secrets on a command line.
-#[derive(Debug)]
-pub(super) struct Shown {
-    names: Names,
-    redactor: Redactor,
-}
-
-impl Default for Shown {
-    fn default() -> Self {
-        Self {
-            names: Names::new(Redactor::DEFAULT_NAMES),
-            redactor: Redactor::default(),
-        }
-    }
-}
+#[derive(Debug, Default)]
+pub(super) struct Shown(Redactor);
 
 impl Shown {
     /// Returns where the first secret of a line of text begins.
@@ -182,13 +170,13 @@ impl Shown {
     /// Returns `true` if a name, with the dashes before it, stands before a secret.
     pub(super) fn is_secret(&self, name: &str) -> bool {
         let last = name.rsplit(|c: char| !c.is_alphanumeric()).next();
-        self.names.holds(name)
+        self.0.names.holds(name)
             || last.is_some_and(|last| LAST_WORDS.iter().any(|own| last.eq_ignore_ascii_case(own)))
     }
 
     fn argument<'a>(&self, arg: &'a str) -> Cow<'a, str> {
         if matches!(arg.trim_start().as_bytes().first(), Some(b'{' | b'[')) {
-            return self.redactor.redact(arg.as_bytes()).into();
+            return self.0.redact(arg.as_bytes()).into();
         }
         if let Some((name, value)) = arg.split_once('=')
             && is_name(name)
@@ -204,7 +192,7 @@ impl Shown {
         if is_url(arg) {
             return url(arg).into();
         }
-        if self.names.are_in(arg) {
+        if self.0.names.are_in(arg) {
             return HIDDEN.into();
         }
         without_random(arg)

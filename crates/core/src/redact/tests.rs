@@ -45,17 +45,17 @@ fn what_is_no_secret_stays_as_it_is_written() {
     let raw =
         r#"{"id":1e400,"n":-0.0,"list":[1,"two",{"three":null}],"author":"ada","text":"a: b"}"#;
     assert_eq!(redact(raw), raw);
+    // a name without a letter hides nothing
+    let shown = Redactor::new(["", "_"], 64).redact(b"{\"a\":1}");
+    assert_eq!(shown, r#"{"a":1}"#);
 }
 
 #[test]
 fn a_pair_of_name_and_value_is_a_member_too() {
-    let raw =
-        r#"{"headers":[{"name":"Authorization","value":"abc"},{"name":"Accept","value":"x"}]}"#;
-    let shown = redact(raw);
-    assert!(
-        !shown.contains("abc") && shown.contains(r#""value":"x""#),
-        "{shown}"
-    );
+    let shown = redact(r#"[{"name":"Authorization","value":"abc"},{"name":"Accept","value":"x"}]"#);
+    let expected =
+        r#"[{"name":"Authorization","value":"[redacted]"},{"name":"Accept","value":"x"}]"#;
+    assert_eq!(shown, expected);
 }
 
 #[test]
@@ -114,22 +114,10 @@ fn what_is_too_long_is_cut_and_says_so() {
         shown.len() <= 64 && shown.ends_with("1,\"[cut]\"]"),
         "{shown}"
     );
-}
-
-#[test]
-fn what_is_too_deep_is_cut() {
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let shown = redact(&deep);
     assert!(shown.contains("[cut]"));
     assert!(serde_json::from_str::<Value>(&shown).is_ok());
-}
-
-#[test]
-fn a_name_without_a_letter_hides_nothing() {
-    assert_eq!(
-        Redactor::new(["", "_"], 64).redact(b"{\"a\":1}"),
-        r#"{"a":1}"#
-    );
 }
 
 const SECRET: &str = "hunter2";

@@ -73,28 +73,17 @@ pub struct Unmet<'a> {
 
 /// One rule, bound to a tool, with the resulting hints.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct RefinedRule {
-    rule: ArgumentRule,
-    resolved: Resolved,
-    plan: Arc<CallPlan>,
+    /// The rule as the operator states it.
+    pub rule: ArgumentRule,
+    /// The effective hints of the calls that match, each with its source and reason.
+    pub resolved: Resolved,
+    /// The plan of the calls that match.
+    pub plan: Arc<CallPlan>,
 }
 
 impl RefinedRule {
-    /// Returns the rule as the operator states it.
-    pub fn rule(&self) -> &ArgumentRule {
-        &self.rule
-    }
-
-    /// Returns the effective hints of the calls that match, each with its source and reason.
-    pub fn resolved(&self) -> &Resolved {
-        &self.resolved
-    }
-
-    /// Returns the plan of the calls that match.
-    pub fn plan(&self) -> &Arc<CallPlan> {
-        &self.plan
-    }
-
     fn holds(&self, arguments: &Members<'_>) -> Answer {
         let conditions = self.rule.when().conditions().iter();
         conditions
@@ -159,8 +148,8 @@ impl Refinements {
             .iter()
             .enumerate()
             .map(|(index, rule)| {
-                let operator = rule.over(hints.operator);
-                let mut resolved = resolve(&hints.with_operator(&operator));
+                let operator = Some(&rule.over(hints.operator));
+                let mut resolved = resolve(&Hints { operator, ..*hints });
                 let reason = format!("rule {} of this tool: {}", index + 1, rule.when());
                 resolved.attribute(rule.hints(), &reason);
                 RefinedRule {
@@ -211,11 +200,10 @@ impl Refinements {
         match applied {
             Applied::Tool => None,
             // a number from another tool selects the strictest plan
-            Applied::Rule(index) => self
-                .rules
-                .get(index)
-                .map(RefinedRule::plan)
-                .or(self.strictest.as_ref()),
+            Applied::Rule(index) => {
+                let rule = self.rules.get(index).map(|rule| &rule.plan);
+                rule.or(self.strictest.as_ref())
+            }
             Applied::Strictest(_) => self.strictest.as_ref(),
         }
     }
@@ -230,7 +218,7 @@ impl Refinements {
             Applied::Rule(index) if index < self.rules.len() => Some(index),
             Applied::Rule(_) | Applied::Strictest(_) => self.worst,
         };
-        self.rules.get(index?).map(RefinedRule::resolved)
+        Some(&self.rules.get(index?)?.resolved)
     }
 
     /// Returns a condition of a rule, counted from 0, that these arguments do not certainly meet:

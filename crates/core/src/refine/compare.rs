@@ -165,6 +165,8 @@ mod tests {
             (json!({}), r#"{"b":true,"c":null}"#),
             (json!({"a": 1}), r#"{"a":1,"b":2}"#),
             (json!({"a": 1, "b": 2}), r#"{"a":1}"#),
+            // no name of a member is magic
+            (json!(1), r#"{"$serde_json::private::RawValue":"1"}"#),
         ] {
             assert_eq!(compare(&wanted, text), Answer::No, "{wanted} {text}");
         }
@@ -191,12 +193,6 @@ mod tests {
             compare(&json!({"a": 1, "b": 1}), r#"{"a":1,"a":2,"b":3}"#),
             Answer::No
         );
-    }
-
-    #[test]
-    fn no_name_of_a_member_is_magic() {
-        let text = r#"{"$serde_json::private::RawValue":"1"}"#;
-        assert_eq!(compare(&json!(1), text), Answer::No);
     }
 
     #[test]

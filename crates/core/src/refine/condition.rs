@@ -194,27 +194,39 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_fits_the_whole_string() {
-        let pattern = Condition::matches("a|ab|c.*").unwrap();
-        for (text, want) in [
-            (r#""a""#, Answer::Yes),
-            (r#""ab""#, Answer::Yes),
-            (r#""xa""#, Answer::No),
-            (r#""abx""#, Answer::No),
-            (r#""cat""#, Answer::Yes),
-            (r#""c\nd""#, Answer::No),
-            (r#""a\n""#, Answer::No),
-            ("1", Answer::No),
-            (r#"["a"]"#, Answer::No),
-            (r#""\udc00""#, Answer::Unsure),
-        ] {
-            assert_eq!(holds(&pattern, text), want, "{text}");
-        }
+    fn each_condition_holds_as_its_row_says() {
         let long = |length| format!("\"{}\"", "c".repeat(length));
-        assert_eq!(holds(&pattern, &long(LONGEST_TEXT)), Answer::Yes);
-        assert_eq!(holds(&pattern, &long(LONGEST_TEXT + 1)), Answer::Unsure);
-        let lines = Condition::matches("(?m)^a$").unwrap();
-        assert_eq!(holds(&lines, r#""a\nb""#), Answer::No);
+        let pattern = |pattern| Condition::matches(pattern).unwrap();
+        let choice = Condition::one_of([Value::from(1), Value::from("x")]).unwrap();
+        let words = pattern("a|ab|c.*");
+        for (condition, yes, no, unsure) in [
+            (
+                &words,
+                r#""a" "ab" "cat""#,
+                r#""xa" "abx" "c\nd" "a\n" 1 ["a"]"#,
+                r#""\udc00""#,
+            ),
+            (&words, &*long(LONGEST_TEXT), "2", &*long(LONGEST_TEXT + 1)),
+            (&pattern("(?m)^a$"), r#""a""#, r#""a\nb""#, r#""\udc00""#),
+            (&choice, r#"1 "x""#, "2 null", r#""\udc00""#),
+            // a null is neither present nor absent
+            (&Condition::present(), "0", "", "null"),
+            (&Condition::absent(), "", "0", "null"),
+        ] {
+            for (texts, want) in [
+                (yes, Answer::Yes),
+                (no, Answer::No),
+                (unsure, Answer::Unsure),
+            ] {
+                for text in texts.split_whitespace() {
+                    assert_eq!(holds(condition, text), want, "{condition}: {text}");
+                }
+            }
+        }
+        assert_eq!(Condition::present().holds(Found::Absent), Answer::No);
+        assert_eq!(Condition::absent().holds(Found::Absent), Answer::Yes);
+        assert_eq!(choice.to_string(), "is 1 or \"x\"");
+        assert!(Condition::one_of(Vec::<Value>::new()).is_err());
     }
 
     #[test]
@@ -230,32 +242,5 @@ mod tests {
             assert!(said.contains(reason), "{pattern}: {said}");
             assert!(!said.contains('\n'), "{said}");
         }
-    }
-
-    #[test]
-    fn a_null_is_neither_present_nor_absent() {
-        for (condition, given, missing) in [
-            (Condition::present(), Answer::Yes, Answer::No),
-            (Condition::absent(), Answer::No, Answer::Yes),
-        ] {
-            assert_eq!(holds(&condition, "0"), given);
-            assert_eq!(condition.holds(Found::Absent), missing);
-            assert_eq!(holds(&condition, "null"), Answer::Unsure);
-        }
-    }
-
-    #[test]
-    fn one_choice_is_enough() {
-        let condition = Condition::one_of([Value::from(1), Value::from("x")]).unwrap();
-        for (text, want) in [
-            ("1", Answer::Yes),
-            (r#""x""#, Answer::Yes),
-            ("2", Answer::No),
-            ("null", Answer::No),
-        ] {
-            assert_eq!(holds(&condition, text), want, "{text}");
-        }
-        assert_eq!(condition.to_string(), "is 1 or \"x\"");
-        assert!(Condition::one_of(Vec::<Value>::new()).is_err());
     }
 }

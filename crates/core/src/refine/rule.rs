@@ -106,14 +106,9 @@ impl ArgumentRule {
 mod tests {
     use super::*;
 
-    fn hints(stated: &str) -> Annotations {
-        let stated = stated.split_whitespace().map(Annotations::from_assignment);
-        stated.fold(Annotations::default(), |all, one| all.merge(&one.unwrap()))
-    }
-
     fn rule(stated: &str) -> Result<ArgumentRule, InvalidValue> {
         let when = When::argument("action", Condition::equals("list"))?;
-        ArgumentRule::new(when, hints(stated))
+        ArgumentRule::new(when, Annotations::stated(stated))
     }
 
     #[test]
@@ -140,36 +135,19 @@ mod tests {
 
     #[test]
     fn a_rule_replaces_what_excludes_it_and_the_idempotence_of_reads() {
-        for (own, stated, over) in [
-            (
-                "destructive=true tags=a",
-                "readOnly=true tags=b",
-                "readOnly=true tags=a,b",
-            ),
-            ("readOnly=true", "destructive=true", "destructive=true"),
-            (
-                "readOnly=true idempotent=true",
-                "readOnly=false",
-                "readOnly=false",
-            ),
-            (
-                "readOnly=true idempotent=true",
-                "destructive=true",
-                "destructive=true",
-            ),
-            (
-                "readOnly=true idempotent=true",
-                "readOnly=false idempotent=true",
-                "readOnly=false idempotent=true",
-            ),
-            (
-                "readOnly=true idempotent=true",
-                "tags=a",
-                "readOnly=true idempotent=true tags=a",
-            ),
-        ] {
-            let laid = rule(stated).unwrap().over(Some(&hints(own)));
-            assert_eq!(laid, hints(over), "{stated} over {own}");
+        let rows = "
+destructive=true tags=a | readOnly=true tags=b | readOnly=true tags=a,b
+readOnly=true | destructive=true | destructive=true
+readOnly=true idempotent=true | readOnly=false | readOnly=false
+readOnly=true idempotent=true | destructive=true | destructive=true
+readOnly=true idempotent=true | readOnly=false idempotent=true | readOnly=false idempotent=true
+readOnly=true idempotent=true | tags=a | readOnly=true idempotent=true tags=a";
+        for row in rows.lines().skip(1) {
+            let [own, stated, over] = row.split(" | ").collect::<Vec<_>>()[..] else {
+                panic!("{row}");
+            };
+            let laid = rule(stated).unwrap().over(Some(&Annotations::stated(own)));
+            assert_eq!(laid, Annotations::stated(over), "{row}");
         }
     }
 }

@@ -22,29 +22,41 @@ pub struct Provenance {
 
 /// The effective hints of a tool, each with its source and reason.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Resolved {
-    pub(super) annotations: Annotations,
-    pub(super) provenance: Vec<Provenance>,
-    pub(super) warnings: Vec<String>,
+    /// The effective hints.
+    pub annotations: Annotations,
+    /// The source and reason of each effective field.
+    pub provenance: Vec<Provenance>,
+    /// The contradictions that were settled in favour of the stricter hint.
+    pub warnings: Vec<String>,
+    /// Why an answer of the tool must be fresh, should it read; `None` if nothing says so.
+    pub volatile: Option<Volatile>,
     pub(super) takes_away: bool,
-    pub(super) volatile: Option<Volatile>,
+}
+
+impl Provenance {
+    /// The provenance of a hint that a source states.
+    pub(super) fn stated(field: Field, source: Source) -> Self {
+        Self {
+            field,
+            source,
+            reason: says(source).into(),
+            strength: None,
+        }
+    }
 }
 
 impl Resolved {
     /// Takes the hints of one source as they are.
     pub fn from_single(annotations: Annotations, source: Source) -> Self {
-        let provenance = set_fields(&annotations)
-            .map(|field| Provenance {
-                field,
-                source,
-                reason: says(source).into(),
-                strength: None,
-            })
-            .collect();
+        let fields = set_fields(&annotations);
         Self {
+            provenance: fields
+                .map(|field| Provenance::stated(field, source))
+                .collect(),
             takes_away: annotations.destructive_hint == Some(true),
             annotations,
-            provenance,
             warnings: Vec::new(),
             volatile: None,
         }
@@ -61,24 +73,9 @@ impl Resolved {
         }
     }
 
-    /// Returns the effective hints.
-    pub fn annotations(&self) -> &Annotations {
-        &self.annotations
-    }
-
     /// Returns the source and reason of a field; `None` if it is absent.
-    pub fn provenance(&self, field: Field) -> Option<&Provenance> {
+    pub fn provenance_of(&self, field: Field) -> Option<&Provenance> {
         self.provenance.iter().find(|entry| entry.field == field)
-    }
-
-    /// Returns the source and reason of each effective field.
-    pub fn all_provenance(&self) -> &[Provenance] {
-        &self.provenance
-    }
-
-    /// Returns the contradictions that were settled in favour of the stricter hint.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 
     /// Returns `true` if a call may remove something, and not only overwrite or change it.
@@ -89,14 +86,9 @@ impl Resolved {
         self.takes_away
     }
 
-    /// Returns why an answer of the tool must be fresh, should it read; `None` if nothing says so.
-    pub const fn volatility(&self) -> Option<&Volatile> {
-        self.volatile.as_ref()
-    }
-
     /// Returns the source and reason of a field, in a few words.
     pub fn why(&self, field: Field) -> Cow<'static, str> {
-        match self.provenance(field) {
+        match self.provenance_of(field) {
             Some(Provenance { source, reason, .. }) => format!("{source}, {reason}").into(),
             None => "nothing says so".into(),
         }
@@ -104,7 +96,7 @@ impl Resolved {
 }
 
 /// The reason of a hint that a source states.
-pub(super) const fn says(source: Source) -> &'static str {
+const fn says(source: Source) -> &'static str {
     match source {
         Source::Assumed => "no source that counts says otherwise",
         Source::Inferred => "concluded from name and description",

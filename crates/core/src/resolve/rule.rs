@@ -16,7 +16,7 @@ use crate::{Annotations, SecurityLevel};
 /// All hints about one tool, and how far its server is trusted.
 #[must_use]
 #[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "these are the sources")]
 pub struct Hints<'a> {
     /// Inferred from name and description; the default value without inference.
     pub inferred: &'a Inferred,
@@ -53,24 +53,6 @@ impl<'a> Hints<'a> {
             (self.operator, Source::Operator),
         ]
     }
-
-    /// Adds the hints configured for all tools of the server.
-    pub const fn with_server_defaults(mut self, hints: &'a Annotations) -> Self {
-        self.server_defaults = Some(hints);
-        self
-    }
-
-    /// Adds the hints observed while the tool ran.
-    pub const fn with_observed(mut self, hints: &'a Annotations) -> Self {
-        self.observed = Some(hints);
-        self
-    }
-
-    /// Adds the operator's hints for the tool.
-    pub const fn with_operator(mut self, hints: &'a Annotations) -> Self {
-        self.operator = Some(hints);
-        self
-    }
 }
 
 /// Weighs all sources. See the [module](mod@crate::resolve) for the rule.
@@ -85,7 +67,7 @@ impl<'a> Hints<'a> {
 /// let resolved = resolve(&Hints::new(&inferred, &declared, Trust::Standard));
 /// let plan = CallPlan::derive(&resolved, &Profile::standard());
 /// assert_eq!(plan.effect, Effect::Destructive);
-/// println!("{}", resolved.warnings()[0]);
+/// println!("{}", resolved.warnings[0]);
 /// ```
 pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let mut effect = EffectHints::settle(hints);
@@ -102,25 +84,23 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
     let level = replace_or_tighten(hints, Field::SecurityLevel, |h| h.security_level, narrower);
     let rate = replace_or_tighten(hints, Field::RateLimitHint, |h| h.rate_limit_hint, slower);
     let cost = replace_or_tighten(hints, Field::CostHint, |h| h.cost_hint, dearer);
-    let title = replace(hints, Field::Title, |h| h.title.clone());
     let duration = replace(hints, Field::EstimatedDuration, |h| h.estimated_duration);
-    let complexity = replace(hints, Field::Complexity, |h| h.complexity);
 
     let mut kept = Kept::default();
     let out = Annotations {
-        title: kept.put(Field::Title, title),
-        read_only_hint: kept.put(Field::ReadOnly, effect.read_only),
-        destructive_hint: kept.put(Field::Destructive, effect.destructive),
-        idempotent_hint: kept.put(Field::Idempotent, effect.idempotent),
-        open_world_hint: kept.put(Field::OpenWorld, effect.open_world),
-        requires_confirmation: kept.put(Field::RequiresConfirmation, confirm),
-        tags: kept.put(Field::Tags, tags(hints)),
-        estimated_duration: kept.put(Field::EstimatedDuration, duration),
-        rate_limit_hint: kept.put(Field::RateLimitHint, rate),
-        cost_hint: kept.put(Field::CostHint, cost),
-        complexity: kept.put(Field::Complexity, complexity),
-        audit_required: kept.put(Field::AuditRequired, audit),
-        security_level: kept.put(Field::SecurityLevel, level),
+        title: kept.put(replace(hints, Field::Title, |h| h.title.clone())),
+        read_only_hint: kept.put(effect.read_only),
+        destructive_hint: kept.put(effect.destructive),
+        idempotent_hint: kept.put(effect.idempotent),
+        open_world_hint: kept.put(effect.open_world),
+        requires_confirmation: kept.put(confirm),
+        tags: kept.put(tags(hints)),
+        estimated_duration: kept.put(duration),
+        rate_limit_hint: kept.put(rate),
+        cost_hint: kept.put(cost),
+        complexity: kept.put(replace(hints, Field::Complexity, |h| h.complexity)),
+        audit_required: kept.put(audit),
+        security_level: kept.put(level),
         vendor: vendor(hints),
     };
     Resolved {
@@ -128,7 +108,7 @@ pub fn resolve(hints: &Hints<'_>) -> Resolved {
         provenance: kept.0,
         warnings,
         takes_away,
-        volatile: hints.inferred.volatility().cloned(),
+        volatile: hints.inferred.volatile.clone(),
     }
 }
 
@@ -163,17 +143,14 @@ impl EffectHints {
         }
         if let Some(slot) = Slot::inferred(hints, Field::Destructive, DESTRUCTIVE.of)
             && slot.value
-            && slot.strength == Some(Strength::Strong)
+            && slot.from.strength == Some(Strength::Strong)
         {
             self.warnings.push(format!(
                 "the server declares {} true, but {}: read as false",
                 Field::ReadOnly,
-                slot.reason
+                slot.from.reason
             ));
-            self.read_only = Some(Slot {
-                value: false,
-                ..slot
-            });
+            self.read_only = Some(slot.denies_reading());
         }
     }
 
@@ -186,17 +163,14 @@ impl EffectHints {
         if !reads.value || !destroys.value {
             return;
         }
-        if destroys.source < reads.source {
+        if destroys.from.source < reads.from.source {
             self.destructive = None;
         } else {
             self.warnings.push(format!(
                 "read-only ({}) and destructive ({}) at once: read as destructive",
-                reads.source, destroys.source
+                reads.from.source, destroys.from.source
             ));
-            *reads = Slot {
-                value: false,
-                ..destroys.clone()
-            };
+            *reads = destroys.clone().denies_reading();
         }
     }
 
@@ -213,7 +187,7 @@ impl EffectHints {
         };
         let (inferred, declared) = (Inferred::default(), Annotations::default());
         let mut founded = *hints;
-        if rests_on_reading(hints.inferred.annotations()) {
+        if rests_on_reading(&hints.inferred.annotations) {
             founded.inferred = &inferred;
         }
         founded.server_defaults = hints.server_defaults.filter(|said| !rests_on_reading(said));
@@ -226,9 +200,9 @@ impl EffectHints {
 
     /// The conclusion that a tool only overwrites is laxer, so it needs a trusted server.
     fn takes_away(&self, hints: &Hints<'_>) -> bool {
-        let evidence = hints.inferred.evidence(Field::Destructive);
+        let evidence = hints.inferred.evidence_for(Field::Destructive);
         let only_overwrites = |slot: &Slot<bool>| {
-            slot.source == Source::Inferred
+            slot.from.source == Source::Inferred
                 && hints.trust != Trust::Untrusted
                 && evidence.is_some_and(|evidence| !evidence.takes_away())
         };
@@ -238,7 +212,7 @@ impl EffectHints {
 
     /// Fills absent hints with the defaults of the MCP specification.
     fn assume_the_worst(&mut self) {
-        let assumed = |flag: Flag| Slot::stated(flag.strict, Source::Assumed);
+        let assumed = |flag: Flag| Slot::stated(flag.strict, flag.field, Source::Assumed);
         let reads = self.read_only.get_or_insert_with(|| assumed(READ_ONLY));
         if !reads.value {
             self.destructive.get_or_insert_with(|| assumed(DESTRUCTIVE));
@@ -248,19 +222,28 @@ impl EffectHints {
     }
 }
 
+impl Slot<bool> {
+    /// Turns what says that a tool destroys into what says that it does not only read.
+    fn denies_reading(mut self) -> Self {
+        self.value = false;
+        self.from.field = Field::ReadOnly;
+        self
+    }
+}
+
 fn is_from(slot: Option<&Slot<bool>>, value: bool, source: Source) -> bool {
-    slot.is_some_and(|slot| slot.value == value && slot.source == source)
+    slot.is_some_and(|slot| slot.value == value && slot.from.source == source)
 }
 
 /// Unites the tags of all sources; the strongest source with tags is named.
 fn tags(hints: &Hints<'_>) -> Option<Slot<Vec<String>>> {
     let mut united: Option<Slot<Vec<String>>> = None;
-    let inferred = (Some(hints.inferred.annotations()), Source::Inferred);
+    let inferred = (Some(&hints.inferred.annotations), Source::Inferred);
     for (set, source) in std::iter::once(inferred).chain(hints.stated()) {
         if let Some(tags) = set.and_then(|set| set.tags.as_deref()) {
             let before = united.as_ref().map(|slot| slot.value.as_slice());
             if let Some(value) = unite(before, Some(tags)) {
-                united = Some(Slot::stated(value, source));
+                united = Some(Slot::stated(value, Field::Tags, source));
             }
         }
     }
@@ -293,19 +276,9 @@ fn dearer(cost: &f64, base: Option<&f64>) -> bool {
 struct Kept(Vec<Provenance>);
 
 impl Kept {
-    fn put<T>(&mut self, field: Field, slot: Option<Slot<T>>) -> Option<T> {
-        let Slot {
-            value,
-            source,
-            reason,
-            strength,
-        } = slot?;
-        self.0.push(Provenance {
-            field,
-            source,
-            reason,
-            strength,
-        });
+    fn put<T>(&mut self, slot: Option<Slot<T>>) -> Option<T> {
+        let Slot { value, from } = slot?;
+        self.0.push(from);
         Some(value)
     }
 }

@@ -1,9 +1,6 @@
 //! One field while its sources are merged.
 
-use std::borrow::Cow;
-
-use super::resolved::says;
-use super::{Field, Hints, Source, Trust};
+use super::{Field, Hints, Provenance, Source, Trust};
 use crate::Annotations;
 use crate::infer::Strength;
 
@@ -11,20 +8,13 @@ use crate::infer::Strength;
 #[derive(Debug, Clone)]
 pub(super) struct Slot<T> {
     pub(super) value: T,
-    pub(super) source: Source,
-    pub(super) reason: Cow<'static, str>,
-    /// The strength of an inferred value.
-    pub(super) strength: Option<Strength>,
+    pub(super) from: Provenance,
 }
 
 impl<T> Slot<T> {
-    pub(super) fn stated(value: T, source: Source) -> Self {
-        Self {
-            value,
-            source,
-            reason: says(source).into(),
-            strength: None,
-        }
+    pub(super) fn stated(value: T, field: Field, source: Source) -> Self {
+        let from = Provenance::stated(field, source);
+        Self { value, from }
     }
 
     pub(super) fn inferred(
@@ -32,12 +22,15 @@ impl<T> Slot<T> {
         field: Field,
         of: impl Fn(&Annotations) -> Option<T>,
     ) -> Option<Self> {
-        let evidence = hints.inferred.evidence(field)?;
+        let evidence = hints.inferred.evidence_for(field)?;
         Some(Self {
-            value: of(hints.inferred.annotations())?,
-            source: Source::Inferred,
-            reason: evidence.reason(),
-            strength: Some(evidence.strength()),
+            value: of(&hints.inferred.annotations)?,
+            from: Provenance {
+                field,
+                source: Source::Inferred,
+                reason: evidence.to_string().into(),
+                strength: Some(evidence.strength),
+            },
         })
     }
 }
@@ -75,13 +68,13 @@ impl Flag {
         let Self { field, of, strict } = self;
         let may_relax = hints.trust != Trust::Untrusted;
         let inferred = Slot::inferred(hints, field, of);
-        let is_strong = |slot: &Slot<bool>| slot.strength == Some(Strength::Strong);
+        let is_strong = |slot: &Slot<bool>| slot.from.strength == Some(Strength::Strong);
         let contrary =
             (inferred.as_ref()).is_some_and(|slot| slot.value == strict && is_strong(slot));
         let mut slot =
             inferred.filter(|slot| slot.value == strict || (may_relax && is_strong(slot)));
         if let Some(value) = hints.server_defaults.and_then(of) {
-            slot = Some(Slot::stated(value, Source::ServerDefault));
+            slot = Some(Slot::stated(value, field, Source::ServerDefault));
         }
         if let Some(value) = of(hints.declared) {
             let relaxes = value != strict;
@@ -92,21 +85,21 @@ impl Flag {
                     if let Some(slot) = &slot {
                         warnings.push(format!(
                             "the server declares {field} {value}, but {}: read as {strict}",
-                            slot.reason
+                            slot.from.reason
                         ));
                     }
                 }
                 Trust::Trusted | Trust::Standard | Trust::Untrusted => {
-                    slot = Some(Slot::stated(value, Source::Declared));
+                    slot = Some(Slot::stated(value, field, Source::Declared));
                 }
             }
         }
         // Observation is a fact, but it can only show harm, never its absence.
         if let Some(value) = hints.observed.and_then(of).filter(|value| *value == strict) {
-            slot = Some(Slot::stated(value, Source::Observed));
+            slot = Some(Slot::stated(value, field, Source::Observed));
         }
         if let Some(value) = hints.operator.and_then(of) {
-            slot = Some(Slot::stated(value, Source::Operator));
+            slot = Some(Slot::stated(value, field, Source::Operator));
         }
         slot
     }
@@ -119,7 +112,8 @@ pub(super) fn replace<T>(
     of: impl Fn(&Annotations) -> Option<T>,
 ) -> Option<Slot<T>> {
     let stated = hints.stated().into_iter().rev();
-    let mut stated = stated.filter_map(|(set, source)| Some(Slot::stated(of(set?)?, source)));
+    let mut stated =
+        stated.filter_map(|(set, source)| Some(Slot::stated(of(set?)?, field, source)));
     stated.next().or_else(|| Slot::inferred(hints, field, of))
 }
 
@@ -137,10 +131,10 @@ pub(super) fn replace_or_tighten<T>(
     let declared = &Annotations::default();
     let base = replace(&Hints { declared, ..*hints }, field, &of);
     let known = base.as_ref();
-    let is_set = known.is_some_and(|base| base.source == Source::Operator);
+    let is_set = known.is_some_and(|base| base.from.source == Source::Operator);
     match of(hints.declared) {
         Some(value) if !is_set && stricter(&value, known.map(|base| &base.value)) => {
-            Some(Slot::stated(value, Source::Declared))
+            Some(Slot::stated(value, field, Source::Declared))
         }
         _ => base,
     }

@@ -10,25 +10,35 @@ use serde_json::value::RawValue;
 use super::shape;
 use crate::members::{Members, Text};
 use crate::one_line::one_line;
-use crate::{Annotations, Fingerprint, FingerprintKey, ToolName, readable};
+use crate::{Annotations, FingerprintKey, ToolName, readable};
 
 /// A tool as its server lists it: the raw JSON object, and the members policy reads.
 #[must_use]
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolDefinition {
-    raw: Bytes,
-    name: ToolName,
-    description: Option<String>,
-    input_schema: Option<Box<RawValue>>,
-    annotations: Annotations,
-    requires_task: bool,
-    fault: Option<Box<str>>,
+    /// The listed object, byte for byte.
+    pub raw: Bytes,
+    /// The tool's name, as its server spells it.
+    pub name: ToolName,
+    /// The description.
+    pub description: Option<String>,
+    /// The schema of the arguments, as raw JSON.
+    pub input_schema: Option<Box<RawValue>>,
+    /// The hints the server declares for the tool.
+    pub annotations: Annotations,
+    /// The tool can be called as a task only (`execution.taskSupport` is `required`).
+    pub requires_task: bool,
+    /// Why the tool cannot be offered, if that was found while its list was read.
+    pub fault: Option<Box<str>>,
 }
 
 /// A listed tool that cannot be used, and why.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct InvalidDefinition {
-    tool: Option<String>,
+    /// The tool's name, if the listing gave one that can be read.
+    pub tool: Option<String>,
     reason: String,
 }
 
@@ -41,11 +51,6 @@ impl InvalidDefinition {
             tool: name.map(|Text(name)| name.into_owned()),
             reason,
         }
-    }
-
-    /// Returns the tool's name, if the listing gave one that can be read.
-    pub fn tool(&self) -> Option<&str> {
-        self.tool.as_deref()
     }
 }
 
@@ -153,48 +158,12 @@ impl ToolDefinition {
         self
     }
 
-    /// Returns why the tool cannot be offered, if that was found while its list was read.
-    pub fn fault(&self) -> Option<&str> {
-        self.fault.as_deref()
-    }
-
-    /// Returns the listed object, byte for byte.
-    pub fn raw(&self) -> &Bytes {
-        &self.raw
-    }
-
-    /// Returns the tool's name, as its server spells it.
-    pub fn name(&self) -> &ToolName {
-        &self.name
-    }
-
-    /// Returns the description.
-    pub fn description(&self) -> Option<&str> {
-        self.description.as_deref()
-    }
-
-    /// Returns the schema of the arguments, as raw JSON.
-    pub fn input_schema(&self) -> Option<&RawValue> {
-        self.input_schema.as_deref()
-    }
-
-    /// Returns the hints the server declares for the tool.
-    pub fn annotations(&self) -> &Annotations {
-        &self.annotations
-    }
-
-    /// Returns whether the tool can be called as a task only (`execution.taskSupport` is
-    /// `required`).
-    pub const fn requires_task(&self) -> bool {
-        self.requires_task
-    }
-
     /// Computes the digest of the definition: another definition under the same name has another.
-    pub fn digest(&self) -> Fingerprint {
+    pub fn digest(&self) -> u128 {
         // One that has no structural digest (a duplicate member, say) is identified by its bytes;
         // both are keyed alike in every process, so that replicas agree.
         let key = FingerprintKey::fixed();
-        key.json(&self.raw).unwrap_or_else(|_| key.bytes(&self.raw))
+        key.json(&self.raw).unwrap_or_else(|| key.bytes(&self.raw))
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! One structure describes what would happen to a call ([`Tense::Expected`], before anything is
 //! sent) and what happened ([`Tense::Observed`], from what the layers wrote into its
-//! [`CallRecord`](crate::CallRecord)). Tables, spans and the `_meta` of results show this
-//! structure, so they cannot contradict each other.
+//! [`CallRecord`]). Tables, spans and the `_meta` of results show this structure, so they cannot
+//! contradict each other.
 
 use std::borrow::Cow;
 
@@ -14,13 +14,13 @@ use crate::{AuditLevel, CallPlan, ConfirmRule, Effect, ReplicaSetId, Resolved, T
 
 mod decision;
 mod observed;
+mod record;
 mod show;
 mod verdict;
-mod writer;
 
 pub use self::decision::Decision;
+pub use self::record::{AttemptRecord, CacheStatus, CallFacts, CallRecord, HedgeStatus, Writer};
 pub use self::verdict::{Stage, Verdict};
-pub use self::writer::Writer;
 
 /// The key in the `_meta` of a request that asks for the trail, and in that of its answer that has
 /// it.
@@ -58,7 +58,7 @@ words! {
 /// # let tool = Tool::new(ReplicaSetId::new("orders")?, definition, resolved, plan);
 ///
 /// let mut trail = Trail::expected(&tool, Applied::Tool);
-/// trail.push(Decision::new(Stage::Cache, Verdict::LookUp, ""));
+/// trail.decisions.push(Decision::new(Stage::Cache, Verdict::LookUp, ""));
 /// assert_eq!(
 ///     serde_json::to_value(&trail)?,
 ///     serde_json::json!({
@@ -146,7 +146,10 @@ impl Trail {
             AuditLevel::Partial => Verdict::Partial,
             AuditLevel::Full => Verdict::Full,
         };
-        trail.push(Decision::new(Stage::Audit, verdict, audit.to_string()));
+        let reason = audit.to_string();
+        trail
+            .decisions
+            .push(Decision::new(Stage::Audit, verdict, reason));
         trail
     }
 
@@ -162,11 +165,6 @@ impl Trail {
             decisions: Vec::new(),
             left_out: 0,
         }
-    }
-
-    /// Adds a decision at the end.
-    pub fn push(&mut self, decision: Decision) {
-        self.decisions.push(decision);
     }
 
     /// Returns the decisions of one stage, in their order.
@@ -199,7 +197,7 @@ fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
         Applied::Strictest(doubt) => format!(
             "{}, the strictest of its plans: {}",
             plan.reason,
-            tool.refinements().describe(doubt)
+            tool.refinements.describe(doubt)
         )
         .into(),
     };
@@ -216,9 +214,9 @@ fn from_plan(tool: &Tool, applied: Applied) -> [Decision; 2] {
 
 /// The effective hints in a line.
 fn summary(resolved: &Resolved) -> String {
-    let values = serde_json::to_value(resolved.annotations()).unwrap_or_default();
+    let values = serde_json::to_value(&resolved.annotations).unwrap_or_default();
     let mut shown = String::new();
-    for entry in resolved.all_provenance() {
+    for entry in &resolved.provenance {
         let field = entry.field.as_str();
         let value = values.get(field).unwrap_or(&serde_json::Value::Null);
         if !shown.is_empty() {
@@ -232,3 +230,6 @@ fn summary(resolved: &Resolved) -> String {
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,81 +1,84 @@
 //! The trail of a call that ended, from its record.
 
 use super::show::line;
-use super::{Decision, Stage, Tense, Trail, Verdict, from_plan};
+use super::{CallFacts, Decision, Stage, Tense, Trail, Verdict, from_plan};
 use crate::refine::Applied;
-use crate::{CallRecord, Tool, ToolCall, ToolError, ToolOutput};
+use crate::{Tool, ToolError, ToolOutput};
 
 impl Trail {
-    /// Makes the trail of a call that was made, from its record and its result: `None` if it was
-    /// given up before it ended. The layers write into a record of
-    /// [`CallRecord::new`](crate::CallRecord::new), and less into one
-    /// [for counting](crate::CallRecord::for_counting).
+    /// Makes the trail of a call that was made, from its tool, the plan that applied, what its
+    /// record knows and its result: `None` if it was given up before it ended. The layers write
+    /// into a record of [`CallRecord::new`](super::CallRecord::new), and less into one
+    /// [for counting](super::CallRecord::for_counting).
     pub fn observed(
-        call: &ToolCall,
-        record: &CallRecord,
-        result: Option<&Result<ToolOutput, ToolError>>,
-    ) -> Self {
-        Self::observed_of(call.tool(), call.applied(), record, result)
-    }
-
-    /// As [`observed`](Self::observed), from the tool and the selected plan in place of the call.
-    pub fn observed_of(
         tool: &Tool,
         applied: Applied,
-        record: &CallRecord,
+        facts: &CallFacts,
         result: Option<&Result<ToolOutput, ToolError>>,
     ) -> Self {
-        let (decisions, left_out) = decisions(tool, applied, record, result);
+        let unwritten = Unwritten::of(tool, applied, facts, result);
         Self {
-            decisions,
-            left_out,
+            decisions: unwritten.among(&facts.decisions).cloned().collect(),
+            left_out: facts.left_out,
             ..Self::start(Tense::Observed, tool, applied)
         }
     }
 
-    /// Returns [`to_line`](Self::to_line) of [`observed_of`](Self::observed_of), without what a
-    /// line does not show.
+    /// Returns [`to_line`](Self::to_line) of [`observed`](Self::observed), without what a line does
+    /// not show.
     pub fn observed_line(
         tool: &Tool,
         applied: Applied,
-        record: &CallRecord,
+        facts: &CallFacts,
         result: Option<&Result<ToolOutput, ToolError>>,
     ) -> String {
-        let (decisions, left_out) = decisions(tool, applied, record, result);
-        line(&decisions, left_out)
+        let unwritten = Unwritten::of(tool, applied, facts, result);
+        line(unwritten.among(&facts.decisions), facts.left_out)
     }
 }
 
-/// What was decided, in the order of the trail, and how many decisions are not kept.
-fn decisions(
-    tool: &Tool,
-    applied: Applied,
-    record: &CallRecord,
-    result: Option<&Result<ToolOutput, ToolError>>,
-) -> (Vec<Decision>, u32) {
-    let (mut log, left_out) = record.decisions();
-    // and four that no layer writes down: plan, confirmation, cache, answer
-    let mut decided = Vec::with_capacity(log.len() + 4);
-    decided.extend(from_plan(tool, applied));
-    decided.extend(log.extract_if(.., |decision| decision.stage < Stage::Cache));
-    let (status, bypass) = (record.cache(), record.cache_bypass());
-    let cache = Decision::of_cache(status, bypass, record.cache_age(), record.cache_scope());
-    decided.extend(cache);
-    decided.extend(log);
-    decided.push(answer(result));
-    (decided, left_out)
+/// The decisions that no layer writes down.
+struct Unwritten {
+    plan: [Decision; 2],
+    cache: Option<Decision>,
+    answer: Decision,
+}
+
+impl Unwritten {
+    fn of(
+        tool: &Tool,
+        applied: Applied,
+        facts: &CallFacts,
+        result: Option<&Result<ToolOutput, ToolError>>,
+    ) -> Self {
+        let (bypass, scope) = (facts.cache_bypass, facts.cache_scope.as_deref());
+        Self {
+            plan: from_plan(tool, applied),
+            cache: Decision::of_cache(facts.cache, bypass, facts.cache_age, scope),
+            answer: answer(result),
+        }
+    }
+
+    /// Returns all decisions, those of the layers among them, in the order of the trail.
+    fn among<'a>(&'a self, log: &'a [Decision]) -> impl Iterator<Item = &'a Decision> {
+        let (before, after) = (log.iter(), log.iter());
+        let before = before.filter(|decision| decision.stage < Stage::Cache);
+        let after = after.filter(|decision| decision.stage >= Stage::Cache);
+        let all = self.plan.iter().chain(before).chain(&self.cache);
+        all.chain(after).chain([&self.answer])
+    }
 }
 
 fn answer(result: Option<&Result<ToolOutput, ToolError>>) -> Decision {
-    let of = |verdict, reason: String| Decision::new(Stage::Answer, verdict, reason);
-    match result {
-        None => of(Verdict::Cancelled, String::new()),
-        Some(Ok(output)) if output.is_error() => of(Verdict::ToolError, String::new()),
-        Some(Ok(_)) => of(Verdict::Answered, String::new()),
+    let (verdict, reason) = match result {
+        None => (Verdict::Cancelled, String::new()),
+        Some(Ok(output)) if output.is_error() => (Verdict::ToolError, String::new()),
+        Some(Ok(_)) => (Verdict::Answered, String::new()),
         // a message may quote what a server said
-        Some(Err(error)) => of(
-            Verdict::Failed,
-            format!("{}, delivery {}", error.kind(), error.delivery()),
-        ),
-    }
+        Some(Err(error)) => {
+            let reason = format!("{}, delivery {}", error.kind(), error.delivery());
+            (Verdict::Failed, reason)
+        }
+    };
+    Decision::new(Stage::Answer, verdict, reason)
 }

@@ -13,7 +13,7 @@ impl Trail {
     /// `plan:read_only (declared, the server says so); cache:miss; route#1:chosen@a (in turn);
     /// attempt#1:answered@a 12.1ms; answer:answered`
     pub fn to_line(&self) -> String {
-        line(&self.decisions, self.left_out)
+        line(self.decisions.iter(), self.left_out)
     }
 
     /// Returns the decisions as rows of a table, under [`COLUMNS`](Self::COLUMNS).
@@ -27,9 +27,9 @@ impl Trail {
 }
 
 /// As [`Trail::to_line`], for these decisions and the number of those left out.
-pub(super) fn line(decisions: &[Decision], left_out: u32) -> String {
+pub(super) fn line<'a>(decisions: impl Iterator<Item = &'a Decision>, left_out: u32) -> String {
     let mut line = String::with_capacity(USUAL);
-    for (place, decision) in decisions.iter().enumerate() {
+    for (place, decision) in decisions.enumerate() {
         line.push_str(if place == 0 { "" } else { "; " });
         // writing into a string does not fail
         let _ = decision.write_in_line(&mut line);

@@ -147,22 +147,3 @@ impl Stage {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_word_is_used_by_some_stage_and_no_two_are_the_same() {
-        for verdict in Verdict::ALL {
-            let used = Stage::ALL
-                .iter()
-                .any(|stage| stage.verdicts().contains(verdict));
-            assert!(used, "{verdict} belongs to no stage");
-            let same = Verdict::ALL
-                .iter()
-                .filter(|other| other.as_str() == verdict.as_str());
-            assert_eq!(same.count(), 1, "{verdict}");
-        }
-    }
-}

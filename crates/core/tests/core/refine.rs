@@ -1,40 +1,44 @@
 //! Which plan a call gets, as rules over its arguments decide it.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 use std::sync::Arc;
 
 use callward_core::infer::{Inferred, RuleSet, Subject};
 use callward_core::refine::{Applied, ArgumentRule, Condition, Doubt, Refinements, When};
-use callward_core::resolve::{Hints, Source, Trust, resolve};
+use callward_core::resolve::{Hints, Trust, resolve};
 use callward_core::{
     Annotations, CallPlan, ConfirmRule, Effect, Field, Profile, ReplicaSetId, Tool, ToolCall,
     ToolDefinition,
 };
 use serde_json::json;
 
-fn hints() -> Annotations {
-    Annotations::default()
-}
+use crate::stated;
 
-fn rule(key: &str, condition: Condition, hints: Annotations) -> ArgumentRule {
-    ArgumentRule::new(When::argument(key, condition).unwrap(), hints).unwrap()
+const DESTROYS: &str = "destructive=true";
+
+fn rule(key: &str, condition: Condition, hints: &str) -> ArgumentRule {
+    ArgumentRule::new(When::argument(key, condition).unwrap(), stated(hints)).unwrap()
 }
 
 fn reads(key: &str, condition: Condition) -> ArgumentRule {
-    rule(key, condition, hints().with_read_only(true))
+    rule(key, condition, "readOnly=true")
 }
 
 /// A tool of which the operator says `own`.
-fn tool(own: &Annotations, rules: &[ArgumentRule]) -> Arc<Tool> {
+fn tool(own: &str, rules: &[ArgumentRule]) -> Arc<Tool> {
     let definition = ToolDefinition::from_json(r#"{"name":"tabs"}"#).unwrap();
-    let (inferred, declared) = (Inferred::default(), hints());
-    let said = Hints::new(&inferred, &declared, Trust::Standard).with_operator(own);
+    let (inferred, declared, own) = (Inferred::default(), Annotations::default(), stated(own));
+    let said = Hints {
+        operator: Some(&own),
+        ..Hints::new(&inferred, &declared, Trust::Standard)
+    };
     let profile = Profile::standard();
     let resolved = resolve(&said);
     let plan = CallPlan::derive(&resolved, &profile);
     let bound = Refinements::bind(rules, &said, &plan, &profile);
     let set = ReplicaSetId::new("web").unwrap();
-    Arc::new(Tool::new(set, definition, resolved, plan).with_refinements(bound))
+    let mut tool = Tool::new(set, definition, resolved, plan);
+    tool.refinements = bound;
+    Arc::new(tool)
 }
 
 fn call(tool: &Arc<Tool>, arguments: &str) -> ToolCall {
@@ -45,24 +49,20 @@ fn effect(tool: &Arc<Tool>, arguments: &str) -> Effect {
     call(tool, arguments).plan().effect
 }
 
-fn destructive() -> Annotations {
-    hints().with_destructive(true)
-}
-
 #[test]
 fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
     let both = When::argument("action", Condition::equals("close"))
         .and_then(|when| when.and("/target/kind", Condition::equals("draft")))
         .unwrap();
     let tool = tool(
-        &destructive(),
+        DESTROYS,
         &[
             reads("action", Condition::equals("list")),
-            ArgumentRule::new(both, hints().with_destructive(false)).unwrap(),
+            ArgumentRule::new(both, stated("destructive=false")).unwrap(),
             rule(
                 "action",
                 Condition::matches("l.*|save").unwrap(),
-                hints().with_destructive(false).with_idempotent(true),
+                "destructive=false idempotent=true",
             ),
         ],
     );
@@ -95,13 +95,10 @@ fn the_first_rule_that_matches_wins_and_else_the_tool_stands() {
 
 #[test]
 fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
-    let relaxed = tool(
-        &destructive(),
-        &[reads("action", Condition::equals("list"))],
-    );
+    let relaxed = tool(DESTROYS, &[reads("action", Condition::equals("list"))]);
     let tightened = tool(
-        &hints().with_read_only(true),
-        &[rule("action", Condition::equals("delete"), destructive())],
+        "readOnly=true",
+        &[rule("action", Condition::equals("delete"), DESTROYS)],
     );
     for arguments in [
         r#"{"action":"list","action":"delete"}"#,
@@ -136,32 +133,27 @@ fn what_can_be_read_in_two_ways_gets_the_strictest_plan() {
 
 #[test]
 fn hints_are_those_that_the_plan_was_derived_from() {
-    let deletes = rule("action", Condition::equals("delete"), destructive());
-    let adds = rule(
-        "action",
-        Condition::equals("add"),
-        hints().with_read_only(false),
-    );
-    let own = hints().with_read_only(true);
+    let deletes = rule("action", Condition::equals("delete"), DESTROYS);
+    let adds = rule("action", Condition::equals("add"), "readOnly=false");
     let destroys = |tool: &Arc<Tool>, arguments: &str| {
         let resolved = tool.resolved_applied(call(tool, arguments).applied());
-        resolved.annotations().destructive_hint == Some(true)
+        resolved.annotations.destructive_hint == Some(true)
     };
     let both = r#"{"action":"list","action":"delete"}"#;
-    let reader = tool(&own, &[adds.clone(), deletes]);
+    let reader = tool("readOnly=true", &[adds.clone(), deletes]);
     assert!(destroys(&reader, r#"{"action":"delete"}"#));
     assert!(!destroys(&reader, r#"{"action":"list"}"#));
     assert!(destroys(&reader, both), "one of its plans destroys");
 
-    let adds_or_destroys = tool(&destructive(), &[adds]);
+    let adds_or_destroys = tool(DESTROYS, &[adds]);
     assert!(destroys(&adds_or_destroys, both), "its own plan destroys");
     let foreign = adds_or_destroys.resolved_applied(Applied::Rule(7));
-    assert_eq!(foreign, adds_or_destroys.resolved());
+    assert_eq!(foreign, &adds_or_destroys.resolved);
 }
 
 #[test]
 fn a_doubt_that_no_rule_looks_at_changes_nothing() {
-    let tool = tool(&destructive(), &[reads("/a/b", Condition::equals(1))]);
+    let tool = tool(DESTROYS, &[reads("/a/b", Condition::equals(1))]);
     for arguments in [
         r#"{"a":{"b":1},"x":1,"x":2}"#,
         r#"{"a":{"b":1,"c":{"d":1,"d":1}}}"#,
@@ -178,7 +170,7 @@ fn a_doubt_that_no_rule_looks_at_changes_nothing() {
             panic!("{arguments}: {:?}", call.applied());
         };
         assert_eq!(doubt, Doubt::Argument { path: 0 });
-        let text = tool.refinements().describe(doubt);
+        let text = tool.refinements.describe(doubt);
         assert!(text.contains("`/a/b`"), "{text}");
     }
 }
@@ -186,7 +178,7 @@ fn a_doubt_that_no_rule_looks_at_changes_nothing() {
 #[test]
 fn a_condition_in_doubt_matters_only_if_no_rule_before_it_matches() {
     let tool = tool(
-        &destructive(),
+        DESTROYS,
         &[
             reads("action", Condition::equals("list")),
             reads("force", Condition::absent()),
@@ -207,10 +199,10 @@ fn it_can_be_said_why_a_rule_does_not_match() {
     let when = When::argument("a", Condition::equals(1))
         .and_then(|when| when.and("b", Condition::equals(2)))
         .unwrap();
-    let reads = ArgumentRule::new(when, hints().with_read_only(true)).unwrap();
-    let tool = tool(&destructive(), &[reads]);
+    let reads = ArgumentRule::new(when, stated("readOnly=true")).unwrap();
+    let tool = tool(DESTROYS, &[reads]);
     let unmet = |arguments: &str| {
-        tool.refinements()
+        tool.refinements
             .unmet(0, arguments.as_bytes())
             .map(|unmet| format!("{} {}", unmet.path, unmet.condition))
     };
@@ -221,7 +213,7 @@ fn it_can_be_said_why_a_rule_does_not_match() {
     // what certainly does not hold comes before what is in doubt
     assert_eq!(unmet(r#"{"a":1,"a":1,"b":3}"#).unwrap(), "b = 2");
     let certain = |arguments: &str| {
-        let unmet = tool.refinements().unmet(0, arguments.as_bytes());
+        let unmet = tool.refinements.unmet(0, arguments.as_bytes());
         unmet.unwrap().is_certain
     };
     assert!(certain(r#"{"a":1,"a":1,"b":3}"#));
@@ -231,7 +223,7 @@ fn it_can_be_said_why_a_rule_does_not_match() {
 #[test]
 fn a_pointer_goes_through_objects_and_arrays() {
     let tool = tool(
-        &destructive(),
+        DESTROYS,
         &[
             reads("/a~1b/1/~0", Condition::equals(json!({"x": [null]}))),
             reads("/", Condition::equals("empty name")),
@@ -251,8 +243,8 @@ fn a_pointer_goes_through_objects_and_arrays() {
 
 #[test]
 fn a_tool_without_rules_never_looks_at_the_arguments() {
-    let tool = tool(&hints().with_read_only(true), &[]);
-    assert!(tool.refinements().is_empty());
+    let tool = tool("readOnly=true", &[]);
+    assert!(tool.refinements.is_empty());
     for arguments in ["", "{}", "not json", r#"{"a":1,"a":2}"#] {
         let call = call(&tool, arguments);
         assert_eq!(call.applied(), Applied::Tool);
@@ -263,70 +255,52 @@ fn a_tool_without_rules_never_looks_at_the_arguments() {
 #[test]
 fn a_rule_is_the_operators_word_and_wins_over_every_other_source() {
     let inferred = RuleSet::Standard.infer(&Subject::new("delete_user"));
-    let declared = destructive().with_idempotent(false).with_tags(["theirs"]);
-    let own = hints()
-        .with_tags(["ours"])
-        .with_requires_confirmation(false);
+    let declared = stated("destructive=true idempotent=false tags=theirs");
+    let own = stated("tags=ours requiresConfirmation=false");
     let profile = Profile::standard();
     let rules = [rule(
         "dry_run",
         Condition::equals(true),
-        hints().with_read_only(true).with_tags(["dry"]),
+        "readOnly=true tags=dry",
     )];
-    for trust in [Trust::Trusted, Trust::Standard, Trust::Untrusted] {
+    for trust in Trust::ALL {
         for operator in [own.clone(), own.clone().with_destructive(true)] {
-            let said = Hints::new(&inferred, &declared, trust).with_operator(&operator);
+            let said = Hints {
+                operator: Some(&operator),
+                ..Hints::new(&inferred, &declared, *trust)
+            };
             let plan = CallPlan::derive(&resolve(&said), &profile);
             assert_eq!(plan.effect, Effect::Destructive);
             let bound = Refinements::bind(&rules, &said, &plan, &profile);
             let [refined] = bound.rules() else {
                 panic!("{bound:?}");
             };
-            assert_eq!(refined.plan().effect, Effect::ReadOnly, "{trust:?}");
-            assert_eq!(refined.resolved().warnings(), [""; 0], "{trust:?}");
-            let read_only = refined.resolved().provenance(Field::ReadOnly).unwrap();
-            assert_eq!(read_only.source, Source::Operator);
-            assert_eq!(read_only.reason, "rule 1 of this tool: dry_run = true");
-            assert!(refined.plan().reason.contains("rule 1 of this tool"));
-            let annotations = refined.resolved().annotations();
-            assert_eq!(
-                annotations.tags.as_deref().unwrap(),
-                ["theirs", "ours", "dry"]
-            );
+            assert_eq!(refined.plan.effect, Effect::ReadOnly, "{trust:?}");
+            assert!(refined.plan.reason.contains("rule 1 of this tool"));
+            let resolved = &refined.resolved;
+            assert_eq!(resolved.warnings, [""; 0], "{trust:?}");
+            let why = |field| &*resolved.provenance_of(field).unwrap().reason;
+            assert_eq!(why(Field::ReadOnly), "rule 1 of this tool: dry_run = true");
             // what the rule does not say keeps its own reason
-            let asks = refined
-                .resolved()
-                .provenance(Field::RequiresConfirmation)
-                .unwrap();
-            assert_eq!(asks.reason, "set for this tool");
+            assert_eq!(why(Field::RequiresConfirmation), "set for this tool");
+            let tags = resolved.annotations.tags.as_deref();
+            assert_eq!(tags.unwrap(), ["theirs", "ours", "dry"]);
         }
     }
 }
 
 #[test]
 fn the_strictest_plan_joins_what_each_plan_demands() {
-    let tool = tool(
-        &hints().with_read_only(true).with_rate_limit(30.0),
-        &[
-            rule(
-                "a",
-                Condition::present(),
-                destructive().with_requires_confirmation(true),
-            ),
-            rule(
-                "b",
-                Condition::present(),
-                hints()
-                    .with_read_only(true)
-                    .with_rate_limit(5.0)
-                    .with_tags(["pages"])
-                    .with_cost(3.0)
-                    .with_security_level(callward_core::SecurityLevel::Restricted),
-            ),
-        ],
+    let asks = rule(
+        "a",
+        Condition::present(),
+        "destructive=true requiresConfirmation=true",
     );
+    let narrow = "readOnly=true rateLimitHint=5 tags=pages costHint=3 securityLevel=restricted";
+    let narrow = rule("b", Condition::present(), narrow);
+    let tool = tool("readOnly=true rateLimitHint=30", &[asks, narrow]);
     let strictest = tool
-        .refinements()
+        .refinements
         .plan(Applied::Strictest(Doubt::NotJson))
         .unwrap();
     assert_eq!(strictest.effect, Effect::Destructive);

@@ -7,9 +7,7 @@ use callward_core::{
     Source, Trust,
 };
 
-fn hints() -> Annotations {
-    Annotations::default()
-}
+use crate::stated;
 
 /// What becomes of a tool that says nothing but its name and `declared`.
 fn named(name: &str, declared: &Annotations, trust: Trust) -> Resolved {
@@ -100,13 +98,7 @@ fn each_tool_is_resolved_as_its_case_says() {
             let said = said
                 .split(';')
                 .find_map(|said| said.trim().strip_prefix(source));
-            let stated = said.map(|said| said.split_whitespace().map(Annotations::from_assignment));
-            let merged = |stated| {
-                Iterator::fold(stated, hints(), |all, one: Result<_, _>| {
-                    all.merge(&one.unwrap())
-                })
-            };
-            stated.map(merged)
+            said.map(stated)
         };
         let (defaults, observed) = (source("defaults"), source("observed"));
         let (declared, operator) = (source("declared").unwrap_or_default(), source("operator"));
@@ -116,9 +108,9 @@ fn each_tool_is_resolved_as_its_case_says() {
         all.operator = operator.as_ref();
         let resolved = resolve(&all);
         let effect = CallPlan::derive(&resolved, &Profile::standard()).effect;
-        let effective = serde_json::to_value(resolved.annotations()).unwrap();
+        let effective = serde_json::to_value(&resolved.annotations).unwrap();
         assert_eq!(
-            !resolved.warnings().is_empty(),
+            !resolved.warnings.is_empty(),
             expected.contains("warned"),
             "{case}"
         );
@@ -137,45 +129,46 @@ fn each_tool_is_resolved_as_its_case_says() {
 
 #[test]
 fn a_hint_says_where_it_comes_from() {
-    let resolved = named("get_user", &hints(), Trust::Standard);
+    let resolved = named("get_user", &stated(""), Trust::Standard);
     let why = resolved.why(Field::ReadOnly);
     assert_eq!(why, "inferred, the name leads with `get`");
-    let untrusted = named("get_user", &hints().with_read_only(true), Trust::Untrusted);
-    let source = untrusted
-        .provenance(Field::ReadOnly)
-        .map(|entry| entry.source);
-    assert_eq!(source, Some(Source::Assumed));
-    let contradicted = named(
-        "delete_user",
-        &hints().with_read_only(true),
-        Trust::Standard,
-    );
+    let reads = stated("readOnly=true");
+    let untrusted = named("get_user", &reads, Trust::Untrusted);
+    let source = untrusted.provenance_of(Field::ReadOnly).unwrap().source;
+    assert_eq!(source, Source::Assumed);
     assert_eq!(
-        contradicted.warnings(),
+        named("delete_user", &reads, Trust::Standard).warnings,
         ["the server declares readOnlyHint true, but the name leads with `delete`: read as false"]
     );
-    let both = hints().with_read_only(true).with_destructive(true);
+    let both = stated("readOnly=true destructive=true");
     assert_eq!(
-        named("get_user", &both, Trust::Trusted).warnings(),
+        named("get_user", &both, Trust::Trusted).warnings,
         ["read-only (declared) and destructive (declared) at once: read as destructive"]
     );
-    let (nothing, seen) = (Inferred::default(), hints().with_read_only(false));
-    let observed = resolve(&Hints::new(&nothing, &both, Trust::Trusted).with_observed(&seen));
+    let (nothing, seen) = (Inferred::default(), stated("readOnly=false"));
+    let said = Hints {
+        observed: Some(&seen),
+        ..Hints::new(&nothing, &both, Trust::Trusted)
+    };
+    let observed = resolve(&said);
     assert_eq!(observed.why(Field::ReadOnly), "observed, seen while it ran");
 }
 
 #[test]
 fn idempotence_of_a_read_does_not_let_a_profile_retry_what_destroys() {
-    let claimed = hints().with_read_only(true).with_idempotent(true);
-    let (nothing, destroys) = (Inferred::default(), hints().with_destructive(true));
-    let said = Hints::new(&nothing, &claimed, Trust::Trusted).with_operator(&destroys);
+    let claimed = stated("readOnly=true idempotent=true");
+    let (nothing, destroys) = (Inferred::default(), stated("destructive=true"));
+    let said = Hints {
+        operator: Some(&destroys),
+        ..Hints::new(&nothing, &claimed, Trust::Trusted)
+    };
     let plan = CallPlan::derive(&resolve(&said), &Profile::epd());
     assert_eq!(plan.retry, RetryRule::Never);
 }
 
 #[test]
 fn a_clock_is_never_cached_and_a_cursor_never_retried() {
-    let declared = hints().with_read_only(true).with_idempotent(true);
+    let declared = stated("readOnly=true idempotent=true");
     let rules = |name: &str, trust| {
         let plan = CallPlan::derive(&named(name, &declared, trust), &Profile::standard());
         (plan.effect, plan.cache, plan.retry)
@@ -188,7 +181,7 @@ fn a_clock_is_never_cached_and_a_cursor_never_retried() {
         assert_eq!(rules("next_page", trust), cursor);
     }
     // a write that repeats without harm keeps no result of the clock either
-    let uuid = hints().with_idempotent(true).with_destructive(false);
+    let uuid = stated("idempotent=true destructive=false");
     let plan = CallPlan::derive(&named("uuid", &uuid, Trust::Standard), &Profile::standard());
     assert_eq!(
         (plan.effect, plan.cache),

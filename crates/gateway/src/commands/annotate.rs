@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::process::ExitCode;
 
-use callward::core::infer::{Inference, Listed as Sibling};
+use callward::core::infer::{Inference, Lexicon, Listed as Sibling};
 use callward::core::{AnnotationProblem, Hints, Inferred, Judgement, SafetyLevel, judge};
 use callward::{Annotations, CallPlan, Profile, Trust};
 use serde::Serialize;
@@ -65,7 +65,8 @@ fn infer(
     let mut servers: HashMap<usize, Vec<_>> = HashMap::new();
     for (group, (tool, slot)) in groups.zip(tools.iter().zip(&mut inferred)) {
         if let Ok((tool, declared)) = tool {
-            let listed = Sibling::new(tool.subject(), declared);
+            let subject = tool.subject();
+            let listed = Sibling { subject, declared };
             servers.entry(group).or_default().push((listed, slot));
         }
     }
@@ -93,12 +94,12 @@ impl<'a> Settings<'a> {
             .rules
             .or_else(|| config.map(|config| config.rules))
             .unwrap_or_default();
-        let inference = Inference::new(rules);
+        let lexicon = match config.and_then(|config| config.lexicon.as_ref()) {
+            Some(lexicon) => lexicon,
+            None => Lexicon::standard(),
+        };
         Self {
-            inference: match config.and_then(|config| config.lexicon.as_ref()) {
-                Some(lexicon) => inference.with_lexicon(lexicon),
-                None => inference,
-            },
+            inference: Inference { rules, lexicon },
             profile: args
                 .profile
                 .clone()
@@ -118,13 +119,12 @@ impl<'a> Settings<'a> {
             .trust
             .or_else(|| Some(server?.table.trust))
             .unwrap_or_default();
-        let mut hints = Hints::new(inferred, declared, trust);
-        if let Some(server) = server {
-            hints = hints.with_server_defaults(&server.defaults);
-            if let Some(operator) = server.tools.get(tool.name.as_str()) {
-                hints = hints.with_operator(&operator.hints);
-            }
-        }
+        let operator = server.and_then(|server| server.tools.get(tool.name.as_str()));
+        let hints = Hints {
+            server_defaults: server.map(|server| &server.defaults),
+            operator: operator.map(|operator| &operator.hints),
+            ..Hints::new(inferred, declared, trust)
+        };
         judge(&hints, &self.profile)
     }
 }
@@ -150,7 +150,7 @@ fn line(
     };
     let mut why = Map::new();
     if explain {
-        let evidence = judged.resolved.all_provenance().iter().map(|entry| {
+        let evidence = judged.resolved.provenance.iter().map(|entry| {
             let mut reason = json!({ "source": entry.source, "reason": entry.reason });
             if let Some(strength) = entry.strength {
                 reason["strength"] = strength_word(strength).into();
@@ -158,13 +158,13 @@ fn line(
             (entry.field.as_str().to_owned(), reason)
         });
         why.insert("evidence".into(), Value::Object(evidence.collect()));
-        why.insert("warnings".into(), json!(judged.resolved.warnings()));
+        why.insert("warnings".into(), json!(judged.resolved.warnings));
     }
     let line = Line {
         name: &tool.name,
         server: tool.server.as_deref(),
-        annotations: judged.resolved.annotations(),
-        safety_level: judged.plan.safety_level(),
+        annotations: &judged.resolved.annotations,
+        safety_level: judged.plan.effect.safety_level(),
         plan: &judged.plan,
         problems: judged.problems.iter().map(problem).collect(),
         why,

@@ -82,10 +82,9 @@ fn tools(listing: &Listing) -> (Vec<&Listed>, bool) {
 }
 
 fn candidate(tool: &Listed) -> Candidate<'_> {
-    let candidate = Candidate::new(tool.subject());
-    match serde_json::from_str(&tool.text) {
-        Ok(definition) => candidate.with_definition(definition),
-        Err(_) => candidate,
+    Candidate {
+        subject: tool.subject(),
+        definition: serde_json::from_str(&tool.text).ok(),
     }
 }
 

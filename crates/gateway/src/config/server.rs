@@ -83,7 +83,7 @@ impl Default for Server {
             url: None,
             headers: BTreeMap::new(),
             set: None,
-            weight: Weight::DEFAULT.get(),
+            weight: Weight::PRIMARY.get(),
             categories: Vec::new(),
             capabilities: Vec::new(),
             zone: None,

@@ -85,11 +85,12 @@ impl Listed {
 
     /// Returns what inference reads.
     pub(crate) fn subject(&self) -> Subject<'_> {
-        let mut subject = Subject::new(&self.name);
-        subject.description = self.description.as_deref();
-        subject.server = self.server.as_deref();
-        subject.input_schema = self.input_schema.as_deref();
-        subject
+        Subject {
+            name: &self.name,
+            description: self.description.as_deref(),
+            server: self.server.as_deref(),
+            input_schema: self.input_schema.as_deref(),
+        }
     }
 
     /// Returns the declared hints.
@@ -103,7 +104,10 @@ impl Listed {
         };
         serde_json::from_str(raw.get()).map_err(|error| {
             let wrong = serde_json::from_str(&self.text).map(|definition| {
-                let candidate = Candidate::new(self.subject()).with_definition(definition);
+                let candidate = Candidate {
+                    subject: self.subject(),
+                    definition: Some(definition),
+                };
                 lint::check(&[candidate])
                     .into_iter()
                     .filter(|finding| finding.code == Code::WrongType)

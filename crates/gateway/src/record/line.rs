@@ -50,7 +50,7 @@ impl Scribe {
         line.delivery = recorded.answer.as_ref().err().copied();
         line.at_ms = Some(Millis::of(recorded.at));
         line.duration_ms = Some(Millis::of(recorded.took));
-        line.cache = Some(recorded.record.cache().as_str().into());
+        line.cache = Some(recorded.record.with(|facts| facts.cache).as_str().into());
         line.set = Some(call.tool().set().as_str().to_owned());
         line.principal = Some(self.hash(call.caller().principal.as_str().as_bytes()));
         line
@@ -65,7 +65,7 @@ impl Scribe {
     }
 
     fn hash(&self, bytes: &[u8]) -> String {
-        short(self.secret.bytes(bytes).as_u128())
+        short(self.secret.bytes(bytes))
     }
 
     /// Writes the arguments as they are, or each value as a hash: equal values stay equal.
@@ -86,8 +86,8 @@ impl Scribe {
         let hash = self
             .secret
             .json(raw)
-            .unwrap_or_else(|_| self.secret.bytes(raw));
-        format!("{:?}", short(hash.as_u128()))
+            .unwrap_or_else(|| self.secret.bytes(raw));
+        format!("{:?}", short(hash))
     }
 }
 

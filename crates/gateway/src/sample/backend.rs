@@ -27,13 +27,12 @@ impl PlainBackend {
     pub(crate) async fn new(server: Tools) -> Result<Self, ToolError> {
         let set = ReplicaSetId::from(server.id().clone());
         let definitions = server.list_tools().await?;
-        let raw = definitions.iter().map(|tool| tool.raw().clone()).collect();
+        let raw = definitions.iter().map(|tool| tool.raw.clone()).collect();
         let tools = definitions
             .into_iter()
             .map(|definition| {
                 // these plans are not read: a plain server does as instructed
-                let hints =
-                    Resolved::from_single(definition.annotations().clone(), Source::Declared);
+                let hints = Resolved::from_single(definition.annotations.clone(), Source::Declared);
                 let plan = CallPlan::derive(&hints, &Profile::standard());
                 let tool = Tool::new(set.clone(), definition, hints, plan);
                 (tool.name().clone(), Arc::new(tool))

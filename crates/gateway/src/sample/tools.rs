@@ -185,8 +185,8 @@ mod tests {
             .unwrap();
         let silent: Vec<_> = listed
             .iter()
-            .filter(|tool| *tool.annotations() == Annotations::default())
-            .map(|tool| tool.name().as_str())
+            .filter(|tool| tool.annotations == Annotations::default())
+            .map(|tool| tool.name.as_str())
             .collect();
         assert_eq!(listed.len(), 9);
         assert_eq!(silent, ["add_note"]);

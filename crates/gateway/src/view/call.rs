@@ -99,7 +99,8 @@ impl CallView {
         let started = Instant::now();
         let answer = recorder.run(stack, tool, call).await;
         let took = started.elapsed();
-        let trail = Trail::observed_of(&called, applied, &record, Some(&answer));
+        let facts = record.facts();
+        let trail = Trail::observed(&called, applied, &facts, Some(&answer));
         let (result, error) = match answer {
             Ok(output) => (raw(&output), None),
             Err(error) => (None, Some(self::error(&error))),
@@ -107,13 +108,12 @@ impl CallView {
         Ok(Self {
             tool: tool.to_owned(),
             effect,
-            server: record.server().map(|(server, _)| server.to_string()),
-            cache: record.cache().as_str().to_owned(),
-            cache_reason: record.cache_bypass().map(str::to_owned),
-            attempts: record.started_attempts(),
-            hedge: (record.hedge() != HedgeStatus::None)
-                .then(|| record.hedge().as_str().to_owned()),
-            guarded: record.was_guarded(),
+            server: facts.server.map(|(server, _)| server.to_string()),
+            cache: facts.cache.as_str().to_owned(),
+            cache_reason: facts.cache_bypass.map(str::to_owned),
+            attempts: facts.started_attempts,
+            hedge: (facts.hedge != HedgeStatus::None).then(|| facts.hedge.as_str().to_owned()),
+            guarded: facts.is_guarded,
             took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             trail: serde_json::to_value(trail).unwrap_or_default(),
             result,

@@ -13,7 +13,7 @@ use super::{strength_word, with_values};
 pub(crate) fn explanation(explanation: &Explanation) -> Value {
     let plan = explanation.plan();
     let (tool, resolved) = (&explanation.tool, explanation.resolved());
-    let values = json!(resolved.annotations());
+    let values = json!(resolved.annotations);
     let hint = |entry: &Provenance| {
         with_values(json!({
             "hint": entry.field.as_str(),
@@ -40,14 +40,14 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
         .as_ref()
         .map(|_| applied(explanation))
         .into();
-    view["rules"] = tool.refinements().rules().iter().map(rule).collect();
+    view["rules"] = tool.refinements.rules().iter().map(rule).collect();
     view["servers"] = explanation.candidates.iter().map(server).collect();
     // what the call depends on and invalidates; `null`: all state of the replica set
     view["reads"] = json!(explanation.reads());
     view["writes"] = json!(explanation.writes());
     view["verify_with"] = json!(explanation.verifier().map(ToString::to_string));
-    view["hints"] = resolved.all_provenance().iter().map(hint).collect();
-    view["warnings"] = json!(resolved.warnings());
+    view["hints"] = resolved.provenance.iter().map(hint).collect();
+    view["warnings"] = json!(resolved.warnings);
     view["text"] = format!("{explanation}{}", ask_note(plan)).into();
     view["trail"] = json!(explanation.trail());
     view
@@ -60,7 +60,7 @@ fn applied(explanation: &Explanation) -> Value {
         // counted from 1
         Applied::Rule(index) => json!({ "plan": "rule", "rule": index + 1 }),
         Applied::Strictest(doubt) => {
-            let doubt = explanation.tool.refinements().describe(doubt);
+            let doubt = explanation.tool.refinements.describe(doubt);
             json!({ "plan": "strictest", "doubt": doubt })
         }
         _ => json!({ "plan": "other" }),
@@ -68,8 +68,8 @@ fn applied(explanation: &Explanation) -> Value {
 }
 
 fn rule(rule: &RefinedRule) -> Value {
-    let (when, hints) = (rule.rule().when().to_string(), rule.rule().hints());
-    json!({ "when": when, "hints": hints, "plan": rule.plan() })
+    let (when, hints) = (rule.rule.when().to_string(), rule.rule.hints());
+    json!({ "when": when, "hints": hints, "plan": rule.plan })
 }
 
 /// What a plan that asks for confirmation means today.

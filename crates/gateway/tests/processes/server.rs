@@ -36,7 +36,7 @@ pub(crate) fn call() -> ToolCall {
 
 /// A call of a session, which writes.
 pub(crate) fn write_of(session: &Arc<Caller>) -> ToolCall {
-    let tool = Tool::clone(&callward_testkit::tool("x").build());
-    let tool = Arc::new(tool.with_instances(Instances::Session));
-    callward_testkit::call(&tool, json!({})).with_caller(Arc::clone(session))
+    let mut tool = Tool::clone(&callward_testkit::tool("x").build());
+    tool.instances = Instances::Session;
+    callward_testkit::call(&Arc::new(tool), json!({})).with_caller(Arc::clone(session))
 }

@@ -64,7 +64,7 @@ impl Permits {
         };
         let server = wait(&self.server, None, call).await?;
         if let Some(record) = call.record() {
-            record.spent().add_limits(began.elapsed());
+            record.with(|facts| facts.limit_time += began.elapsed());
         }
         Ok((tool, server))
     }

@@ -97,7 +97,7 @@ mod tests {
             (config.with_in_all(Some(f64::INFINITY)), "in_all"),
         ];
         for (config, field) in cases {
-            assert_eq!(config.validate().unwrap_err().field(), field);
+            assert_eq!(config.validate().unwrap_err().field, field);
         }
     }
 }

@@ -211,7 +211,7 @@ impl OfCall {
             result.map_err(|wait| refusal(&limit(), wait))?;
         }
         if let Some(record) = call.record() {
-            record.spent().add_limits(began.elapsed());
+            record.with(|facts| facts.limit_time += began.elapsed());
         }
         Ok(())
     }

@@ -36,8 +36,7 @@ impl<'a> Carried<'a> {
                     // otherwise each further server would sample again, and record parts of an
                     // unsampled trace
                     (None, true) => {
-                        let root =
-                            TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), false);
+                        let root = TraceContext::new(fastrand::u128(1..), fastrand::u64(1..), 0);
                         root.map(|root| root.to_string())
                     }
                     (None, false) => None,

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use callward_core::lint;
 use callward_core::{
     BoxFuture, BoxStream, Caller, Delivery, ErrorKind, FreshnessMode, InstanceStatus, Instances,
-    OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall, ToolDefinition, ToolError,
-    ToolOutput, ToolServer, Watch,
+    InvalidOutput, OutputStatus, PeerOutcome, ServerEvent, ServerId, Tool, ToolCall,
+    ToolDefinition, ToolError, ToolOutput, ToolServer, Watch,
 };
 use futures_util::stream;
 use memchr::memmem;
@@ -202,9 +202,11 @@ impl Upstream {
             return Err(RequestError::protocol(text).into_tool_error());
         }
         output.map_err(|error| {
-            let message = match error.unreadable() {
-                Some(why) => format!("the server's result {why}: many clients cannot read it"),
-                None => "the server's answer is not a tool result".to_owned(),
+            let message = match &error {
+                InvalidOutput::Unreadable(why) => {
+                    format!("the server's result {why}: many clients cannot read it")
+                }
+                _ => "the server's answer is not a tool result".to_owned(),
             };
             ToolError::new(ErrorKind::Protocol, Delivery::Answered, message).with_source(error)
         })

@@ -87,17 +87,17 @@ impl Pages {
         let mut faulty = 0_usize;
         for (at, raw) in self.elements.into_iter().enumerate() {
             let mut definition = ToolDefinition::from_list(raw, at + 1);
-            if mirrored && let Some(schema) = definition.input_schema() {
+            if mirrored && let Some(schema) = &definition.input_schema {
                 match ParamHeaders::from_schema(schema.get()) {
                     Ok(headers) => {
-                        let name = definition.name().as_str().to_owned();
+                        let name = definition.name.as_str().to_owned();
                         listing.headers.insert(name, Arc::new(headers));
                     }
                     Err(error) => definition = definition.with_fault(&error.to_string()),
                 }
             }
-            faulty += usize::from(definition.fault().is_some());
-            if definition.fault().is_none() || faulty <= MAX_FAULTY {
+            faulty += usize::from(definition.fault.is_some());
+            if definition.fault.is_none() || faulty <= MAX_FAULTY {
                 listing.tools.push(definition);
             }
         }
@@ -124,7 +124,7 @@ mod tests {
     use crate::wire::Era;
 
     fn names(listing: &Listing) -> Vec<&str> {
-        let names = listing.tools.iter().map(|tool| tool.name().as_str());
+        let names = listing.tools.iter().map(|tool| tool.name.as_str());
         names.collect()
     }
 
@@ -195,13 +195,13 @@ mod tests {
         let page = format!(r#"{{"name":7}},{odd},{bad},3"#);
         let listing = listed(&page, true);
         assert_eq!(names(&listing), ["#1", "b", "c", "#4"]);
-        assert_eq!(&listing.tools[1].raw()[..], odd.as_bytes());
+        assert_eq!(&listing.tools[1].raw[..], odd.as_bytes());
         for (mirrored, expected) in [
             (true, [false, true, false, false]),
             (false, [false, true, true, false]),
         ] {
             let listing = listed(&page, mirrored);
-            let usable = listing.tools.iter().map(|tool| tool.fault().is_none());
+            let usable = listing.tools.iter().map(|tool| tool.fault.is_none());
             assert_eq!(Vec::from_iter(usable), expected, "mirrored: {mirrored}");
         }
     }

@@ -247,7 +247,7 @@ mod tests {
     use bytes::Bytes;
     use callward_core::{
         Annotations, CallPlan, Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, Profile,
-        Resolved, Source, Tool, ToolCall, ToolDefinition, Trail, Verifier, refine::Applied,
+        Resolved, Source, Tool, ToolCall, ToolDefinition, Trail, refine::Applied,
     };
     use serde_json::Value;
 
@@ -365,8 +365,9 @@ mod tests {
 
     #[test]
     fn what_is_known_of_an_unknown_outcome_is_reported_with_every_attempt() {
-        let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
-        let tool = Arc::new(tool("create_payment").with_verifier(Some(verifier)));
+        let mut tool = tool("create_payment");
+        tool.verifier = Some("shop__get_payment".into());
+        let tool = Arc::new(tool);
         let lost =
             ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset").with_code(-32000);
         let known =

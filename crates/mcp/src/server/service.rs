@@ -83,14 +83,23 @@ impl Dispatcher {
             Err(fault) => PeerOutcome::Refused(fault.error.code),
         };
         let method = method::known(&request.method).unwrap_or("_OTHER");
-        let ended = PeerRequest::served(method, outcome);
+        let ended = PeerRequest {
+            side: PeerSide::Server,
+            method,
+            tool: None,
+            server: None,
+            outcome,
+        };
         observer.request_ended(&ended, began.elapsed());
         step
     }
 
     /// Begins a session that lasts until what is returned is dropped, if an observer is set.
     pub(super) fn session(&self, transport: &'static str) -> Option<SessionTimer> {
-        let session = PeerSession::new(PeerSide::Server, transport);
+        let session = PeerSession {
+            side: PeerSide::Server,
+            transport,
+        };
         let observer = self.observer.clone()?;
         Some(SessionTimer::begin(observer, session))
     }

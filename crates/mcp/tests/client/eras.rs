@@ -163,11 +163,11 @@ async fn answer(state: &Mutex<State>, asked: Exchange) {
 
 /// Calls the counter as a stack does: as the server says whose instance runs it.
 fn counting(mode: Instances, caller: &Arc<Caller>) -> ToolCall {
-    let tool = Tool::clone(&tool_of(
+    let mut tool = Tool::clone(&tool_of(
         r#"{"name":"add","inputSchema":{"type":"object"}}"#,
     ));
-    let tool = Arc::new(tool.with_instances(mode));
-    ToolCall::new(tool, "{}").with_caller(caller.clone())
+    tool.instances = mode;
+    ToolCall::new(Arc::new(tool), "{}").with_caller(caller.clone())
 }
 
 async fn count(upstream: &Upstream, caller: &Arc<Caller>) -> u64 {

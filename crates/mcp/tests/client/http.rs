@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{
-    BaggageFilter, Delivery, ErrorKind, ServerEvent, ToolCall, ToolServer, TraceContext, Watch,
+    BaggageFilter, Delivery, ErrorKind, ServerEvent, ToolCall, ToolServer, TraceContext,
 };
 use callward_mcp::client::{HttpSpec, Target, UpstreamStatus};
 use callward_mcp::wire::Era;
@@ -280,7 +280,7 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
         .with_trace(Arc::new(trace))
         .with_baggage(baggage.unwrap());
     let watching = Arc::new(Watching::default());
-    traced.attempt_mut().watch = Some(Watch::new(watching.clone()));
+    traced.attempt_mut().watch = Some(watching.clone());
     let asked = server.serve(&upstream, traced).await;
     let reported = r#"tcp Some("2025-11-25") Some("one") Some("127.0.0.1") Some("1.1") true"#;
     assert_eq!(*watching.seen.lock(), [reported]);

@@ -25,9 +25,9 @@ pub(crate) fn caller(principal: &str, session: &str) -> Arc<Caller> {
 pub(crate) fn call(caller: &Arc<Caller>, read_only: bool) -> ToolCall {
     let definition = json!({"name": "x", "inputSchema": {"type": "object"},
         "annotations": {"readOnlyHint": read_only}});
-    let tool = Tool::clone(&tool_of(&definition.to_string()));
-    let tool = Arc::new(tool.with_instances(Instances::Session));
-    ToolCall::new(tool, "{}").with_caller(caller.clone())
+    let mut tool = Tool::clone(&tool_of(&definition.to_string()));
+    tool.instances = Instances::Session;
+    ToolCall::new(Arc::new(tool), "{}").with_caller(caller.clone())
 }
 
 /// A write in a session of ada's.

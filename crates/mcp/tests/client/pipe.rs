@@ -160,7 +160,7 @@ async fn whoever_watches_is_told_and_says_which_context_goes_out() {
         own: TraceContext::parse(PARENT, None).ok(),
         ..Watching::default()
     });
-    let watch = Watch::new(watching.clone());
+    let watch: Watch = watching.clone();
     let listing = tokio::spawn({
         let (upstream, watch) = (upstream.clone(), watch.clone());
         async move { upstream.list_tools_watched(watch).await }

@@ -185,7 +185,7 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
     upstream.ping().await.unwrap();
 
     let tools = upstream.list_tools().await.unwrap();
-    let names: Vec<_> = tools.iter().map(|tool| tool.name().as_str()).collect();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["echo", "wait", "meet"]);
 
     let sink = Arc::new(Reports::default());

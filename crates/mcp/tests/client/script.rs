@@ -24,7 +24,7 @@ pub(crate) fn id() -> ServerId {
 /// A tool with this definition.
 pub(crate) fn tool_of(definition: &str) -> Arc<Tool> {
     let definition = ToolDefinition::from_json(definition.to_owned()).unwrap();
-    let resolved = Resolved::from_single(definition.annotations().clone(), Source::Declared);
+    let resolved = Resolved::from_single(definition.annotations.clone(), Source::Declared);
     let plan = CallPlan::derive(&resolved, &Profile::standard());
     Arc::new(Tool::new(id().into(), definition, resolved, plan))
 }
@@ -260,7 +260,7 @@ pub(crate) fn progress(params: &str) -> String {
 }
 
 /// Keeps what is reported of requests, and answers with a context of its own if it has one.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Watching {
     pub(crate) seen: Mutex<Vec<String>>,
     pub(crate) own: Option<TraceContext>,

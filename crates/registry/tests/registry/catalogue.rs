@@ -79,7 +79,10 @@ fn the_first_definition_counts_until_its_server_leaves() {
     assert!(bed.catalogue().offers(&server("two"), before.name()));
 
     assert_eq!(bed.remove(&both, &server("one")).changed.len(), 1);
-    assert_eq!(bed.tool("get").definition().description(), Some("two"));
+    assert_eq!(
+        bed.tool("get").definition.description.as_deref(),
+        Some("two")
+    );
     assert_eq!(bed.remove(&both, &server("two")).removed.len(), 1);
     assert!(bed.catalogue().entries().is_empty());
 }
@@ -184,7 +187,7 @@ fn inference_uses_the_other_tools_of_the_server() {
         let page = json!({"name": "create_page", "annotations": {"openWorldHint": open}});
         bed.list("s", [json!({"name": "create_note"}), page])
     };
-    let hints = || bed.tool("create_note").resolved().annotations().clone();
+    let hints = || bed.tool("create_note").resolved.annotations.clone();
     register(true);
     assert_eq!(hints().open_world_hint, Some(true));
     // the neighbour says otherwise now, and where records of its calls belong is part of a plan

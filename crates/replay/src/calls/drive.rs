@@ -140,7 +140,7 @@ impl Driver {
             let did = match answer {
                 Ok(output) if !recorded.asked.load(Ordering::Relaxed) => {
                     let kept = answer::read(&output);
-                    match record.cache() {
+                    match record.facts().cache {
                         CacheStatus::Joined => Did::Joined(kept),
                         _ => Did::Hit(kept),
                     }

@@ -59,7 +59,7 @@ pub enum Sessions {
 impl Options {
     /// Returns `true` if the tool is listed.
     pub(crate) fn is_listed(&self, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name().as_str() == name)
+        self.tools.iter().any(|tool| tool.name.as_str() == name)
     }
 }
 

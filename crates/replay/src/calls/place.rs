@@ -24,33 +24,31 @@ impl Place {
     pub(crate) fn of(call: &RecordedCall, sessions: Sessions) -> Self {
         // nothing here is secret
         let hash = FingerprintKey::fixed();
-        let text = |text: &str| hash.bytes(text.as_bytes()).as_u128();
+        let text = |text: &str| hash.bytes(text.as_bytes());
         let trace = text(&call.trace);
-        let session = hash.combine(&[0, trace, text(&call.session)]).as_u128();
-        let shared = hash.combine(&[1, trace]).as_u128();
+        let session = hash.combine(&[0, trace, text(&call.session)]);
+        let shared = hash.combine(&[1, trace]);
         let set = call.set.as_deref();
         let world = match (set, sessions) {
-            (Some(set), _) => hash.combine(&[2, trace, text(set)]).as_u128(),
+            (Some(set), _) => hash.combine(&[2, trace, text(set)]),
             (None, Sessions::Apart) => session,
             (None, Sessions::Shared) => shared,
         };
         let principal = match (call.principal.as_deref(), sessions) {
             (_, Sessions::Shared) => shared,
-            (Some(principal), Sessions::Apart) => {
-                hash.combine(&[3, trace, text(principal)]).as_u128()
-            }
+            (Some(principal), Sessions::Apart) => hash.combine(&[3, trace, text(principal)]),
             (None, Sessions::Apart) => session,
         };
         let raw = call.arguments().as_bytes();
         // arguments without a structural hash are compared as text
-        let arguments = hash.json(raw).unwrap_or_else(|_| hash.bytes(raw)).as_u128();
+        let arguments = hash.json(raw).unwrap_or_else(|| hash.bytes(raw));
         let key = [world, principal, text(call.tool.as_str()), arguments];
         Self {
             world,
             principal,
             session,
             clock: if world == session { session } else { shared },
-            key: hash.combine(&key).as_u128(),
+            key: hash.combine(&key),
         }
     }
 }

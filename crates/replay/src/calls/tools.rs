@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_cache::{CacheConfig, ToolScopes};
-use callward_core::infer::{Inference, Listed};
+use callward_core::infer::{Inference, Lexicon, Listed};
 use callward_core::{
     Annotations, CacheRule, CallPlan, Effect, Hints, Inferred, Judgement, Profile, ReplicaSetId,
     Resolved, RuleSet, Source, Subject, Tool, ToolDefinition, ToolName, Trust, judge,
@@ -66,8 +66,7 @@ fn make((name, effect, ttl_ms): &Kind, profile: &Profile) -> Tool {
     };
     let mut plan = CallPlan::clone(tool.plan());
     plan.cache = with_ttl(plan.cache, Duration::from_millis(*ttl));
-    let resolved = tool.resolved().clone();
-    Tool::new(set(), tool.definition().clone(), resolved, plan)
+    Tool::new(set(), tool.definition, tool.resolved, plan)
 }
 
 /// Makes a tool that declares an effect.
@@ -89,18 +88,22 @@ fn listed(options: &Options) -> HashMap<ToolName, Arc<Tool>> {
     let tools = &options.tools;
     let siblings: Vec<_> = tools
         .iter()
-        .map(|tool| Listed::new(Subject::of(tool, None), tool.annotations()))
+        .map(|tool| Listed {
+            subject: Subject::of(tool, None),
+            declared: &tool.annotations,
+        })
         .collect();
-    let inferred = Inference::new(RuleSet::Standard).infer_all(&siblings);
+    let (rules, lexicon) = (RuleSet::Standard, Lexicon::standard());
+    let inferred = Inference { rules, lexicon }.infer_all(&siblings);
     let made = tools.iter().zip(&inferred).map(|(tool, inferred)| {
         let made = judged(tool.clone(), inferred, &options.profile);
-        (tool.name().clone(), Arc::new(made))
+        (tool.name.clone(), Arc::new(made))
     });
     made.collect()
 }
 
 fn judged(definition: ToolDefinition, inferred: &Inferred, profile: &Profile) -> Tool {
-    let hints = Hints::new(inferred, definition.annotations(), Trust::Standard);
+    let hints = Hints::new(inferred, &definition.annotations, Trust::Standard);
     let Judgement { resolved, plan, .. } = judge(&hints, profile);
     Tool::new(set(), definition, resolved, plan)
 }

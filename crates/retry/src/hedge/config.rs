@@ -53,7 +53,7 @@ mod tests {
             (100, Some("percentile")),
         ] {
             let fault = HedgeConfig::default().with_percentile(percent).validate();
-            assert_eq!(fault.err().map(|fault| fault.field()), field);
+            assert_eq!(fault.err().map(|fault| fault.field), field);
         }
     }
 }

@@ -164,13 +164,13 @@ fn record(call: &ToolCall, verdict: Verdict, why: &'static str, server: Option<&
 
 fn note(call: &ToolCall, status: HedgeStatus) {
     if let Some(record) = call.record() {
-        record.note_hedge(status);
+        record.with(|facts| facts.hedge = facts.hedge.max(status));
     }
 }
 
 /// Records the server whose answer it is: the router recorded the one it chose last.
 fn name_server(call: &ToolCall, server: &ChosenServer, reason: &'static str) {
     if let (Some(record), Some(server)) = (call.record(), server.get()) {
-        record.set_server(server, reason);
+        record.with(|facts| facts.server = Some((server, reason)));
     }
 }

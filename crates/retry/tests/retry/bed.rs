@@ -105,10 +105,10 @@ pub(crate) fn named(name: &str) -> Arc<Tool> {
         "delete" => tool.destructive().build(),
         "transfer" => {
             let write = tool.build();
-            let mut plan = CallPlan::derive(write.resolved(), &Profile::standard());
+            let mut plan = CallPlan::derive(&write.resolved, &Profile::standard());
             plan.retry = RetryRule::OnlyUnsent;
-            let (set, definition) = (write.set().clone(), write.definition().clone());
-            Arc::new(Tool::new(set, definition, write.resolved().clone(), plan))
+            let (set, definition) = (write.set().clone(), write.definition.clone());
+            Arc::new(Tool::new(set, definition, write.resolved.clone(), plan))
         }
         _ => tool.build(),
     }

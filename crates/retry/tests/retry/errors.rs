@@ -4,9 +4,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use callward_core::{
-    Delivery, ErrorKind, FailedAttempt, ServerId, Tool, ToolCall, ToolError, Verifier,
-};
+use callward_core::{Delivery, ErrorKind, FailedAttempt, ServerId, Tool, ToolCall, ToolError};
 use callward_testkit::{MockService, call};
 use serde_json::json;
 use tower::ServiceExt;
@@ -16,8 +14,8 @@ use crate::bed::{layer, ms, named, of, plain, read};
 
 /// A write with a tool that checks its outcome.
 fn verified() -> ToolCall {
-    let verifier = Verifier::new("get_payment".parse().unwrap(), "shop__get_payment");
-    let pay = Tool::clone(&named("create_payment")).with_verifier(Some(verifier));
+    let mut pay = Tool::clone(&named("create_payment"));
+    pay.verifier = Some("shop__get_payment".into());
     call(&Arc::new(pay), json!({"card": "4111"}))
 }
 

@@ -86,16 +86,16 @@ async fn the_record_has_the_real_time_of_a_wait() {
         let back = async {
             if let Some(after) = back_after {
                 tokio::time::sleep(ms(after)).await;
-                assert!(record.decisions().0.is_empty());
+                assert!(record.facts().decisions.is_empty());
                 layer.server_is_back(&set);
             }
         };
         let (ended, ()) = tokio::join!(run(&layer, call, "breaker_open-@30000 ok"), back);
         ended.result.unwrap();
-        let (decisions, _) = record.decisions();
+        let decisions = record.facts().decisions;
         assert_eq!(decisions[0].verdict, Verdict::Retry);
         assert_eq!(decisions[0].waited, Some(ms(waited)));
-        assert_eq!(record.spent().pauses(), ms(waited));
+        assert_eq!(record.facts().pause_time, ms(waited));
     }
     // a call that is given up waited until then
     let record = Arc::new(CallRecord::new());
@@ -105,6 +105,6 @@ async fn the_record_has_the_real_time_of_a_wait() {
         .oneshot(call);
     let limit = ms(3_000);
     tokio::time::timeout(limit, given_up).await.unwrap_err();
-    assert_eq!(record.spent().pauses(), limit);
-    assert_eq!(record.decisions().0[0].waited, Some(limit));
+    assert_eq!(record.facts().pause_time, limit);
+    assert_eq!(record.facts().decisions[0].waited, Some(limit));
 }

@@ -56,7 +56,7 @@ async fn calls_are_retried_and_end_as_the_table_says() {
         }
         let earlier = results.split_whitespace().take(attempts as usize - 1);
         let sent = |word: &str| !word.ends_with('-');
-        assert_eq!(record.was_retried(), earlier.into_iter().any(sent));
+        assert_eq!(record.facts().was_retried(), earlier.into_iter().any(sent));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError};
+use callward_core::{Delivery, ErrorKind, Reopening, ToolCall, ToolError};
 use callward_retry::RetryConfig;
 use callward_testkit::{MockService, call};
 use futures_util::future::join_all;
@@ -21,10 +21,13 @@ use crate::bed::{Output, layer, ms, named, plain, read, result, rows, run, runti
 #[derive(Clone, Default)]
 struct Gate(Arc<Notify>);
 
-impl Reopens for Gate {
-    fn reopened(&self) -> BoxFuture<'static, ()> {
+impl Gate {
+    fn reopening(&self) -> Reopening {
         let gate = self.0.clone();
-        Box::pin(async move { gate.notified().await })
+        Reopening::new(move || {
+            let gate = gate.clone();
+            Box::pin(async move { gate.notified().await })
+        })
     }
 }
 
@@ -59,7 +62,7 @@ async fn at_gate(
             let share = call.attempt().share.as_ref().map(|share| share.time());
             attempts.lock().push((at.as_millis(), share));
             let closed = || match notifies {
-                true => error.clone().with_reopening(Reopening::new(gate.clone())),
+                true => error.clone().with_reopening(gate.reopening()),
                 false => error.clone(),
             };
             let is_open = opens.is_some_and(|opens| at >= secs(opens));
@@ -126,7 +129,7 @@ async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
         let mock = MockService::new(|_, _| async {
             let gate = Gate::default();
             gate.0.notify_one();
-            Err(gone().with_reopening(Reopening::new(gate)))
+            Err(gone().with_reopening(gate.reopening()))
         });
         let config = plain().with_budget_reserve(reserve).with_budget_percent(0);
         let service = layer(config).layer(mock.clone());

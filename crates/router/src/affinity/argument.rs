@@ -48,8 +48,8 @@ impl<'a> Argument<'a> {
             }
             b'-' | b'0'..=b'9' => Decimal::read(json).map(Self::Number),
             b'[' | b'{' => {
-                let whole = FingerprintKey::fixed().json(json.as_bytes()).ok()?;
-                Some(Self::Whole(whole.as_u128()))
+                let whole = FingerprintKey::fixed().json(json.as_bytes())?;
+                Some(Self::Whole(whole))
             }
             _ => None,
         }
@@ -60,14 +60,14 @@ impl<'a> Argument<'a> {
         let key = FingerprintKey::fixed();
         let bytes = |tag, bytes: &[u8]| key.bytes_behind([tag, 0], bytes);
         fold(match self {
-            Self::Bool(flag) => bytes(1, &[u8::from(*flag)]).as_u128(),
+            Self::Bool(flag) => bytes(1, &[u8::from(*flag)]),
             Self::Number(number) => {
-                let sign = u64::from(number.is_negative());
-                let scale = u128::from(sign) << 64 | u128::from(number.exponent().cast_unsigned());
-                key.bytes_behind([2, scale], number.digits()).as_u128()
+                let sign = u64::from(number.negative);
+                let scale = u128::from(sign) << 64 | u128::from(number.exponent.cast_unsigned());
+                key.bytes_behind([2, scale], &number.digits)
             }
-            Self::Text(text) => bytes(3, text.as_bytes()).as_u128(),
-            Self::Whole(whole) => bytes(4, &whole.to_le_bytes()).as_u128(),
+            Self::Text(text) => bytes(3, text.as_bytes()),
+            Self::Whole(whole) => bytes(4, &whole.to_le_bytes()),
         })
     }
 }

@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(config.validate(), Ok(()));
         let ttl = |ttl| config.clone().with_ttl(ttl);
         for wrong in [Duration::ZERO, Duration::from_millis(999), Duration::MAX] {
-            assert_eq!(ttl(wrong).validate().unwrap_err().field(), "ttl");
+            assert_eq!(ttl(wrong).validate().unwrap_err().field, "ttl");
         }
         for right in [SHORTEST, LONGEST] {
             assert_eq!(ttl(right).validate(), Ok(()));

@@ -115,13 +115,13 @@ impl Key<'_> {
     /// Returns what servers are ranked by: the same in every process and release.
     pub(crate) fn digest(&self) -> u64 {
         let key = FingerprintKey::fixed();
-        let digest = |name: &str| key.bytes(name.as_bytes()).as_u128();
+        let digest = |name: &str| key.bytes(name.as_bytes());
         let parts = match self {
             Self::Session { principal, session } => [1, digest(principal), digest(session)],
             Self::User(principal) => [2, digest(principal), 0],
             Self::Argument(argument) => [3, u128::from(argument.digest()), 0],
         };
-        fold(key.combine(&parts).as_u128())
+        fold(key.combine(&parts))
     }
 }
 

@@ -20,7 +20,7 @@ use callward_core::{FingerprintKey, ServerId, Weight};
 /// Returns what stands for a server: SipHash-1-3 of its id, under a public key.
 pub(crate) fn server_digest(server: &ServerId) -> u64 {
     let digest = FingerprintKey::fixed().bytes(server.as_str().as_bytes());
-    fold(digest.as_u128())
+    fold(digest)
 }
 
 /// Returns half of a digest, of which either half is as good.

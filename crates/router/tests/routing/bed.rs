@@ -233,7 +233,7 @@ impl Bed {
     pub(crate) async fn route_call(&self, call: ToolCall) -> (String, &'static str) {
         let record = Arc::new(CallRecord::new());
         self.send(call.with_record(record.clone())).await.unwrap();
-        let (server, reason) = record.server().unwrap();
+        let (server, reason) = record.facts().server.unwrap();
         (server.to_string(), reason)
     }
 

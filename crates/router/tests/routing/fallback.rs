@@ -8,9 +8,7 @@ use std::time::Duration;
 use crate::bed::{
     Bed, counting, delete, member, members, not_sent, of, read, refusing, server, test_set,
 };
-use callward_core::{
-    BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolCall, ToolError, ToolOutput,
-};
+use callward_core::{Delivery, ErrorKind, Reopening, ToolCall, ToolError, ToolOutput};
 use callward_router::{Member, Pool, Router, StrategyName};
 use callward_testkit::MockService;
 use futures_util::FutureExt;
@@ -66,17 +64,10 @@ async fn a_fallback_is_as_fit_as_the_first_choice() {
     }
 }
 
-struct Never;
-
-impl Reopens for Never {
-    fn reopened(&self) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_gone_is_waited_for_only_where_there_is_no_other() {
-    let gone = not_sent(ErrorKind::ConnectFailed).with_reopening(Reopening::new(Never));
+    let never = Reopening::new(|| Box::pin(std::future::pending()));
+    let gone = not_sent(ErrorKind::ConnectFailed).with_reopening(never);
     for others in ["", "b"] {
         let error = before(gone.clone(), others).fail(read()).await;
         assert_eq!(error.reopening().is_some(), others.is_empty(), "{others}");

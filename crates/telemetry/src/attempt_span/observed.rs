@@ -32,7 +32,7 @@ impl ObservedAttempt {
         let record = call.ensure_record(CallRecord::new);
         let attempt = call.attempt().clone();
         let mut request = None;
-        record.start_attempt();
+        record.with(|facts| facts.started_attempts += 1);
         if !span.is_disabled() {
             record.ask_for_decisions();
             let tool = call.tool().name().as_str();
@@ -58,7 +58,9 @@ impl ObservedAttempt {
             // of two concurrent attempts, each has its own
             _ => match &self.attempt.chosen {
                 Some(chosen) => chosen.get(),
-                None => Some(self.record.server()?.0),
+                None => self
+                    .record
+                    .with(|facts| Some(facts.server.as_ref()?.0.clone())),
             },
         }
     }
@@ -109,7 +111,11 @@ impl Observed for ObservedAttempt {
             self.write_span(ending, server.as_ref(), took);
             request.close();
         }
-        let ended = AttemptRecord::new(server, kind, took);
+        let ended = AttemptRecord {
+            server,
+            error: kind,
+            took,
+        };
         self.record.end_attempt(&self.attempt, ended);
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::refine::Applied;
-use callward_core::{CallRecord, ConfirmRule, Effect, HedgeStatus, Tool, ToolCall, Trail};
+use callward_core::{
+    CallFacts, CallRecord, ConfirmRule, Effect, HedgeStatus, Tool, ToolCall, Trail,
+};
 use tokio::time::Instant;
 use tracing::Span;
 
@@ -19,7 +21,7 @@ use crate::{context, names};
 #[derive(Debug)]
 pub(crate) struct ObservedCall {
     span: Span,
-    pub(crate) record: Arc<CallRecord>,
+    record: Arc<CallRecord>,
     pub(crate) tool: Arc<Tool>,
     applied: Applied,
     /// Of the call's plan, which is not always the tool's own.
@@ -66,11 +68,10 @@ impl ObservedCall {
     }
 
     /// Writes the outcome into the span.
-    fn write_span(&self, ending: Ending<'_>, took: Duration) {
-        let record = &self.record;
-        let hedge = record.hedge();
-        let (server, reason) = record.server().unzip();
-        let server = server.as_ref().or_else(|| error(ending)?.server());
+    fn write_span(&self, facts: &CallFacts, ending: Ending<'_>, took: Duration) {
+        let hedge = facts.hedge;
+        let (server, reason) = facts.server.as_ref().map(|(a, b)| (a, *b)).unzip();
+        let server = server.or_else(|| error(ending)?.server());
         let status = match self.is_served {
             true => Status::of_server(ending),
             false => Status::of_client(ending),
@@ -81,17 +82,17 @@ impl ObservedCall {
         };
         tracing::record_all!(
             self.span,
-            { names::CACHE } = record.cache().as_str(),
-            { names::CACHE_BYPASS_REASON } = record.cache_bypass(),
-            { names::ATTEMPTS } = record.started_attempts(),
+            { names::CACHE } = facts.cache.as_str(),
+            { names::CACHE_BYPASS_REASON } = facts.cache_bypass,
+            { names::ATTEMPTS } = facts.started_attempts,
             { names::HEDGE } = (hedge != HedgeStatus::None).then(|| hedge.as_str()),
-            { names::GUARDED } = record.was_guarded().then_some(true),
+            { names::GUARDED } = facts.is_guarded.then_some(true),
             { names::SERVER } = server.map(|server| server.as_str()),
             { names::ROUTE_REASON } = reason,
             { names::STATUS_CODE } = status.code,
             { names::ERROR_TYPE } = status.error_type,
             { names::OTEL_STATUS } = status.status,
-            { names::DECISIONS } = Trail::observed_line(&self.tool, self.applied, record, ending),
+            { names::DECISIONS } = Trail::observed_line(&self.tool, self.applied, facts, ending),
             { names::RESULT } = result,
             { names::DURATION_MS } = took.as_secs_f64() * 1e3,
         );
@@ -105,11 +106,13 @@ impl Observed for ObservedCall {
 
     fn ended(&self, ending: Ending<'_>) {
         let took = self.started.elapsed();
-        if !self.span.is_disabled() {
-            self.write_span(ending, took);
-        }
-        if let Some(metrics) = &self.metrics {
-            metrics.record(self, ending, took);
-        }
+        self.record.with(|facts| {
+            if !self.span.is_disabled() {
+                self.write_span(facts, ending, took);
+            }
+            if let Some(metrics) = &self.metrics {
+                metrics.record(self, facts, ending, took);
+            }
+        });
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
 }
 
 fn description(tool: &Tool) -> Option<&str> {
-    let text = tool.definition().description()?;
+    let text = tool.definition.description.as_deref()?;
     Some(&text[..text.floor_char_boundary(MAX_DESCRIPTION)])
 }
 

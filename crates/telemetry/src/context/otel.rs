@@ -41,8 +41,7 @@ pub(crate) fn of(span: &Span) -> Option<TraceContext> {
     let own = span.span_context();
     let trace_id = u128::from_be_bytes(own.trace_id().to_bytes());
     let span_id = u64::from_be_bytes(own.span_id().to_bytes());
-    let found = TraceContext::new(trace_id, span_id, own.is_sampled())?;
-    let found = found.with_flags(own.trace_flags().to_u8());
+    let found = TraceContext::new(trace_id, span_id, own.trace_flags().to_u8())?;
     let state = own.trace_state().header();
     Some(found.with_state((!state.is_empty()).then_some(state.as_str())))
 }

@@ -7,7 +7,7 @@ mod requests;
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallRecord, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
+    CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
 };
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
@@ -111,10 +111,15 @@ impl Metrics {
     }
 
     /// Records one call and its attempts.
-    pub(crate) fn record(&self, call: &ObservedCall, ending: Ending<'_>, took: Duration) {
-        let record = &call.record;
+    pub(crate) fn record(
+        &self,
+        call: &ObservedCall,
+        facts: &CallFacts,
+        ending: Ending<'_>,
+        took: Duration,
+    ) {
         let mut last_attempt = None;
-        record.each_attempt(|attempt| {
+        for attempt in &facts.attempts {
             last_attempt = Some(attempt.took);
             let error = attempt.error.map(ErrorKind::as_str);
             let outcome = (attempt.server.clone(), error);
@@ -124,11 +129,11 @@ impl Metrics {
             };
             self.of_attempts
                 .with(&call.tool, outcome, new, |add| add(1));
-        });
+        }
         let outcome = Outcome {
             is_served: call.is_served,
             effect: call.effect,
-            cache: record.cache(),
+            cache: facts.cache,
             error: of_ending(ending),
         };
         let new = || self.of_calls(&call.tool, outcome);
@@ -138,7 +143,7 @@ impl Metrics {
             // a cancelled call, and one that asks a person, wait for others
             if ending.is_some()
                 && call.confirm == ConfirmRule::Skip
-                && let Some(overhead) = overhead(record, took, last_attempt)
+                && let Some(overhead) = overhead(facts, took, last_attempt)
             {
                 (series.overhead)(overhead.as_secs_f64());
             }
@@ -148,10 +153,9 @@ impl Metrics {
             let outcome = KeyValue::new(label::OUTCOME, UNASKED);
             self.confirmations.add(1, &[tool, set, outcome]);
         }
-        let spent = record.spent();
         for (waited, histogram) in [
-            (spent.limits(), &self.limit_wait),
-            (spent.pauses(), &self.backoff),
+            (facts.limit_time, &self.limit_wait),
+            (facts.pause_time, &self.backoff),
         ] {
             if !waited.is_zero() {
                 histogram.record(waited.as_secs_f64(), &[]);
@@ -182,22 +186,18 @@ impl Metrics {
 }
 
 /// Returns what the runtime itself added to a call, where that can be known.
-fn overhead(
-    record: &CallRecord,
-    took: Duration,
-    last_attempt: Option<Duration>,
-) -> Option<Duration> {
-    match record.cache() {
+fn overhead(facts: &CallFacts, took: Duration, last_attempt: Option<Duration>) -> Option<Duration> {
+    match facts.cache {
         CacheStatus::Joined => return None,
         CacheStatus::Hit => return Some(took),
-        _ if record.started_attempts() != 1 || record.hedge() != HedgeStatus::None => return None,
+        _ if facts.started_attempts != 1 || facts.hedge != HedgeStatus::None => return None,
         _ => {}
     }
     // where the server's own time is not measured, the attempt's stands for it
-    let (spent, attempt) = (record.spent(), last_attempt?);
-    let elsewhere = match spent.server() {
+    let attempt = last_attempt?;
+    let elsewhere = match facts.server_time {
         Duration::ZERO => attempt,
-        server => server.saturating_add(spent.limits()),
+        server => server.saturating_add(facts.limit_time),
     };
     Some(took.saturating_sub(elsewhere))
 }

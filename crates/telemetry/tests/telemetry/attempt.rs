@@ -17,6 +17,22 @@ use crate::capture::{Capture, miss, orders_eu, plain, send, server};
 
 const TOOK: Duration = Duration::from_millis(250);
 
+fn candidate(server: ServerId, weight: u32, unfit: Option<&'static str>) -> RouteCandidate {
+    RouteCandidate {
+        server,
+        weight,
+        unfit,
+    }
+}
+
+fn ended(error: Option<ErrorKind>, took: Duration) -> AttemptRecord {
+    AttemptRecord {
+        server: Some(orders_eu()),
+        error,
+        took,
+    }
+}
+
 fn recorded() -> (Arc<CallRecord>, ToolCall) {
     let record = Arc::new(CallRecord::new());
     (record.clone(), plain().with_record(record))
@@ -70,9 +86,9 @@ async fn each_ending_is_recorded_in_span_and_record() {
         let seen = capture.one(names::ATTEMPT_SPAN);
         assert_eq!(seen.field("error.type"), error_type);
         assert_eq!(seen.field("callward.delivery"), Some(delivery));
-        assert_eq!(record.started_attempts(), 1);
-        let attempt = AttemptRecord::new(Some(orders_eu()), kind, TOOK);
-        assert_eq!(record.attempts(), [attempt]);
+        assert_eq!(record.facts().started_attempts, 1);
+        let attempt = ended(kind, TOOK);
+        assert_eq!(record.facts().attempts, [attempt]);
     }
 }
 
@@ -82,12 +98,18 @@ async fn a_dropped_attempt_is_recorded_as_cancelled() {
     let (record, request) = recorded();
     let mut running = Box::pin(AttemptSpanLayer::new().layer(miss()).oneshot(request));
     assert!(running.as_mut().now_or_never().is_none());
-    assert_eq!((record.started_attempts(), record.attempts().len()), (1, 0));
+    assert_eq!(
+        (
+            record.facts().started_attempts,
+            record.facts().attempts.len()
+        ),
+        (1, 0)
+    );
     let took = Duration::from_millis(30);
     tokio::time::advance(took).await;
     drop(running);
-    let cancelled = AttemptRecord::new(Some(orders_eu()), Some(ErrorKind::Cancelled), took);
-    assert_eq!(record.attempts(), [cancelled]);
+    let cancelled = ended(Some(ErrorKind::Cancelled), took);
+    assert_eq!(record.facts().attempts, [cancelled]);
     let seen = capture.one(names::ATTEMPT_SPAN);
     seen.assert_has(&[
         ("error.type", "cancelled"),
@@ -99,11 +121,11 @@ async fn a_dropped_attempt_is_recorded_as_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_without_a_server_names_none() {
     let (record, request) = recorded();
-    record.set_server(orders_eu(), "of the attempt before");
+    record.with(|facts| facts.server = Some((orders_eu(), "of the attempt before")));
     let none = ToolError::new(ErrorKind::NoEligibleServer, Delivery::NotSent, "none");
     let router = MockService::sequence(vec![Err(none)]);
     let _ = AttemptSpanLayer::new().layer(router).oneshot(request).await;
-    assert_eq!(record.attempts()[0].server, None);
+    assert_eq!(record.facts().attempts[0].server, None);
 }
 
 /// Stands in for a router that asks one server, which refuses a second attempt, and then another.
@@ -114,8 +136,8 @@ fn router() -> MockService {
         let mut first = RouteDecision::new(&call, "peak_ewma");
         first.reason = "peak_ewma";
         first.candidates = vec![
-            RouteCandidate::new(orders_eu(), 50, None),
-            RouteCandidate::new(spare.clone(), 10, Some("breaker_open")),
+            candidate(orders_eu(), 50, None),
+            candidate(spare.clone(), 10, Some("breaker_open")),
         ];
         first.chosen = Some(orders_eu());
         first.alternates = vec![spare.clone(), orders_eu()];

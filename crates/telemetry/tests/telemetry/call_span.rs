@@ -4,7 +4,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use callward_core::{
-    CacheStatus, CallRecord, Delivery, ErrorKind, HedgeStatus, Tool, ToolError, ToolOutput,
+    CacheStatus, CallFacts, Delivery, ErrorKind, HedgeStatus, Tool, ToolError, ToolOutput,
 };
 use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, names};
 use callward_testkit::{MockService, call, contract, tool};
@@ -43,7 +43,7 @@ async fn a_call_has_exactly_the_fields_of_what_happened() {
     let read = tool("read_order").read_only().build();
     let request = call(&read, json!({}));
     send(&layer, &miss(), request).await.unwrap();
-    let hit = noting(|record| record.set_cache(CacheStatus::Hit));
+    let hit = noting(|facts| facts.cache = CacheStatus::Hit);
     let delete = tool("delete").destructive().build();
     let request = call(&delete, json!({}));
     layer.layer(hit).oneshot(request).await.unwrap();
@@ -76,16 +76,16 @@ async fn a_call_has_exactly_the_fields_of_what_happened() {
 
 #[tokio::test(start_paused = true)]
 async fn what_inner_layers_note_is_recorded() {
-    type Noted<'a> = (&'a str, fn(&CallRecord), [Option<&'a str>; 3]);
-    let bypass: fn(&CallRecord) = |record| record.set_cache_bypass("writing");
-    let hedge: fn(&CallRecord) = |record| record.note_hedge(HedgeStatus::Won);
+    type Noted<'a> = (&'a str, fn(&mut CallFacts), [Option<&'a str>; 3]);
+    let bypass: fn(&mut CallFacts) = |facts| facts.cache_bypass = Some("writing");
+    let hedge: fn(&mut CallFacts) = |facts| facts.hedge = HedgeStatus::Won;
     let rows: [Noted<'_>; 4] = [
         ("nothing", |_| {}, [None, None, None]),
         ("a bypass", bypass, [Some("writing"), None, None]),
         ("a hedge", hedge, [None, Some("won"), None]),
         (
             "the guard",
-            CallRecord::note_guarded,
+            |facts| facts.is_guarded = true,
             [None, None, Some("true")],
         ),
     ];

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::{CacheStatus, CallRecord, ServerId, ToolCall, ToolError, ToolOutput};
+use callward_core::{CacheStatus, CallFacts, ServerId, ToolCall, ToolError, ToolOutput};
 use callward_telemetry::{AttemptSpanLayer, CallSpanLayer, Metrics};
 use callward_testkit::{MockService, call, tool};
 use opentelemetry::KeyValue;
@@ -159,10 +159,10 @@ pub(crate) fn plain() -> ToolCall {
 }
 
 /// Stands in for the layers inside of a call span: notes what they would, and answers at once.
-pub(crate) fn noting(note: impl Fn(&CallRecord) + Send + Sync + 'static) -> MockService {
+pub(crate) fn noting(note: impl Fn(&mut CallFacts) + Send + Sync + 'static) -> MockService {
     MockService::new(move |call: ToolCall, _| {
         if let Some(record) = call.record() {
-            note(record);
+            record.with(&note);
         }
         std::future::ready(Ok(ToolOutput::text("42")))
     })
@@ -180,8 +180,10 @@ pub(crate) fn server(
 ) -> MockService {
     MockService::new(move |call: ToolCall, n| {
         if let Some(record) = call.record() {
-            record.set_cache(cache);
-            record.set_server(orders_eu(), "round robin");
+            record.with(|facts| {
+                facts.cache = cache;
+                facts.server = Some((orders_eu(), "round robin"));
+            });
         }
         let answer = answer(n);
         async move {

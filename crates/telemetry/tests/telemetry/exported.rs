@@ -130,8 +130,8 @@ fn inbound() -> ToolCall {
     inbound.session = Some(SessionId::new("s-1"));
     inbound.http_version = Some("1.1");
     inbound.client = Some(([10, 0, 0, 1], 5000).into());
-    inbound.beside = TraceContext::new(0xbe51de, 5, true);
-    let trace = TraceContext::new(0xcafe, 0xf00d, true).unwrap();
+    inbound.beside = TraceContext::new(0xbe51de, 5, TraceContext::SAMPLED);
+    let trace = TraceContext::new(0xcafe, 0xf00d, TraceContext::SAMPLED).unwrap();
     call(&tool("read_order").read_only().build(), json!({}))
         .with_trace(Arc::new(trace.with_state(Some("v=1"))))
         .with_inbound(Arc::new(inbound))

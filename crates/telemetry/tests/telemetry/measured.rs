@@ -146,7 +146,7 @@ async fn the_overhead_of_a_hit_is_its_duration() {
     let meters = Meters::start();
     let hit = MockService::new(|call, _| async move {
         if let Some(record) = call.record() {
-            record.set_cache(CacheStatus::Hit);
+            record.with(|facts| facts.cache = CacheStatus::Hit);
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
         Ok(ToolOutput::text("42"))
@@ -181,8 +181,9 @@ async fn a_call_is_counted_with_the_effect_of_its_arguments() {
     let said = Hints::new(&inferred, &declared, Trust::Trusted);
     let rules = Refinements::bind(&[rule], &said, own.plan(), &Profile::standard());
     let plan = CallPlan::clone(own.plan());
-    let (set, definition) = (own.set().clone(), own.definition().clone());
-    let refined = Tool::new(set, definition, own.resolved().clone(), plan).with_refinements(rules);
+    let (set, definition) = (own.set().clone(), own.definition.clone());
+    let mut refined = Tool::new(set, definition, own.resolved.clone(), plan);
+    refined.refinements = rules;
 
     let meters = Meters::start();
     let layer = CallSpanLayer::new().with_metrics(meters.metrics.clone());

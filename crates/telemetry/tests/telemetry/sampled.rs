@@ -9,7 +9,7 @@ use tracing::Instrument;
 use crate::capture::{Capture, miss, plain, send};
 
 fn traced(sampled: bool) -> ToolCall {
-    let trace = TraceContext::new(7, 7, sampled).unwrap();
+    let trace = TraceContext::new(7, 7, u8::from(sampled)).unwrap();
     plain().with_trace(Arc::new(trace))
 }
 

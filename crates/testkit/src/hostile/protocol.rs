@@ -82,7 +82,7 @@ impl Protocol {
     pub(super) fn new(era: Era, tools: &[ToolDefinition]) -> Self {
         let tools = tools
             .iter()
-            .filter_map(|tool| serde_json::from_slice::<Value>(tool.raw()).ok())
+            .filter_map(|tool| serde_json::from_slice::<Value>(&tool.raw).ok())
             .collect();
         Self { era, tools }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use callward_core::Annotations;
+use callward_core::{Annotations, ConfirmRule};
 use serde_json::{Value, json};
 
 use super::{Deviation, Fallible, hints, neurolink, route};
@@ -42,9 +42,9 @@ pub(super) fn answer(function: &str, input: &Value, theirs: &Value) -> Fallible<
             input.as_object().ok_or("the input is not an object")?
         )),
         "getAnnotationSummary" => json!(hints::read(input)?.to_string()),
-        "getToolSafetyLevel" => json!(stated()?.safety_level()),
+        "getToolSafetyLevel" => json!(neurolink::plan(stated()?).effect.safety_level()),
         "isSafeToRetry" => json!(neurolink::is_safe_to_retry(&stated()?)),
-        "requiresConfirmation" => json!(stated()?.requires_confirmation()),
+        "requiresConfirmation" => json!(neurolink::plan(stated()?).confirm == ConfirmRule::Ask),
         "filterToolsByAnnotations" => filter(input)?,
         "routeByAnnotation" => return route::candidates(input, theirs),
         "route" => return route::decisions(input, theirs),
@@ -69,7 +69,6 @@ fn filter(input: &Value) -> Fallible<Value> {
             Ok((tool.get("name").cloned().unwrap_or_default(), stated))
         })
         .collect::<Fallible<Vec<_>>>()?;
-    let tools = tools.iter().map(|(name, stated)| (name, stated.as_ref()));
     let key = input.get("key").and_then(Value::as_str).ok_or("no key")?;
     let wanted = hints::plain(input.get("value").cloned().unwrap_or_default());
     // Two lists are never the same thing in JavaScript.
@@ -78,5 +77,9 @@ fn filter(input: &Value) -> Fallible<Value> {
             && hints::write(stated)
                 .is_ok_and(|written| hints::plain(written).get(key) == Some(&wanted))
     };
-    Ok(Annotations::filter(tools, keep).cloned().collect())
+    let silent = Annotations::default();
+    let kept = tools
+        .iter()
+        .filter(|(_, stated)| keep(stated.as_ref().unwrap_or(&silent)));
+    Ok(kept.map(|(name, _)| name.clone()).collect())
 }

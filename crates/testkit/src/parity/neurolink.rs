@@ -1,13 +1,16 @@
 //! The functions of NeuroLink that differ from those of core.
 
-use callward_core::{Annotations, RuleSet, Subject};
+use callward_core::{Annotations, CallPlan, Profile, Resolved, RuleSet, Source, Subject};
 use serde_json::{Map, Value};
 
 /// Does what `inferAnnotations` does; `None` where it throws a `TypeError`. An empty text is not a
 /// missing one.
 pub(super) fn infer(name: Option<&str>, description: Option<&str>) -> Option<Annotations> {
-    let subject = Subject::new(name?).with_description(description?);
-    Some(RuleSet::Neurolink.infer(&subject).into_annotations())
+    let subject = Subject {
+        description: Some(description?),
+        ..Subject::new(name?)
+    };
+    Some(RuleSet::Neurolink.infer(&subject).annotations)
 }
 
 /// Does what `validateAnnotations` does, on the object as it was written: a `null` number is
@@ -40,6 +43,12 @@ pub(super) fn validate(hints: &Map<String, Value>) -> Vec<&'static str> {
         errors.push("All tags must be non-empty strings");
     }
     errors
+}
+
+/// The plan of a tool with these hints.
+pub(super) fn plan(hints: Annotations) -> CallPlan {
+    let resolved = Resolved::from_single(hints, Source::Declared);
+    CallPlan::derive(&resolved, &Profile::neurolink())
 }
 
 /// Does what `isSafeToRetry` does, which does not look at `destructiveHint`.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callward_core::infer::{Inference, Inferred, Listed, RuleSet, Strength, Subject};
+use callward_core::infer::{Inference, Inferred, Lexicon, Listed, RuleSet, Strength, Subject};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{Annotations, Field, Resolved, Source, Trust};
 use serde::Serialize;
@@ -208,7 +208,7 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
     for (case, verdict) in cases.iter().zip(undeclared(cases, rules)) {
         let Some(verdict) = verdict else { continue };
         let server = score.servers.entry(case.server.clone()).or_default();
-        let hints = verdict.resolved.annotations();
+        let hints = &verdict.resolved.annotations;
         let writes = case.declared.read_only_hint == Some(false)
             || case.declared.destructive_hint == Some(true);
         if writes {
@@ -246,16 +246,16 @@ struct Verdict {
 impl Verdict {
     fn mistake(&self, case: &Case, hint: Hint, declared: bool) -> Mistake {
         let field = hint.field();
-        let concluded = self.resolved.provenance(field);
+        let concluded = self.resolved.provenance_of(field);
         let strong = concluded.is_some_and(|entry| entry.source == Source::Inferred)
-            && (self.inferred.evidence(field))
-                .is_some_and(|evidence| evidence.strength() == Strength::Strong);
+            && (self.inferred.evidence_for(field))
+                .is_some_and(|evidence| evidence.strength == Strength::Strong);
         Mistake {
             hint,
             server: case.server.clone(),
             tool: case.tool.clone(),
             declared,
-            concluded: hint.of(self.resolved.annotations()),
+            concluded: hint.of(&self.resolved.annotations),
             strong,
             why: self.resolved.why(field).into_owned(),
         }
@@ -271,13 +271,18 @@ fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Verdict>> {
         servers.entry(&case.server).or_default().push(at);
     }
     let mut all = vec![None; cases.len()];
+    let lexicon = Lexicon::standard();
+    let inference = Inference { rules, lexicon };
     for places in servers.values() {
         let listed: Vec<Listed<'_>> = places
             .iter()
             .filter_map(|at| cases.get(*at))
-            .map(|case| Listed::new(subject(case), &nothing))
+            .map(|case| Listed {
+                subject: subject(case),
+                declared: &nothing,
+            })
             .collect();
-        let inferred = Inference::new(rules).infer_all(&listed);
+        let inferred = inference.infer_all(&listed);
         for (at, inferred) in places.iter().zip(inferred) {
             let resolved = resolve(&Hints::new(&inferred, &nothing, Trust::Standard));
             if let Some(slot) = all.get_mut(*at) {
@@ -289,10 +294,12 @@ fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Verdict>> {
 }
 
 fn subject(case: &Case) -> Subject<'_> {
-    let mut subject = Subject::new(&case.tool).with_server(&case.server);
-    subject.description = case.description.as_deref();
-    subject.input_schema = case.input_schema.as_deref();
-    subject
+    Subject {
+        name: &case.tool,
+        description: case.description.as_deref(),
+        server: Some(&case.server),
+        input_schema: case.input_schema.as_deref(),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The invariants of any bytes that a server lists as a tool. The fuzzer includes this file.
 
-use callward_core::infer::{Inference, Listed, Strength, Volatile};
+use callward_core::infer::{Inference, Lexicon, Listed, Strength, Volatile};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{
     Annotations, AuditLevel, CacheRule, CallPlan, ConfirmRule, Effect, Field, Inferred, Profile,
@@ -25,20 +25,17 @@ pub(crate) fn tool_json(bytes: &[u8]) -> bool {
             return false;
         }
     };
-    assert_eq!(definition.raw(), bytes, "a listing is kept byte for byte");
-    hints(definition.annotations());
+    assert_eq!(definition.raw, bytes, "a listing is kept byte for byte");
+    hints(&definition.annotations);
     for server in [None, ServerId::new("acme").ok()] {
         let subject = Subject::of(&definition, server.as_ref());
         for rules in RULES {
             let alone = rules.infer(&subject);
             assert_eq!(alone, rules.infer(&subject), "the same tool, twice");
-            for inferred in [
-                alone,
-                among_others(subject, definition.annotations(), rules),
-            ] {
+            for inferred in [alone, among_others(subject, &definition.annotations, rules)] {
                 conclusions(&inferred, rules);
                 let verdicts = TRUST.map(|trust| {
-                    let all = Hints::new(&inferred, definition.annotations(), trust);
+                    let all = Hints::new(&inferred, &definition.annotations, trust);
                     (trust, resolve(&all))
                 });
                 for (trust, resolved) in &verdicts {
@@ -61,20 +58,19 @@ fn among_others(subject: Subject<'_>, declared: &Annotations, rules: RuleSet) ->
         .with_idempotent(true)
         .with_read_only(false);
     let listed = [
-        Listed::new(subject, declared),
-        Listed::new(Subject::new("get_user"), &stays),
-        Listed::new(Subject::new("update_user"), &adds),
-        Listed::new(Subject::new("update_order"), &adds),
-        Listed::new(Subject::new("update_group"), &adds),
-        Listed::new(Subject::new("delete_user"), &adds),
+        (subject, declared),
+        (Subject::new("get_user"), &stays),
+        (Subject::new("update_user"), &adds),
+        (Subject::new("update_order"), &adds),
+        (Subject::new("update_group"), &adds),
+        (Subject::new("delete_user"), &adds),
     ];
-    let all = Inference::new(rules).infer_all(&listed);
+    let listed = listed.map(|(subject, declared)| Listed { subject, declared });
+    let lexicon = Lexicon::standard();
+    let inference = Inference { rules, lexicon };
+    let all = inference.infer_all(&listed);
     assert_eq!(all.len(), listed.len());
-    assert_eq!(
-        all,
-        Inference::new(rules).infer_all(&listed),
-        "the same tools, twice"
-    );
+    assert_eq!(all, inference.infer_all(&listed), "the same tools, twice");
     all.into_iter().next().unwrap()
 }
 
@@ -95,15 +91,14 @@ fn hints(declared: &Annotations) {
 
 /// Each conclusion has its evidence, and no evidence is without a conclusion.
 fn conclusions(inferred: &Inferred, rules: RuleSet) {
-    let hints = inferred.annotations();
+    let hints = &inferred.annotations;
     let concluded = serde_json::to_value(hints).unwrap();
     let fields: Vec<&String> = concluded.as_object().unwrap().keys().collect();
-    assert_eq!(fields.len(), inferred.all_evidence().len(), "{inferred:?}");
-    for evidence in inferred.all_evidence() {
-        let field = evidence.field().to_string();
+    assert_eq!(fields.len(), inferred.evidence.len(), "{inferred:?}");
+    for evidence in &inferred.evidence {
+        let field = evidence.field.to_string();
         assert!(fields.contains(&&field), "{field} of {inferred:?}");
-        assert!(!evidence.reason().is_empty());
-        assert_eq!(evidence.reason(), evidence.to_string());
+        assert!(!evidence.to_string().is_empty());
     }
     if rules == RuleSet::Standard {
         assert!(!reads_and_destroys(hints), "{inferred:?}");
@@ -112,13 +107,17 @@ fn conclusions(inferred: &Inferred, rules: RuleSet) {
 
 /// The effective hints agree with each other, each has its source, and none relaxes without reason.
 fn verdict(resolved: &Resolved, inferred: &Inferred, trust: Trust) {
-    let out = resolved.annotations();
+    let out = &resolved.annotations;
     assert!(!reads_and_destroys(out), "{resolved:?}");
     assert!(out.to_string().starts_with('['));
-    assert!(resolved.warnings().iter().all(|text| !text.is_empty()));
-    for entry in resolved.all_provenance() {
+    assert!(resolved.warnings.iter().all(|text| !text.is_empty()));
+    for entry in &resolved.provenance {
         assert!(!entry.reason.is_empty() && !resolved.why(entry.field).is_empty());
-        assert_eq!(resolved.provenance(entry.field), Some(entry), "said twice");
+        assert_eq!(
+            resolved.provenance_of(entry.field),
+            Some(entry),
+            "said twice"
+        );
     }
     for (field, relaxed) in [
         (Field::ReadOnly, out.read_only_hint == Some(true)),
@@ -126,9 +125,11 @@ fn verdict(resolved: &Resolved, inferred: &Inferred, trust: Trust) {
         (Field::Idempotent, out.idempotent_hint == Some(true)),
         (Field::OpenWorld, out.open_world_hint == Some(false)),
     ] {
-        let source = resolved.provenance(field).map(|entry| entry.source);
+        let source = resolved.provenance_of(field).map(|entry| entry.source);
         if relaxed && source == Some(Source::Inferred) {
-            let strength = inferred.evidence(field).map(|evidence| evidence.strength());
+            let strength = inferred
+                .evidence_for(field)
+                .map(|evidence| evidence.strength);
             assert_eq!(strength, Some(Strength::Strong), "{field} of {resolved:?}");
         }
         if relaxed && trust == Trust::Untrusted {
@@ -142,13 +143,16 @@ fn verdict(resolved: &Resolved, inferred: &Inferred, trust: Trust) {
 fn plans(verdicts: &[(Trust, Resolved); 3]) {
     let (nothing, silence) = (Inferred::default(), Annotations::default());
     let unknown = resolve(&Hints::new(&nothing, &silence, Trust::Untrusted));
-    for profile in Profile::all() {
+    for profile in Profile::NAMES
+        .iter()
+        .flat_map(|name| Profile::by_name(name))
+    {
         let all = verdicts
             .each_ref()
             .map(|(_, resolved)| CallPlan::derive(resolved, &profile));
         for (plan, (_, resolved)) in all.iter().zip(verdicts) {
             consistent(plan, &profile);
-            let moves_on = resolved.volatility().is_some_and(Volatile::moves_on);
+            let moves_on = resolved.volatile.as_ref().is_some_and(Volatile::moves_on);
             assert!(!(moves_on && plan.is_retryable()), "{plan}");
         }
         let [trusted, standard, untrusted] = all;
@@ -197,7 +201,7 @@ fn consistent(plan: &CallPlan, profile: &Profile) {
 /// The digest depends on the definition and on nothing else.
 fn digest(definition: &ToolDefinition) {
     let of = || {
-        let resolved = Resolved::from_single(definition.annotations().clone(), Source::Declared);
+        let resolved = Resolved::from_single(definition.annotations.clone(), Source::Declared);
         let plan = CallPlan::derive(&resolved, &Profile::standard());
         let set = ReplicaSetId::new("acme").unwrap();
         Tool::new(set, definition.clone(), resolved, plan).digest()

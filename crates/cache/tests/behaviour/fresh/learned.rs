@@ -76,8 +76,8 @@ async fn a_volatile_tool_shares_nothing_before_there_is_evidence() {
     plan.cache = rule;
     let clock = Arc::new(Tool::new(
         clock.set().clone(),
-        clock.definition().clone(),
-        clock.resolved().clone(),
+        clock.definition.clone(),
+        clock.resolved.clone(),
         plan,
     ));
     let first = bench.start(read_of(&clock, "a", 1)).await;

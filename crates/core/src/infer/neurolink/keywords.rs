@@ -6,8 +6,6 @@
 //! is one stretch of text, so one walk with a table look-up does what NeuroLink does with a regular
 //! expression a keyword.
 
-use memchr::memchr;
-
 use crate::infer::Strength;
 use crate::infer::evidence::Reason;
 
@@ -61,26 +59,19 @@ impl Found {
             self.note(run, strong);
         }
         for segment in name.split(['_', '-']).flat_map(camel_segments) {
-            // A Kelvin sign is a `k` once it is lower-cased, and only segments are.
-            if segment.is_ascii() {
-                self.note(segment.as_bytes(), strong);
-            } else {
-                self.note(segment.to_lowercase().as_bytes(), strong);
-            }
+            // a Kelvin sign is a `k` once it is lower-cased, and only segments are
+            self.note(segment.to_lowercase().as_bytes(), strong);
         }
     }
 
-    /// Expects the text in lower case, or in ASCII.
+    /// Expects the text in lower case.
     pub(super) fn search_description(&mut self, lowered: &str) {
         let weak = |word| (Strength::Weak, Reason::KeywordInDescription(word));
         for run in runs(lowered) {
             self.note(run, weak);
         }
-        // Only `_` makes a difference: a `-` is a word boundary as it is.
-        if memchr(b'_', lowered.as_bytes()).is_some() {
-            for segment in lowered.as_bytes().split(|byte| matches!(byte, b'_' | b'-')) {
-                self.note(segment, weak);
-            }
+        for segment in lowered.split(['_', '-']) {
+            self.note(segment.as_bytes(), weak);
         }
     }
 

@@ -7,8 +7,6 @@
 
 mod keywords;
 
-use std::borrow::Cow;
-
 use self::keywords::{Class, Found};
 use super::evidence::Reason;
 use super::{Inferred, Strength};
@@ -22,12 +20,9 @@ const LONG: usize = 100;
 /// A keyword in the name is strong evidence, one in the description weak; and read-only next to
 /// destructive is weak wherever it stands.
 pub(super) fn infer(name: &str, description: &str) -> Inferred {
-    let lowered = lower(description);
-    let long = if lowered.is_ascii() {
-        lowered.len() > LONG
-    } else {
-        lowered.encode_utf16().count() > LONG
-    };
+    // as JavaScript lower-cases and counts
+    let lowered = description.to_lowercase();
+    let long = lowered.encode_utf16().count() > LONG;
     let mut found = Found::default();
     found.search_name(name);
     found.search_description(&lowered);
@@ -56,13 +51,4 @@ pub(super) fn infer(name: &str, description: &str) -> Inferred {
         None => inferred.complexity(Complexity::Simple, Strength::Weak, Reason::NoKeyword),
     }
     inferred
-}
-
-/// Lower-cases as JavaScript does. ASCII text is not changed: keywords are compared without case.
-fn lower(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(text.to_lowercase())
-    }
 }

@@ -6,8 +6,7 @@ use super::Prose;
 use super::schema::{Arguments, Meaning};
 use crate::infer::lexicon::words::{QUERY, list};
 use crate::infer::lexicon::{Lexicon, Role, Roles, Verb, VerbKind, Word};
-use crate::infer::volatility::{Volatile, Volatility};
-use crate::infer::{Subject, description, words};
+use crate::infer::{Subject, Volatile, Volatility, description, words};
 
 /// A tool as the rules see it.
 pub(super) struct Look<'a, 'l> {

@@ -159,36 +159,26 @@ mod tests {
 
     #[test]
     fn only_names_count_and_they_count_in_every_style() {
+        let file = r#"{"File-Path" : {"d": "a \"sql\": no"}}"#;
+        let saves = r#"{"save_to":1,"saveTo":2}"#;
         for (schema, meaning, known) in [
-            (
-                r#"{"File-Path" : {"d": "a \"sql\": no"}}"#,
-                Meaning::File,
-                Some("filepath"),
-            ),
-            (
-                r#"{"File-Path" : {"d": "a \"sql\": no"}}"#,
-                Meaning::Program,
-                None,
-            ),
+            (file, Meaning::File, Some("filepath")),
+            (file, Meaning::Program, None),
             (r#"{"sql":{}}"#, Meaning::Program, Some("sql")),
-            (r#"["sql"]"#, Meaning::Program, None),
-            (
-                r#"{"save_to":1,"saveTo":2}"#,
-                Meaning::Destination,
-                Some("saveto"),
-            ),
+            (saves, Meaning::Destination, Some("saveto")),
             (r#"{"confirm":{}}"#, Meaning::Agreement, Some("confirm")),
             (r#"{"outputAudio":{}}"#, Meaning::File, Some("output")),
             (r#"{"output_format":{}}"#, Meaning::File, None),
-            ("", Meaning::Program, None),
-            ("\"", Meaning::Program, None),
-            ("\"sql", Meaning::Program, None),
-            ("\"sql\\", Meaning::Program, None),
-            ("\"\\\"sql\":", Meaning::Program, None),
-            ("null", Meaning::Program, None),
-            ("\"é\":\"sql\"", Meaning::Program, None),
         ] {
             assert_eq!(Arguments::read(schema).of(meaning), known, "{schema}");
+        }
+        let broken = r#"["sql"]  " "sql "sql\ "\"sql": null "é":"sql""#;
+        for schema in broken.split(' ') {
+            assert_eq!(
+                Arguments::read(schema).of(Meaning::Program),
+                None,
+                "{schema}"
+            );
         }
     }
 }

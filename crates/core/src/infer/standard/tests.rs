@@ -4,18 +4,22 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use crate::Field;
-use crate::infer::{Evidence, Inference, Inferred, Lexicon, RuleSet, Strength, Subject, VerbKind};
+use crate::infer::{Inference, Inferred, Lexicon, RuleSet, Strength, Subject, VerbKind};
 
-fn infer(name: &str, description: &str) -> Inferred {
-    RuleSet::Standard.infer(&Subject::new(name).with_description(description))
+fn described<'a>(name: &'a str, description: &'a str) -> Subject<'a> {
+    Subject {
+        description: Some(description),
+        ..Subject::new(name)
+    }
 }
 
 /// What is concluded, in words. `reads` and `writes` are firm, with `?` they are not, and `silent`
 /// is neither. `loses` and `adds` are the destructive hint, with `!` if it is firm; `repeats` and
 /// `once` the idempotent one; `open` and `closed` the world. Then come the words of volatility.
 fn words(inferred: &Inferred) -> Vec<String> {
-    let hints = inferred.annotations();
-    let firm = |field| inferred.evidence(field).map(Evidence::strength) == Some(Strength::Strong);
+    let hints = &inferred.annotations;
+    let firm =
+        |field| inferred.evidence_for(field).map(|found| found.strength) == Some(Strength::Strong);
     let mut words = vec![match (hints.read_only_hint, firm(Field::ReadOnly)) {
         (Some(true), true) => "reads",
         (Some(true), false) => "reads?",
@@ -29,21 +33,13 @@ fn words(inferred: &Inferred) -> Vec<String> {
         (Some(false), _) => Some("adds"),
         (None, _) => None,
     });
-    words.extend(
-        hints
-            .idempotent_hint
-            .map(|hint| if hint { "repeats" } else { "once" }),
-    );
-    words.extend(
-        hints
-            .open_world_hint
-            .map(|hint| if hint { "open" } else { "closed" }),
-    );
-    words.extend(
-        inferred
-            .volatility()
-            .map(|volatile| volatile.volatility.as_str()),
-    );
+    let choose = |hint: Option<bool>, [yes, no]: [&'static str; 2]| {
+        hint.map(|hint| if hint { yes } else { no })
+    };
+    words.extend(choose(hints.idempotent_hint, ["repeats", "once"]));
+    words.extend(choose(hints.open_world_hint, ["open", "closed"]));
+    let volatile = inferred.volatile.as_ref();
+    words.extend(volatile.map(|volatile| volatile.volatility.as_str()));
     words.into_iter().map(str::to_owned).collect()
 }
 
@@ -196,14 +192,17 @@ fn each_tool_is_read_as_its_case_says() {
             panic!("{case}");
         };
         let (server, name) = name.split_once(": ").unzip();
-        let mut subject = Subject::new(name.unwrap_or(columns[0])).with_description(description);
-        subject.server = server;
         let schema = match schema.starts_with('{') {
             true => format!(r#"{{"properties":{schema}}}"#),
             false => format!(r#"{{"properties":{{"{schema}":{{"type":"string"}}}}}}"#),
         };
         let schema: &RawValue = serde_json::from_str(&schema).unwrap();
-        let found = words(&RuleSet::Standard.infer(&subject.with_input_schema(schema)));
+        let subject = Subject {
+            server,
+            input_schema: Some(schema),
+            ..described(name.unwrap_or(columns[0]), description)
+        };
+        let found = words(&RuleSet::Standard.infer(&subject));
         for word in expected.split(' ') {
             let holds = match word.strip_prefix('-') {
                 Some(word) => {
@@ -223,10 +222,13 @@ fn words_of_an_operator_count_like_ours() {
         .clone()
         .with(VerbKind::Delete, "void")
         .unwrap();
-    let inference = Inference::new(RuleSet::Standard).with_lexicon(&lexicon);
+    let inference = Inference {
+        rules: RuleSet::Standard,
+        lexicon: &lexicon,
+    };
     let inferred = inference.infer(&Subject::new("void_invoice"));
-    let why = inferred.evidence(Field::Destructive).map(Evidence::reason);
-    assert_eq!(why, Some("the name leads with `void`".into()));
+    let why = inferred.evidence_for(Field::Destructive).unwrap();
+    assert_eq!(why.to_string(), "the name leads with `void`");
 }
 
 const WORDS: &[&str] = &[
@@ -238,7 +240,7 @@ proptest! {
     #[test]
     fn any_text_at_all_is_read_without_harm(name in "\\PC{0,40}", description in "(?s).{0,120}") {
         for rules in [RuleSet::Standard, RuleSet::Neurolink] {
-            let subject = Subject::new(&name).with_description(&description);
+            let subject = described(&name, &description);
             prop_assert_eq!(rules.infer(&subject), rules.infer(&subject));
         }
     }
@@ -248,7 +250,8 @@ proptest! {
         words in prop::collection::vec(prop::sample::select(WORDS), 0..5),
         prose in prop::collection::vec(prop::sample::select(WORDS), 0..8),
     ) {
-        let hints = infer(&words.join("_"), &prose.join(" ")).into_annotations();
+        let (name, description) = (words.join("_"), prose.join(" "));
+        let hints = RuleSet::Standard.infer(&described(&name, &description)).annotations;
         prop_assert!(hints.read_only_hint != Some(true) || hints.destructive_hint != Some(true));
     }
 }

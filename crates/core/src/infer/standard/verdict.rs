@@ -134,7 +134,10 @@ impl Verdict {
             reason,
             loses,
         } = self.warned(look.subject.description);
-        let mut inferred = Inferred::of(kind);
+        let mut inferred = Inferred {
+            kind: Some(kind),
+            ..Inferred::default()
+        };
         if kind == VerbKind::Read {
             let moves_on = look.volatile().is_some_and(|volatile| volatile.moves_on());
             if moves_on && (!look.prose.opens || look.may_take()) {

@@ -77,7 +77,10 @@ pub(crate) fn inferred() -> impl Strategy<Value = Inferred> {
     let rules = prop::sample::select(RuleSet::ALL);
     (text(4), text(8), rules).prop_map(|(name, description, rules)| {
         let (name, description) = (name.join("_"), description.join(" "));
-        rules.infer(&Subject::new(&name).with_description(&description))
+        rules.infer(&Subject {
+            description: Some(&description),
+            ..Subject::new(&name)
+        })
     })
 }
 
@@ -91,7 +94,8 @@ pub(crate) fn profiles() -> Vec<Profile> {
     bold.name = "bold";
     bold.retry_destructive_idempotent = true;
     bold.idempotent_ttl = Some(std::time::Duration::from_secs(5));
-    let mut all = Profile::all().to_vec();
-    all.push(bold);
-    all
+    let presets = Profile::NAMES
+        .iter()
+        .flat_map(|name| Profile::by_name(name));
+    presets.chain([bold]).collect()
 }

@@ -109,7 +109,7 @@ proptest! {
         trust in any::trust(),
     ) {
         let resolved = resolve(&Hints::new(&inferred, &declared, trust));
-        let out = resolved.annotations();
+        let out = &resolved.annotations;
         for (field, relaxed) in [
             (Field::ReadOnly, out.read_only_hint == Some(true)),
             (Field::Destructive, out.destructive_hint == Some(false)),
@@ -117,10 +117,10 @@ proptest! {
             (Field::OpenWorld, out.open_world_hint == Some(false)),
             (Field::RequiresConfirmation, out.requires_confirmation == Some(false)),
         ] {
-            let concluded = resolved.provenance(field)
+            let concluded = resolved.provenance_of(field)
                 .is_some_and(|entry| entry.source == Source::Inferred);
             if relaxed && concluded {
-                let strength = inferred.evidence(field).map(|evidence| evidence.strength());
+                let strength = inferred.evidence_for(field).map(|evidence| evidence.strength);
                 prop_assert_eq!(strength, Some(Strength::Strong), "{}", field);
                 prop_assert_ne!(trust, Trust::Untrusted, "{}", field);
             }
@@ -135,11 +135,12 @@ proptest! {
         operator in any::hints(),
         trust in any::trust(),
     ) {
-        let all = Hints::new(&inferred, &declared, trust)
-            .with_server_defaults(&defaults)
-            .with_operator(&operator);
-        let out = resolve(&all);
-        let out = out.annotations();
+        let out = resolve(&Hints {
+            server_defaults: Some(&defaults),
+            operator: Some(&operator),
+            ..Hints::new(&inferred, &declared, trust)
+        });
+        let out = &out.annotations;
         prop_assert!(out.read_only_hint != Some(true) || out.destructive_hint != Some(true));
     }
 
@@ -150,13 +151,14 @@ proptest! {
         defaults in any::hints(),
         trust in any::trust(),
     ) {
-        let all = Hints::new(&inferred, &declared, trust).with_server_defaults(&defaults);
+        let server_defaults = Some(&defaults);
+        let all = Hints { server_defaults, ..Hints::new(&inferred, &declared, trust) };
         let resolved = resolve(&all);
-        let mut ours = resolved.annotations().clone();
+        let mut ours = resolved.annotations.clone();
         ours.vendor.clear();
         let written = serde_json::to_value(ours).unwrap();
         let mut fields: Vec<&str> =
-            resolved.all_provenance().iter().map(|entry| entry.field.as_str()).collect();
+            resolved.provenance.iter().map(|entry| entry.field.as_str()).collect();
         fields.sort_unstable();
         let keys: Vec<&str> =
             written.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();

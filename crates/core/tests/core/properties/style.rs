@@ -89,10 +89,11 @@ proptest! {
     ) {
         let description = described.join(" ");
         let mut verdicts = styles(&words).into_iter().map(|name| {
-            let mut subject = Subject::new(&name).with_description(&description);
-            if known {
-                subject = subject.with_server("acme");
-            }
+            let subject = Subject {
+                description: Some(&description),
+                server: known.then_some("acme"),
+                ..Subject::new(&name)
+            };
             (RuleSet::Standard.infer(&subject), name)
         });
         let (expected, first) = verdicts.next().expect("a name has a spelling");

@@ -120,7 +120,7 @@ impl Faults<'_, '_> {
         let (mut ours, defaults) = (json!(config), json!(T::default()));
         let mut checked = validate(config);
         while let Err(fault) = checked {
-            let key = match fault.field() {
+            let key = match fault.field {
                 "backoff.ceiling" => "max_pause",
                 "budget_percent" => "budget",
                 "slow_calls.rate" => "slow_rate",
@@ -132,7 +132,7 @@ impl Faults<'_, '_> {
             let path = join(section, key);
             let dotted = path.join(".");
             if !self.found.iter().any(|fault| fault.key == dotted) {
-                self.at(&path, fault.reason());
+                self.at(&path, fault.reason);
             }
             match (ours.get_mut(key), defaults.get(key)) {
                 (Some(ours), Some(default)) if ours != default => *ours = default.clone(),

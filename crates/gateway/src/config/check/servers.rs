@@ -62,7 +62,7 @@ impl Faults<'_, '_> {
         }
         let rate = RateLimitConfig::default().with_in_all(table.calls_per_minute);
         if let Err(fault) = rate.validate() {
-            self.at(&at("calls_per_minute"), fault.reason());
+            self.at(&at("calls_per_minute"), fault.reason);
         }
         self.target(key, &table);
         let defaults = self.hints(&at("annotations"), &table.annotations);

@@ -62,7 +62,7 @@ impl Upstream {
         }
         pool.open_lead(true).await?;
         let wants_session =
-            owner.session.is_some() || call.tool().instances() == Instances::Principal;
+            owner.session.is_some() || call.tool().instances == Instances::Principal;
         Ok((info.opens_sessions && wants_session).then_some(owner))
     }
 

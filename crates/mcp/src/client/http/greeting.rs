@@ -66,7 +66,15 @@ async fn open(link: &Arc<HttpLink>) -> Result<Session, RequestError> {
     let observer = link.shared.options.observer.clone();
     session.timer = observer
         .filter(|_| session.can_be_forgotten())
-        .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "tcp")));
+        .map(|observer| {
+            SessionTimer::begin(
+                observer,
+                PeerSession {
+                    side: PeerSide::Client,
+                    transport: "tcp",
+                },
+            )
+        });
     let ready = write::notification("notifications/initialized", None);
     exchange::tell(link, &session, ready).await?;
     Ok(session)

@@ -275,7 +275,7 @@ impl HttpLink {
             return Some(known.clone());
         }
         // not listed through this handle: only the call has a definition
-        let schema = tool.definition().input_schema()?;
+        let schema = tool.definition.input_schema.as_deref()?;
         ParamHeaders::from_schema(schema.get()).ok().map(Arc::new)
     }
 

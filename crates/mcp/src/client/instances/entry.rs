@@ -49,7 +49,7 @@ impl Ran {
     pub(super) fn of(call: &ToolCall) -> Self {
         let resolved = call.tool().resolved_applied(call.applied());
         let source = resolved
-            .provenance(Field::ReadOnly)
+            .provenance_of(Field::ReadOnly)
             .map(|entry| entry.source);
         match source {
             _ if call.plan().is_write() => Self::Writes,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward_core::{BoxFuture, Delivery, ErrorKind, Reopening, Reopens, ToolError};
+use callward_core::{Delivery, ErrorKind, Reopening, ToolError};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -74,8 +74,7 @@ impl PipeLink {
                 if until <= Instant::now() {
                     return Err(RequestError::Failed(error));
                 }
-                let state = self.state.subscribe();
-                let soon = Reopening::new(Return { state, until });
+                let soon = back(self.state.subscribe(), until);
                 Err(RequestError::Failed(error.with_reopening(soon)))
             }
         }
@@ -101,18 +100,13 @@ impl PipeLink {
 const SOON: Duration = Duration::from_secs(5);
 
 /// The return of a server, or the end of the time in which it is expected.
-struct Return {
-    state: watch::Receiver<LinkState>,
-    until: Instant,
-}
-
-impl Reopens for Return {
-    fn reopened(&self) -> BoxFuture<'static, ()> {
-        let (mut state, until) = (self.state.clone(), self.until);
+fn back(state: watch::Receiver<LinkState>, until: Instant) -> Reopening {
+    Reopening::new(move || {
+        let mut state = state.clone();
         Box::pin(async move {
             let back = state.wait_for(|state| matches!(state, LinkState::Live(_)));
             // back or not, it is asked again
             let _ = timeout_at(until, back).await;
         })
-    }
+    })
 }

@@ -149,9 +149,13 @@ async fn attend(
     };
     // a connection with a legacy server is a session, from its greeting on
     let observer = shared.options.observer.clone();
+    let session = PeerSession {
+        side: PeerSide::Client,
+        transport: "pipe",
+    };
     let _session = observer
         .filter(|_| info.era == Era::Legacy)
-        .map(|observer| SessionTimer::begin(observer, PeerSession::new(PeerSide::Client, "pipe")));
+        .map(|observer| SessionTimer::begin(observer, session));
     let listens = info.era == Era::Modern && info.tools_list_changed;
     link.state.send_replace(LinkState::Live(live.clone()));
     shared.greeted(Arc::new(info));

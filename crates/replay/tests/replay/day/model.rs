@@ -160,10 +160,10 @@ impl Step {
         }
         let hash = FingerprintKey::fixed();
         let raw = call.arguments().as_bytes();
-        let args = hash.json(raw).unwrap_or_else(|_| hash.bytes(raw)).as_u128();
-        let tool = hash.bytes(call.tool.as_str().as_bytes()).as_u128();
+        let args = hash.json(raw).unwrap_or_else(|| hash.bytes(raw));
+        let tool = hash.bytes(call.tool.as_str().as_bytes());
         Ok(Self {
-            key: hash.combine(&[tool, args]).as_u128(),
+            key: hash.combine(&[tool, args]),
             is_write: call.labelled().is_none_or(Effect::is_write),
             call,
             also_changes: Vec::new(),

@@ -179,7 +179,7 @@ impl Run<'_> {
             let output = answered.await.ok()?;
             (!executed.ran.load(Ordering::Relaxed)).then(|| Served {
                 stale: output.is_error() != error || (!error && output.to_text() != now),
-                age: record.cache_age(),
+                age: record.facts().cache_age,
             })
         }));
     }

@@ -58,11 +58,11 @@ async fn the_first_answer_wins_and_a_failure_waits_for_the_other_attempt() {
         let late = ended.took.checked_sub(ms(at.parse().unwrap())).unwrap();
         assert!(late <= ms(2), "{row}: {late:?} late");
         let won = text == "22";
-        assert_eq!(ended.record.hedge() == HedgeStatus::Won, won, "{row}");
+        assert_eq!(ended.record.facts().hedge == HedgeStatus::Won, won, "{row}");
         if first == "ok@150" {
-            assert_eq!(ended.record.hedge(), HedgeStatus::Sent);
+            assert_eq!(ended.record.facts().hedge, HedgeStatus::Sent);
             assert_eq!(cancelled, 1, "the hedge is cancelled");
-            let (server, reason) = ended.record.server().unwrap();
+            let (server, reason) = ended.record.facts().server.unwrap();
             assert_eq!((server, reason), (name(0), "answered before its hedge"));
         }
     }

@@ -27,10 +27,10 @@ async fn a_hedge_is_sent_elsewhere_after_the_95th_percentile() {
     // the 19th of 20 took 190 ms
     let took = ended.took;
     assert!((ms(190)..=ms(202)).contains(&took), "{took:?}");
-    assert_eq!(ended.record.hedge(), HedgeStatus::Won);
+    assert_eq!(ended.record.facts().hedge, HedgeStatus::Won);
     // attempts take turns: the 21st is of the first server
     assert_eq!(bed.attempts()[2], 1, "the loser is cancelled");
-    let (server, reason) = ended.record.server().unwrap();
+    let (server, reason) = ended.record.facts().server.unwrap();
     assert_eq!(
         (server, reason),
         (name(1), "answered before a slow attempt")
@@ -69,12 +69,12 @@ async fn a_hedge_costs_a_token_of_the_budget_that_retries_are_paid_from() {
     let tokens = || bed.retry.budgets().first().map(|budget| budget.tokens);
     bed.reads(20).await;
     let hedged = bed.read().await;
-    assert_eq!(hedged.record.hedge(), HedgeStatus::Won);
+    assert_eq!(hedged.record.facts().hedge, HedgeStatus::Won);
     assert_eq!(tokens(), Some(0));
 
     let refused = bed.read().await;
     assert_eq!(refused.took, ms(1000), "the first attempt is waited for");
-    assert_eq!(refused.record.hedge(), HedgeStatus::None);
+    assert_eq!(refused.record.facts().hedge, HedgeStatus::None);
     assert_eq!(bed.layer.stats().no_budget, 1);
     assert_eq!(bed.started(), 23);
 }
@@ -85,7 +85,7 @@ async fn without_another_server_nothing_is_hedged_nor_paid() {
     bed.reads(20).await;
     let ended = bed.read().await;
     assert_eq!((ended.took, bed.started()), (ms(1000), 21));
-    assert_eq!(ended.record.hedge(), HedgeStatus::None);
+    assert_eq!(ended.record.facts().hedge, HedgeStatus::None);
     assert_eq!(bed.retry.budgets()[0].tokens, 3, "the whole reserve");
     assert_eq!(bed.layer.stats().no_server, 1);
 }

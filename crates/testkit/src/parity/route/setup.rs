@@ -204,7 +204,7 @@ impl Setup {
                 reason = "between 0 and 100"
             )]
             Some(weight) => Weight::new(weight.clamp(0.0, 100.0) as u32).unwrap_or_default(),
-            None if weights.is_empty() => Weight::DEFAULT,
+            None if weights.is_empty() => Weight::PRIMARY,
             None => Weight::new(Weight::PRIMARY.get() - 1).unwrap_or_default(),
         }
     }
