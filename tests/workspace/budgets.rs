@@ -8,25 +8,25 @@ use super::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 16] = [
-    ("audit", 1720),
-    ("breaker", 1600),
-    ("cache", 4390),
-    ("chaos", 750),
-    ("core", 9980),
-    ("facade", 3580),
-    ("gateway", 10960),
-    ("limit", 1360),
-    ("loopguard", 420),
-    ("mcp", 10360),
-    ("registry", 1000),
-    ("replay", 2540),
-    ("retry", 1640),
-    ("router", 2790),
-    ("telemetry", 2290),
-    ("testkit", 2770),
+    ("audit", 1660),
+    ("breaker", 1410),
+    ("cache", 4220),
+    ("chaos", 730),
+    ("core", 9380),
+    ("facade", 3160),
+    ("gateway", 10470),
+    ("limit", 1320),
+    ("loopguard", 410),
+    ("mcp", 9450),
+    ("registry", 960),
+    ("replay", 2530),
+    ("retry", 1590),
+    ("router", 2600),
+    ("telemetry", 2110),
+    ("testkit", 2700),
 ];
 /// The most lines of tests.
-const TESTS: usize = 62_500;
+const TESTS: usize = 53_500;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -177,12 +177,14 @@ impl Config {
         let (references, mut faults) = References::resolve(&mut root, folder, env, &source);
         let (mut config, found) = read::read(root, &source);
         add(&mut faults, found);
-        if servers == Servers::Some && source.span(&["servers"]).is_none() {
+        add(&mut faults, check::check(&mut config, &source));
+        let is_absent = source.span(&["servers"]).is_none();
+        let has_none = is_absent || (config.servers.is_empty() && faults.is_empty());
+        if servers == Servers::Some && has_none {
             let expected =
                 "expected at least one server: a table [servers.NAME] with `command` or `url`";
             faults.push(source.key_fault(&["servers"], expected));
         }
-        add(&mut faults, check::check(&mut config, &source));
         if !faults.is_empty() {
             let scrub = |fault| references.scrub_fault(fault);
             return Err(failed(faults.into_iter().map(scrub).collect()));

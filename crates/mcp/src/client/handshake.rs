@@ -1,7 +1,8 @@
 //! Detects the era of a server.
 //!
 //! The rule: send `server/discover`. A result, or an error that only modern servers use, means
-//! modern; any other error, or no answer, means legacy. No single code decides.
+//! modern; any other error, or no answer, means legacy. No single code decides. A server over a
+//! pipe is sent `initialize` first, and this only if it refuses.
 
 use std::time::Duration;
 

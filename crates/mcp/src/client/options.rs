@@ -20,7 +20,8 @@ use crate::wire::{DEFAULT_MAX_LINE, known_version};
 )]
 pub enum EraChoice {
     /// Ask the server. One that speaks both over HTTP gets 2026-07-28, and `initialize` for each
-    /// owner of an instance, if that opens a session.
+    /// owner of an instance, if that opens a session. One that speaks both over a pipe gets
+    /// `initialize`.
     #[default]
     Auto,
     /// Only 2026-07-28 and later.

@@ -47,11 +47,9 @@ pub(crate) fn single(
     text.map_err(|_| "has characters no header may have")
 }
 
-/// Returns `true` if the content type is this one, whatever its parameters.
+/// Returns `true` if the content type is this one, whatever its parameters, and stated once.
 pub(crate) fn is_of(headers: &HeaderMap, media: &str) -> bool {
-    let value = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let value = single(headers, CONTENT_TYPE).unwrap_or_default();
     let essence = value.and_then(|value| value.split(';').next());
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media))
 }
@@ -103,6 +101,11 @@ mod tests {
             let is_json = is_of(&headers, "application/json");
             assert_eq!(is_json, expected, "{content_type}");
         }
+        let mut twice = HeaderMap::new();
+        for _ in 0..2 {
+            twice.append(CONTENT_TYPE, "application/json".parse().unwrap());
+        }
+        assert!(!is_of(&twice, "application/json"));
     }
 
     #[test]

@@ -53,8 +53,8 @@ async fn the_call_of_a_new_owner_waits_for_its_instance() {
     let running = calling(&upstream, write("2"));
     let mut second = script.accept().await;
     // the server takes its time to start
-    tokio::time::sleep(Duration::from_secs(20)).await;
-    second.greet_legacy().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    second.initialize().await;
     answer(&mut second).await;
     running.await.unwrap().unwrap();
 
@@ -105,7 +105,7 @@ async fn a_call_in_flight_is_cancelled_before_its_instance_ends() {
     let eve = caller("eve", "1");
     let running = calling(&upstream, call(&eve, false));
     let mut second = script.accept().await;
-    second.greet_legacy().await;
+    second.initialize().await;
     second.asked("tools/call").await;
     upstream.session_ended(&eve);
     running.abort();
@@ -123,7 +123,7 @@ async fn an_idle_instance_ends_and_the_next_call_starts_another() {
         let running = calling(&upstream, call(&eve, false));
         let mut peer = script.accept().await;
         match run {
-            1 => peer.greet_legacy().await,
+            1 => peer.initialize().await,
             // the one that lists the tools was idle too: it is started first, and its era is known
             _ => peer.initialize().await,
         }
@@ -202,14 +202,14 @@ async fn a_spare_listing_instance_is_started_again_at_once() {
     let (upstream, mut first, mut script) = legacy().await;
     first.serve(&upstream, write("1")).await;
     let mut spare = script.accept().await;
-    spare.greet_legacy().await;
+    spare.initialize().await;
     upstream.session_ended(&caller("ada", "1"));
     assert!(first.message().await.is_none());
     drop(first);
     let mut second = script.accept().await;
     // a call that comes before it is connected waits for it
     let running = calling(&upstream, call(&caller("eve", "1"), false));
-    tokio::time::sleep(Duration::from_secs(20)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
     second.initialize().await;
     answer(&mut second).await;
     running.await.unwrap().unwrap();

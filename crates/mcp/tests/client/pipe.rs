@@ -209,6 +209,7 @@ async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
     let (upstream, mut script) = scripted(1 << 16, |_| {});
     let mut events = upstream.events().unwrap();
     let mut peer = script.accept().await;
+    peer.refuse_initialize().await;
     let probe = peer.asked("server/discover").await;
     peer.reply(&probe, DISCOVERED_LISTENING).await;
     let listen = peer.asked("subscriptions/listen").await;
@@ -217,7 +218,7 @@ async fn a_modern_server_is_asked_to_announce_changes_again_and_again() {
         json!({"toolsListChanged": true})
     );
     assert_eq!(events.next().await, Some(ServerEvent::Up));
-    peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#)
+    peer.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}}"#)
         .await;
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     peer.reply(&listen, r#"{"resultType":"complete","_meta":{}}"#)

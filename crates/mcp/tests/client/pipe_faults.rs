@@ -18,7 +18,7 @@ async fn a_lost_connection_says_which_calls_may_have_run_and_comes_back() {
     let (upstream, mut script) = scripted(256, |_| {});
     let mut events = upstream.events().unwrap();
     let mut peer = script.accept().await;
-    peer.greet_legacy().await;
+    peer.initialize().await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
 
     let written = calling(&upstream, call("written", "{}"));
@@ -53,7 +53,7 @@ async fn whoever_finds_a_server_lost_is_told_when_it_is_back() {
         let before = upstream.call(call("early", "{}")).await.unwrap_err();
         assert!(before.reopening().is_none(), "there was nothing to lose");
         let mut peer = script.accept().await;
-        peer.greet_legacy().await;
+        peer.initialize().await;
         upstream.ready(LONG).await.unwrap();
         let mut events = upstream.events().unwrap();
         assert_eq!(events.next().await, Some(ServerEvent::Up));

@@ -6,12 +6,13 @@ use callward_mcp::client::{EraChoice, UpstreamOptions};
 use callward_mcp::wire::Era;
 use serde_json::json;
 
-use crate::script::{DISCOVERED, LEGACY, LONG, call, scripted};
+use crate::script::{DISCOVERED, INITIALIZED, LEGACY, LONG, call, scripted};
 
 #[tokio::test(start_paused = true)]
 async fn a_discovery_makes_a_server_modern_and_each_request_says_who_asks() {
     let (upstream, mut script) = scripted(1 << 16, |_| {});
     let mut peer = script.accept().await;
+    peer.refuse_initialize().await;
     let probe = peer.asked("server/discover").await;
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -26,40 +27,59 @@ async fn a_discovery_makes_a_server_modern_and_each_request_says_who_asks() {
     assert_eq!(asked.value()["_meta"], meta);
 }
 
-/// What a server does after it was sent the probe, and which era that shows.
-const GREETINGS: [(&str, Era); 10] = [
-    ("refuse=-32601 initialize", Era::Legacy),
-    ("refuse=-32602 initialize", Era::Legacy),
-    ("refuse=-32600 initialize", Era::Legacy),
-    ("refuse=-32603 initialize", Era::Legacy),
-    ("refuse=-32000 initialize", Era::Legacy),
+/// What a server does after it was sent `initialize`, and which era that shows.
+const GREETINGS: [(&str, Era); 11] = [
+    // one that speaks both eras, too: it keeps the state of its session
+    ("accept", Era::Legacy),
+    ("refuse=-32601 discovered", Era::Modern),
+    ("refuse=-32602 discovered", Era::Modern),
+    ("refuse=-32600 discovered", Era::Modern),
+    ("refuse=-32022 discovered", Era::Modern),
     // silence
-    ("initialize", Era::Legacy),
+    ("probe discovered", Era::Modern),
     // it starts slowly
-    ("hello answer refuse-hello", Era::Modern),
-    ("wait hello answer", Era::Modern),
-    // it dies of the probe
-    ("die initialize", Era::Legacy),
-    // once known, it is not probed again
-    ("refuse=-32601 initialize die initialize", Era::Legacy),
+    ("probe wait accept", Era::Legacy),
+    ("probe wait refuse=-32601 discovered", Era::Modern),
+    ("probe refuse-probe wait accept", Era::Legacy),
+    ("die accept", Era::Legacy),
+    // once known, it is asked in its era
+    (
+        "refuse=-32601 discovered lose probe discovered",
+        Era::Modern,
+    ),
 ];
 
 #[tokio::test(start_paused = true)]
-async fn what_follows_the_probe_shows_the_era() {
+async fn what_follows_the_greeting_shows_the_era() {
     for (steps, era) in GREETINGS {
         let (upstream, mut script) = scripted(1 << 16, |_| {});
         let mut peer = script.accept().await;
-        let probe = peer.asked("server/discover").await;
-        let mut hello = None;
+        let mut hello = peer.asked("initialize").await;
+        let mut probe = None;
         for step in steps.split(' ') {
             match step.split_once('=').unwrap_or((step, "")) {
-                ("refuse", code) => peer.refuse(&probe, code.parse().unwrap()).await,
-                ("answer", _) => peer.reply(&probe, DISCOVERED).await,
-                ("initialize", _) => peer.initialize().await,
-                ("hello", _) => hello = Some(peer.asked("initialize").await),
-                ("refuse-hello", _) => peer.refuse(hello.as_ref().unwrap(), -32601).await,
-                ("wait", _) => tokio::time::sleep(Duration::from_secs(290)).await,
+                ("accept", _) => {
+                    peer.reply(&hello, INITIALIZED).await;
+                    peer.notified("notifications/initialized").await;
+                }
+                ("refuse", code) => peer.refuse(&hello, code.parse().unwrap()).await,
+                ("probe", _) => probe = Some(peer.asked("server/discover").await),
+                ("refuse-probe", _) => peer.refuse(probe.as_ref().unwrap(), -32601).await,
+                ("discovered", _) => {
+                    let probe = match probe.take() {
+                        Some(probe) => probe,
+                        None => peer.asked("server/discover").await,
+                    };
+                    peer.reply(&probe, DISCOVERED).await;
+                }
+                ("wait", _) => tokio::time::sleep(Duration::from_secs(280)).await,
                 ("die", _) => {
+                    drop(peer);
+                    peer = script.accept().await;
+                    hello = peer.asked("initialize").await;
+                }
+                ("lose", _) => {
+                    upstream.ready(LONG).await.unwrap();
                     drop(peer);
                     peer = script.accept().await;
                 }

@@ -143,7 +143,7 @@ impl ServerHandler for Bench {
     }
 }
 
-fn over_pipe(bench: &Bench) -> Upstream {
+fn over_pipe(bench: &Bench, era: EraChoice) -> Upstream {
     let bench = bench.clone();
     let io = Io::new(move || {
         let bench = bench.clone();
@@ -157,7 +157,7 @@ fn over_pipe(bench: &Bench) -> Upstream {
             Ok((Box::new(reader) as _, Box::new(writer) as _))
         }
     });
-    start(Target::Io(io), |_| {})
+    start(Target::Io(io), |options| options.era = era)
 }
 
 async fn over_http(bench: &Bench, choice: EraChoice, json: bool) -> Upstream {
@@ -214,10 +214,14 @@ async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: 
 }
 
 #[tokio::test]
-async fn over_a_pipe_a_dual_server_is_modern_and_a_legacy_one_works() {
-    for era in [Era::Modern, Era::Legacy] {
-        let bench = Bench::new(era);
-        everything(over_pipe(&bench), bench, era, true).await;
+async fn over_a_pipe_a_dual_server_gets_a_session_unless_modern_is_set() {
+    for (server, choice, era) in [
+        (Era::Modern, EraChoice::Auto, Era::Legacy),
+        (Era::Modern, EraChoice::Modern, Era::Modern),
+        (Era::Legacy, EraChoice::Auto, Era::Legacy),
+    ] {
+        let bench = Bench::new(server);
+        everything(over_pipe(&bench, choice), bench, era, true).await;
     }
 }
 
@@ -248,7 +252,7 @@ async fn changes_are_heard_in_both_eras_and_over_both_transports() {
             let upstream = if http {
                 over_http(&bench, EraChoice::Auto, false).await
             } else {
-                over_pipe(&bench)
+                over_pipe(&bench, EraChoice::Auto)
             };
             upstream.ready(LONG).await.unwrap();
             let mut events = upstream.events().unwrap();

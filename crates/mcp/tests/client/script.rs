@@ -113,11 +113,11 @@ pub(crate) async fn greeted_with(
 ) -> (Upstream, Peer, Script) {
     let (upstream, mut script) = scripted(buffer, set);
     let mut peer = script.accept().await;
-    let probe = peer.asked("server/discover").await;
     if greeting.contains("protocolVersion") {
-        peer.refuse(&probe, -32601).await;
         peer.initialize_with(greeting).await;
     } else {
+        peer.refuse_initialize().await;
+        let probe = peer.asked("server/discover").await;
         peer.reply(&probe, greeting).await;
     }
     upstream.ready(LONG).await.unwrap();
@@ -237,10 +237,10 @@ impl Peer {
         .await;
     }
 
-    pub(crate) async fn greet_legacy(&mut self) {
-        let probe = self.asked("server/discover").await;
-        self.refuse(&probe, -32601).await;
-        self.initialize().await;
+    /// Refuses `initialize`, as a server does that speaks 2026-07-28 only.
+    pub(crate) async fn refuse_initialize(&mut self) {
+        let hello = self.asked("initialize").await;
+        self.refuse(&hello, -32601).await;
     }
 
     pub(crate) async fn initialize(&mut self) {

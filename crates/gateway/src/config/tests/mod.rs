@@ -50,6 +50,14 @@ fn bad_files_are_refused_with_all_faults_at_their_lines() {
 }
 
 #[test]
+fn a_file_without_servers_is_refused() {
+    for text in ["", "[servers]\n"] {
+        let error = refusal(text).to_string();
+        assert!(error.contains("expected at least one server"), "{error}");
+    }
+}
+
+#[test]
 fn a_text_that_is_not_toml_is_refused_at_its_line() {
     for (text, line, expected) in [
         ("profile = \"standard\"\n[http\n", 2, "unclosed table"),

@@ -1,6 +1,9 @@
 //! The greeting on a fresh connection.
 
+use std::pin::pin;
 use std::sync::Arc;
+
+use tokio::time::timeout;
 
 use super::connection::Connection;
 use crate::client::answer::RequestError;
@@ -11,41 +14,46 @@ use crate::client::options::EraChoice;
 use crate::client::shared::Shared;
 use crate::wire::{Era, write};
 
-/// Greets the server in whichever era it understands.
+/// Greets the server in the era that is set, or else in whichever it understands.
+///
+/// A program may keep the state of its client in the session that `initialize` opens, and one that
+/// has answered a request of 2026-07-28 opens none any more. So `initialize` comes first: a server
+/// that speaks both eras keeps its sessions.
 ///
 /// `known` is what an earlier connection to the same program showed: the era belongs to the server,
-/// so a legacy one is not probed again.
+/// so a modern one is not sent `initialize` again.
 pub(super) async fn greet(
     connection: &Arc<Connection>,
     shared: &Shared,
     known: Option<Era>,
 ) -> Result<ServerInfo, RequestError> {
     let choice = shared.options.era;
-    let is_legacy = choice == EraChoice::Auto && known == Some(Era::Legacy);
-    if choice == EraChoice::Legacy || is_legacy {
+    if choice == EraChoice::Legacy {
         return initialize(connection).await;
     }
-    let style = Style::unknown(Era::Modern);
-    let ask = handshake::discover();
-    let mut discovery = std::pin::pin!(connection.request(&ask, &style));
-    let answer = match choice {
-        EraChoice::Modern => Ok(discovery.as_mut().await),
-        _ => tokio::time::timeout(handshake::PROBE_TIMEOUT, discovery.as_mut()).await,
-    };
-    let mut greeting = std::pin::pin!(initialize(connection));
-    let answer = match answer {
-        Ok(answer) => answer,
-        // Silence means legacy, or a program that is still starting: whichever answers first
-        // decides.
-        Err(_) => tokio::select! {
+    let (style, ask) = (Style::unknown(Era::Modern), handshake::discover());
+    let mut discovery = pin!(async {
+        let info = handshake::judge(connection.request(&ask, &style).await, choice)?;
+        info.ok_or_else(|| RequestError::protocol("the server accepts no greeting"))
+    });
+    if choice == EraChoice::Modern || known == Some(Era::Modern) {
+        return discovery.await;
+    }
+    let mut greeting = pin!(initialize(connection));
+    let Ok(greeted) = timeout(handshake::PROBE_TIMEOUT, greeting.as_mut()).await else {
+        // It is still starting, or ignores what it does not know: what it accepts first decides.
+        return tokio::select! {
             biased;
-            answer = &mut discovery => answer,
-            greeted = &mut greeting => return greeted,
-        },
+            Ok(info) = &mut greeting => Ok(info),
+            Ok(info) = &mut discovery => Ok(info),
+            else => Err(RequestError::protocol("the server accepts no greeting")),
+        };
     };
-    match handshake::judge(answer, choice)? {
-        Some(info) => Ok(info),
-        None => greeting.await,
+    match greeted {
+        Err(RequestError::Refused(error)) if handshake::refuses_initialize(error.code) => {
+            discovery.await
+        }
+        greeted => greeted,
     }
 }
 

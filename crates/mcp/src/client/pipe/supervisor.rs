@@ -118,11 +118,7 @@ async fn greet(
     let greeted = tokio::select! {
         greeted = tokio::time::timeout(timeout, greeting) => greeted,
         () = connection.closed.cancelled() => {
-            // it may have ended on the probe; if not, its era is detected again
-            *known = match known {
-                None => Some(Era::Legacy),
-                Some(_) => None,
-            };
+            *known = None;
             return Err(connection.reason());
         }
     };
