@@ -1,6 +1,7 @@
 //! The page: what is between its markers is written from figures, the rest by people.
 
 mod changed;
+mod plot;
 mod rows;
 mod sections;
 mod table;
@@ -14,8 +15,8 @@ use crate::figures::Figures;
 const BEGIN: &str = "<!-- begin generated -->\n";
 const END: &str = "<!-- end generated -->\n";
 
-/// Writes the part of the page between its markers from what the folder holds: `peers.json`, and a
-/// report for each bench whose figures are shown.
+/// Writes the part of the page between its markers, and the pictures, from what the folder holds:
+/// `peers.json`, and a report for each bench whose figures are shown.
 pub(crate) fn write(page: &Path, folder: &Path) -> Outcome<()> {
     let file = folder.join("peers.json");
     let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -25,6 +26,10 @@ pub(crate) fn write(page: &Path, folder: &Path) -> Outcome<()> {
         .and_then(|name| name.to_str())
         .unwrap_or_default();
     let mut generated = table::render(&figures);
+    for (name, svg) in plot::all(&figures) {
+        fs::write(folder.join(name), svg)?;
+        generated.push_str(&format!("\n![{}]({folder_name}/{name})\n", plot::alt(name)));
+    }
     generated.push_str(&sections::read(folder, folder_name)?);
     let old = fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
     fs::write(page, between(&old, &generated)?)?;

@@ -237,7 +237,7 @@ fn blocked(peer: &PeerFigures, way: &str) -> Cell {
     percent(found.blocked, found.healthy_calls)
 }
 
-fn cell(peer: &PeerFigures, callers: usize, cached: bool) -> Option<&Speed> {
+pub(crate) fn cell(peer: &PeerFigures, callers: usize, cached: bool) -> Option<&Speed> {
     let same = |speed: &&Speed| speed.callers == callers && speed.cached == cached;
     peer.speed.iter().find(same)
 }
