@@ -20,9 +20,9 @@ use callward_limit::{Cap, ConcurrencyStatus, RateLimitConfig, RateStatus};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct LimitsConfig {
-    /// The rates of tools and principals, and how long a call waits for a token. Of this,
-    /// [`burst`](RateLimitConfig::burst) and [`max_wait`](RateLimitConfig::max_wait) hold for the
-    /// rates of servers too. Default: tools as their plans say, principals any number.
+    /// The rates of tools and principals, and how long a call waits for a token. Its
+    /// [`max_wait`](RateLimitConfig::max_wait) holds for the rates of servers too. Default: tools
+    /// as their plans say, principals any number.
     pub rate: RateLimitConfig,
     /// How far progress may stretch an attempt. Default: to ten times its timeout.
     pub progress_cap: Cap,

@@ -54,9 +54,8 @@ impl ToolOutput {
     }
 
     /// Moves what a server wrote into the `_meta` under keys of ours to [`UPSTREAM_META`], so that
-    /// what a client finds under them is ours. What such members say of freshness counts
-    /// [there too](crate::Freshness::from_result). Every other byte stays as it is outside of that
-    /// `_meta`.
+    /// what a client finds under them is ours. What such members say of freshness counts there too.
+    /// Every other byte stays as it is outside of that `_meta`.
     ///
     /// # Errors
     ///

@@ -77,7 +77,7 @@ pub(super) fn purge(stack: &Stack, _: &str, what: &Purge) -> Result<Value, Strin
                 let known = catalogue.entries().iter().map(|entry| entry.client_name());
                 match similar::near(name, known) {
                     Some(hint) => format!("no tool {name:?}: {hint}"),
-                    None => error.to_string(),
+                    None => error.message().to_owned(),
                 }
             })?;
             let tool = call.tool();

@@ -18,7 +18,8 @@ pub enum Shed {
     Oldest,
 }
 
-/// Puts a [`ConcurrencyLimit`] around a service. Each service it wraps gets a limit of its own.
+/// Puts a [`ConcurrencyLimit`](super::ConcurrencyLimit) around a service. Each service it wraps
+/// gets a limit of its own.
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimitLayer {
     pub(super) max_in_flight: usize,
