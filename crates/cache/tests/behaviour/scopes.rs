@@ -100,7 +100,7 @@ async fn each_row_about_sets_and_tools_that_go() {
         "
         a tool that no caller holds is removed, and a new one finds no old results
         | get=1 get=1 retain:none tools=0 get=2
-        counts of a removed set stay in the sums, and other sets are left alone
+        counts of a removed set stay in the sums, and other sets keep their entries
         | hold:get get=1 get@other=2 get@other=2 list@other=3 retain:test tools=1
         | #hits=1 #misses=3 get=1
         a write in flight counts after its set was removed and came back

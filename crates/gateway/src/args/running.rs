@@ -194,7 +194,7 @@ of a server's health, for each session, user or value that is kept at a server, 
 that is not offered, or not under its own name. A slow reader gets the number of events it missed;
 no call waits for it. Ends with Ctrl-C, or with the gateway.
 
---json prints the events as GET /api/routes/events tells them, one JSON object a line; `type` is
+--json prints the events as GET /api/routes/events sends them, one JSON object a line; `type` is
 routeDecision, routeFailed, healthUpdate, affinitySet, affinityExpired, toolRefused, toolRenamed or
 missed.
 

@@ -101,8 +101,8 @@ fn judge_all(all: &[(u64, Sort, CallerReply)], ledger: &Ledger) {
         assert_eq!(judged, Ok(()), "call {call}");
     }
     assert!(tally.unsafe_executions <= tally.unsafe_calls, "{tally:?}");
-    // most got through, and what did not was seen to fail after it was sent; whether a call finds no
-    // connection depends on when the machine runs it
+    // Most got through, and what did not was seen to fail after it was sent. Whether a call finds
+    // no connection depends on when the machine runs it.
     let done = tally.replies.get("done").copied().unwrap_or_default();
     assert!(done * 3 > tally.unsafe_calls, "{tally:?}");
     for reply in ["unknown", "answered"] {
