@@ -14,7 +14,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("chaos", 730),
     ("core", 9380),
     ("facade", 3160),
-    ("gateway", 10470),
+    ("gateway", 10463),
     ("limit", 1320),
     ("loopguard", 410),
     ("mcp", 9450),

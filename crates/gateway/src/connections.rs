@@ -118,13 +118,21 @@ async fn connection<S, R>(
             place.run();
         }
         let request = request.map(|body| {
-            let place = place.clone();
-            Body::new(Arriving { body, place })
+            Body::new(Counted {
+                body,
+                place: place.clone(),
+                is_answer: false,
+            })
         });
         let mut routes = routes.clone();
         async move {
             let response = routes.call(request).await?;
-            Ok::<_, Infallible>(response.map(|body| Answer { body, place }))
+            place.answer();
+            Ok::<_, Infallible>(response.map(|body| Counted {
+                body,
+                place,
+                is_answer: true,
+            }))
         }
     });
     let mut serving = pin!(
@@ -145,22 +153,38 @@ async fn connection<S, R>(
     }
 }
 
-/// The body of a request. The request is running once all of it has arrived.
-struct Arriving {
-    body: Incoming,
+/// A body whose frames the place of its connection counts.
+struct Counted<B> {
+    body: B,
     place: Arc<Place>,
+    /// The body is an answer's: its request is in work until this is dropped. Otherwise it is a
+    /// request's, which is running once all of it has arrived.
+    is_answer: bool,
 }
 
-impl http_body::Body for Arriving {
+impl<B> Drop for Counted<B> {
+    fn drop(&mut self) {
+        if self.is_answer {
+            self.place.answered();
+        }
+    }
+}
+
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Counted<B> {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if frame.is_none() || self.body.is_end_stream() {
+        if self.is_answer {
+            let piece = frame
+                .as_ref()
+                .and_then(|frame| frame.as_ref().ok()?.data_ref());
+            self.place.piece(piece.map_or(0, Bytes::len));
+        } else if frame.is_none() || self.body.is_end_stream() {
             self.place.run();
         }
         Poll::Ready(frame)
@@ -175,42 +199,19 @@ impl http_body::Body for Arriving {
     }
 }
 
-/// The body of an answer. Its request is in work until this is dropped.
-struct Answer {
-    body: Body,
-    place: Arc<Place>,
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        self.place.answered();
-    }
-}
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+/// How many bytes the system keeps for a client that does not read, besides those on their way. Its
+/// own limit is some megabytes.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 128 * 1024;
 
 /// Sets what connections over TCP need.
 pub(crate) fn prepare(stream: &mut TcpStream) {
     // Nagle with delayed ACK holds the second part of an answer for 40 ms
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) = socket2::SockRef::from(&*stream).set_tcp_notsent_lowat(UNSENT) {
+        tracing::debug!(%error, "no TCP_NOTSENT_LOWAT");
     }
 }

@@ -95,7 +95,7 @@ pub(crate) fn gateway(
     let endpoint = endpoint(
         StackBackend::new(runtime.clone()),
         config,
-        runtime.stop.closing(),
+        &runtime.stop.closing,
     )?;
     let mut others = probes;
     if config.metrics {
@@ -199,7 +199,7 @@ pub(crate) async fn serve(
     let mut server = tokio::spawn(serving);
     tokio::select! {
         biased;
-        () = stop.asked().cancelled() => {}
+        () = stop.asked.cancelled() => {}
         ended = &mut server => return flatten(ended),
     }
     if !config.lame_duck.is_zero() {
@@ -209,10 +209,10 @@ pub(crate) async fn serve(
         ));
         tokio::select! {
             () = tokio::time::sleep(config.lame_duck) => {}
-            () = stop.at_once() => {}
+            () = stop.at_once.cancelled() => {}
         }
     }
-    stop.closing().cancel();
+    stop.closing.cancel();
     drain(calls, config.drain, servers, stop).await;
     // a call that ended is not yet an answer that was written
     match tokio::time::timeout(LAST_WRITES, &mut server).await {

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Calls allocate small buffers on every core; the system's allocator serialises more of that.
+/// Calls allocate small buffers on every core; the system's allocator serialises more of that. No
+/// huge pages: the system clears 2 MiB at the first write to one, and other calls wait meanwhile.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -12,7 +12,7 @@ use crate::{http, view};
 /// with their errors, which may name files and addresses.
 pub(crate) fn respond(runtime: &Runtime, with_servers: bool) -> Response {
     let servers = runtime.stack.servers();
-    let reason = if runtime.stop.asked().is_cancelled() {
+    let reason = if runtime.stop.asked.is_cancelled() {
         Some("the gateway is stopping")
     } else if !runtime.started.is_finished() {
         Some("servers are starting")

@@ -14,26 +14,12 @@ use crate::output;
 /// The requests of signals. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
-    asked: CancellationToken,
-    closing: CancellationToken,
-    at_once: CancellationToken,
-}
-
-impl Stop {
     /// Fires when the process is asked to end.
-    pub(crate) const fn asked(&self) -> &CancellationToken {
-        &self.asked
-    }
-
+    pub(crate) asked: CancellationToken,
     /// Fires when the gateway stops accepting: at once, or after the lame-duck time.
-    pub(crate) const fn closing(&self) -> &CancellationToken {
-        &self.closing
-    }
-
-    /// Waits until the process is asked a second time: it then ends at once.
-    pub(crate) async fn at_once(&self) {
-        self.at_once.cancelled().await;
-    }
+    pub(crate) closing: CancellationToken,
+    /// Fires when the process is asked a second time: it then ends at once.
+    pub(crate) at_once: CancellationToken,
 }
 
 /// Returns what Ctrl-C and SIGTERM ask for: the first an end in good order, the second one at once.
@@ -120,7 +106,7 @@ pub(crate) async fn drain(calls: &TaskTracker, limit: Duration, servers: &[Upstr
         biased;
         () = calls.wait() => true,
         () = tokio::time::sleep(limit) => false,
-        () = stop.at_once() => false,
+        () = stop.at_once.cancelled() => false,
     };
     if ended {
         output::note("stopped: no call was cut off");
@@ -139,7 +125,7 @@ pub(crate) async fn drain(calls: &TaskTracker, limit: Duration, servers: &[Upstr
 pub(crate) async fn end_servers(upstreams: &[Upstream], stop: &Stop) {
     tokio::select! {
         _ = join_all(upstreams.iter().map(Upstream::shutdown)) => {}
-        () = stop.at_once() => {}
+        () = stop.at_once.cancelled() => {}
     }
 }
 

@@ -32,7 +32,7 @@ fn show(view: &CallView, args: &Call) -> bool {
     let output = view.output();
     match (&output, &view.result) {
         (Some(_), Some(raw)) if json => output::line(raw.get()),
-        (Some(output), _) => output::line(output.to_text()),
+        (Some(_), Some(raw)) => content(raw.get()).iter().for_each(output::line),
         _ => {}
     }
     if let Some(error) = &view.error {
@@ -49,6 +49,23 @@ fn show(view: &CallView, args: &Call) -> bool {
     }
     output::note(summary(view));
     output.is_some_and(|output| !output.is_error())
+}
+
+/// Returns the blocks of a result: text as it is, and the type of each block that has none. A
+/// result without blocks is shown by its structured content.
+fn content(result: &str) -> Vec<String> {
+    let result: Value = serde_json::from_str(result).unwrap_or_default();
+    let (blocks, structured) = (items(&result["content"]), &result["structuredContent"]);
+    if blocks.is_empty() && !structured.is_null() {
+        return vec![structured.to_string()];
+    }
+    let shown = blocks.iter().map(|block| {
+        let mut texts = ["/text", "/resource/text", "/uri"].iter();
+        let text_of = texts.find_map(|at| block.pointer(at)?.as_str());
+        let other = || format!("[{}: `--json` prints it]", text(&block["type"]));
+        text_of.map_or_else(other, str::to_owned)
+    });
+    shown.collect()
 }
 
 /// Shows the attempts, and which tool shows the effect of a call without an answer.
@@ -91,4 +108,40 @@ fn summary(view: &CallView) -> String {
         if view.guarded { "  loop guard" } else { "" },
         took(view.took()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_shows_each_of_its_blocks() {
+        for (result, expected) in [
+            (
+                json!({ "content": [{ "type": "text", "text": "a\nb" }] }),
+                &["a\nb"][..],
+            ),
+            (
+                json!({ "content": [
+                    { "type": "image", "data": "AAAA", "mimeType": "image/png" },
+                    { "type": "resource_link", "uri": "file:///a", "name": "a" },
+                    { "type": "resource", "resource": { "uri": "file:///b", "text": "b" } },
+                    { "type": "resource", "resource": { "uri": "file:///c", "blob": "AA==" } },
+                ] }),
+                &[
+                    "[image: `--json` prints it]",
+                    "file:///a",
+                    "b",
+                    "[resource: `--json` prints it]",
+                ],
+            ),
+            (
+                json!({ "content": [], "structuredContent": { "a": 1 } }),
+                &["{\"a\":1}"],
+            ),
+            (json!({ "content": [] }), &[]),
+        ] {
+            assert_eq!(content(&result.to_string()), expected, "{result}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ pub(crate) async fn run(args: Gateway, state: Option<&StateDir>) -> Outcome {
     let stop = shutdown::on_signal()?;
     tokio::select! {
         biased;
-        () = stop.asked().cancelled() => Ok(ExitCode::SUCCESS),
+        () = stop.asked.cancelled() => Ok(ExitCode::SUCCESS),
         followed = follow(args, state) => followed,
     }
 }

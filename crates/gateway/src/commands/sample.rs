@@ -24,9 +24,9 @@ pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
             "sample listening on http://{}/mcp",
             http::bound(&listener)?
         ));
-        let endpoint = http::endpoint(backend, &config, stop.closing())?;
+        let endpoint = http::endpoint(backend, &config, &stop.closing)?;
         let routes = http::routes(endpoint, Router::new());
-        let closing = stop.closing().clone();
+        let closing = stop.closing.clone();
         let serving = connections::serve(
             listener.tap_io(connections::prepare),
             Some,

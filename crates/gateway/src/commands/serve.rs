@@ -170,7 +170,7 @@ pub(crate) async fn serve(
     runtime.telemetry.observe_calls(calls);
     let routes = http::gateway(runtime.clone(), &config.http)?;
     let operators = admin::routes(runtime.clone());
-    let closing = runtime.stop.closing().clone();
+    let closing = runtime.stop.closing.clone();
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix limits descriptors"))]
     let mut limits = config.http.connections.clone();
     #[cfg(unix)]

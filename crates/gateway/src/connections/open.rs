@@ -38,7 +38,7 @@ impl Default for ConnectionLimits {
             all: 1024,
             per_address: 512,
             proxies: Vec::new(),
-            unread: 256 << 20,
+            unread: 128 << 20,
             header: Duration::from_secs(60),
             write: Duration::from_secs(30),
         }
@@ -68,6 +68,9 @@ struct Known {
     since: AtomicU64,
     /// How many bytes of its answers wait for the client to read them.
     unread: AtomicU64,
+    /// How many bytes the longest piece of its answer has. All of it is in memory until all of it
+    /// is written.
+    longest: AtomicU64,
     /// Since when the client has read nothing of them, on the same clock.
     read_at: AtomicU64,
     /// Ends the connection.
@@ -156,6 +159,7 @@ impl Open {
             stage: AtomicU8::new(Stage::Idle as u8),
             since: AtomicU64::new(self.now()),
             unread: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
             read_at: AtomicU64::new(self.now()),
             end,
         });
@@ -243,18 +247,34 @@ impl Place {
             .store(Stage::Running as u8, Ordering::Release);
     }
 
+    /// Notes that an answer begins.
+    pub(super) fn answer(&self) {
+        self.known.longest.store(0, Ordering::Relaxed);
+    }
+
+    /// Notes that a piece of the answer has this many bytes.
+    pub(super) fn piece(&self, bytes: usize) {
+        self.known
+            .longest
+            .fetch_max(bytes as u64, Ordering::Relaxed);
+    }
+
     /// Notes that a request was answered.
     pub(super) fn answered(&self) {
         self.enter(Stage::Idle);
     }
 
-    /// Notes that this many bytes wait. `has_read` is `true` if the client has just read some, or
-    /// has only now been given any. Where too many bytes of all connections wait, those connections
-    /// end whose clients have read nothing for longest.
+    /// Notes that this many bytes wait, of an answer that is held whole meanwhile. `has_read` is
+    /// `true` if the client has just read some, or has only now been given any. Where too many
+    /// bytes of all connections wait, those end whose clients have read nothing for longest.
     pub(super) fn wait(&self, bytes: u64, has_read: bool) {
         if has_read {
             self.known.read_at.store(self.open.now(), Ordering::Relaxed);
         }
+        let bytes = match bytes {
+            0 => 0,
+            waiting => waiting.max(self.known.longest.load(Ordering::Relaxed)),
+        };
         let before = self.known.unread.swap(bytes, Ordering::Relaxed);
         let all = self.open.unread.fetch_add(bytes, Ordering::Relaxed);
         self.open.unread.fetch_sub(before, Ordering::Relaxed);
@@ -378,8 +398,15 @@ mod tests {
         let ended = || [first, second, third].map(|place| place.end().is_cancelled());
         assert_eq!(ended(), [false; 3]);
         first.wait(50, false);
+        third.answer();
+        third.piece(50);
+        assert_eq!(ended(), [false; 3]);
+        // one byte waits, and all of the piece is held
         third.wait(1, true);
         assert_eq!(ended(), [false, true, false]);
+        first.wait(0, true);
+        third.answer();
+        third.wait(1, true);
         drop(places);
         assert_eq!(open.unread.load(Ordering::Relaxed), 0);
     }

@@ -15,13 +15,14 @@ const MAX_REFUSAL: usize = 64 * 1024;
 /// How long the body of a refusal may take: its status is known already.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 
-/// Appends to a buffer whose capacity never exceeds `limit`, as long as its bytes fit.
-pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], limit: usize) {
+/// Appends to a buffer whose capacity never exceeds `limit`, as long as its bytes fit. `long` is
+/// the capacity that it gets at once if it is long.
+pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], long: usize, limit: usize) {
     let needed = buffer.len() + bytes.len();
     if needed > buffer.capacity() {
         // Only an answer that was admitted: the allocator may back such a buffer with huge pages,
         // and then it costs 2 MiB before anything is written to it.
-        let usual = if buffer.len() > SHORT { LONG_SIZE } else { 0 };
+        let usual = if buffer.len() > SHORT { long } else { 0 };
         let capacity = (buffer.capacity() * 2).max(usual);
         let capacity = capacity.min(limit).max(needed);
         buffer.reserve_exact(capacity - buffer.len());
@@ -52,6 +53,8 @@ pub(super) async fn whole<B>(
 where
     B: Body<Data = Bytes, Error: std::error::Error + 'static> + Unpin,
 {
+    let stated = body.size_hint().exact();
+    let long_size = stated.map_or(LONG_SIZE, |size| usize::try_from(size).unwrap_or(LONG_SIZE));
     let mut place = None;
     let mut first = Bytes::new();
     let mut rest: Option<Vec<u8>> = None;
@@ -70,7 +73,7 @@ where
             return Err(RequestError::too_large(limit));
         }
         match &mut rest {
-            Some(rest) => append(rest, &chunk, limit),
+            Some(rest) => append(rest, &chunk, long_size, limit),
             None if first.is_empty() => first = chunk,
             None => {
                 let mut all = Vec::with_capacity(read + chunk.len());
@@ -181,12 +184,12 @@ mod tests {
     fn the_capacity_of_a_buffer_stays_below_the_limit() {
         let mut buffer = Vec::new();
         for _ in 0..100 {
-            append(&mut buffer, &[0; 10], 1000);
+            append(&mut buffer, &[0; 10], LONG_SIZE, 1000);
             assert!(buffer.capacity() <= 1000, "{}", buffer.capacity());
         }
         // nor does a waiting answer get the capacity of a long one
         let mut waiting = vec![0; SHORT];
-        append(&mut waiting, &[0; 10], LONG_SIZE);
+        append(&mut waiting, &[0; 10], LONG_SIZE, LONG_SIZE);
         assert!(waiting.capacity() <= 2 * SHORT, "{}", waiting.capacity());
     }
 }

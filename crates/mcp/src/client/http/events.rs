@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::body::{append, broken};
 use super::connect::BoxError;
 use crate::client::answer::RequestError;
-use crate::wire::LongMessages;
+use crate::wire::{LONG_SIZE, LongMessages};
 
 /// How many bytes are parsed before other tasks run: they may be thousands of lines.
 const MAX_PARSED: usize = 64 * 1024;
@@ -121,7 +121,7 @@ impl EventReader {
                 false => RequestError::no_answer_within(self.limit),
             });
         }
-        append(&mut self.event, &piece, self.limit);
+        append(&mut self.event, &piece, LONG_SIZE, self.limit);
         if end.is_some() {
             self.after_return = self.chunk.starts_with(b"\r");
             self.chunk.advance(1);

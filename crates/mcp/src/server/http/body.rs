@@ -24,6 +24,9 @@ const FREE: usize = 64 * 1024;
 /// The size of the blocks that hold a body while it arrives.
 const BLOCK: usize = 32 * 1024;
 
+/// How much of a body is read before other tasks run: it may arrive as fast as it is read.
+const MAX_READ: usize = 4 * BLOCK;
+
 /// Reads bodies, and bounds how many bytes of them are held at a time.
 #[derive(Debug)]
 pub(super) struct Bodies {
@@ -95,7 +98,7 @@ async fn read(
 ) -> Result<Bytes, Fault> {
     let mut first = Bytes::new();
     let mut rest: Vec<Vec<u8>> = Vec::new();
-    let mut length = 0_usize;
+    let (mut length, mut unyielded) = (0_usize, 0_usize);
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX).saturating_mul(2) {
         return Err(too_long(limit));
     }
@@ -108,6 +111,11 @@ async fn read(
             continue;
         };
         length = length.saturating_add(data.len());
+        unyielded = unyielded.saturating_add(data.len());
+        if unyielded > MAX_READ {
+            tokio::task::yield_now().await;
+            unyielded = 0;
+        }
         if length > limit {
             if length > limit.saturating_mul(2) {
                 return Err(too_long(limit));
@@ -160,6 +168,7 @@ fn too_long(limit: usize) -> Fault {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::pin::pin;
 
     use futures_util::{StreamExt, stream};
     use tokio::time::{Instant, sleep};
@@ -211,6 +220,16 @@ mod tests {
             assert!(read.await.unwrap() == text, "{size}");
             assert!(most <= 4 * BLOCK, "{size}: {most}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_long_body_lets_other_tasks_run() {
+        let body = Body::from_stream(stream::iter(
+            [const { Bytes::from_static(&[b' '; BLOCK]) }; 8].map(Ok::<_, Infallible>),
+        ));
+        let mut reading = pin!(read(body, 8 * BLOCK, |_| Ok(())));
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        assert_eq!(reading.await.unwrap().len(), 8 * BLOCK);
     }
 
     /// A body of `bytes` bytes whose client then sends no more, and does not end it.
