@@ -178,11 +178,11 @@ fn breakers(of: &Explanation) -> Vec<Decision> {
 fn opens(of: &Explanation) -> String {
     let config = of.breaker();
     let failures = (config.failures > 0).then(|| format!("{} failures in a row", config.failures));
-    let rate = config
-        .failure_rate
-        .map(|share| format!("{share} % of failures"));
-    let slow = config.slow_calls;
-    let slow = slow.map(|slow| format!("{} % of calls above {}", slow.rate, seconds(slow.after)));
+    let rate = config.failure_rate;
+    let rate = rate.map(|share| format!("{} % of failures", share * 100.0));
+    let share = config.slow_rate.unwrap_or(0.5) * 100.0;
+    let slow = config.slow_after;
+    let slow = slow.map(|after| format!("{share} % of calls above {}", seconds(after)));
     let causes: Vec<String> = [failures, rate, slow].into_iter().flatten().collect();
     if causes.is_empty() {
         return "it opens only by hand".to_owned();

@@ -68,8 +68,8 @@ impl Round {
             .with_probes(rng.u32(1..=3));
         let by_share = BreakerConfig::default()
             .with_failures(0)
-            .with_failure_rate(60)
-            .with_slow_calls(Duration::from_secs(20), 80);
+            .with_failure_rate(0.6)
+            .with_slow_calls(Duration::from_secs(20), 0.8);
         let mut builder = Stack::builder()
             .retry(retry)
             .breaker(rng.choice([breaker, by_share]).unwrap())

@@ -189,6 +189,6 @@ fn the_default_budget_bounds_retries_and_a_refusal_names_it() {
 fn patient() -> BreakerConfig {
     BreakerConfig::default()
         .with_failures(0)
-        .with_failure_rate(50)
+        .with_failure_rate(0.5)
         .with_min_calls(100)
 }

@@ -79,7 +79,7 @@ impl Circuit {
     pub(crate) fn new(key: Key, config: BreakerConfig, observer: Observer) -> Self {
         Self {
             key,
-            takes_time: config.slow_calls.is_some(),
+            takes_time: config.slow_after.is_some(),
             state: Mutex::new(State::new(config, Instant::now())),
             changed: Notify::new(),
             observer,

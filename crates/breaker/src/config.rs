@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
+use callward_core::human::{duration, optional_duration};
+use serde::{Deserialize, Serialize};
 
 /// When a breaker opens, for how long, and how it is probed.
 ///
@@ -16,11 +18,12 @@ use callward_core::InvalidConfig;
 /// // half of the last minute's calls failed, or nine in ten took longer than 5 s
 /// let config = BreakerConfig::default()
 ///     .with_failures(0)
-///     .with_failure_rate(50)
-///     .with_slow_calls(Duration::from_secs(5), 90);
+///     .with_failure_rate(0.5)
+///     .with_slow_calls(Duration::from_secs(5), 0.9);
 /// assert_eq!(config.validate(), Ok(()));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 #[must_use]
 pub struct BreakerConfig {
@@ -28,33 +31,31 @@ pub struct BreakerConfig {
     /// in flight together count once, and so do the attempts of one call; before a whole server
     /// each tool that loses its connections counts once. Default: 3.
     pub failures: u32,
-    /// Which share of the window's calls, in percent, must have failed to open it. Default: none
+    /// Which share of the window's calls, up to 1.0, must have failed to open it. Default: none
     /// does.
-    pub failure_rate: Option<u32>,
-    /// The duration from which a call counts as slow, and which share of the window's calls must be
-    /// slow to open it. Default: calls are not timed.
-    pub slow_calls: Option<SlowCalls>,
+    pub failure_rate: Option<f64>,
+    /// The duration from which a call counts as slow; time in which it waits for a person does not
+    /// count. Default: calls are not timed.
+    #[serde(with = "optional_duration")]
+    pub slow_after: Option<Duration>,
+    /// Which share of the window's calls, up to 1.0, must be slow to open it. Default: 0.5, where
+    /// calls are timed.
+    pub slow_rate: Option<f64>,
     /// The time, up to now, whose calls are counted for the two shares. It moves on in tenths.
     /// Default: 60 s.
+    #[serde(with = "duration")]
     pub window: Duration,
     /// How many calls the window must hold before a share of them means anything. Default: 10.
+    #[serde(skip)]
     pub min_calls: u32,
     /// How long it stays open the first time; each probe that fails doubles it. Default: 30 s.
+    #[serde(rename = "open_for", with = "duration")]
     pub open_time: Duration,
-    /// How long it stays open at most. Default: 5 min.
+    /// How long it stays open at most, unless the first time is longer. Default: 5 min.
+    #[serde(skip)]
     pub max_open_time: Duration,
     /// How many probes may be in flight at once while it is half open. Default: 1.
     pub probes: u32,
-}
-
-/// Which calls are slow, and how many of them are too many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SlowCalls {
-    /// A call that takes this long is slow. Time in which it waits for a person is not counted.
-    pub after: Duration,
-    /// Which share of the window's calls, in percent, must be slow to open the breaker.
-    pub rate: u32,
 }
 
 impl Default for BreakerConfig {
@@ -62,7 +63,8 @@ impl Default for BreakerConfig {
         Self {
             failures: 3,
             failure_rate: None,
-            slow_calls: None,
+            slow_after: None,
+            slow_rate: None,
             window: Duration::from_secs(60),
             min_calls: 10,
             open_time: Duration::from_secs(30),
@@ -100,19 +102,16 @@ impl BreakerConfig {
         self
     }
 
-    /// Sets which share of the window's calls, in percent, must have failed to open it.
-    pub const fn with_failure_rate(mut self, percent: u32) -> Self {
-        self.failure_rate = Some(percent);
+    /// Sets which share of the window's calls, up to 1.0, must have failed to open it.
+    pub const fn with_failure_rate(mut self, share: f64) -> Self {
+        self.failure_rate = Some(share);
         self
     }
 
-    /// Sets the duration from which a call is slow, and which share of the window's calls, in
-    /// percent, must be slow to open it.
-    pub const fn with_slow_calls(mut self, after: Duration, percent: u32) -> Self {
-        self.slow_calls = Some(SlowCalls {
-            after,
-            rate: percent,
-        });
+    /// Sets the duration from which a call is slow, and which share of the window's calls, up to
+    /// 1.0, must be slow to open it.
+    pub const fn with_slow_calls(mut self, after: Duration, share: f64) -> Self {
+        (self.slow_after, self.slow_rate) = (Some(after), Some(share));
         self
     }
 
@@ -134,7 +133,7 @@ impl BreakerConfig {
         self
     }
 
-    /// Sets how long it stays open at most.
+    /// Sets how long it stays open at most, unless the first time is longer.
     pub const fn with_max_open_time(mut self, time: Duration) -> Self {
         self.max_open_time = time;
         self
@@ -152,56 +151,47 @@ impl BreakerConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let fault = |field, reason| Err(InvalidConfig::new(field, reason));
-        let is_share = |share: &u32| (1..=100).contains(share);
-        if self.failures == 0 && self.failure_rate.is_none() && self.slow_calls.is_none() {
-            let reason = "is 0, and no share of calls opens it; set one of the two";
-            return fault("failures", reason);
-        }
-        if !self.failure_rate.as_ref().is_none_or(is_share) {
-            return fault("failure_rate", NO_SHARE);
-        }
-        if let Some(slow) = self.slow_calls {
-            if !is_share(&slow.rate) {
-                return fault("slow_calls.rate", NO_SHARE);
-            }
-            if slow.after.is_zero() {
-                return fault("slow_calls.after", "is 0; every call would be slow");
-            }
-        }
-        if self.window < MIN_WINDOW {
-            return fault("window", "is below 10 ms; use more");
-        }
-        if self.open_time.is_zero() {
-            return fault("open_time", "is 0; use more");
-        }
-        if self.max_open_time < self.open_time {
-            return fault("max_open_time", "is below open_time");
-        }
-        if self.window > MAX_TIME {
-            return fault("window", "is above a day");
-        }
-        if self.max_open_time > MAX_TIME {
-            return fault("max_open_time", "is above a day");
-        }
-        if self.min_calls == 0 {
-            return fault("min_calls", "is 0; use 1 or more");
-        }
-        if self.probes == 0 {
-            return fault("probes", "is 0; use 1 or more");
-        }
-        Ok(())
+        let is_share = |share: Option<f64>| share.is_none_or(|share| share > 0.0 && share <= 1.0);
+        let takes_shares = self.failure_rate.is_some() || self.slow_after.is_some();
+        #[rustfmt::skip]
+        let rules = [
+            (self.failures > 0 || takes_shares, "failures",
+             "is 0; set 1 or more failures in a row, or 0 together with `failure_rate` or \
+              `slow_after`"),
+            (is_share(self.failure_rate), "failure_rate", SHARE),
+            (is_share(self.slow_rate), "slow_rate", SHARE),
+            (self.slow_after.is_some() || self.slow_rate.is_none(), "slow_rate",
+             "is set without `slow_after`, from when on a call is slow"),
+            (self.slow_after != Some(Duration::ZERO), "slow_after",
+             "is 0; every call would be slow"),
+            (self.window >= MIN_WINDOW, "window", "is below 10 ms"),
+            (self.window <= MAX_TIME, "window", "is above a day"),
+            (!self.open_time.is_zero() && self.open_time <= MAX_TIME, "open_time",
+             "is not more than zero and at most a day"),
+            (self.max_open_time <= MAX_TIME, "max_open_time", "is above a day"),
+            (self.min_calls > 0, "min_calls", "is 0; use 1 or more"),
+            (self.probes > 0, "probes", "is 0; use 1 or more"),
+        ];
+        let broken = rules.into_iter().find(|(holds, ..)| !holds);
+        broken.map_or(Ok(()), |(_, field, reason)| {
+            Err(InvalidConfig::new(field, reason))
+        })
+    }
+
+    /// Returns the share of slow calls that opens it.
+    pub(crate) fn slow_share(&self) -> f64 {
+        self.slow_rate.unwrap_or(0.5)
     }
 
     /// Returns how long the breaker stays open after this many trips in a row, counted from 1.
     pub(crate) fn open_time_after(&self, trips: u32) -> Duration {
         let factor = 2_u32.saturating_pow(trips.saturating_sub(1));
         let open_time = self.open_time.saturating_mul(factor);
-        open_time.min(self.max_open_time)
+        open_time.min(self.max_open_time.max(self.open_time))
     }
 }
 
-const NO_SHARE: &str = "is not a share between 1 and 100 percent";
+const SHARE: &str = "is not a share of the window's calls, above 0.0 and up to 1.0";
 
 /// A tenth of it is a millisecond, and shorter times depend on the scheduler.
 const MIN_WINDOW: Duration = Duration::from_millis(10);
@@ -216,23 +206,22 @@ mod tests {
     fn a_setting_that_makes_no_sense_is_named() {
         let config = BreakerConfig::default();
         assert_eq!(config.validate(), Ok(()));
+        let unused = BreakerConfig {
+            slow_rate: Some(0.1),
+            ..config
+        };
         let cases = [
             (config.with_failures(0), "failures"),
-            (config.with_failure_rate(0), "failure_rate"),
-            (config.with_failure_rate(101), "failure_rate"),
-            (config.with_slow_calls(MAX_TIME, 0), "slow_calls.rate"),
-            (
-                config.with_slow_calls(Duration::ZERO, 1),
-                "slow_calls.after",
-            ),
+            (config.with_failure_rate(0.0), "failure_rate"),
+            (config.with_failure_rate(1.01), "failure_rate"),
+            (config.with_failure_rate(f64::NAN), "failure_rate"),
+            (config.with_slow_calls(MAX_TIME, 0.0), "slow_rate"),
+            (unused, "slow_rate"),
+            (config.with_slow_calls(Duration::ZERO, 0.1), "slow_after"),
             (config.with_window(Duration::from_millis(9)), "window"),
             (config.with_window(MAX_TIME * 2), "window"),
             (config.with_min_calls(0), "min_calls"),
             (config.with_open_time(Duration::ZERO), "open_time"),
-            (
-                config.with_max_open_time(Duration::from_secs(29)),
-                "max_open_time",
-            ),
             (config.with_max_open_time(MAX_TIME * 2), "max_open_time"),
             (config.with_probes(0), "probes"),
         ];
@@ -244,7 +233,7 @@ mod tests {
         assert_eq!(BreakerConfig::server().validate(), Ok(()));
         // where a share opens it, no number of failures in a row has to
         assert_eq!(
-            config.with_failures(0).with_failure_rate(1).validate(),
+            config.with_failures(0).with_failure_rate(0.01).validate(),
             Ok(())
         );
     }
@@ -254,5 +243,10 @@ mod tests {
         let secs = [1, 2, 3, 4, 5, 6, 40]
             .map(|trips| BreakerConfig::default().open_time_after(trips).as_secs());
         assert_eq!(secs, [30, 60, 120, 240, 300, 300, 300]);
+        let long = BreakerConfig::default().with_open_time(MAX_TIME);
+        assert_eq!(
+            [1, 2].map(|trips| long.open_time_after(trips)),
+            [MAX_TIME; 2]
+        );
     }
 }

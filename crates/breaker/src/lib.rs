@@ -32,7 +32,7 @@ mod verdict;
 mod window;
 
 pub use circuit::{BreakerChange, Circuit, Permit};
-pub use config::{BreakerConfig, SlowCalls};
+pub use config::BreakerConfig;
 pub use service::{Breaker, BreakerFuture, BreakerLayer};
 pub use set::BreakerSet;
 pub use state::Risk;

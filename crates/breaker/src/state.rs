@@ -110,7 +110,7 @@ pub(crate) struct Outcome<'a> {
 impl State {
     /// Makes a closed breaker. `config` is valid.
     pub(crate) fn new(config: BreakerConfig, now: Instant) -> Self {
-        let takes_shares = config.failure_rate.is_some() || config.slow_calls.is_some();
+        let takes_shares = config.failure_rate.is_some() || config.slow_after.is_some();
         Self {
             phase: Phase::Closed,
             generation: 0,
@@ -224,7 +224,7 @@ impl State {
         }
         let took = now.saturating_duration_since(ticket.given);
         let took = took.saturating_sub(outcome.waited);
-        let slow = self.config.slow_calls.filter(|slow| took >= slow.after);
+        let slow = self.config.slow_after.filter(|after| took >= *after);
         match (&mut self.phase, outcome.verdict) {
             (_, verdict) if ticket.is_extra => {
                 if verdict == Verdict::Success && slow.is_none() && self.is_open() {
@@ -259,8 +259,8 @@ impl State {
             }
             (Phase::HalfOpen { .. }, Verdict::Success) => match slow {
                 None => self.close(),
-                Some(slow) => {
-                    let why = format!("a probe took {:?} or longer", slow.after);
+                Some(after) => {
+                    let why = format!("a probe took {after:?} or longer");
                     self.trip(&why, now);
                 }
             },
@@ -290,26 +290,22 @@ impl State {
             slow,
         } = self.counts(now)?;
         let window = config.window;
-        let reaches = |part: u32, percent: u32| {
-            let enough = calls >= config.min_calls;
-            enough && u64::from(part) * 100 >= u64::from(calls) * u64::from(percent)
+        let reaches = |part: u32, share: f64| {
+            calls >= config.min_calls && f64::from(part) >= f64::from(calls) * share
         };
         if has_failed
             && config
                 .failure_rate
-                .is_some_and(|rate| reaches(failed, rate))
+                .is_some_and(|share| reaches(failed, share))
         {
             return Some(format!(
                 "{failed} of {calls} calls within {window:?} failed, the last: {}",
                 cause()
             ));
         }
-        let share = config.slow_calls.filter(|_| is_slow)?;
-        let why = || {
-            let after = share.after;
-            format!("{slow} of {calls} calls within {window:?} took {after:?} or longer")
-        };
-        reaches(slow, share.rate).then(why)
+        let after = config.slow_after.filter(|_| is_slow)?;
+        let why = || format!("{slow} of {calls} calls within {window:?} took {after:?} or longer");
+        reaches(slow, config.slow_share()).then(why)
     }
 
     fn trip(&mut self, why: &str, now: Instant) {

@@ -102,7 +102,7 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
         .loop_guard(config.loop_guard.get())
         .retry(config.retry)
         .hedge(config.hedge.get())
-        .breaker(config.breaker.layer())
+        .breaker(config.breaker.layer)
         .server_breaker(config.breaker.server.layer())
         .listing_timeout(listing_timeout)
         .limits(limits)

@@ -174,7 +174,7 @@ fn a_write_is_a_probe_only_where_no_safe_call_comes() {
 fn a_share_of_calls_opens_it_once_there_are_enough() {
     let shares = BreakerConfig::default()
         .with_failures(0)
-        .with_failure_rate(50)
+        .with_failure_rate(0.5)
         .with_min_calls(10);
     check(
         shares,
@@ -209,7 +209,7 @@ fn a_share_of_calls_opens_it_once_there_are_enough() {
     }
     assert_eq!(bench.state.counts(bench.now).unwrap().failed, 5);
     let slow = BreakerConfig::default()
-        .with_slow_calls(Duration::from_millis(1500), 75)
+        .with_slow_calls(Duration::from_millis(1500), 0.75)
         .with_min_calls(4);
     check(
         slow,
@@ -239,7 +239,7 @@ fn one_tool_that_loses_connections_never_opens_the_breaker_of_its_server() {
     );
     let shares = BreakerConfig::server()
         .with_failures(0)
-        .with_failure_rate(50)
+        .with_failure_rate(0.5)
         .with_min_calls(4);
     let mut bench = Bench::new(shares);
     for _ in 0..20 {
@@ -306,8 +306,8 @@ proptest! {
             .with_open_time(open_time * SECOND);
         if shares {
             config = config
-                .with_failure_rate(30)
-                .with_slow_calls(5 * SECOND, 60)
+                .with_failure_rate(0.3)
+                .with_slow_calls(5 * SECOND, 0.6)
                 .with_window(20 * SECOND)
                 .with_min_calls(4);
         }

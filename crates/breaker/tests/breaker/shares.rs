@@ -36,7 +36,7 @@ impl ProgressSink for Recorded {
 #[tokio::test(start_paused = true)]
 async fn slow_calls_count_without_the_time_of_persons() {
     let config = BreakerConfig::default()
-        .with_slow_calls(secs(2), 25)
+        .with_slow_calls(secs(2), 0.25)
         .with_window(secs(600))
         .with_min_calls(10);
     // each call takes a second, and each fourth one more; a person takes five
@@ -75,7 +75,7 @@ async fn calls_that_are_not_timed_have_no_listener_and_old_ones_do_not_count() {
         assert!(call.progress().is_none());
         fine()
     });
-    let (set, plain) = breaker(BreakerConfig::default().with_failure_rate(50), mock);
+    let (set, plain) = breaker(BreakerConfig::default().with_failure_rate(0.5), mock);
     plain.oneshot(of("get")).await.unwrap();
     assert_eq!(set.snapshot()[0].window.unwrap().calls, 1);
     advance(secs(60)).await;

@@ -123,9 +123,7 @@ impl Faults<'_, '_> {
             let key = match fault.field {
                 "backoff.ceiling" => "max_pause",
                 "budget_percent" => "budget",
-                "slow_calls.rate" => "slow_rate",
-                "slow_calls.after" => "slow_after",
-                "open_time" | "max_open_time" => "open_for",
+                "open_time" => "open_for",
                 "cap" => "progress_cap",
                 key => key,
             };
@@ -151,7 +149,9 @@ impl Faults<'_, '_> {
         self.layer(&["loop_guard"], guard, |it| it.validate());
         self.layer(&["hedge"], &config.hedge.config, |it| it.validate());
         self.layer(&["retry"], &config.retry, |it| it.validate());
-        self.layer(&["breaker"], &config.breaker, |it| it.layer().validate());
+        self.layer(&["breaker"], &config.breaker, |it| it.layer.validate());
+        let server = ["breaker", "server"];
+        self.layer(&server, &config.breaker.server, |it| it.layer().validate());
         self.layer(&["limits"], limits, |it| it.rate.validate());
         self.layer(&["limits"], limits, |it| it.progress_cap.validate());
         let affinity = ["router", "affinity"];
@@ -168,7 +168,6 @@ impl Faults<'_, '_> {
         let Config {
             http,
             cache,
-            breaker,
             telemetry,
             limits,
             ..
@@ -193,10 +192,7 @@ impl Faults<'_, '_> {
         let seconds = Duration::from_secs(1)..=Duration::from_secs(600);
         let number = 1..=1_000_000;
         let held = 4 << 20..=1 << 40;
-        let is_share = |share: Option<f64>| share.is_none_or(|share| share > 0.0 && share <= 1.0);
-        let few_failures = "expected 1 or more failures in a row";
         let is_year = |time: Option<Duration>| time.is_none_or(|time| time <= YEAR);
-        let takes_shares = breaker.failure_rate.is_some() || breaker.slow_after.is_some();
         #[rustfmt::skip]
         let rules: &[(bool, &[&str], &str)] = &[
             (!config.call_deadline.is_zero(), &["call_deadline"],
@@ -232,19 +228,6 @@ impl Faults<'_, '_> {
              &["limits", "attempt_timeout"], "expected more than zero, and at most a day"),
             (!matches!(limits.progress_cap, callward::limit::Cap::At(cap) if cap > DAY),
              &["limits", "progress_cap"], A_DAY),
-            (breaker.failures >= 1 || takes_shares, &["breaker", "failures"],
-             "expected 1 or more failures in a row, or 0 together with `failure_rate` or \
-              `slow_after`"),
-            (is_share(breaker.failure_rate), &["breaker", "failure_rate"], SHARE),
-            (is_share(breaker.slow_rate), &["breaker", "slow_rate"], SHARE),
-            (breaker.slow_after.is_some() || breaker.slow_rate.is_none(),
-             &["breaker", "slow_rate"],
-             "expected only together with `slow_after`: from when on a call is slow"),
-            (breaker.server.failures >= 1, &["breaker", "server", "failures"], few_failures),
-            (!breaker.open_for.is_zero() && breaker.open_for <= DAY, &["breaker", "open_for"],
-             OPEN_FOR),
-            (!breaker.server.open_for.is_zero() && breaker.server.open_for <= DAY,
-             &["breaker", "server", "open_for"], OPEN_FOR),
             ((StackBuilder::MIN_LISTING_TIMEOUT..=DAY).contains(&config.discovery.timeout),
              &["discovery", "timeout"], "expected 5 s or more, and at most a day"),
             (config.router.layer.min_available <= 100, &["router", "min_available"],
@@ -310,5 +293,3 @@ const HELD: &str = "expected a size from 4MiB to 1TiB";
 const SECONDS: &str = "expected a time from 1s to 10m";
 const A_DAY: &str = "expected at most a day";
 const A_YEAR: &str = "expected at most a year";
-const OPEN_FOR: &str = "expected more than zero, and at most a day";
-const SHARE: &str = "expected a share above 0.0 and up to 1.0: of the calls of the window";
