@@ -8,13 +8,13 @@ use super::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 16] = [
-    ("audit", 1660),
+    ("audit", 1676),
     ("breaker", 1396),
     ("cache", 4220),
     ("chaos", 730),
     ("core", 9380),
     ("facade", 3160),
-    ("gateway", 10397),
+    ("gateway", 10351),
     ("limit", 1320),
     ("loopguard", 410),
     ("mcp", 9450),
@@ -26,7 +26,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("testkit", 2700),
 ];
 /// The most lines of tests.
-const TESTS: usize = 53_020;
+const TESTS: usize = 53_470;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
+use callward_core::human::{optional_duration, parse_duration, show_duration, size};
 use callward_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
@@ -25,16 +26,21 @@ use crate::log::before_extension;
 /// | [`arguments`](Self::arguments), [`results`](Self::results) | redacted |
 /// | [`redactor`](Self::redactor) | the default names, texts of 64 KiB |
 /// | [`key`](Self::key) | none |
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct AuditConfig {
     /// The file that records are appended to.
+    #[serde(skip)]
     pub path: PathBuf,
     /// The file for open-world calls. The same path as the main one gives one file.
+    #[serde(skip)]
     pub open_world_path: PathBuf,
     /// The size at which a file is rotated, at least 4 KiB.
+    #[serde(with = "size")]
     pub max_bytes: u64,
     /// The age at which a file is rotated; `None` for never.
+    #[serde(with = "optional_duration")]
     pub max_age: Option<Duration>,
     /// The number of closed files that are kept; `None` keeps all. The log records each deletion.
     pub keep_files: Option<u64>,
@@ -45,19 +51,23 @@ pub struct AuditConfig {
     /// The reaction to a file that cannot be written.
     pub on_failure: OnFailure,
     /// The permits of the queue. A record takes one, and one more per 16 KiB of content.
+    #[serde(skip)]
     pub queue: usize,
     /// The form of the arguments in full records.
     pub arguments: Bodies,
     /// The form of the result in full records.
     pub results: Bodies,
     /// Redacts arguments, results and messages, and limits their length.
+    #[serde(skip)]
     pub redactor: Redactor,
     /// The key of the hashes.
+    #[serde(skip)]
     pub key: Option<AuditKey>,
 }
 
-/// When records are synced to disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// When records are synced to disk. As a text, `every_record`, `never`, or the interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 #[non_exhaustive]
 pub enum Fsync {
     /// Before the answer: the record of every answered call is on disk.
@@ -108,10 +118,6 @@ pub enum Bodies {
 }
 
 impl AuditConfig {
-    /// The default for [`max_bytes`](Self::max_bytes): 64 MiB.
-    pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
-    /// The default for [`max_age`](Self::max_age): a day.
-    pub const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
     /// The default limit on texts, in bytes: 64 KiB.
     pub const DEFAULT_MAX_TEXT: usize = 64 << 10;
     /// Creates the default settings for a path.
@@ -121,8 +127,8 @@ impl AuditConfig {
         Self {
             open_world_path: before_extension(&path, ".open-world"),
             path,
-            max_bytes: Self::DEFAULT_MAX_BYTES,
-            max_age: Some(Self::DEFAULT_MAX_AGE),
+            max_bytes: 64 << 20,
+            max_age: Some(Duration::from_secs(24 * 60 * 60)),
             keep_files: None,
             fsync: Fsync::default(),
             on_full: OnFull::default(),
@@ -141,43 +147,28 @@ impl AuditConfig {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let check = |holds: bool, field: &'static str, reason: &'static str| match holds {
-            true => Ok(()),
-            false => Err(InvalidConfig::new(field, reason)),
-        };
+        let is_file = |path: &PathBuf| path.file_name().is_some();
         let fsync = match self.fsync {
             Fsync::Interval(time) => !time.is_zero() && time <= MAX_INTERVAL,
             Fsync::EveryRecord | Fsync::Never => true,
         };
         let queue = u32::try_from(self.queue).is_ok_and(|permits| permits > 0);
-        for (path, field) in [
-            (&self.path, "path"),
-            (&self.open_world_path, "open_world_path"),
-        ] {
-            check(
-                path.file_name().is_some(),
-                field,
-                "expected the path of a file",
-            )?;
-        }
-        check(
-            self.max_bytes >= 4 << 10,
-            "max_bytes",
-            "expected 4 KiB or more",
-        )?;
-        let age = self.max_age.unwrap_or(Duration::MAX);
-        check(age >= MIN_AGE, "max_age", "expected 1 s or more")?;
-        check(
-            self.keep_files != Some(0),
-            "keep_files",
-            "expected 1 or more",
-        )?;
-        check(queue, "queue", "expected 1 to 4294967295 permits")?;
-        check(
-            fsync,
-            "fsync",
-            "expected more than zero, and at most an hour",
-        )
+        let max_age = self.max_age.is_none_or(|age| age >= MIN_AGE);
+        let file = "expected the path of a file";
+        #[rustfmt::skip]
+        let rules = [
+            (is_file(&self.path), "path", file),
+            (is_file(&self.open_world_path), "open_world_path", file),
+            (self.max_bytes >= 4 << 10, "max_bytes", "expected 4 KiB or more"),
+            (max_age, "max_age", "expected 1 s or more"),
+            (self.keep_files != Some(0), "keep_files", "expected 1 or more"),
+            (queue, "queue", "expected 1 to 4294967295 permits"),
+            (fsync, "fsync", "expected more than zero, and at most an hour"),
+        ];
+        let broken = rules.into_iter().find(|(holds, ..)| !holds);
+        broken.map_or(Ok(()), |(_, field, reason)| {
+            Err(InvalidConfig::new(field, reason))
+        })
     }
 }
 
@@ -185,6 +176,38 @@ impl AuditConfig {
 const MIN_AGE: Duration = Duration::from_secs(1);
 /// The longest interval between two syncs.
 const MAX_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// A log at `audit.jsonl`.
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self::new("audit.jsonl")
+    }
+}
+
+impl TryFrom<String> for Fsync {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match (text.as_str(), parse_duration(&text)) {
+            ("every_record", _) => Ok(Self::EveryRecord),
+            ("never", _) => Ok(Self::Never),
+            (_, Ok(time)) => Ok(Self::Interval(time)),
+            (_, Err(_)) => Err(format!(
+                "expected \"every_record\", \"never\", or a duration such as \"1s\", found {text:?}"
+            )),
+        }
+    }
+}
+
+impl From<Fsync> for String {
+    fn from(fsync: Fsync) -> Self {
+        match fsync {
+            Fsync::EveryRecord => "every_record".to_owned(),
+            Fsync::Interval(time) => show_duration(time),
+            Fsync::Never => "never".to_owned(),
+        }
+    }
+}
 
 /// Every second.
 impl Default for Fsync {

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use callward::audit::{AuditConfig, Bodies, Fsync, OnFailure, OnFull};
+use callward::audit::AuditConfig;
 use callward::cache::CacheConfig;
-use callward::core::human::{duration, optional_duration, parse_duration, show_duration, size};
+use callward::core::human::{duration, optional_duration, size};
 use callward::core::redact::{self, Redactor};
 use callward::core::{AuditScope, FreshnessMode};
 use callward::limit::{Cap, RateLimitConfig};
@@ -199,19 +199,10 @@ pub(crate) struct Audit {
     pub(crate) path: Option<PathBuf>,
     pub(crate) record: AuditScope,
     pub(crate) open_world_path: Option<PathBuf>,
-    #[serde(with = "size")]
-    pub(crate) max_bytes: u64,
-    #[serde(with = "duration")]
-    pub(crate) max_age: Duration,
-    pub(crate) keep_files: Option<u64>,
-    #[serde(with = "fsync")]
-    pub(crate) fsync: Fsync,
-    pub(crate) on_full: OnFull,
-    pub(crate) on_failure: OnFailure,
-    pub(crate) arguments: Bodies,
-    pub(crate) results: Bodies,
     pub(crate) redact: Vec<String>,
     pub(crate) key_file: Option<PathBuf>,
+    #[serde(flatten)]
+    pub(crate) layer: AuditConfig,
 }
 
 impl Default for Audit {
@@ -220,16 +211,9 @@ impl Default for Audit {
             path: None,
             record: AuditScope::Mutating,
             open_world_path: None,
-            max_bytes: AuditConfig::DEFAULT_MAX_BYTES,
-            max_age: AuditConfig::DEFAULT_MAX_AGE,
-            keep_files: None,
-            fsync: Fsync::default(),
-            on_full: OnFull::default(),
-            on_failure: OnFailure::default(),
-            arguments: Bodies::default(),
-            results: Bodies::default(),
             redact: Vec::new(),
             key_file: None,
+            layer: AuditConfig::default(),
         }
     }
 }
@@ -237,51 +221,17 @@ impl Default for Audit {
 impl Audit {
     /// Returns the settings of a log at the path.
     pub(crate) fn layer(&self, path: PathBuf) -> AuditConfig {
-        let ours = Redactor::DEFAULT_NAMES;
-        let names = ours
-            .into_iter()
-            .chain(self.redact.iter().map(String::as_str));
-        let mut config = AuditConfig::new(path);
-        if let Some(path) = &self.open_world_path {
-            config.open_world_path.clone_from(path);
-        }
-        config.max_bytes = self.max_bytes;
-        config.max_age = Some(self.max_age);
-        config.keep_files = self.keep_files;
-        config.fsync = self.fsync;
-        config.on_full = self.on_full;
-        config.on_failure = self.on_failure;
-        config.arguments = self.arguments;
-        config.results = self.results;
+        let paths = AuditConfig::new(path);
+        let ours = Redactor::DEFAULT_NAMES.into_iter();
+        let names = ours.chain(self.redact.iter().map(String::as_str));
+        let mut config = self.layer.clone();
+        config.open_world_path = self
+            .open_world_path
+            .clone()
+            .unwrap_or(paths.open_world_path);
+        config.path = paths.path;
         config.redactor = Redactor::new(names, AuditConfig::DEFAULT_MAX_TEXT);
         config
-    }
-}
-
-/// When records are brought to the disk: a word, or the time between two times.
-mod fsync {
-    use super::{
-        Deserialize, Deserializer, Error, Fsync, Serializer, parse_duration, show_duration,
-    };
-
-    pub(super) fn serialize<S: Serializer>(fsync: &Fsync, to: S) -> Result<S::Ok, S::Error> {
-        match fsync {
-            Fsync::EveryRecord => to.serialize_str("every_record"),
-            Fsync::Interval(time) => to.serialize_str(&show_duration(*time)),
-            _ => to.serialize_str("never"),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Fsync, D::Error> {
-        let text = String::deserialize(from)?;
-        match (text.as_str(), parse_duration(&text)) {
-            ("every_record", _) => Ok(Fsync::EveryRecord),
-            ("never", _) => Ok(Fsync::Never),
-            (_, Ok(time)) => Ok(Fsync::Interval(time)),
-            (_, Err(_)) => Err(D::Error::custom(format!(
-                "expected \"every_record\", \"never\", or a duration such as \"1s\", found {text:?}"
-            ))),
-        }
     }
 }
 
