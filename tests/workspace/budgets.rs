@@ -14,10 +14,10 @@ const BUDGETS: [(&str, usize); 16] = [
     ("chaos", 730),
     ("core", 9380),
     ("facade", 3160),
-    ("gateway", 10351),
+    ("gateway", 10375),
     ("limit", 1320),
     ("loopguard", 410),
-    ("mcp", 9450),
+    ("mcp", 9483),
     ("registry", 960),
     ("replay", 2530),
     ("retry", 1590),
@@ -26,7 +26,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("testkit", 2700),
 ];
 /// The most lines of tests.
-const TESTS: usize = 53_470;
+const TESTS: usize = 53_560;
 
 /// What supports tests only, though it is not a test itself.
 const SUPPORT: [&str; 2] = ["testkit/src/hostile", "testkit/src/bin/soak"];

@@ -52,6 +52,14 @@ pub(crate) fn line(line: impl Display) {
     }
 }
 
+/// Writes a text of a tool to standard output: unchanged, but at a terminal it cannot control that.
+pub(crate) fn text(text: &str) {
+    match stdout().is_terminal() {
+        true => line(plain::lines(text)),
+        false => line(text),
+    }
+}
+
 /// Reads standard input to its end. At a terminal a note asks for the input.
 pub(crate) fn input(what: &str) -> std::io::Result<Vec<u8>> {
     if stdin().is_terminal() {

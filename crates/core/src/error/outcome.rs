@@ -67,7 +67,8 @@ impl OutcomeUnknown {
             None => "check what it did".to_owned(),
         };
         // more digits would only be harder to read
-        let ago = Duration::from_millis(u64::try_from(self.sent_ago.as_millis()).unwrap_or(0));
+        let millis = u64::try_from(self.sent_ago.as_millis()).unwrap_or(0);
+        let ago = Duration::from_millis(millis.max(1));
         format!(
             "`{tool}` was sent{server} {ago:?} ago, and no answer came ({failure}): it may have run; \
              it was not sent again; {check} before calling it again"

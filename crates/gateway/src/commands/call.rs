@@ -32,7 +32,9 @@ fn show(view: &CallView, args: &Call) -> bool {
     let output = view.output();
     match (&output, &view.result) {
         (Some(_), Some(raw)) if json => output::line(raw.get()),
-        (Some(_), Some(raw)) => content(raw.get()).iter().for_each(output::line),
+        (Some(_), Some(raw)) => content(raw.get())
+            .iter()
+            .for_each(|text| output::text(text)),
         _ => {}
     }
     if let Some(error) = &view.error {
@@ -60,10 +62,23 @@ fn content(result: &str) -> Vec<String> {
         return vec![structured.to_string()];
     }
     let shown = blocks.iter().map(|block| {
-        let mut texts = ["/text", "/resource/text", "/uri"].iter();
-        let text_of = texts.find_map(|at| block.pointer(at)?.as_str());
-        let other = || format!("[{}: `--json` prints it]", text(&block["type"]));
-        text_of.map_or_else(other, str::to_owned)
+        let of = |paths: &[&str]| -> Vec<&str> {
+            let found = paths.iter().filter_map(|at| block.pointer(at)?.as_str());
+            found.collect()
+        };
+        match of(&["/text", "/resource/text"])[..] {
+            [text, ..] => text.to_owned(),
+            [] => {
+                let what = [
+                    "/type",
+                    "/mimeType",
+                    "/uri",
+                    "/resource/mimeType",
+                    "/resource/uri",
+                ];
+                format!("[{}: `--json` prints it]", of(&what).join(" "))
+            }
+        }
     });
     shown.collect()
 }
@@ -129,10 +144,10 @@ mod tests {
                     { "type": "resource", "resource": { "uri": "file:///c", "blob": "AA==" } },
                 ] }),
                 &[
-                    "[image: `--json` prints it]",
-                    "file:///a",
+                    "[image image/png: `--json` prints it]",
+                    "[resource_link file:///a: `--json` prints it]",
                     "b",
-                    "[resource: `--json` prints it]",
+                    "[resource file:///c: `--json` prints it]",
                 ],
             ),
             (

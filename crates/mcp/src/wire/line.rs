@@ -87,8 +87,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// stand there. It takes no more memory than the limit.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, LineError> {
         loop {
+            let received = self.buffer.len();
             if let Some(line) = self.take_line()? {
                 return Ok(Some(line));
+            }
+            if self.buffer.len() < received {
+                // lines without a message, which may come without an end
+                tokio::task::yield_now().await;
             }
             if self.read().await? == 0 {
                 let rest = std::mem::take(&mut self.buffer);
@@ -220,6 +225,15 @@ mod tests {
         assert_eq!(lines, [read("ab"), too_long(), read("cd"), read("rest")]);
         let lines = read_all(&[b"ab\n0123", b"456789"], 4).await;
         assert_eq!(lines, [read("ab"), too_long()]);
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_while_empty_lines_come_without_a_pause() {
+        let text = "\n".repeat(4 * READ_SIZE) + "{}\n";
+        let mut reader = LineReader::new(text.as_bytes(), 4);
+        let mut reading = Box::pin(reader.next());
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        assert_eq!(reading.await.unwrap().unwrap(), "{}");
     }
 
     #[tokio::test]

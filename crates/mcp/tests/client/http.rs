@@ -57,6 +57,41 @@ async fn a_modern_call_carries_its_headers_and_its_bytes() {
 }
 
 #[tokio::test]
+async fn a_header_that_a_server_repeats_in_an_error_is_hidden() {
+    let mut server = Server::start().await;
+    let spec = HttpSpec::new(&format!("http://{}/mcp", server.address))
+        .and_then(|spec| spec.with_header("authorization", "Bearer s3cr3t-t0k3n"))
+        .and_then(|spec| spec.with_header("x-tenant", "short"))
+        .unwrap();
+    let upstream = start(Target::Http(spec), |_| {});
+    server.greet_modern().await;
+    upstream.ready(LONG).await.unwrap();
+    let error =
+        r#""code":-32000,"message":"got s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]"#;
+    for (status, has_id) in [(200, true), (500, true), (500, false)] {
+        let error = server.fail(&upstream, async |asked| {
+            let id = if has_id {
+                asked.id()
+            } else {
+                "null".to_owned()
+            };
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{{error}}}}}"#);
+            asked.answer(status, JSON, &body).await;
+        });
+        let error = format!("{:?}", error.await);
+        assert!(error.contains("[redacted], short"), "{error}");
+        assert!(!error.contains("s3cr3t"), "{error}");
+    }
+    let error = server.fail(&upstream, async |asked| {
+        asked
+            .answer(503, "content-type: text/plain\r\n", "no s3cr3t-t0k3n")
+            .await;
+    });
+    let error = error.await.to_string();
+    assert!(error.contains("no [redacted]"), "{error}");
+}
+
+#[tokio::test]
 async fn a_legacy_server_is_found_out_by_what_it_refuses() {
     // the Python SDK refuses a request without a session before it reads the id
     let python = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}"#;

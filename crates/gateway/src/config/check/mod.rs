@@ -180,6 +180,9 @@ impl Faults<'_, '_> {
             let why = address.filter(|_| !http.insecure).and_then(exposed);
             self.ok(why.map_or(Ok(()), Err), &[section, "listen"]);
         }
+        let is_shared = on_tcp == Some(http.listen) && http.listen.port() != 0;
+        let other = "expected another address than `http.listen`";
+        self.expect(!is_shared, &["admin", "listen"], other);
         for host in &http.allowed_hosts {
             self.ok(host.parse::<HostPattern>(), &["http", "allowed_hosts"]);
         }

@@ -13,8 +13,11 @@ use super::connect::BoxError;
 use crate::client::answer::RequestError;
 use crate::wire::{LONG_SIZE, LongMessages};
 
-/// How many bytes are parsed before other tasks run: they may be thousands of lines.
+/// How many bytes are parsed before other tasks run.
 const MAX_PARSED: usize = 64 * 1024;
+
+/// What a line counts for at least: thousands of short ones take as long as many bytes.
+const LEAST_LINE: usize = 256;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -27,7 +30,7 @@ pub(super) struct EventReader {
     place: Option<OwnedSemaphorePermit>,
     /// Received bytes that are not parsed yet.
     chunk: Bytes,
-    /// Bytes received since other tasks could run.
+    /// Bytes parsed since other tasks could run.
     parsed: usize,
     /// Whether the last line ended with a carriage return: a line feed then belongs to that end.
     after_return: bool,
@@ -85,21 +88,24 @@ impl EventReader {
                 if let Some(data) = self.end_line()? {
                     return Ok(Some(data));
                 }
+                self.pause().await;
             }
+            self.pause().await;
             self.long.admit(self.event.len(), &mut self.place).await;
-            if self.parsed >= MAX_PARSED {
-                self.parsed = 0;
-                tokio::task::yield_now().await;
-            }
             match self.body.frame().await {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(broken(&*error)),
                 // others are trailers
-                Some(Ok(frame)) => {
-                    self.chunk = frame.into_data().unwrap_or_default();
-                    self.parsed += self.chunk.len();
-                }
+                Some(Ok(frame)) => self.chunk = frame.into_data().unwrap_or_default(),
             }
+        }
+    }
+
+    /// Lets other tasks run if enough was parsed since they could.
+    async fn pause(&mut self) {
+        if self.parsed >= MAX_PARSED {
+            self.parsed = 0;
+            tokio::task::yield_now().await;
         }
     }
 
@@ -114,6 +120,7 @@ impl EventReader {
         let end = memchr::memchr2(b'\n', b'\r', &self.chunk);
         let piece = self.chunk.split_to(end.unwrap_or(self.chunk.len()));
         self.read += piece.len() + usize::from(end.is_some());
+        self.parsed += piece.len().max(LEAST_LINE);
         if self.read > self.limit {
             let is_one_event = self.event.len() + piece.len() > self.read / 2;
             return Err(match is_one_event {
@@ -247,6 +254,15 @@ mod tests {
             assert!(more <= 2, "{more} chunks at once");
         }
         assert_eq!(received.load(Ordering::Relaxed), 200);
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_within_a_chunk_of_short_lines() {
+        let chunk = ":\n".repeat(MAX_PARSED / LEAST_LINE) + "data: x\n\n";
+        let mut reader = reader(stream::iter([Bytes::from(chunk)]), MAX_PARSED);
+        let mut reading = Box::pin(reader.next());
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        assert_eq!(reading.await.unwrap().unwrap(), "x");
     }
 
     #[tokio::test]

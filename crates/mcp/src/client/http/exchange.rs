@@ -133,7 +133,7 @@ async fn read(
     let session_id = response.headers().get(header::SESSION_ID).cloned();
     if !status.is_success() {
         let (parts, words) = response.into_parts();
-        let words = body::refusal(words).await.unwrap_or_default();
+        let words = link.hide(body::refusal(words).await.unwrap_or_default());
         let (of, rpc) = match Message::parse(&words) {
             Ok(Message::Response {
                 id: of,
@@ -168,7 +168,7 @@ async fn read(
         let body = body::whole(response.into_body(), limit, long).await?;
         match Message::parse(&body.bytes) {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
-                outcome.map_err(RequestError::Refused)?
+                outcome.map_err(|error| link.refused(error))?
             }
             Ok(_) => {
                 // it is unknown whose answer it is: more may follow on the connections that are
@@ -203,7 +203,7 @@ async fn read_events(
         while let Some(event) = events.next().await? {
             match Message::parse(&event) {
                 Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
-                    return outcome.map_err(RequestError::Refused);
+                    return outcome.map_err(|error| link.refused(error));
                 }
                 Ok(Message::Notification { method, params })
                     if method == "notifications/progress" =>

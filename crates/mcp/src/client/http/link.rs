@@ -1,5 +1,6 @@
 //! The HTTP server of calls: its session is opened when needed and renewed when lost.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +31,10 @@ use crate::client::options::EraChoice;
 use crate::client::peer;
 use crate::client::shared::{Shared, UpstreamStatus};
 use crate::client::target::HttpSpec;
-use crate::wire::{Era, ParamHeaders, code};
+use crate::wire::{Era, ParamHeaders, RpcError, code};
+
+/// Shorter values of headers are words rather than secrets.
+const LEAST_SECRET: usize = 8;
 
 /// After this idle time a session is checked by a ping.
 const MAX_UNCHECKED: Duration = Duration::from_secs(30);
@@ -78,6 +82,35 @@ impl HttpLink {
         });
         tokio::spawn(attend::run(link.clone()));
         link
+    }
+
+    /// Hides the values of the configured headers in what the server says: it may repeat them.
+    pub(super) fn hide(&self, text: Bytes) -> Bytes {
+        let headers = self
+            .client
+            .iter()
+            .flat_map(|client| client.headers.values());
+        let mut shown = String::from_utf8_lossy(&text);
+        for value in headers.filter_map(|value| value.to_str().ok()) {
+            let token = value.split_once(' ').map(|(_scheme, token)| token);
+            for secret in [Some(value), token].into_iter().flatten() {
+                if secret.len() >= LEAST_SECRET && shown.contains(secret) {
+                    shown = shown.replace(secret, "[redacted]").into();
+                }
+            }
+        }
+        match shown {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(shown) => shown.into(),
+        }
+    }
+
+    /// The server answered with an error.
+    pub(super) fn refused(&self, mut error: RpcError) -> RequestError {
+        let message = self.hide(Bytes::copy_from_slice(error.message.as_bytes()));
+        error.message = String::from_utf8_lossy(&message).into_owned().into();
+        error.data = error.data.map(|data| self.hide(data));
+        RequestError::Refused(error)
     }
 
     pub(super) fn next_id(&self) -> u64 {
