@@ -17,7 +17,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("gateway", 10375),
     ("limit", 1320),
     ("loopguard", 410),
-    ("mcp", 9483),
+    ("mcp", 9488),
     ("registry", 960),
     ("replay", 2530),
     ("retry", 1590),
