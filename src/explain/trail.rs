@@ -178,11 +178,14 @@ fn breakers(of: &Explanation) -> Vec<Decision> {
 fn opens(of: &Explanation) -> String {
     let config = of.breaker();
     let failures = (config.failures > 0).then(|| format!("{} failures in a row", config.failures));
+    // to a tenth: 0.29 times 100 is not 29
+    let percent = |share: f64| (share * 1000.0).round() / 10.0;
     let rate = config.failure_rate;
-    let rate = rate.map(|share| format!("{} % of failures", share * 100.0));
-    let share = config.slow_rate.unwrap_or(0.5) * 100.0;
-    let slow = config.slow_after;
-    let slow = slow.map(|after| format!("{share} % of calls above {}", seconds(after)));
+    let rate = rate.map(|share| format!("{} % of failures", percent(share)));
+    let slow = config.slow_after.map(|after| {
+        let share = percent(config.slow_share());
+        format!("{share} % of calls above {}", seconds(after))
+    });
     let causes: Vec<String> = [failures, rate, slow].into_iter().flatten().collect();
     if causes.is_empty() {
         return "it opens only by hand".to_owned();

@@ -92,11 +92,11 @@ async fn what_is_off_is_not_claimed() {
     limits.rate = limits.rate.with_tools(false);
     limits.progress_cap = Cap::Times(1);
     let breaker = BreakerConfig::default().with_failures(0);
-    let builder = Stack::builder().breaker(breaker.with_failure_rate(0.5));
+    let builder = Stack::builder().breaker(breaker.with_failure_rate(0.29));
     let stack = stack(builder.loop_guard(None).limits(limits)).await;
     let read = stack.explain("shop.get_order").unwrap();
     let text = read.to_string();
-    has(&text, &["60 s\n", "opens after 50 % of failures, for 30 s"]);
+    has(&text, &["60 s\n", "opens after 29 % of failures, for 30 s"]);
     for word in ["loop_guard", "hedge", "progress", "for its tool"] {
         assert!(!text.contains(word), "{word} in\n{text}");
     }

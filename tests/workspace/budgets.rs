@@ -9,12 +9,12 @@ use super::{root, sources};
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 16] = [
     ("audit", 1676),
-    ("breaker", 1396),
+    ("breaker", 1397),
     ("cache", 4220),
     ("chaos", 730),
     ("core", 9380),
     ("facade", 3160),
-    ("gateway", 10375),
+    ("gateway", 10376),
     ("limit", 1320),
     ("loopguard", 410),
     ("mcp", 9488),

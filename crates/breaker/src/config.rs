@@ -178,8 +178,9 @@ impl BreakerConfig {
         })
     }
 
-    /// Returns the share of slow calls that opens it.
-    pub(crate) fn slow_share(&self) -> f64 {
+    /// Returns the share of slow calls that opens it, where calls are timed.
+    #[must_use]
+    pub fn slow_share(&self) -> f64 {
         self.slow_rate.unwrap_or(0.5)
     }
 

@@ -180,10 +180,11 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Counted<B> {
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if self.is_answer {
-            let piece = frame
-                .as_ref()
-                .and_then(|frame| frame.as_ref().ok()?.data_ref());
-            self.place.piece(piece.map_or(0, Bytes::len));
+            if let Some(Ok(frame)) = &frame
+                && let Some(piece) = frame.data_ref()
+            {
+                self.place.piece(piece.len());
+            }
         } else if frame.is_none() || self.body.is_end_stream() {
             self.place.run();
         }

@@ -53,8 +53,8 @@ fn show(view: &CallView, args: &Call) -> bool {
     output.is_some_and(|output| !output.is_error())
 }
 
-/// Returns the blocks of a result: text as it is, and the type of each block that has none. A
-/// result without blocks is shown by its structured content.
+/// Returns the blocks of a result: text as it is, and of other blocks type, media type and address.
+/// A result without blocks is shown by its structured content.
 fn content(result: &str) -> Vec<String> {
     let result: Value = serde_json::from_str(result).unwrap_or_default();
     let (blocks, structured) = (items(&result["content"]), &result["structuredContent"]);
