@@ -128,7 +128,7 @@ impl Shared {
         let Received {
             output, sent, took, ..
         } = *received;
-        if output.body().len() as u64 > self.config.max_item_bytes {
+        if self.is_too_large(output) {
             return self.supersede(key, record, RefusalReason::TooLarge);
         }
         let limit = expiry.ttl.saturating_add(expiry.stale);
@@ -142,6 +142,11 @@ impl Shared {
         } else {
             record.refuse(RefusalReason::TooLarge);
         }
+    }
+
+    /// Returns `true` if an answer is never kept because of its size.
+    pub(crate) fn is_too_large(&self, output: &ToolOutput) -> bool {
+        output.body().len() as u64 > self.config.max_item_bytes
     }
 
     /// Counts a result that is not kept, and removes the one it would have replaced.

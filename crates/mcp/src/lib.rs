@@ -1,6 +1,7 @@
 //! Speaks MCP: upstream servers as leaves, and the server side, over stdio and streamable HTTP.
 
 pub mod client;
+mod large;
 mod observed;
 mod processes;
 pub mod server;

@@ -202,7 +202,9 @@ impl Gate {
         if output.status() != OutputStatus::Complete {
             return true;
         }
-        let digest = output.answer_digest().filter(|_| !output.is_error());
+        // what is never kept need not be compared, and the digest of a large answer takes long
+        let is_compared = !output.is_error() && !shared.is_too_large(output);
+        let digest = is_compared.then(|| output.answer_digest()).flatten();
         let execution = Execution::new(sent, digest, session);
         let last = match shared.executions.put(key, execution) {
             Ok(last) => last,

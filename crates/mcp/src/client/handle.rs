@@ -15,7 +15,6 @@ use callward_core::{
 };
 use futures_util::stream;
 use memchr::memmem;
-use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
@@ -30,6 +29,7 @@ use super::peer;
 use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
+use crate::large;
 use crate::observed::RequestTimer;
 use crate::wire::{Era, object};
 
@@ -196,20 +196,7 @@ impl Upstream {
             let _refusal_stands = self.list(None).await;
         }
         let body = answer.map_err(RequestError::into_tool_error)?;
-        let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
-        if output.as_ref().is_ok_and(says_nothing) {
-            let text = "the server's answer is not a tool result: it has no `content`";
-            return Err(RequestError::protocol(text).into_tool_error());
-        }
-        output.map_err(|error| {
-            let message = match &error {
-                InvalidOutput::Unreadable(why) => {
-                    format!("the server's result {why}: many clients cannot read it")
-                }
-                _ => "the server's answer is not a tool result".to_owned(),
-            };
-            ToolError::new(ErrorKind::Protocol, Delivery::Answered, message).with_source(error)
-        })
+        large::read(body.len(), move || read_output(body)).await
     }
 
     /// Sends the cheapest request of the server's era: `ping`, or `server/discover` where there is
@@ -237,12 +224,7 @@ impl Upstream {
             Link::Http(link) => link.mirrors(),
         };
         let id = self.0.shared.id.clone();
-        // a list may have thousands of tools: calls of other servers must not wait for a thread
-        let listing = spawn_blocking(move || pages.finish(&id, mirrored)).await;
-        let listing = listing.map_err(|error| {
-            let text = "the list of tools could not be read";
-            ToolError::new(ErrorKind::Internal, Delivery::Unknown, text).with_source(error)
-        })?;
+        let listing = large::read(pages.bytes, move || pages.finish(&id, mirrored)).await;
         if let Link::Http(link) = &self.0.link {
             link.mirror(listing.headers);
         }
@@ -282,6 +264,23 @@ impl Upstream {
             }
         }
     }
+}
+
+fn read_output(body: Bytes) -> Result<ToolOutput, ToolError> {
+    let output = ToolOutput::from_json(body).and_then(ToolOutput::with_ours_nested);
+    if output.as_ref().is_ok_and(says_nothing) {
+        let text = "the server's answer is not a tool result: it has no `content`";
+        return Err(RequestError::protocol(text).into_tool_error());
+    }
+    output.map_err(|error| {
+        let message = match &error {
+            InvalidOutput::Unreadable(why) => {
+                format!("the server's result {why}: many clients cannot read it")
+            }
+            _ => "the server's answer is not a tool result".to_owned(),
+        };
+        ToolError::new(ErrorKind::Protocol, Delivery::Answered, message).with_source(error)
+    })
 }
 
 /// Returns `true` if a result has neither `content`, which each revision of the protocol requires,

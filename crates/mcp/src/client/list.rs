@@ -29,7 +29,7 @@ pub(super) struct Pages {
     pub(super) elements: Vec<Bytes>,
     cursors: HashSet<String>,
     pages: usize,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 #[derive(Deserialize)]

@@ -32,7 +32,7 @@ impl Upstream {
             result = self.run(call).await;
         }
         if let Ok(output) = &result {
-            lease.answered(call, output);
+            lease.answered(call, output).await;
         }
         result
     }

@@ -20,6 +20,7 @@ use crate::client::handle::Upstream;
 use crate::client::options::EraChoice;
 use crate::client::shared::{Events, Shared, UpstreamStatus};
 use crate::client::target::Target;
+use crate::large;
 use crate::processes::memory_of;
 
 /// The instances of one server.
@@ -332,12 +333,14 @@ impl Lease {
     /// Takes the answer of a call. An instance is not clean, and no other of the server is from now
     /// on, if an equal read of it had another answer: the server keeps state between reads, or what
     /// it reads changes, and the two cannot be distinguished.
-    pub(in crate::client) fn answered(&self, call: &ToolCall, output: &ToolOutput) {
+    pub(in crate::client) async fn answered(&self, call: &ToolCall, output: &ToolOutput) {
         let pool = &self.pool;
         if call.plan().is_write() || pool.looks_stateful.load(Ordering::Relaxed) {
             return;
         }
-        if pool.repeats.lock().differ(self.number, call, output) {
+        let (bytes, output) = (output.body().len(), output.clone());
+        let digest = large::read(bytes, move || output.answer_digest()).await;
+        if digest.is_some_and(|digest| pool.repeats.lock().differ(self.number, call, digest)) {
             pool.looks_stateful.store(true, Ordering::Relaxed);
             pool.table.lock().taint();
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
-use callward_core::{ToolCall, ToolOutput};
+use callward_core::ToolCall;
 
 /// The answers that are remembered. Beyond that, all are forgotten.
 const MAX_ANSWERS: usize = 1_024;
@@ -18,11 +18,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Takes the answer of a read. Returns `true` if an equal read of the instance had another one.
-    pub(super) fn differ(&mut self, instance: u64, call: &ToolCall, output: &ToolOutput) -> bool {
-        let Some(digest) = output.answer_digest() else {
-            return false;
-        };
+    /// Takes the digest of the answer of a read. Returns `true` if an equal read of the instance
+    /// had another one.
+    pub(super) fn differ(&mut self, instance: u64, call: &ToolCall, digest: u128) -> bool {
         let read = (instance, call.tool().name(), call.arguments());
         let key = self.hasher.hash_one(read);
         if self.answers.len() >= MAX_ANSWERS && !self.answers.contains_key(&key) {

@@ -18,8 +18,10 @@ use crate::client::ask::{self, Ask, Style};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::client::shared::Shared;
+use crate::large;
 use crate::wire::{
-    LineError, LineReader, Message, RequestId, RpcError, Skipped, code, flatten, write,
+    InvalidMessage, LineError, LineReader, Message, RequestId, RpcError, Skipped, code, flatten,
+    write,
 };
 
 /// The most lines in one write.
@@ -205,7 +207,10 @@ impl Connection {
             // a server that always has more must not occupy a thread
             tokio::task::coop::consume_budget().await;
             match lines.next().await {
-                Ok(Some(line)) => self.receive(shared, &line),
+                Ok(Some(line)) => {
+                    let message = large::read(line.len(), move || Message::parse(&line)).await;
+                    self.receive(shared, message);
+                }
                 Ok(None) => break "the server closed its output".to_owned(),
                 Err(LineError::TooLong { limit, skipped }) => {
                     self.skip(shared, limit, skipped);
@@ -216,8 +221,8 @@ impl Connection {
         self.close(reason);
     }
 
-    fn receive(&self, shared: &Shared, line: &Bytes) {
-        match Message::parse(line) {
+    fn receive(&self, shared: &Shared, message: Result<Message, InvalidMessage>) {
+        match message {
             Ok(Message::Response {
                 id: Some(id),
                 outcome,

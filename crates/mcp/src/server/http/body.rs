@@ -21,11 +21,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// send large ones slowly. The bound on connections bounds this, too.
 const FREE: usize = 64 * 1024;
 
-/// The size of the blocks that hold a body while it arrives.
+/// The size of the blocks that hold a body while it arrives. After each one other tasks run: it may
+/// arrive as fast as it is read.
 const BLOCK: usize = 32 * 1024;
-
-/// How much of a body is read before other tasks run: it may arrive as fast as it is read.
-const MAX_READ: usize = 4 * BLOCK;
 
 /// Reads bodies, and bounds how many bytes of them are held at a time.
 #[derive(Debug)]
@@ -102,7 +100,14 @@ async fn read(
     if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX).saturating_mul(2) {
         return Err(too_long(limit));
     }
-    while let Some(frame) = body.frame().await {
+    loop {
+        if unyielded > BLOCK {
+            tokio::task::yield_now().await;
+            unyielded = 0;
+        }
+        let Some(frame) = body.frame().await else {
+            break;
+        };
         let frame = frame.map_err(|error| {
             let text = format!("the body broke off: {error}");
             Fault::transport(StatusCode::BAD_REQUEST, text)
@@ -112,10 +117,6 @@ async fn read(
         };
         length = length.saturating_add(data.len());
         unyielded = unyielded.saturating_add(data.len());
-        if unyielded > MAX_READ {
-            tokio::task::yield_now().await;
-            unyielded = 0;
-        }
         if length > limit {
             if length > limit.saturating_mul(2) {
                 return Err(too_long(limit));

@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::response::Response;
-use bytes::Bytes;
 use callward_core::Transport;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::accept::{self, Accepts};
 use super::endpoint::{Endpoint, not_acceptable, reply, status};
 use super::mirrored;
 use super::session::Session;
 use super::stream::{REPORTS, call_messages, respond};
+use crate::large;
 use crate::server::answer::Answer;
 use crate::server::arrival::Arrival;
 use crate::server::error::Fault;
@@ -43,12 +43,7 @@ pub(super) async fn take(
     }
     // held until the request is answered, as the message borrows its bytes
     let (body, _held) = endpoint.bodies.read(body).await?;
-    let message = match body.len() > LARGE {
-        // boxed: the future of a small message need not have space for it
-        true => Box::pin(beside(body)).await,
-        false => Received::parse(&body),
-    };
-    match message? {
+    match large::read(body.len(), move || Received::parse(&body)).await? {
         Received::Request(mut request) => {
             let answered = async {
                 mirrored::take_key(&parts.headers, &mut request)?;
@@ -72,23 +67,6 @@ pub(super) async fn take(
             Ok(status(StatusCode::ACCEPTED))
         }
     }
-}
-
-/// A message of more bytes is parsed on another thread: requests that are small do not wait for it.
-const LARGE: usize = 128 * 1024;
-
-/// Large messages are parsed one at a time.
-static PARSING: Semaphore = Semaphore::const_new(1);
-
-/// Parses on another thread.
-async fn beside(body: Bytes) -> Result<Received, Fault> {
-    // the semaphore is never closed
-    let _one = PARSING.acquire().await;
-    let parsed = tokio::task::spawn_blocking(move || Received::parse(&body)).await;
-    parsed.unwrap_or_else(|_| {
-        let text = "the message was not parsed: the server is stopping";
-        Err(Fault::transport(StatusCode::SERVICE_UNAVAILABLE, text))
-    })
 }
 
 async fn answer(
