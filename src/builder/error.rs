@@ -5,10 +5,11 @@ use std::fmt;
 use callward_core::{InvalidConfig, ReplicaSetId, ServerId};
 
 /// A stack that cannot be built, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// Two servers of one replica set differ in a setting that the whole set shares.
+    #[error("servers of replica set `{set}` disagree about {what}; give all the same")]
     Conflict {
         /// The replica set.
         set: ReplicaSetId,
@@ -17,6 +18,10 @@ pub enum BuildError {
     },
     /// A server cannot join a replica set that runs already, because it states something new about
     /// its tools that cannot change under calls.
+    #[error(
+        "calls of replica set `{set}` are running, and {what} cannot change under them; say it from \
+         the start, or remove the set's servers and let its calls end first"
+    )]
     Running {
         /// The replica set.
         set: ReplicaSetId,
@@ -24,34 +29,12 @@ pub enum BuildError {
         what: &'static str,
     },
     /// Two servers have the same id.
+    #[error("two servers are called `{0}`; rename one")]
     DuplicateServer(ServerId),
     /// The settings of a layer are invalid.
+    #[error("{0}")]
     Settings(String),
 }
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Conflict { set, what } => {
-                write!(
-                    f,
-                    "servers of replica set `{set}` disagree about {what}; give all the same"
-                )
-            }
-            Self::Running { set, what } => {
-                write!(
-                    f,
-                    "calls of replica set `{set}` are running, and {what} cannot change under them; \
-                     say it from the start, or remove the set's servers and let its calls end first"
-                )
-            }
-            Self::DuplicateServer(id) => write!(f, "two servers are called `{id}`; rename one"),
-            Self::Settings(fault) => f.write_str(fault),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
 
 impl From<InvalidConfig> for BuildError {
     /// Wraps an invalid setting of a layer.

@@ -57,7 +57,7 @@ pub use handle::CacheHandle;
 pub use layer::CacheLayer;
 pub use preview::CachePreview;
 pub use reason::{BypassReason, Bypasses, EvictionCause, Evictions, RefusalReason, Refusals};
-pub use scope::{InvalidScope, ScopeRules, ScopeTemplate, StateGroup, ToolScopes};
+pub use scope::{ScopeRules, ScopeTemplate, StateGroup, ToolScopes};
 pub use service::Cache;
 pub use stats::{CacheStats, Counts, ToolStats};
 pub use store::{MokaStore, StoreUsage};

@@ -1,9 +1,8 @@
 //! Texts, numbers and settings that are not what they have to be.
 
-use std::fmt;
-
 /// A text or number that is not what it has to be; its `Display` says why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct InvalidValue(String);
 
 impl InvalidValue {
@@ -13,16 +12,9 @@ impl InvalidValue {
     }
 }
 
-impl fmt::Display for InvalidValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidValue {}
-
 /// An invalid setting of a layer, and why it is invalid.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {reason}")]
 #[non_exhaustive]
 pub struct InvalidConfig {
     /// The name of the setting.
@@ -38,11 +30,3 @@ impl InvalidConfig {
         Self { field, reason }
     }
 }
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.field, self.reason)
-    }
-}
-
-impl std::error::Error for InvalidConfig {}

@@ -78,6 +78,7 @@ pub use instances::{InstanceStatus, Instances, Owner};
 pub use invalid::{InvalidConfig, InvalidValue};
 pub use judge::{Judgement, judge};
 pub use lint::Severity;
+pub use members::Members;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};

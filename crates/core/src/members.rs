@@ -12,23 +12,38 @@ use smallvec::SmallVec;
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// The members of one object in their order, duplicates included.
-pub(crate) struct Members<'a>(SmallVec<[(Cow<'a, str>, &'a RawValue); 8]>);
+///
+/// ```
+/// let members = callward_core::Members::read(r#"{"a": 1, "\u0062": [2], "a": 3}"#)?;
+/// assert_eq!(members.iter().count(), 3);
+/// assert_eq!(members.last("a").map(|value| value.get()), Some("3"));
+/// assert_eq!(members.last("b").map(|value| value.get()), Some("[2]"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Members<'a>(SmallVec<[(Cow<'a, str>, &'a RawValue); 8]>);
 
 impl<'a> Members<'a> {
     /// Reads a text that must hold exactly one object.
-    pub(crate) fn read(text: &'a str) -> serde_json::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The parser's error if it does not.
+    pub fn read(text: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 
     /// Returns the value of a member; of one given twice the last, as most parsers have it.
-    pub(crate) fn last(&self, name: &str) -> Option<&'a RawValue> {
+    #[must_use]
+    pub fn last(&self, name: &str) -> Option<&'a RawValue> {
         let mut members = self.iter();
         members
             .rfind(|(known, _)| *known == name)
             .map(|(_, value)| value)
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &'a RawValue)> {
+    /// Returns the unescaped name and the value of each.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &'a RawValue)> {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }
 }

@@ -8,21 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::one_line::one_line;
 
 /// A name that cannot be used, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {:?} {reason}", one_line(name, 100))]
 pub struct InvalidName {
     what: &'static str,
     name: String,
     reason: &'static str,
 }
-
-impl fmt::Display for InvalidName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = one_line(&self.name, 100);
-        write!(f, "{} {name:?} {}", self.what, self.reason)
-    }
-}
-
-impl std::error::Error for InvalidName {}
 
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal, $check:path) => {

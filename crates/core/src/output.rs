@@ -53,31 +53,16 @@ struct Answer {
 
 /// An answer that is not a JSON object with the members a tool result has, or that clients may be
 /// unable to read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidOutput {
     /// It is not a JSON object, or a member has the wrong type.
+    #[error("not a tool result: {0}")]
     Json(serde_json::Error),
     /// Clients may be unable to read it.
+    #[error("the result {0}")]
     Unreadable(Unreadable),
 }
-
-impl From<serde_json::Error> for InvalidOutput {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Json(error)
-    }
-}
-
-impl fmt::Display for InvalidOutput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json(error) => write!(f, "not a tool result: {error}"),
-            Self::Unreadable(why) => write!(f, "the result {why}"),
-        }
-    }
-}
-
-impl std::error::Error for InvalidOutput {}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,11 +86,11 @@ impl ToolOutput {
         let body = readable::without_lone_surrogates(body.into());
         if body.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
             // serde would read an array into a struct
-            let error: serde_json::Error = serde::de::Error::custom("expected a JSON object");
-            return Err(error.into());
+            let error = serde::de::Error::custom("expected a JSON object");
+            return Err(InvalidOutput::Json(error));
         }
         readable::check(&body, readable::MAX_DEPTH).map_err(InvalidOutput::Unreadable)?;
-        let head: Head<'_> = serde_json::from_slice(&body)?;
+        let head: Head<'_> = serde_json::from_slice(&body).map_err(InvalidOutput::Json)?;
         let status = match head.result_type.as_deref() {
             None | Some("complete") => OutputStatus::Complete,
             Some("input_required") => OutputStatus::InputRequired,
@@ -131,7 +116,7 @@ impl ToolOutput {
     ///
     /// [`InvalidOutput`] if the value cannot be written as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, InvalidOutput> {
-        let raw = serde_json::value::to_raw_value(value)?;
+        let raw = serde_json::value::to_raw_value(value).map_err(InvalidOutput::Json)?;
         Ok(Self::one_text(raw.get(), Some(&raw), false))
     }
 

@@ -2,8 +2,6 @@
 //! escapes of half a character. Clients receive what a server wrote byte for byte, and would lose
 //! the rest of the message with it.
 
-use std::fmt;
-
 use bytes::Bytes;
 use memchr::{memchr, memchr2};
 
@@ -16,24 +14,15 @@ pub const MAX_DEPTH: usize = 120;
 pub const MAX_DEFINITION_DEPTH: usize = 64;
 
 /// Why clients may be unable to read a JSON text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
     /// Its arrays and objects nest deeper than this many levels.
+    #[error("nests deeper than {0} levels")]
     Depth(usize),
     /// One of its numbers is infinite as an [`f64`].
+    #[error("has a number beyond 1.8e308 or -1.8e308, the range of a 64-bit float")]
     Number,
-}
-
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Depth(levels) => write!(f, "nests deeper than {levels} levels"),
-            Self::Number => {
-                f.write_str("has a number beyond 1.8e308 or -1.8e308, the range of a 64-bit float")
-            }
-        }
-    }
 }
 
 /// Checks how deep the arrays and objects of a JSON text nest, and how large its numbers are.

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward::cache::ToolScopes;
-use callward::core::PeerObserver;
+use callward::core::{InvalidValue, PeerObserver};
 use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
-use callward_mcp::client::{
-    CommandSpec, HttpSpec, InvalidHttpSpec, Target, Upstream, UpstreamOptions,
-};
+use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 
 use crate::audit;
 use crate::config::{self, Config, ServerConfig};
@@ -264,7 +262,7 @@ fn endpoint(
     url: &str,
     headers: &std::collections::BTreeMap<String, String>,
 ) -> Result<HttpSpec, AppError> {
-    let unusable = |error: InvalidHttpSpec| AppError::Usage(error.to_string());
+    let unusable = |error: InvalidValue| AppError::Usage(error.to_string());
     let mut spec = HttpSpec::new(url).map_err(unusable)?;
     for (name, value) in headers {
         spec = spec.with_header(name, value).map_err(unusable)?;

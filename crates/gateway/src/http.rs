@@ -22,6 +22,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use callward::core::InvalidValue;
 use callward_mcp::client::Upstream;
 use callward_mcp::server;
 use serde::Serialize;
@@ -177,10 +178,10 @@ pub(crate) fn endpoint(
     Ok(server::HttpEndpoint::new(backend, options))
 }
 
-fn patterns<P: FromStr<Err = server::InvalidOption>>(texts: &[String]) -> Result<Vec<P>, AppError> {
+fn patterns<P: FromStr<Err = InvalidValue>>(texts: &[String]) -> Result<Vec<P>, AppError> {
     let parsed: Result<_, _> = texts.iter().map(|text| text.parse()).collect();
     // a config file was checked for this already, with file and line
-    parsed.map_err(|error: server::InvalidOption| AppError::Usage(error.to_string()))
+    parsed.map_err(|error: InvalidValue| AppError::Usage(error.to_string()))
 }
 
 /// Runs what serves connections until asked to stop. Then, after the lame-duck time, closes it and

@@ -36,7 +36,7 @@ mod write;
 pub(crate) use access::{ScopeSet, StateAccess};
 pub(crate) use epochs::{Epochs, WriteConflict, are_current, are_doubtful, epochs};
 pub use group::StateGroup;
-pub use rules::{InvalidScope, ScopeRules, ScopeTemplate, ToolScopes};
+pub use rules::{ScopeRules, ScopeTemplate, ToolScopes};
 pub(crate) use table::Scopes;
 pub(crate) use write::WriteGuard;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use callward_core::{ReplicaSetId, ToolName};
+use callward_core::{InvalidValue, ReplicaSetId, ToolName};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
@@ -133,8 +133,8 @@ impl ToolScopes {
     ///
     /// # Errors
     ///
-    /// [`InvalidScope`] if a template is invalid.
-    pub fn reading<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidScope> {
+    /// [`InvalidValue`] if a template is invalid.
+    pub fn reading<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidValue> {
         Ok(Self {
             reads: Some(templates(scopes)?),
             writes: None,
@@ -146,8 +146,8 @@ impl ToolScopes {
     ///
     /// # Errors
     ///
-    /// [`InvalidScope`] if a template is invalid.
-    pub fn writing<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidScope> {
+    /// [`InvalidValue`] if a template is invalid.
+    pub fn writing<'a>(scopes: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidValue> {
         Ok(Self {
             reads: None,
             writes: Some(templates(scopes)?),
@@ -157,7 +157,7 @@ impl ToolScopes {
 
 fn templates<'a>(
     scopes: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<ScopeTemplate>, InvalidScope> {
+) -> Result<Vec<ScopeTemplate>, InvalidValue> {
     scopes.into_iter().map(str::parse).collect()
 }
 
@@ -210,18 +210,6 @@ pub(super) enum Piece {
     Argument(String),
 }
 
-/// A text that is not a scope template, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidScope(String);
-
-impl fmt::Display for InvalidScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidScope {}
-
 impl fmt::Display for ScopeTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -229,10 +217,11 @@ impl fmt::Display for ScopeTemplate {
 }
 
 impl FromStr for ScopeTemplate {
-    type Err = InvalidScope;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidScope> {
-        let invalid = |reason: &str| InvalidScope(format!("{text:?} is not a scope: {reason}"));
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
+        let invalid =
+            |reason: &str| InvalidValue::new(format!("{text:?} is not a scope: {reason}"));
         let (set, names) = match text.strip_prefix('@') {
             None => (None, text),
             Some(rest) => {

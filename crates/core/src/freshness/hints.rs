@@ -19,27 +19,36 @@ const SCOPE: &str = "cacheScope";
 /// Proposed for tool results: `no-cache` or `cache`; with the prefix that is proposed, or without.
 const HINT: [&str; 2] = ["cache_hint", "io.modelcontextprotocol/cache_hint"];
 
-pub(super) fn read(body: &[u8]) -> Freshness {
-    if !may_say(body) {
-        return Freshness::default();
-    }
-    let Ok(top) = serde_json::from_slice::<Members<'_>>(body) else {
-        return Freshness::default();
-    };
-    let mut said = Freshness::default();
-    for (name, value) in top.iter() {
-        said = said.strictest(member(name, value));
-        // more than one only if a server wants two readings
-        if name == "_meta"
-            && let Ok(meta) = Members::read(value.get())
-        {
-            for (name, value) in meta.iter() {
-                let in_meta = meta_member(name, value, MOST_INSTANCES);
-                said = said.strictest(member(name, value)).strictest(in_meta);
+impl Freshness {
+    /// Reads what a tool result says in its own body: the members `ttlMs` and `cacheScope` of the
+    /// protocol, in the result or in its `_meta`; `cache_hint` in its `_meta`; and what a runtime
+    /// of this kind further up wrote there under [`CACHE_META`], or is found to have written under
+    /// [`UPSTREAM_META`](crate::UPSTREAM_META).
+    ///
+    /// A member of the wrong type reads as absent, and so does everything in a body that is not a
+    /// JSON object: metadata never fails a call.
+    pub(crate) fn from_result(body: &[u8]) -> Self {
+        if !may_say(body) {
+            return Self::default();
+        }
+        let Ok(top) = serde_json::from_slice::<Members<'_>>(body) else {
+            return Self::default();
+        };
+        let mut said = Self::default();
+        for (name, value) in top.iter() {
+            said = said.strictest(member(name, value));
+            // more than one only if a server wants two readings
+            if name == "_meta"
+                && let Ok(meta) = Members::read(value.get())
+            {
+                for (name, value) in meta.iter() {
+                    let in_meta = meta_member(name, value, MOST_INSTANCES);
+                    said = said.strictest(member(name, value)).strictest(in_meta);
+                }
             }
         }
+        said
     }
-    said
 }
 
 /// Returns `true` if the body may hold hints at all: a scan of the bytes costs a hundredth of
@@ -117,7 +126,7 @@ mod tests {
     use super::*;
 
     fn said(body: &str) -> Freshness {
-        read(body.as_bytes())
+        Freshness::from_result(body.as_bytes())
     }
 
     /// A body, and what it says: that it is never kept, is private, its lifetime and age in ms.
@@ -192,7 +201,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_body_is_read(body in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = read(&body);
+            let _ = Freshness::from_result(&body);
         }
     }
 }

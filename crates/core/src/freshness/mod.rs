@@ -46,17 +46,6 @@ pub struct Freshness {
 pub const CACHE_META: &str = "io.callward/cache";
 
 impl Freshness {
-    /// Reads what a tool result says in its own body: the members `ttlMs` and `cacheScope` of the
-    /// protocol, in the result or in its `_meta`; `cache_hint` in its `_meta`; and what a runtime
-    /// of this kind further up wrote there under [`CACHE_META`], or is found to have written under
-    /// [`UPSTREAM_META`](crate::UPSTREAM_META).
-    ///
-    /// A member of the wrong type reads as absent, and so does everything in a body that is not a
-    /// JSON object: metadata never fails a call.
-    pub(crate) fn from_result(body: &[u8]) -> Self {
-        hints::read(body)
-    }
-
     /// Returns the stricter of two in each respect.
     fn strictest(self, other: Self) -> Self {
         Self {

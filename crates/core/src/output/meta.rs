@@ -39,7 +39,8 @@ impl ToolOutput {
     pub fn with_meta(&self, key: &str, value: &RawValue) -> Result<Self, InvalidOutput> {
         let body = &self.0.body;
         let (name, value) = (serde_json::Value::from(key), value.get());
-        let body = match serde_json::from_slice::<Members<'_>>(body)?.last("_meta") {
+        let members: Members<'_> = serde_json::from_slice(body).map_err(InvalidOutput::Json)?;
+        let body = match members.last("_meta") {
             None => append(body, &format!(r#""_meta":{{{name}:{value}}}"#)),
             Some(meta) => match Members::read(meta.get()).map(|members| members.last(key)) {
                 Err(_) => replace(body, meta, format!("{{{name}:{value}}}").as_bytes()),
@@ -61,7 +62,7 @@ impl ToolOutput {
     ///
     /// [`InvalidOutput`] as for [`with_meta`](Self::with_meta).
     pub fn with_ours_nested(self) -> Result<Self, InvalidOutput> {
-        match nest_ours(&self.0.body)? {
+        match nest_ours(&self.0.body).map_err(InvalidOutput::Json)? {
             Some(body) => Ok(self.with_body(body)),
             None => Ok(self),
         }

@@ -1,7 +1,5 @@
 //! A tool as its server lists it.
 
-use std::fmt;
-
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
@@ -34,7 +32,11 @@ pub struct ToolDefinition {
 }
 
 /// A listed tool that cannot be used, and why.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{}: {reason}",
+    tool.as_ref().map_or_else(|| "a listed tool".to_owned(), |tool| format!("tool {tool:?}"))
+)]
 #[non_exhaustive]
 pub struct InvalidDefinition {
     /// The tool's name, if the listing gave one that can be read.
@@ -53,17 +55,6 @@ impl InvalidDefinition {
         }
     }
 }
-
-impl fmt::Display for InvalidDefinition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.tool {
-            Some(tool) => write!(f, "tool {tool:?}: {}", self.reason),
-            None => write!(f, "a listed tool: {}", self.reason),
-        }
-    }
-}
-
-impl std::error::Error for InvalidDefinition {}
 
 impl ToolDefinition {
     /// Reads one element of a `tools/list` answer. The bytes are kept as they are, but an escape of

@@ -47,4 +47,4 @@ pub(crate) use http::events as http_events;
 pub use info::ServerInfo;
 pub use options::{EraChoice, UpstreamOptions};
 pub use shared::UpstreamStatus;
-pub use target::{CommandSpec, Connect, HttpSpec, InvalidHttpSpec, Io, Target};
+pub use target::{CommandSpec, Connect, HttpSpec, Io, Target};

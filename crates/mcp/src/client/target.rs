@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use callward_core::{BoxFuture, redact};
+use callward_core::{BoxFuture, InvalidValue, redact};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
@@ -87,23 +87,18 @@ pub struct HttpSpec {
     pub(super) headers: HeaderMap,
 }
 
-/// An endpoint that cannot be used, and why.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct InvalidHttpSpec(String);
-
 impl HttpSpec {
     /// Names the endpoint.
     ///
     /// # Errors
     ///
-    /// [`InvalidHttpSpec`] if the text is not an URL, or neither `http` nor `https`.
-    pub fn new(url: &str) -> Result<Self, InvalidHttpSpec> {
+    /// [`InvalidValue`] if the text is not an URL, or neither `http` nor `https`.
+    pub fn new(url: &str) -> Result<Self, InvalidValue> {
         let url = Url::parse(url).map_err(|error| {
-            InvalidHttpSpec(format!("{:?} is not a URL: {error}", redact::url(url)))
+            InvalidValue::new(format!("{:?} is not a URL: {error}", redact::url(url)))
         })?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(InvalidHttpSpec(format!(
+            return Err(InvalidValue::new(format!(
                 "{} cannot be used: it must begin with http:// or https:// and name a host",
                 redact::url(url.as_str())
             )));
@@ -118,10 +113,10 @@ impl HttpSpec {
     ///
     /// # Errors
     ///
-    /// [`InvalidHttpSpec`] if name or value cannot travel in HTTP, or the protocol sets the header.
-    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidHttpSpec> {
+    /// [`InvalidValue`] if name or value cannot travel in HTTP, or the protocol sets the header.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, InvalidValue> {
         let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| InvalidHttpSpec(format!("{name:?} is not a header name")))?;
+            .map_err(|_| InvalidValue::new(format!("{name:?} is not a header name")))?;
         let reserved = [
             "accept",
             "content-type",
@@ -133,12 +128,12 @@ impl HttpSpec {
         ];
         if reserved.contains(&parsed.as_str()) || parsed.as_str().starts_with(header::PARAM_PREFIX)
         {
-            return Err(InvalidHttpSpec(format!(
+            return Err(InvalidValue::new(format!(
                 "the header {name} is set by the protocol: leave it out"
             )));
         }
         let mut value = HeaderValue::from_str(value).map_err(|_| {
-            InvalidHttpSpec(format!("the value of {name} cannot travel in a header"))
+            InvalidValue::new(format!("the value of {name} cannot travel in a header"))
         })?;
         value.set_sensitive(true);
         self.headers.insert(parsed, value);

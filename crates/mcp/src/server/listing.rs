@@ -26,9 +26,7 @@ impl Written {
     pub(super) fn new(listing: Arc<ToolListing>, info: Introduction) -> Self {
         let mirroring = |tool: &&Bytes| memmem::find(tool, b"x-mcp-header").is_some();
         let mirrored = listing.tools.iter().filter(mirroring);
-        let mirrored = mirrored
-            .filter_map(|tool| mirrored_of(&object::members(tool).ok()?))
-            .collect();
+        let mirrored = mirrored.filter_map(|tool| mirrored_of(tool)).collect();
         Self {
             listing,
             info,
@@ -82,13 +80,10 @@ impl Written {
     }
 }
 
-fn mirrored_of(members: &[object::Member<'_>]) -> Option<(String, ParamHeaders)> {
-    let value = |wanted: &str| {
-        let (_, value) = members.iter().find(|(name, _)| name == wanted)?;
-        std::str::from_utf8(value).ok()
-    };
-    let name: String = serde_json::from_str(value("name")?).ok()?;
-    match ParamHeaders::from_schema(value("inputSchema")?) {
+fn mirrored_of(tool: &[u8]) -> Option<(String, ParamHeaders)> {
+    let members = object::members(tool).ok()?;
+    let name: String = serde_json::from_str(members.last("name")?.get()).ok()?;
+    match ParamHeaders::from_schema(members.last("inputSchema")?.get()) {
         Ok(headers) if !headers.is_empty() => Some((name, headers)),
         Ok(_) => None,
         Err(error) => {

@@ -31,7 +31,6 @@ mod subscription;
 pub use self::backend::{Asked, Backend, CallRequest, Introduction, ToolListing};
 pub use self::error::RUNTIME_ERROR;
 pub use self::http::{
-    HostPattern, HostRefused, HttpEndpoint, HttpOptions, InvalidOption, OriginPattern, PATH,
-    check_host, router,
+    HostPattern, HostRefused, HttpEndpoint, HttpOptions, OriginPattern, PATH, check_host, router,
 };
 pub use self::stdio::serve_stdio;

@@ -1,13 +1,9 @@
 //! Edits one member of a raw JSON object and leaves every other byte as it was.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use callward_core::Members;
 
 use super::from_json;
 
@@ -16,19 +12,14 @@ use super::from_json;
 #[error("not a usable JSON object: {0}")]
 pub struct InvalidObject(String);
 
-/// One member of an object: its unescaped name and its raw value.
-pub(crate) type Member<'a> = (Cow<'a, str>, &'a [u8]);
-
-/// Returns the members of a raw object in order: unescaped name and raw value.
+/// Returns the members of a raw object.
 ///
 /// # Errors
 ///
 /// [`InvalidObject`] if the text is not an object.
-pub(crate) fn members(raw: &[u8]) -> Result<Vec<Member<'_>>, InvalidObject> {
+pub(crate) fn members(raw: &[u8]) -> Result<Members<'_>, InvalidObject> {
     begins(raw)?;
-    from_json::<Members<'_>>(raw)
-        .map(|members| members.0)
-        .map_err(|error| InvalidObject(error.to_string()))
+    from_json(raw).map_err(|error| InvalidObject(error.to_string()))
 }
 
 /// Checks that a text is exactly one JSON object.
@@ -58,7 +49,7 @@ fn begins(raw: &[u8]) -> Result<(), InvalidObject> {
 /// [`InvalidObject`] if the text is not an object or has the member twice: two readers could then
 /// disagree about its value.
 pub fn get_member<'a>(raw: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, InvalidObject> {
-    Ok(find(&members(raw)?, name)?.map(|(_, value)| value))
+    find(&members(raw)?, name)
 }
 
 /// Returns the object with one member set to a raw value: replaced in place, or added at the end.
@@ -69,7 +60,7 @@ pub fn get_member<'a>(raw: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Inv
 pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, InvalidObject> {
     let members = members(raw)?;
     let mut out = Vec::with_capacity(raw.len() + name.len() + value.len() + 4);
-    if let Some((_, old)) = find(&members, name)? {
+    if let Some(old) = find(&members, name)? {
         let old = span(raw, old)?;
         out.extend_from_slice(&raw[..old.start]);
         out.extend_from_slice(value);
@@ -81,7 +72,7 @@ pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, 
             .rposition(|byte| *byte == b'}')
             .ok_or_else(outside)?;
         out.extend_from_slice(&raw[..end]);
-        if !members.is_empty() {
+        if members.iter().next().is_some() {
             out.push(b',');
         }
         super::write::named(&mut out, name, value);
@@ -96,33 +87,25 @@ pub(crate) fn set_member(raw: &[u8], name: &str, value: &[u8]) -> Result<Bytes, 
 ///
 /// [`InvalidObject`] as for [`get_member`].
 pub(crate) fn remove_member(raw: &[u8], name: &str) -> Result<Bytes, InvalidObject> {
-    let mut members = members(raw)?;
-    let Some((at, _)) = find(&members, name)? else {
+    let members = members(raw)?;
+    if find(&members, name)?.is_none() {
         return Ok(Bytes::copy_from_slice(raw));
-    };
-    members.remove(at);
+    }
     let mut out = vec![b'{'];
-    for (name, value) in members {
-        super::write::member(&mut out, &name, value);
+    for (name, value) in members.iter().filter(|(other, _)| *other != name) {
+        super::write::member(&mut out, name, value.get().as_bytes());
     }
     out.push(b'}');
     Ok(out.into())
 }
 
-fn find<'a>(
-    members: &[Member<'a>],
-    name: &str,
-) -> Result<Option<(usize, &'a [u8])>, InvalidObject> {
-    let mut hits = members
-        .iter()
-        .enumerate()
-        .filter(|(_, (key, _))| key == name)
-        .map(|(at, (_, value))| (at, *value));
-    let first = hits.next();
-    if hits.next().is_some() {
-        return Err(twice(name));
+fn find<'a>(members: &Members<'a>, name: &str) -> Result<Option<&'a [u8]>, InvalidObject> {
+    let mut hits = members.iter().filter(|(key, _)| *key == name);
+    let first = hits.next().map(|(_, value)| value.get().as_bytes());
+    match hits.next() {
+        Some(_) => Err(twice(name)),
+        None => Ok(first),
     }
-    Ok(first)
 }
 
 /// The position of a part in `raw`.
@@ -152,14 +135,14 @@ impl Known {
     /// checked this message before may have read the other one.
     pub(crate) fn parse(raw: &Bytes, names: &[&'static str]) -> Result<Self, InvalidObject> {
         let mut known = Self(Vec::with_capacity(names.len()));
-        for (name, value) in members(raw)? {
+        for (name, value) in members(raw)?.iter() {
             let Some(name) = names.iter().find(|known| **known == name) else {
                 continue;
             };
             if known.get(name).is_some() {
                 return Err(twice(name));
             }
-            known.0.push((name, slice_of(raw, value)));
+            known.0.push((name, slice_of(raw, value.get().as_bytes())));
         }
         known.0.retain(|(_, value)| value != "null");
         Ok(known)
@@ -184,36 +167,6 @@ fn twice(name: &str) -> InvalidObject {
 fn outside() -> InvalidObject {
     InvalidObject("a member is outside of it".to_owned())
 }
-
-struct Members<'a>(Vec<Member<'a>>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &RawValue>()? {
-                    members.push((name, value.get().as_bytes()));
-                }
-                Ok(Members(members))
-            }
-        }
-
-        from.deserialize_map(InOrder)
-    }
-}
-
-/// A member's name; borrowed unless it has escapes.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-use super::options::InvalidOption;
+use callward_core::InvalidValue;
 
 /// A host that is served: `*`, a name or address, or one with a port. Without a port, any port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,15 +53,16 @@ impl HostPattern {
 }
 
 impl FromStr for HostPattern {
-    type Err = InvalidOption;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidOption> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         if text == "*" {
             return Ok(Self::any());
         }
-        let (host, port) = split(text).ok_or_else(|| InvalidOption {
-            text: text.to_owned(),
-            expected: "a host, a host with a port, or `*`",
+        let (host, port) = split(text).ok_or_else(|| {
+            InvalidValue::new(format!(
+                "{text:?} is not a host, a host with a port, or `*`"
+            ))
         })?;
         Ok(Self::one(host.to_owned(), port))
     }

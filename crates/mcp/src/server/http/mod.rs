@@ -28,7 +28,7 @@ use super::error::Fault;
 
 pub use self::guard::{HostRefused, check_host};
 pub use self::host::HostPattern;
-pub use self::options::{HttpOptions, InvalidOption};
+pub use self::options::HttpOptions;
 pub use self::origin::OriginPattern;
 
 /// The path at which [`router`] serves.

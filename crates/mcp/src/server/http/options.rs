@@ -58,11 +58,3 @@ impl Default for HttpOptions {
         }
     }
 }
-
-/// A text that is not what an option needs.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not {expected}")]
-pub struct InvalidOption {
-    pub(super) text: String,
-    pub(super) expected: &'static str,
-}

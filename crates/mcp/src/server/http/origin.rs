@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
+use callward_core::InvalidValue;
+
 use super::host::{HostPattern, split};
-use super::options::InvalidOption;
 
 /// An `Origin` that is served: `*`, `null`, or `scheme://host`, with a port, or with `:*` for any
 /// port. Without a port, the scheme's own.
@@ -42,9 +43,9 @@ impl OriginPattern {
 }
 
 impl FromStr for OriginPattern {
-    type Err = InvalidOption;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidOption> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         match text {
             "*" => return Ok(Self(Origins::Any)),
             "null" => return Ok(Self(Origins::Null)),
@@ -53,9 +54,10 @@ impl FromStr for OriginPattern {
         let any_port = text.strip_suffix(":*");
         let (scheme, host, port) = split_origin(any_port.unwrap_or(text))
             .filter(|(.., port)| any_port.is_none() || port.is_none())
-            .ok_or_else(|| InvalidOption {
-                text: text.to_owned(),
-                expected: "`scheme://host`, with a port or `:*` at will; `null`; or `*`",
+            .ok_or_else(|| {
+                InvalidValue::new(format!(
+                    "{text:?} is not `scheme://host`, with a port or `:*` at will; `null`; or `*`"
+                ))
             })?;
         let port = match any_port {
             Some(_) => None,
