@@ -103,6 +103,8 @@ fn seen(request: &CallRequest) -> String {
     .to_string()
 }
 
+const PRETTY_RESULT: &str = "{\n  \"content\": [\r\n  ]\n}";
+
 async fn answer(
     request: CallRequest,
     events: mpsc::UnboundedSender<&'static str>,
@@ -111,7 +113,13 @@ async fn answer(
     let text = match request.name.as_str() {
         "echo" => String::from_utf8_lossy(&request.arguments).into_owned(),
         "odd" => return raw(ODD_RESULT),
-        "pretty" => return raw("{\n  \"content\": [\r\n  ]\n}"),
+        "pretty" => return raw(PRETTY_RESULT),
+        "report" => {
+            if let Some(report) = &request.progress {
+                report.report(br#"{"progressToken":"up","progress":1}"#);
+            }
+            return raw(PRETTY_RESULT);
+        }
         "asks" => {
             return raw(
                 r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#,

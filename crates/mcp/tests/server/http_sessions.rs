@@ -13,21 +13,16 @@ use http::Method;
 use tower::ServiceExt;
 
 use crate::backend::Bench;
-use crate::http::{Events, INITIALIZE, PING, Server, call, cancel, json, session_of, status};
+use crate::http::{INITIALIZE, PING, Server, call, cancel, json, session_of, status};
 
 #[tokio::test]
 async fn a_cancelled_call_is_dropped_and_answered_so() {
     let server = Server::start().await;
     let session = server.session().await;
-    for (meta, is_stream) in [("", false), (r#","_meta":{"progressToken":1}"#, true)] {
+    for meta in ["", r#","_meta":{"progressToken":1}"#] {
         let request = server.post(call(r#""a""#, "hold", meta));
         let request = request.header("mcp-session-id", &session);
-        let waiting = tokio::spawn(async move {
-            match is_stream {
-                true => Events::of(request).await.next().await.unwrap(),
-                false => json(request.send().await.unwrap()).await,
-            }
-        });
+        let waiting = tokio::spawn(async move { json(request.send().await.unwrap()).await });
         assert_eq!(server.bench.event().await, "started");
         let noted = server.post(cancel(r#""a""#));
         assert_eq!(status(noted.header("mcp-session-id", &session)).await, 202);

@@ -37,9 +37,17 @@ async fn progress_comes_in_order_and_then_the_result() {
     assert_eq!(answer.headers()["content-type"], "application/json");
     let answer = json(answer).await;
     assert_eq!(answer["result"]["content"][0]["text"], "done");
-    // a result with line breaks stays one event
+    // without a report there is no stream
     let body = call("1", "pretty", r#","_meta":{"progressToken":1}"#);
-    let answer = Events::of(server.post(body)).await.next().await.unwrap();
+    let answer = server.post(body).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "application/json");
+    assert_eq!(json(answer).await["result"], json!({"content": []}));
+    // reports that come with the result come before it, and line breaks in it end no event
+    let body = call("1", "report", r#","_meta":{"progressToken":1}"#);
+    let mut events = Events::of(server.post(body)).await;
+    let report = events.next().await.unwrap();
+    assert_eq!(report["method"], "notifications/progress");
+    let answer = events.next().await.unwrap();
     assert_eq!(answer["result"], json!({"content": []}));
 }
 
@@ -120,8 +128,11 @@ async fn a_subscription_is_acknowledged_tagged_and_answered_at_the_end() {
 async fn a_silent_stream_is_kept_alive_by_comments() {
     let server = Server::with(|options| options.keep_alive = Duration::from_millis(5)).await;
     let session = server.session().await;
-    let mut events = Events::of(server.listen(&session)).await;
-    for _ in 0..3 {
-        assert_eq!(events.raw().await.unwrap(), ":");
+    let held = call("1", "hold", r#","_meta":{"progressToken":1}"#);
+    for request in [server.listen(&session), server.post(held)] {
+        let mut events = Events::of(request).await;
+        for _ in 0..3 {
+            assert_eq!(events.raw().await.unwrap(), ":");
+        }
     }
 }

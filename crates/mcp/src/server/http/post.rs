@@ -1,15 +1,18 @@
 //! Takes one message: POST.
 
-use std::future::pending;
+use std::future::{pending, ready};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::response::Response;
 use callward_core::Transport;
+use futures_util::future::Either;
+use futures_util::{StreamExt, stream};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::accept::{self, Accepts};
 use super::endpoint::{Endpoint, not_acceptable, reply, status};
@@ -118,20 +121,31 @@ async fn answer(
             }
             Ok(response)
         }
-        // as a stream where progress was asked for; the call lives in the response, which is
-        // dropped when the client goes away
+        // the call lives in the response, which is dropped when the client goes away
         Step::Call(call) => {
             let answer = run(call, session);
-            match reports {
-                Some(reports) => {
-                    let messages = call_messages(answer, reports);
-                    Ok(respond(messages, endpoint.options.keep_alive))
-                }
-                None => {
-                    let answer = answer.await;
-                    Ok(reply(answer.status(), answer))
-                }
-            }
+            let Some((out, mut queue)) = reports else {
+                let answer = answer.await;
+                return Ok(reply(answer.status(), answer));
+            };
+            let mut answer = Box::pin(answer);
+            let keep_alive = endpoint.options.keep_alive;
+            // as a stream only if there is a report, or once a comment is due
+            let begun = tokio::select! {
+                biased;
+                first = queue.recv() => Err(first),
+                answer = &mut answer => Ok(answer),
+                () = sleep(keep_alive) => Err(None),
+            };
+            let (first, answer) = match begun {
+                Err(first) => (first, Either::Left(answer)),
+                Ok(answer) => match queue.try_recv() {
+                    Ok(first) => (Some(first), Either::Right(ready(answer))),
+                    Err(_) => return Ok(reply(answer.status(), answer)),
+                },
+            };
+            let messages = stream::iter(first).chain(call_messages(answer, (out, queue)));
+            Ok(respond(messages, keep_alive))
         }
         Step::Listen(_) if !accepts.events => Err(not_acceptable()),
         Step::Listen(subscription) => Ok(endpoint.notify(subscription, pending())),
