@@ -17,7 +17,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("gateway", 10376),
     ("limit", 1320),
     ("loopguard", 410),
-    ("mcp", 9460),
+    ("mcp", 9471),
     ("registry", 960),
     ("replay", 2530),
     ("retry", 1590),
