@@ -52,7 +52,8 @@ impl Bound {
     }
 }
 
-/// A killed process loses at most this many records of answered calls,
+/// A killed process loses at most this many records of answered calls.
 const MAX_RECORDS: usize = 1000;
-/// and at most those of this time.
-const MAX_AGE: Duration = Duration::from_secs(1);
+/// It loses at most those of a second: a record that is queued behind one of this age is written
+/// well before, even if it is long or the machine is busy.
+const MAX_AGE: Duration = Duration::from_millis(250);

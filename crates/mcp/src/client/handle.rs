@@ -29,7 +29,6 @@ use super::peer;
 use super::pipe::{self, PipeLink};
 use super::shared::{Shared, UpstreamStatus};
 use super::target::Target;
-use crate::large;
 use crate::observed::RequestTimer;
 use crate::wire::{Era, object};
 
@@ -196,7 +195,8 @@ impl Upstream {
             let _refusal_stands = self.list(None).await;
         }
         let body = answer.map_err(RequestError::into_tool_error)?;
-        large::read(body.len(), move || read_output(body)).await
+        let long = &self.0.shared.long_messages;
+        long.read(body.len(), move || read_output(body)).await
     }
 
     /// Sends the cheapest request of the server's era: `ping`, or `server/discover` where there is
@@ -224,7 +224,10 @@ impl Upstream {
             Link::Http(link) => link.mirrors(),
         };
         let id = self.0.shared.id.clone();
-        let listing = large::read(pages.bytes, move || pages.finish(&id, mirrored)).await;
+        let long = &self.0.shared.long_messages;
+        let listing = long
+            .read(pages.bytes, move || pages.finish(&id, mirrored))
+            .await;
         if let Link::Http(link) = &self.0.link {
             link.mirror(listing.headers);
         }

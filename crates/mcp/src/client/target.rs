@@ -94,14 +94,15 @@ impl HttpSpec {
     ///
     /// [`InvalidValue`] if the text is not an URL, or neither `http` nor `https`.
     pub fn new(url: &str) -> Result<Self, InvalidValue> {
-        let url = Url::parse(url).map_err(|error| {
-            InvalidValue::new(format!("{:?} is not a URL: {error}", redact::url(url)))
-        })?;
+        let unusable = |why: &str| {
+            InvalidValue::new(format!(
+                "{:?} cannot be used{why}: it must begin with http:// or https:// and name a host",
+                redact::url(url)
+            ))
+        };
+        let url = Url::parse(url).map_err(|error| unusable(&format!(" ({error})")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(InvalidValue::new(format!(
-                "{} cannot be used: it must begin with http:// or https:// and name a host",
-                redact::url(url.as_str())
-            )));
+            return Err(unusable(""));
         }
         Ok(Self {
             url,
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn an_endpoint_that_cannot_work_says_why() {
         for (url, word) in [
-            ("nonsense", "not a URL"),
+            ("nonsense", "without a base): it must begin with http://"),
             ("ftp://host/", "http://"),
             ("file:///tmp/x", "http://"),
         ] {

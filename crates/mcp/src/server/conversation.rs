@@ -196,7 +196,10 @@ impl Conversation {
             let answer = match dispatcher.serve(&request, arrival) {
                 Ok(Step::Done(answer)) => Some(answer),
                 // a cancelled call gets no answer
-                Ok(Step::Call(call)) => call.run(entered.cancelled()).await.ok(),
+                Ok(Step::Call(mut call)) => {
+                    call.entered = Some(entered);
+                    call.run().await.ok()
+                }
                 // not reached: a subscription does not wait
                 Ok(Step::Listen(_)) => None,
                 Err(fault) => Some(Answer::refusal(&fault.under(Some(&request.id)))),

@@ -1,6 +1,7 @@
 //! The calls of one conversation that may still be cancelled, by request id.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -62,6 +63,14 @@ impl Entered {
     /// Waits until the client cancels the call, or the conversation ends.
     pub(super) async fn cancelled(&self) {
         self.cancelled.cancelled().await;
+    }
+
+    /// Waits until the client cancels this very call.
+    pub(super) async fn cancelled_by_id(&self) {
+        self.cancelled().await;
+        if self.calls.ended.is_cancelled() {
+            pending::<()>().await;
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::answer::{self, Answer};
+use super::inflight::Entered;
 use super::progress::Relay;
 use crate::wire::{Era, RequestId};
 
@@ -25,8 +26,8 @@ static LEFT_BEHIND: Semaphore = Semaphore::const_new(16);
 /// A running call.
 ///
 /// Dropping it cancels the call, unless the call was sent and may have an effect: then its answer
-/// is still read, for 5 s at most, so that the cache and the audit log learn whether the effect is
-/// there.
+/// is still read, for 5 s at most or until its client cancels it all the same, so that the cache
+/// and the audit log learn whether the effect is there.
 pub(super) struct RunningCall {
     pub(super) id: RequestId,
     pub(super) era: Era,
@@ -35,6 +36,8 @@ pub(super) struct RunningCall {
     /// Gone once the call has ended.
     pub(super) future: Option<BoxFuture<'static, Result<ToolOutput, ToolError>>>,
     pub(super) inbound: Arc<Inbound>,
+    /// Where the client can cancel the call, if it can.
+    pub(super) entered: Option<Entered>,
 }
 
 impl RunningCall {
@@ -43,16 +46,14 @@ impl RunningCall {
     /// # Errors
     ///
     /// The answer if the client cancelled the call; the server is notified at once.
-    pub(super) async fn run(
-        mut self,
-        cancelled: impl Future<Output = ()>,
-    ) -> Result<Answer, Answer> {
+    pub(super) async fn run(mut self) -> Result<Answer, Answer> {
+        let cancelled = OptionFuture::from(self.entered.as_ref().map(Entered::cancelled));
         let call = self.future.as_mut();
         // a call that panics fails alone: its connection has other calls to carry
         let call = call.map(|call| AssertUnwindSafe(call).catch_unwind());
         let ended = tokio::select! {
             biased;
-            () = cancelled => None,
+            Some(()) = cancelled => None,
             ended = OptionFuture::from(call) => ended,
         };
         self.future = None;
@@ -88,9 +89,14 @@ impl Drop for RunningCall {
             && let Ok(place) = LEFT_BEHIND.try_acquire()
             && let Ok(runtime) = Handle::try_current()
         {
+            let entered = self.entered.take();
             runtime.spawn(async move {
-                // no caller waits for it: layers have seen how it ended
-                let _ended = timeout(AFTER_ITS_CLIENT, future).await;
+                let cancelled = entered.as_ref().map(Entered::cancelled_by_id);
+                tokio::select! {
+                    Some(()) = OptionFuture::from(cancelled) => {}
+                    // no caller waits for it: layers have seen how it ended
+                    _ended = timeout(AFTER_ITS_CLIENT, future) => {}
+                }
                 drop(place);
             });
         }
@@ -105,16 +111,18 @@ mod tests {
     use tokio::sync::oneshot;
     use tokio::time::{Instant, sleep};
 
+    use super::super::inflight::InFlight;
     use super::*;
 
     /// Returns whether a call that takes this long ends after its client is gone, and when it is
-    /// dropped.
-    async fn leave(secs: u64, is_sent: bool, is_cancelled: bool) -> (bool, u64) {
+    /// dropped. The client leaves at once, and cancels the call at this time.
+    async fn leave(secs: u64, is_sent: bool, cancel_at: Option<u64>) -> (bool, u64) {
         let inbound = Arc::new(Inbound::new(Transport::Tcp));
         assert!(!is_sent || inbound.may_send());
         let (sender, ended) = oneshot::channel::<()>();
+        let (calls, id) = (Arc::new(InFlight::default()), RequestId::number(1));
         let call = RunningCall {
-            id: RequestId::number(1),
+            id: id.clone(),
             era: Era::Legacy,
             name: "add".into(),
             relay: None,
@@ -124,11 +132,18 @@ mod tests {
                 pending().await
             })),
             inbound,
+            entered: Some(calls.enter(&id)),
         };
         let (began, soon) = (Instant::now(), Duration::from_millis(1));
-        match is_cancelled {
-            true => assert!(call.run(sleep(soon)).await.is_err()),
-            false => assert!(timeout(soon, call.run(pending())).await.is_err()),
+        if cancel_at == Some(0) {
+            calls.cancel(&id);
+            assert!(call.run().await.is_err());
+        } else {
+            assert!(timeout(soon, call.run()).await.is_err());
+        }
+        if let Some(at) = cancel_at {
+            sleep(Duration::from_secs(at)).await;
+            calls.cancel(&id);
         }
         let has_ended = ended.await.is_ok();
         (has_ended, began.elapsed().as_secs())
@@ -136,14 +151,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_answer_of_a_sent_write_is_read_for_5_s_after_its_client() {
-        for (secs, is_sent, is_cancelled, expected) in [
-            (3, true, false, (true, 3)),
-            (6, true, false, (false, 5)),
-            (3, false, false, (false, 0)),
-            (3, true, true, (false, 0)),
+        for (secs, is_sent, cancel_at, expected) in [
+            (3, true, None, (true, 3)),
+            (6, true, None, (false, 5)),
+            (3, false, None, (false, 0)),
+            (3, true, Some(0), (false, 0)),
+            (4, true, Some(2), (false, 2)),
         ] {
-            let ended = leave(secs, is_sent, is_cancelled).await;
-            assert_eq!(ended, expected, "{secs} {is_sent} {is_cancelled}");
+            let ended = leave(secs, is_sent, cancel_at).await;
+            assert_eq!(ended, expected, "{secs} {is_sent} {cancel_at:?}");
         }
         // one that was not sent by then never is
         let inbound = Inbound::new(Transport::Tcp);

@@ -201,6 +201,7 @@ impl Dispatcher {
             relay,
             future: Some(future),
             inbound,
+            entered: None,
         })
     }
 }

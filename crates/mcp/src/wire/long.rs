@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::DEFAULT_MAX_LINE;
+use crate::large;
 
 /// A message that has more bytes is long.
 pub(crate) const SHORT: usize = 256 * 1024;
@@ -13,13 +14,19 @@ pub(crate) const LONG_SIZE: usize = DEFAULT_MAX_LINE;
 /// How many long messages of one server are read at the same time.
 const LONG_AT_ONCE: usize = 2;
 
-/// The permits to read long messages of one server.
+/// The permits to receive long messages of one server, and to read large ones.
 #[derive(Debug, Clone)]
-pub(crate) struct LongMessages(Arc<Semaphore>);
+pub(crate) struct LongMessages {
+    received: Arc<Semaphore>,
+    read: Arc<Semaphore>,
+}
 
 impl Default for LongMessages {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(LONG_AT_ONCE)))
+        Self {
+            received: Arc::new(Semaphore::new(LONG_AT_ONCE)),
+            read: Arc::new(Semaphore::new(1)),
+        }
     }
 }
 
@@ -29,7 +36,17 @@ impl LongMessages {
     pub(crate) async fn admit(&self, bytes: usize, place: &mut Option<OwnedSemaphorePermit>) {
         if bytes > SHORT && place.is_none() {
             // the semaphore is never closed
-            *place = self.0.clone().acquire_owned().await.ok();
+            *place = self.received.clone().acquire_owned().await.ok();
         }
+    }
+
+    /// Reads a message of this many bytes, a large one [beside](large::read) the calls and after
+    /// the others of its server: those of other servers do not wait for it.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        large::read(&self.read, bytes, read).await
     }
 }

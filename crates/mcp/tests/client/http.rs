@@ -192,6 +192,8 @@ async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
 #[tokio::test]
 async fn calls_whose_session_is_lost_share_the_next_one() {
     let (upstream, mut server) = legacy_http("one").await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
     let calls = || -> Vec<_> {
         (0..8)
             .map(|_| calling(&upstream, call("x", "{}")))
@@ -208,6 +210,8 @@ async fn calls_whose_session_is_lost_share_the_next_one() {
     for running in running {
         running.await.unwrap().unwrap_err();
     }
+    // the server may have been replaced
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     let running = calls();
     // one session for all of them
     server.initialize("two").await;

@@ -18,7 +18,6 @@ use crate::client::answer::{self, RequestError};
 use crate::client::ask::{self, Ask};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
-use crate::large;
 use crate::wire::{Era, Message, ParamHeaders, RequestId, SHORT, header};
 
 /// How long to wait before a stream is resumed, if its server does not say.
@@ -168,7 +167,10 @@ async fn read(
     } else if header::is_of(response.headers(), "application/json") {
         let body = body::whole(response.into_body(), limit, long).await?;
         let message = body.bytes;
-        match large::read(message.len(), move || Message::parse(&message)).await {
+        match long
+            .read(message.len(), move || Message::parse(&message))
+            .await
+        {
             Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
                 outcome.map_err(|error| link.refused(error))?
             }
@@ -203,7 +205,8 @@ async fn read_events(
 ) -> Result<Bytes, RequestError> {
     loop {
         while let Some(event) = events.next().await? {
-            match large::read(event.len(), move || Message::parse(&event)).await {
+            let long = &link.shared.long_messages;
+            match long.read(event.len(), move || Message::parse(&event)).await {
                 Ok(Message::Response { id: of, outcome }) if is_ours(of.as_ref(), id) => {
                     return outcome.map_err(|error| link.refused(error));
                 }

@@ -342,22 +342,24 @@ impl HttpLink {
         }
     }
 
-    /// Forgets a session, unless there is another one already.
+    /// Forgets a session that the server has lost, unless there is another one already. The server
+    /// may have been replaced while no request was sent: its tools are listed again.
     pub(super) fn lose(&self, lost: &Arc<Session>, rest: Known) {
         let mut known = self.known.write();
         if matches!(&*known, Known::Session(now) if Arc::ptr_eq(now, lost)) {
             *known = rest;
+            self.shared.tools_changed();
         }
     }
 
     /// Forgets the server's era, so that the next request detects it: the server was down, and may
     /// have been replaced.
     pub(super) fn forget_modern(&self) {
+        let mut known = self.known.write();
         if self.shared.options.era == EraChoice::Auto
-            && let Some(session) = self.current()
-            && session.info.era == Era::Modern
+            && matches!(&*known, Known::Session(session) if session.info.era == Era::Modern)
         {
-            self.lose(&session, Known::Nothing);
+            *known = Known::Nothing;
         }
     }
 

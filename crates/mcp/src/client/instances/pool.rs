@@ -20,7 +20,6 @@ use crate::client::handle::Upstream;
 use crate::client::options::EraChoice;
 use crate::client::shared::{Events, Shared, UpstreamStatus};
 use crate::client::target::Target;
-use crate::large;
 use crate::processes::memory_of;
 
 /// The instances of one server.
@@ -339,7 +338,8 @@ impl Lease {
             return;
         }
         let (bytes, output) = (output.body().len(), output.clone());
-        let digest = large::read(bytes, move || output.answer_digest()).await;
+        let long = &pool.lead.long_messages;
+        let digest = long.read(bytes, move || output.answer_digest()).await;
         if digest.is_some_and(|digest| pool.repeats.lock().differ(self.number, call, digest)) {
             pool.looks_stateful.store(true, Ordering::Relaxed);
             pool.table.lock().taint();
@@ -371,6 +371,10 @@ async fn follow(pool: Weak<Pool>, number: u64, mut events: Events) {
             pool.table.lock().started(number, Instant::now());
         } else if was_up {
             pool.lead.stale();
+            if !matches!(event, ServerEvent::Down(_)) {
+                // its server may have been replaced, and offer other tools
+                pool.lead.tools_changed();
+            }
         }
     }
     if let Some(pool) = pool.upgrade() {

@@ -18,7 +18,6 @@ use crate::client::ask::{self, Ask, Style};
 use crate::client::carried::Carried;
 use crate::client::peer::reply;
 use crate::client::shared::Shared;
-use crate::large;
 use crate::wire::{
     InvalidMessage, LineError, LineReader, Message, RequestId, RpcError, Skipped, code, flatten,
     write,
@@ -208,7 +207,8 @@ impl Connection {
             tokio::task::coop::consume_budget().await;
             match lines.next().await {
                 Ok(Some(line)) => {
-                    let message = large::read(line.len(), move || Message::parse(&line)).await;
+                    let long = &shared.long_messages;
+                    let message = long.read(line.len(), move || Message::parse(&line)).await;
                     self.receive(shared, message);
                 }
                 Ok(None) => break "the server closed its output".to_owned(),

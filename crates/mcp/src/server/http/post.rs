@@ -11,7 +11,7 @@ use futures_util::future::Either;
 use futures_util::{StreamExt, stream};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::sleep;
 
 use super::accept::{self, Accepts};
@@ -46,7 +46,8 @@ pub(super) async fn take(
     }
     // held until the request is answered, as the message borrows its bytes
     let (body, _held) = endpoint.bodies.read(body).await?;
-    match large::read(body.len(), move || Received::parse(&body)).await? {
+    let one = &READING[usize::from(body.len() > VERY_LARGE)];
+    match large::read(one, body.len(), move || Received::parse(&body)).await? {
         Received::Request(mut request) => {
             let answered = async {
                 mirrored::take_key(&parts.headers, &mut request)?;
@@ -71,6 +72,10 @@ pub(super) async fn take(
         }
     }
 }
+
+/// The permits to read large requests, and those of more bytes than this: they take longer.
+static READING: [Semaphore; 2] = [const { Semaphore::const_new(1) }; 2];
+const VERY_LARGE: usize = 1024 * 1024;
 
 async fn answer(
     endpoint: &Endpoint,
@@ -166,21 +171,17 @@ fn era(parts: &Parts, request: &Request) -> Result<Era, Fault> {
 
 /// Waits for the answer of a call, which may be cancelled in its session.
 fn run(
-    call: RunningCall,
+    mut call: RunningCall,
     session: Option<Arc<Session>>,
 ) -> impl Future<Output = Answer> + Send + 'static {
-    let entered = session.map(|session| {
+    if let Some(session) = &session {
         session.has_called.store(true, Ordering::Relaxed);
-        (session.calls.enter(&call.id), session)
-    });
+        call.entered = Some(session.calls.enter(&call.id));
+    }
     async move {
-        let cancelled = async {
-            match &entered {
-                Some((entered, _)) => entered.cancelled().await,
-                None => pending().await,
-            }
-        };
-        let ended = call.run(cancelled).await;
+        let ended = call.run().await;
+        // in use until now
+        drop(session);
         ended.unwrap_or_else(|cancelled| cancelled)
     }
 }
