@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Options;
 use super::tally::{Did, Facts, Figures, Kept, Tally};
 use crate::Capacity;
-use crate::policies::{Lfu, Queued, S3Fifo, Simulator, WTinyLfu};
+use crate::policies::{Queued, S3Fifo, Simulator, WTinyLfu};
 
 /// One call as a policy sees it.
 pub(crate) struct Seen<'a> {
@@ -55,7 +55,7 @@ impl Compared {
             ("blind, TTL", Box::new(Expiring::new(ttl, false))),
             ("blind, LRU", bounded(Queued::lru(capacity))),
             ("blind, FIFO", bounded(Queued::fifo(capacity))),
-            ("blind, LFU", bounded(Lfu::new(capacity))),
+            ("blind, LFU", bounded(Queued::lfu(capacity))),
             ("blind, S3-FIFO", bounded(S3Fifo::new(capacity))),
             (
                 "blind, W-TinyLFU",
