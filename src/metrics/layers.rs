@@ -89,19 +89,13 @@ pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
         rates.push((server.rate.as_ref(), of));
     }
     for (rate, of) in rates {
-        let waiting = rate.map_or(0, |rate| rate.waiting as u64);
+        let (waiting, waited, refused) = rate.map_or((0, 0, 0), |rate| {
+            (rate.waiting as u64, rate.waited, rate.refused)
+        });
         let values = [
             (metric::RATE_LIMIT_CALLS_WAITING, "", waiting),
-            (
-                metric::RATE_LIMIT_DELAYS,
-                "",
-                rate.map_or(0, |rate| rate.waited),
-            ),
-            (
-                metric::RATE_LIMIT_REFUSALS,
-                "",
-                rate.map_or(0, |rate| rate.refused),
-            ),
+            (metric::RATE_LIMIT_DELAYS, "", waited),
+            (metric::RATE_LIMIT_REFUSALS, "", refused),
         ];
         visit(&of, &values);
     }
