@@ -28,7 +28,7 @@ pub(super) fn breakers(stack: &Stack, visit: &mut Visit<'_>) {
     for breaker in stack.breakers() {
         let scope = KeyValue::new(label::SCOPE, breaker.subject.as_str());
         let of = [of_server(&breaker.server), scope].into_iter();
-        let of: Vec<_> = of.chain(breaker.tool().map(of_tool)).collect();
+        let of: Vec<_> = of.chain(breaker.subject.tool().map(of_tool)).collect();
         let values = [
             (metric::BREAKER_STATE, breaker.state.as_str(), 1),
             (metric::BREAKER_TRANSITIONS, "open", breaker.opened),

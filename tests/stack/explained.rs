@@ -87,8 +87,9 @@ async fn what_is_off_is_not_claimed() {
     let mut limits = LimitsConfig::default();
     limits.rate = limits.rate.with_tools(false);
     limits.progress_cap = Cap::Times(1);
-    let breaker = BreakerConfig::default().with_failures(0);
-    let builder = Stack::builder().breaker(breaker.with_failure_rate(0.29));
+    let mut breaker = BreakerConfig::default();
+    (breaker.failures, breaker.failure_rate) = (0, Some(0.29));
+    let builder = Stack::builder().breaker(breaker);
     let stack = stack(builder.loop_guard(None).limits(limits)).await;
     let read = stack.explain("shop.get_order").unwrap();
     let text = read.to_string();
