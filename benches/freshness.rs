@@ -114,7 +114,7 @@ fn grid(rows: &[(&str, Figures)]) -> Grid {
             0 => Mark::Good,
             _ => Mark::Bad,
         };
-        grid.row(vec![
+        grid.rows.push(vec![
             Cell::plain(name),
             Cell::plain(figures.calls),
             Cell::plain(figures.executions),
@@ -170,7 +170,7 @@ fn evidence_grid(tools: &[(String, EvidenceStatus)]) -> Grid {
         for seconds in [status.allowed.as_secs(), edge(without_empty), edge(alone)] {
             cells.push(Cell::plain(format_args!("{seconds} s")));
         }
-        grid.row(cells);
+        grid.rows.push(cells);
     }
     grid
 }

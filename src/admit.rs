@@ -1,7 +1,6 @@
 //! Turns the settings of a server into a member of its replica set.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use callward_breaker::{BreakerLayer, BreakerState, Subject};
 use callward_core::{BoxFuture, ToolCall, Weight};
@@ -68,7 +67,7 @@ impl Settings {
                 concurrency,
                 liveness,
                 weight: Mutex::new(weight),
-                scan: OnceLock::new(),
+                scan: None,
             },
             follower: Box::pin(async move {
                 match pinger {
@@ -123,20 +122,4 @@ impl Settings {
         }
         Ok((member, rate, concurrency))
     }
-}
-
-/// Waits until each server has listed its tools or failed to, by default 30 s at most. Returns
-/// `false` if the time was too short.
-pub(crate) async fn wait_for_lists(
-    servers: Vec<watch::Receiver<Liveness>>,
-    limit: Option<Duration>,
-) -> bool {
-    let wait = limit.unwrap_or(Duration::from_secs(30));
-    let all = async {
-        for mut server in servers {
-            // one that is gone has no tools to wait for
-            let _ = server.wait_for(|now| now.is_settled).await;
-        }
-    };
-    tokio::time::timeout(wait, all).await.is_ok()
 }

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use callward_cache::{ScopeRules, StateGroup};
 use callward_core::{ReplicaSetId, ServerId, Weight};
 use callward_registry::SetOptions;
 use callward_router::{Draining, UnknownServer};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
-use crate::admit::{Admitted, wait_for_lists};
+use crate::admit::Admitted;
 use crate::builder::BuildError;
 use crate::roster::{Known, Roster};
 use crate::scan::Liveness;
@@ -31,7 +33,14 @@ impl Startup {
     /// [startup timeout](crate::StackBuilder::startup_timeout).
     pub async fn finished(self) {
         let limit = self.stack.0.settings.startup_timeout;
-        if !wait_for_lists(self.added, limit).await {
+        let all = async {
+            for mut server in self.added {
+                // one that is gone has no tools to wait for
+                let _ = server.wait_for(|now| now.is_settled).await;
+            }
+        };
+        let limit = limit.unwrap_or(Duration::from_secs(30));
+        if timeout(limit, all).await.is_err() {
             for server in self.stack.servers().iter().filter(|server| !server.up) {
                 tracing::warn!(server = %server.id, "no tools listed yet; going on without them");
             }
@@ -130,7 +139,7 @@ impl Stack {
         let _one_at_a_time = self.0.changing.lock();
         self.0.router.pool().reweigh(server, weight)?;
         if let Some(known) = self.0.roster.load().find(server) {
-            known.set_weight(weight);
+            *known.weight.lock() = weight;
         }
         Ok(())
     }
@@ -228,9 +237,10 @@ impl Inner {
         }
         let added = followed.iter().map(|(known, _)| known.liveness.subscribe());
         let added = added.collect();
-        let follow = followed
-            .into_iter()
-            .map(|(known, follower)| known.followed_by(self.shared.spawn(follower, &self.runtime)));
+        let follow = followed.into_iter().map(|(mut known, follower)| {
+            known.scan = Some(self.shared.spawn(follower, &self.runtime));
+            known
+        });
         self.roster.store(Arc::new(roster.with(follow)));
         Ok(added)
     }

@@ -1,6 +1,6 @@
 //! The servers of a stack: a snapshot that each change replaces.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use callward_breaker::{BreakerSet, BreakerState, Subject};
 use callward_core::{ReplicaSetId, ServerId, Weight};
@@ -31,7 +31,7 @@ pub(crate) struct Known {
     pub(crate) liveness: Arc<watch::Sender<Liveness>>,
     pub(crate) weight: Mutex<Weight>,
     /// What follows the server. It ends with this.
-    pub(crate) scan: OnceLock<AbortHandle>,
+    pub(crate) scan: Option<AbortHandle>,
 }
 
 /// How one server is.
@@ -129,23 +129,8 @@ impl Roster {
 }
 
 impl Known {
-    /// Sets the task that follows the server.
-    pub(crate) fn followed_by(self, scan: AbortHandle) -> Self {
-        // no other was set before: it was just made
-        let _ = self.scan.set(scan);
-        self
-    }
-
     pub(crate) fn id(&self) -> &ServerId {
         self.spec.id()
-    }
-
-    pub(crate) fn weight(&self) -> Weight {
-        *self.weight.lock()
-    }
-
-    pub(crate) fn set_weight(&self, weight: Weight) {
-        *self.weight.lock() = weight;
     }
 
     pub(crate) fn status(&self, catalogue: &Catalogue, breakers: &BreakerSet) -> ServerStatus {
@@ -153,7 +138,7 @@ impl Known {
         ServerStatus {
             id: self.id().clone(),
             set: self.spec.set.clone(),
-            weight: self.weight(),
+            weight: *self.weight.lock(),
             up: liveness.up,
             breaker: breakers.circuit(self.id(), Subject::Server).state(),
             is_draining: self.endpoint.is_draining(),
@@ -173,7 +158,7 @@ impl Known {
 
     /// Stops following the server; nothing waits for its first list any more.
     pub(crate) fn stop(&self) {
-        if let Some(scan) = self.scan.get() {
+        if let Some(scan) = &self.scan {
             scan.abort();
         }
         self.liveness.send_modify(|now| now.is_settled = true);

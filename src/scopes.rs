@@ -12,7 +12,7 @@ use crate::stack::Stack;
 /// Warns of each tool of these sets with scopes that no call of it can use.
 pub(crate) fn warn_of_idle(stack: &Stack, sets: &HashSet<ReplicaSetId>) {
     let catalogue = stack.catalogue();
-    let rules = stack.scope_rules();
+    let rules = stack.cache().scope_rules();
     let of_sets = |entry: &&Arc<Entry>| sets.contains(entry.tool().set());
     for entry in catalogue.entries().iter().filter(of_sets) {
         let tool = entry.tool();

@@ -1,6 +1,5 @@
 //! The stack as a Tower service, and its future.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -32,15 +31,10 @@ impl Service<ToolCall> for StackService {
 
 pin_project! {
     /// One call on its way through the stack. Dropping it cancels the call.
+    #[derive(Debug)]
     pub struct StackFuture {
         #[pin]
         pub(crate) inner: Answer,
-    }
-}
-
-impl fmt::Debug for StackFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StackFuture").finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use callward_audit::AuditLog;
 use callward_breaker::{BreakerSet, BreakerStatus};
-use callward_cache::{CacheHandle, CacheStats, ScopeRules};
+use callward_cache::{CacheHandle, CacheStats};
 use callward_core::{
     BoxStream, Caller, Delivery, ErrorKind, InstanceStatus, Instances, ServerId, ToolCall,
     ToolError, ToolOutput,
@@ -189,11 +189,6 @@ impl Stack {
     #[must_use]
     pub fn cache(&self) -> &CacheHandle {
         &self.0.shared.cache
-    }
-
-    /// Returns the scopes of tools.
-    pub(crate) fn scope_rules(&self) -> ScopeRules {
-        self.0.shared.cache.scope_rules()
     }
 
     /// Returns the state of every breaker: of each server, and of its tools that were called.

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use callward::{Annotations, Stack, StackFuture, ToolCall, ToolOutput, ToolSpec, Tools};
-use callward_testkit::AtOnce;
+use callward_testkit::at_once;
 
 const ARGUMENTS: &str = r#"{"id":123456,"query":"everything that was ordered and never sent"}"#;
 
@@ -18,12 +18,12 @@ async fn stack() -> Stack {
     let tools = tools
         .service(
             ToolSpec::new("get_order").annotations(reads),
-            AtOnce::new(answer.clone()),
+            at_once(answer.clone()),
         )
         .unwrap()
         .service(
             ToolSpec::new("add_order").annotations(writes),
-            AtOnce::new(answer),
+            at_once(answer),
         )
         .unwrap();
     Stack::builder().server(tools).build().await.unwrap()

@@ -40,7 +40,7 @@ fn table(found: &[Figures], outage: Outage) -> String {
             }
             format!("{now:.0} ms ({:+.1} %)", (now / before - 1.0) * 100.0)
         };
-        grid.row(vec![
+        grid.rows.push(vec![
             Cell::plain(figures.policy),
             Cell::plain(percent(figures.answered_during)),
             Cell::plain(percent(figures.answered_at_last)),

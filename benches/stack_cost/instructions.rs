@@ -31,7 +31,7 @@ pub(crate) fn table(part: &str) -> Result<(), String> {
         }
         let (few, more) = (count(&row.name, COUNTED)?, count(&row.name, 2 * COUNTED)?);
         let cells = [row.name, (more.saturating_sub(few) / COUNTED).to_string()];
-        grid.row(cells.map(Cell::plain).to_vec());
+        grid.rows.push(cells.map(Cell::plain).to_vec());
     }
     println!("{grid}");
     Ok(())

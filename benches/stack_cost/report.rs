@@ -89,7 +89,7 @@ fn whole(rows: &[Row]) -> Grid {
             _ => None,
         };
         let two = row.subject.median(2).map(|(nanos, _)| nanos);
-        grid.row(vec![
+        grid.rows.push(vec![
             Cell::plain(&row.name),
             number(Some(nanos)),
             number(Some(spread)),
@@ -126,7 +126,7 @@ fn shares(rows: &[Row], part: Part, last: &str, title: &'static str) -> Option<G
     for (name, nanos) in steps {
         let own = nanos - before;
         before = nanos;
-        grid.row(vec![
+        grid.rows.push(vec![
             Cell::plain(name),
             number(Some(nanos)),
             number(Some(own)),

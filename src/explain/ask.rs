@@ -75,7 +75,7 @@ impl Stack {
         let breakers = &self.0.shared.breakers;
         let candidate = |known: &Known| Candidate {
             server: known.id().clone(),
-            weight: known.weight(),
+            weight: *known.weight.lock(),
             categories: known.spec.categories.clone(),
             calls_per_minute: known.spec.calls_per_minute,
             lets_calls_through: breakers.availability(known.id(), &probe).is_ok(),
@@ -97,7 +97,7 @@ impl Stack {
             route: is_known.then(|| self.0.router.explain(&probe)),
             preview: call.as_ref().map(|call| self.cache().preview(call)),
             evidence: self.cache().evidence(set, name),
-            scopes: self.scope_rules().of(set, name).cloned(),
+            scopes: self.cache().scope_rules().of(set, name).cloned(),
             settings: self.0.settings.clone(),
             call,
         }

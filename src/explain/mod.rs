@@ -7,19 +7,18 @@ use callward_core::refine::Applied;
 use callward_core::{
     CacheRule, CallPlan, Resolved, RouteDecision, ServerId, Tool, ToolCall, Trail, Weight,
 };
-use callward_router::{ExclusionReason, StrategyName};
+use callward_router::ExclusionReason;
 
 use crate::builder::Settings;
 
 mod ask;
-mod guards;
 mod show;
 mod trail;
 
 /// What would happen to a call and why; of a tool as a whole, or of one call of it.
 ///
 /// Its `Display` is the [trail](Self::trail) as a table, and below it the rules, the servers, the
-/// plan and each hint with its source and reason. Fields and methods give the same as data.
+/// plan and each hint with its source and reason.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -30,7 +29,7 @@ pub struct Explanation {
     /// The call; `None` where the tool as a whole is explained.
     pub call: Option<ToolCall>,
     /// The servers that offer the tool, those that would be asked first at the head. Among equals
-    /// the [`strategy`](Self::strategy) chooses.
+    /// the strategy of the router chooses.
     pub candidates: Vec<Candidate>,
     /// Which server would get the call if it were sent now, and why: strategy, rule, what speaks
     /// against others, and who would be asked next. Nothing was sent to find out. `None` of a tool
@@ -128,16 +127,12 @@ impl Explanation {
         self.tool.resolved_applied(self.applied())
     }
 
-    /// Returns which of several equal servers gets a call.
+    /// Returns the tool that shows what an unanswered call did. `None` if the call is not a write,
+    /// or the tool is unknown.
     #[must_use]
-    pub fn strategy(&self) -> StrategyName {
-        self.settings.router.strategy
-    }
-
-    /// Returns how often a call that may be repeated is tried in all.
-    #[must_use]
-    pub fn max_attempts(&self) -> u32 {
-        self.settings.retry.max_attempts
+    pub fn verifier(&self) -> Option<&str> {
+        let verifier = self.tool.verifier.as_deref();
+        verifier.filter(|_| self.plan().is_write())
     }
 
     /// Returns what the result of the call depends on, as the operator named it: of a call, the
@@ -158,12 +153,6 @@ impl Explanation {
         let is_write = !matches!(rule, CacheRule::Store { .. } | CacheRule::Bypass);
         let scopes = self.scopes.as_ref().filter(|_| is_write)?;
         scopes.written_by(self.call.as_ref())
-    }
-
-    /// Returns `true` if results are kept at all.
-    #[must_use]
-    pub fn caches(&self) -> bool {
-        self.settings.cache.enabled
     }
 
     /// Returns what each layer would decide, in the order of the stack: what

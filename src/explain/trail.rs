@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use callward_breaker::Risk;
 use callward_core::trail::{Decision, Stage, Trail, Verdict};
 use callward_core::{CacheRule, CacheStatus, RetryRule};
 use callward_loopguard::LoopGuardConfig;
@@ -38,7 +39,7 @@ fn cache(of: &Explanation) -> Option<Decision> {
         // a tool as a whole has a rule, and no choice of a server
         None => {
             let status = match rule {
-                _ if !of.caches() => CacheStatus::Bypass,
+                _ if !of.settings.cache.enabled => CacheStatus::Bypass,
                 CacheRule::Bypass => CacheStatus::Bypass,
                 CacheRule::Store { .. } => CacheStatus::Miss,
                 _ => CacheStatus::Invalidated,
@@ -52,7 +53,7 @@ fn cache(of: &Explanation) -> Option<Decision> {
     };
     let volatile = of.resolved().volatile.as_ref();
     let detail = match rule {
-        _ if !of.caches() => Some("the cache is off".to_owned()),
+        _ if !of.settings.cache.enabled => Some("the cache is off".to_owned()),
         CacheRule::Bypass => volatile.map(ToString::to_string),
         CacheRule::Invalidate => None,
         rule => Some(rule.to_string()),
@@ -85,7 +86,8 @@ fn evidence(of: &Explanation) -> Option<String> {
 }
 
 fn loop_guard(of: &Explanation) -> Option<Decision> {
-    let guard = of.loop_guard()?;
+    let guard = of.settings.loop_guard.0.as_ref();
+    let guard = guard.filter(|_| of.plan().is_write())?;
     let why = format!(
         "after {} failures in a row for one session, it answers in the server's place for {}",
         guard.failures,
@@ -96,7 +98,7 @@ fn loop_guard(of: &Explanation) -> Option<Decision> {
 
 fn retry(of: &Explanation) -> Decision {
     let limits = &of.plan().limits;
-    let attempts = of.max_attempts();
+    let attempts = of.settings.retry.max_attempts;
     let first = limits.first_backoff;
     let (verdict, why) = match of.plan().retry {
         RetryRule::Never => (Verdict::Never, "however it fails".to_owned()),
@@ -118,32 +120,37 @@ fn retry(of: &Explanation) -> Decision {
 
 /// Nothing where hedging is off.
 fn hedge(of: &Explanation) -> Option<Decision> {
-    of.settings.hedge?;
-    let (verdict, why) = match of.hedge() {
-        Some(hedge) => (
+    let percentile = of.settings.hedge?.percentile;
+    let may = !of.plan().is_write() && of.plan().is_retryable();
+    let (verdict, why) = match may {
+        true => (
             Verdict::IfSlow,
-            format!("slower than {} of 100 such calls", hedge.percentile),
+            format!("slower than {percentile} of 100 such calls"),
         ),
-        None => (Verdict::Never, "it is not a read".to_owned()),
+        false => (Verdict::Never, "it is not a read".to_owned()),
     };
     Some(Decision::new(Stage::Hedge, verdict, why))
 }
 
 fn limits(of: &Explanation) -> Vec<Decision> {
+    let rates = of.settings.limits.rate;
     let limit = |rate: f64, whose: &str| {
-        let wait = seconds(of.settings.limits.rate.max_wait);
+        let wait = seconds(rates.max_wait);
         let why = format!("{rate} calls a minute {whose}, a call waits up to {wait} for its turn");
         Decision::new(Stage::Limit, Verdict::AtMost, why)
     };
-    let tool = of.calls_per_minute();
-    let principal = of.calls_per_minute_of_principal();
+    let tool = of.plan().limits.calls_per_minute.filter(|_| rates.tools);
     let servers = of.candidates.iter().filter_map(|candidate| {
         let rate = candidate.calls_per_minute?;
         Some(limit(rate, "for all calls there together").at(candidate.server.clone()))
     });
     tool.map(|rate| limit(rate, "for its tool"))
         .into_iter()
-        .chain(principal.map(|rate| limit(rate, "for its principal")))
+        .chain(
+            rates
+                .per_principal
+                .map(|rate| limit(rate, "for its principal")),
+        )
         .chain(servers)
         .collect()
 }
@@ -176,7 +183,7 @@ fn breakers(of: &Explanation) -> Vec<Decision> {
 
 /// Says when the breaker of the tool opens, and for how long.
 fn opens(of: &Explanation) -> String {
-    let config = of.breaker();
+    let config = &of.settings.breaker;
     let failures = (config.failures > 0).then(|| format!("{} failures in a row", config.failures));
     // to a tenth: 0.29 times 100 is not 29
     let percent = |share: f64| (share * 1000.0).round() / 10.0;
@@ -191,15 +198,16 @@ fn opens(of: &Explanation) -> String {
         return "it opens only by hand".to_owned();
     }
     let (causes, time) = (causes.join(" or "), seconds(config.open_time));
-    let probe = match of.probes_freely() {
-        true => "",
-        false => "; this call probes it only if no safe call comes",
+    let probe = match Risk::of(of.plan()) {
+        Risk::Safe => "",
+        Risk::Write => "; this call probes it only if no safe call comes",
     };
     format!("opens after {causes}, for {time}{probe}")
 }
 
 fn timeout(of: &Explanation) -> Decision {
-    let (limit, cap) = (of.plan().limits.attempt_timeout, of.attempt_cap());
+    let limit = of.plan().limits.attempt_timeout;
+    let cap = of.settings.limits.progress_cap.of(limit);
     let mut why = seconds(limit);
     if cap > limit {
         why.push_str(&format!(", and {} with progress", seconds(cap)));

@@ -28,7 +28,7 @@ pub(super) fn breakers(stack: &Stack, visit: &mut Visit<'_>) {
     for breaker in stack.breakers() {
         let scope = KeyValue::new(label::SCOPE, breaker.subject.as_str());
         let of = [of_server(&breaker.server), scope].into_iter();
-        let of: Vec<_> = of.chain(breaker.tool().map(of_tool)).collect();
+        let of: Vec<_> = of.chain(breaker.subject.tool().map(of_tool)).collect();
         let values = [
             (metric::BREAKER_STATE, breaker.state.as_str(), 1),
             (metric::BREAKER_TRANSITIONS, "open", breaker.opened),
@@ -89,19 +89,13 @@ pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
         rates.push((server.rate.as_ref(), of));
     }
     for (rate, of) in rates {
-        let waiting = rate.map_or(0, |rate| rate.waiting as u64);
+        let (waiting, waited, refused) = rate.map_or((0, 0, 0), |rate| {
+            (rate.waiting as u64, rate.waited, rate.refused)
+        });
         let values = [
             (metric::RATE_LIMIT_CALLS_WAITING, "", waiting),
-            (
-                metric::RATE_LIMIT_DELAYS,
-                "",
-                rate.map_or(0, |rate| rate.waited),
-            ),
-            (
-                metric::RATE_LIMIT_REFUSALS,
-                "",
-                rate.map_or(0, |rate| rate.refused),
-            ),
+            (metric::RATE_LIMIT_DELAYS, "", waited),
+            (metric::RATE_LIMIT_REFUSALS, "", refused),
         ];
         visit(&of, &values);
     }

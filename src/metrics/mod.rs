@@ -92,16 +92,10 @@ impl Stack {
                 }
             }
         }
-        observe_gauge(
-            meter,
-            metric::CACHE_LIFETIME,
-            self.while_it_lives(cache::lifetimes),
-        );
-        observe_seconds(
-            meter,
-            metric::CACHE_SAVED,
-            self.while_it_lives(cache::saved),
-        );
+        let lifetimes = self.while_it_lives(cache::lifetimes);
+        observe_gauge(meter, metric::CACHE_LIFETIME, lifetimes);
+        let saved = self.while_it_lives(cache::saved);
+        observe_seconds(meter, metric::CACHE_SAVED, saved);
     }
 
     fn while_it_lives<N: 'static>(

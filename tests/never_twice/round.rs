@@ -63,13 +63,13 @@ impl Round {
             .with_seed(self.seed)
             .with_max_attempts(rng.u32(1..=6))
             .with_budget_percent(rng.choice([20, 1000]).unwrap());
-        let breaker = BreakerConfig::default()
-            .with_failures(rng.choice([3, 20, 1000]).unwrap())
-            .with_probes(rng.u32(1..=3));
-        let by_share = BreakerConfig::default()
-            .with_failures(0)
-            .with_failure_rate(0.6)
-            .with_slow_calls(Duration::from_secs(20), 0.8);
+        let mut breaker = BreakerConfig::default();
+        breaker.failures = rng.choice([3, 20, 1000]).unwrap();
+        breaker.probes = rng.u32(1..=3);
+        let mut by_share = BreakerConfig::default();
+        (by_share.failures, by_share.failure_rate) = (0, Some(0.6));
+        by_share.slow_after = Some(Duration::from_secs(20));
+        by_share.slow_rate = Some(0.8);
         let mut builder = Stack::builder()
             .retry(retry)
             .breaker(rng.choice([breaker, by_share]).unwrap())

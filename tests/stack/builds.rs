@@ -49,7 +49,8 @@ fn limits(set: impl FnOnce(&mut LimitsConfig)) -> StackBuilder {
 
 #[tokio::test(start_paused = true)]
 async fn a_setting_without_sense_fails_the_build_and_is_named() {
-    let breaker = BreakerConfig::default().with_probes(0);
+    let mut breaker = BreakerConfig::default();
+    breaker.probes = 0;
     let mut ping = PingConfig::default();
     ping.interval = Duration::ZERO;
     let guard = LoopGuardConfig::default().with_failures(0);

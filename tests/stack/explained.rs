@@ -64,11 +64,7 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
     ];
     has(&read, &parts);
     assert!(!read.to_string().contains("check its outcome"), "{read}");
-    assert_eq!(read.hedge().map(|hedge| hedge.percentile), Some(95));
-    assert_eq!(read.calls_per_minute(), Some(90.0));
-    assert_eq!(read.calls_per_minute_of_principal(), Some(120.0));
-    assert_eq!(read.attempt_cap(), Duration::from_secs(180));
-    assert!(read.probes_freely() && read.verifier().is_none());
+    assert!(read.verifier().is_none());
 
     let write = stack.explain("shop.create_order").unwrap();
     let parts = [
@@ -78,12 +74,12 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
         "after 5 failures in a row for one session, it answers in the server's place for 2 s",
     ];
     has(&write, &parts);
-    assert!(write.hedge().is_none() && !write.probes_freely());
     let verifier = write.verifier().map(ToString::to_string);
     assert_eq!(verifier.as_deref(), Some("shop__get_order"));
     // safe to repeat, and still no two at a time
     let idempotent = stack.explain("shop.set_status").unwrap();
-    assert!(idempotent.hedge().is_none() && idempotent.probes_freely());
+    has(&idempotent, &["it is not a read"]);
+    assert!(!idempotent.to_string().contains("probes it only"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,8 +87,9 @@ async fn what_is_off_is_not_claimed() {
     let mut limits = LimitsConfig::default();
     limits.rate = limits.rate.with_tools(false);
     limits.progress_cap = Cap::Times(1);
-    let breaker = BreakerConfig::default().with_failures(0);
-    let builder = Stack::builder().breaker(breaker.with_failure_rate(0.29));
+    let mut breaker = BreakerConfig::default();
+    (breaker.failures, breaker.failure_rate) = (0, Some(0.29));
+    let builder = Stack::builder().breaker(breaker);
     let stack = stack(builder.loop_guard(None).limits(limits)).await;
     let read = stack.explain("shop.get_order").unwrap();
     let text = read.to_string();
@@ -100,7 +97,6 @@ async fn what_is_off_is_not_claimed() {
     for word in ["loop_guard", "hedge", "progress", "for its tool"] {
         assert!(!text.contains(word), "{word} in\n{text}");
     }
-    assert!(read.loop_guard().is_none() && read.calls_per_minute().is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -187,8 +187,8 @@ fn the_default_budget_bounds_retries_and_a_refusal_names_it() {
 /// Where three in ten of all calls fail, three failures in a row are no sign of anything: a share
 /// of them is.
 fn patient() -> BreakerConfig {
-    BreakerConfig::default()
-        .with_failures(0)
-        .with_failure_rate(0.5)
-        .with_min_calls(100)
+    let mut config = BreakerConfig::default();
+    (config.failures, config.failure_rate) = (0, Some(0.5));
+    config.min_calls = 100;
+    config
 }

@@ -8,22 +8,22 @@ use super::{root, sources};
 
 /// The most lines of code, without comments, blank lines and tests. A budget falls with its crate.
 const BUDGETS: [(&str, usize); 16] = [
-    ("audit", 1676),
-    ("breaker", 1397),
+    ("audit", 1662),
+    ("breaker", 1365),
     ("cache", 4213),
     ("chaos", 730),
     ("core", 9335),
-    ("facade", 3150),
+    ("facade", 3062),
     ("gateway", 10376),
     ("limit", 1320),
     ("loopguard", 410),
     ("mcp", 9471),
     ("registry", 960),
-    ("replay", 2530),
+    ("replay", 2411),
     ("retry", 1590),
     ("router", 2600),
-    ("telemetry", 2110),
-    ("testkit", 2700),
+    ("telemetry", 2097),
+    ("testkit", 2569),
 ];
 /// The most lines of tests.
 const TESTS: usize = 53_560;

@@ -115,10 +115,7 @@ impl Recorder {
         out.put("set", tool.set().as_str());
         out.put("open_world", rule.open_world);
         out.put("outcome", called.outcome());
-        out.put(
-            "client",
-            client(called.call.inbound().map(|inbound| &**inbound)),
-        );
+        out.put("client", client(called.call.inbound()));
         let took = u64::try_from(called.took.as_micros()).unwrap_or(u64::MAX);
         out.put("duration_us", took);
         if rule.level == AuditLevel::Full {
@@ -137,10 +134,8 @@ impl Recorder {
         out.put("plan_reason", &plan.reason);
         self.caller(call.caller(), out);
         let trace = call.trace();
-        out.put(
-            "trace_id",
-            trace.map(|trace| format!("{:032x}", trace.trace_id())),
-        );
+        let trace = trace.map(|trace| format!("{:032x}", trace.trace_id()));
+        out.put("trace_id", trace);
         let by = error.and_then(refuser);
         let by = by.or_else(|| facts.is_guarded.then_some("loop_guard"));
         match by {
@@ -149,18 +144,14 @@ impl Recorder {
         }
         let skips = plan.confirm == ConfirmRule::Skip;
         out.put("confirm", if skips { "skip" } else { "ask" });
-        let server = facts.server.map(|(server, _)| server.to_string());
-        out.put(
-            "server",
-            server.or_else(|| error?.server().map(ToString::to_string)),
-        );
+        let server = facts.server.as_ref().map(|(server, _)| server);
+        let server = server.or_else(|| error?.server());
+        out.put("server", server.map(|server| server.as_str()));
         out.put("attempts", facts.started_attempts);
         out.put("cache", facts.cache.as_str());
-        let hedge = facts.hedge;
-        out.put(
-            "hedge",
-            (hedge != HedgeStatus::None).then(|| hedge.as_str()),
-        );
+        if facts.hedge != HedgeStatus::None {
+            out.put("hedge", facts.hedge.as_str());
+        }
         if let Some(error) = error {
             self.error(error, out);
         }
@@ -174,7 +165,7 @@ impl Recorder {
         let mut out = Members::new("refused");
         out.put("tool", cut(&refused.tool));
         out.put("outcome", "refused");
-        out.put("client", client(refused.inbound.as_deref()));
+        out.put("client", client(refused.inbound.as_ref()));
         if let Some(caller) = &refused.caller {
             self.caller(caller, &mut out);
         }
@@ -240,19 +231,17 @@ impl Members {
 }
 
 /// Returns what is known of the client: its own statement of name and version, and its address.
-fn client(inbound: Option<&Inbound>) -> Option<Map<String, Value>> {
+fn client(inbound: Option<&Arc<Inbound>>) -> Option<Map<String, Value>> {
     let info = inbound?.client_info.as_deref();
     let members = [
         ("name", info.map(|info| json!(info.name))),
-        (
-            "version",
-            info.and_then(|info| Some(json!(info.version.as_ref()?))),
-        ),
+        ("version", info.map(|info| json!(info.version))),
         ("address", inbound?.client.map(|from| json!(from))),
     ];
-    let known = members
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let known = members.into_iter().filter_map(|(name, value)| {
+        let value = value.filter(|value| !value.is_null())?;
+        Some((name.to_owned(), value))
+    });
     Some(known.collect()).filter(|client: &Map<_, _>| !client.is_empty())
 }
 

@@ -132,11 +132,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if self
-            .called
-            .as_ref()
-            .is_some_and(|called| called.answer.is_none())
-        {
+        let called = self.called.as_ref();
+        if called.is_some_and(|called| called.answer.is_none()) {
             self.end(None);
         }
         // no answer waits

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use callward_audit::{AuditConfig, AuditLayer, AuditLog};
 use callward_core::ToolOutput;
-use callward_testkit::{AtOnce, call, tool};
+use callward_testkit::{at_once, call, tool};
 use serde_json::json;
 use tower::{Layer, Service};
 
@@ -14,7 +14,7 @@ use tower::{Layer, Service};
 async fn a_call_without_a_record_allocates_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let log = AuditLog::open(&AuditConfig::new(folder.path().join("a.jsonl"))).unwrap();
-    let mut service = AuditLayer::new(log.clone()).layer(AtOnce::new(ToolOutput::text("done")));
+    let mut service = AuditLayer::new(log.clone()).layer(at_once(ToolOutput::text("done")));
     let mut allocates = |asked| {
         allocation_counter::measure(|| {
             let answer = pin!(service.call(asked)).poll(&mut Context::from_waker(Waker::noop()));

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 /// use callward_breaker::BreakerConfig;
 ///
 /// // half of the last minute's calls failed, or nine in ten took longer than 5 s
-/// let config = BreakerConfig::default()
-///     .with_failures(0)
-///     .with_failure_rate(0.5)
-///     .with_slow_calls(Duration::from_secs(5), 0.9);
+/// let mut config = BreakerConfig::default();
+/// config.failures = 0;
+/// config.failure_rate = Some(0.5);
+/// (config.slow_after, config.slow_rate) = (Some(Duration::from_secs(5)), Some(0.9));
 /// assert_eq!(config.validate(), Ok(()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -82,67 +82,22 @@ impl BreakerConfig {
     /// any tool among them may be the cause; and less time, since everything waits for it, and a
     /// refused connection costs the server little.
     pub fn server() -> Self {
-        Self::default()
-            .with_failures(5)
-            .with_open_time(Duration::from_secs(10))
-            .with_max_open_time(Duration::from_secs(60))
+        Self {
+            failures: 5,
+            open_time: Duration::from_secs(10),
+            max_open_time: Duration::from_secs(60),
+            ..Self::default()
+        }
     }
 
     /// Returns the settings for the discovery of a server: 2 failures in a row, then 60 s, 5 min at
     /// most.
     pub(crate) fn discovery() -> Self {
-        Self::default()
-            .with_failures(2)
-            .with_open_time(Duration::from_secs(60))
-    }
-
-    /// Sets how many failures in a row open it; 0 if no number does, where a share of calls may.
-    pub const fn with_failures(mut self, failures: u32) -> Self {
-        self.failures = failures;
-        self
-    }
-
-    /// Sets which share of the window's calls, up to 1.0, must have failed to open it.
-    pub const fn with_failure_rate(mut self, share: f64) -> Self {
-        self.failure_rate = Some(share);
-        self
-    }
-
-    /// Sets the duration from which a call is slow, and which share of the window's calls, up to
-    /// 1.0, must be slow to open it.
-    pub const fn with_slow_calls(mut self, after: Duration, share: f64) -> Self {
-        (self.slow_after, self.slow_rate) = (Some(after), Some(share));
-        self
-    }
-
-    /// Sets the time whose calls are counted for the two shares.
-    pub const fn with_window(mut self, window: Duration) -> Self {
-        self.window = window;
-        self
-    }
-
-    /// Sets how many calls the window must hold before a share of them means anything.
-    pub const fn with_min_calls(mut self, calls: u32) -> Self {
-        self.min_calls = calls;
-        self
-    }
-
-    /// Sets how long it stays open the first time.
-    pub const fn with_open_time(mut self, time: Duration) -> Self {
-        self.open_time = time;
-        self
-    }
-
-    /// Sets how long it stays open at most, unless the first time is longer.
-    pub const fn with_max_open_time(mut self, time: Duration) -> Self {
-        self.max_open_time = time;
-        self
-    }
-
-    /// Sets how many probes may be in flight at once.
-    pub const fn with_probes(mut self, probes: u32) -> Self {
-        self.probes = probes;
-        self
+        Self {
+            failures: 2,
+            open_time: Duration::from_secs(60),
+            ..Self::default()
+        }
     }
 
     /// Checks the settings. Every constructor that takes them does so too.
@@ -205,38 +160,43 @@ mod tests {
 
     #[test]
     fn a_setting_that_makes_no_sense_is_named() {
-        let config = BreakerConfig::default();
-        assert_eq!(config.validate(), Ok(()));
-        let unused = BreakerConfig {
-            slow_rate: Some(0.1),
-            ..config
-        };
-        let cases = [
-            (config.with_failures(0), "failures"),
-            (config.with_failure_rate(0.0), "failure_rate"),
-            (config.with_failure_rate(1.01), "failure_rate"),
-            (config.with_failure_rate(f64::NAN), "failure_rate"),
-            (config.with_slow_calls(MAX_TIME, 0.0), "slow_rate"),
-            (unused, "slow_rate"),
-            (config.with_slow_calls(Duration::ZERO, 0.1), "slow_after"),
-            (config.with_window(Duration::from_millis(9)), "window"),
-            (config.with_window(MAX_TIME * 2), "window"),
-            (config.with_min_calls(0), "min_calls"),
-            (config.with_open_time(Duration::ZERO), "open_time"),
-            (config.with_max_open_time(MAX_TIME * 2), "max_open_time"),
-            (config.with_probes(0), "probes"),
+        let cases: [(fn(&mut BreakerConfig), _); 13] = [
+            (|config| config.failures = 0, "failures"),
+            (|config| config.failure_rate = Some(0.0), "failure_rate"),
+            (|config| config.failure_rate = Some(1.01), "failure_rate"),
+            (
+                |config| config.failure_rate = Some(f64::NAN),
+                "failure_rate",
+            ),
+            (|config| config.slow_rate = Some(0.0), "slow_rate"),
+            (|config| config.slow_rate = Some(0.1), "slow_rate"),
+            (
+                |config| config.slow_after = Some(Duration::ZERO),
+                "slow_after",
+            ),
+            (|config| config.window = Duration::from_millis(9), "window"),
+            (|config| config.window = MAX_TIME * 2, "window"),
+            (|config| config.min_calls = 0, "min_calls"),
+            (|config| config.open_time = Duration::ZERO, "open_time"),
+            (
+                |config| config.max_open_time = MAX_TIME * 2,
+                "max_open_time",
+            ),
+            (|config| config.probes = 0, "probes"),
         ];
-        for (config, field) in cases {
+        for (change, field) in cases {
+            let mut config = BreakerConfig::default();
+            assert_eq!(config.validate(), Ok(()));
+            change(&mut config);
             let fault = config.validate().unwrap_err();
             assert_eq!(fault.field, field);
             assert!(fault.to_string().starts_with(field), "{fault}");
         }
         assert_eq!(BreakerConfig::server().validate(), Ok(()));
         // where a share opens it, no number of failures in a row has to
-        assert_eq!(
-            config.with_failures(0).with_failure_rate(0.01).validate(),
-            Ok(())
-        );
+        let mut share = BreakerConfig::server();
+        (share.failures, share.failure_rate) = (0, Some(0.01));
+        assert_eq!(share.validate(), Ok(()));
     }
 
     #[test]
@@ -244,7 +204,8 @@ mod tests {
         let secs = [1, 2, 3, 4, 5, 6, 40]
             .map(|trips| BreakerConfig::default().open_time_after(trips).as_secs());
         assert_eq!(secs, [30, 60, 120, 240, 300, 300, 300]);
-        let long = BreakerConfig::default().with_open_time(MAX_TIME);
+        let mut long = BreakerConfig::server();
+        long.open_time = MAX_TIME;
         assert_eq!(
             [1, 2].map(|trips| long.open_time_after(trips)),
             [MAX_TIME; 2]

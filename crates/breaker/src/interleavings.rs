@@ -50,10 +50,9 @@ const LOST: Fault = Fault {
 };
 
 fn circuit(failures: u32, probes: u32) -> Arc<Circuit> {
-    let config = BreakerConfig::default()
-        .with_failures(failures)
-        .with_probes(probes)
-        .with_open_time(Duration::from_nanos(1));
+    let mut config = BreakerConfig::default();
+    (config.failures, config.probes) = (failures, probes);
+    config.open_time = Duration::from_nanos(1);
     Circuit::alone(config)
 }
 

@@ -155,12 +155,6 @@ pub struct BreakerStatus {
 }
 
 impl BreakerStatus {
-    /// Returns the tool, if the breaker is for one.
-    #[must_use]
-    pub const fn tool(&self) -> Option<&ToolName> {
-        self.subject.tool()
-    }
-
     /// Returns `true` if nothing is lost with the breaker.
     pub(crate) fn is_empty(&self) -> bool {
         let counted = self.window.is_some_and(|window| window.calls > 0);

@@ -142,7 +142,7 @@ impl Comparison {
 
     fn policies(&self) -> Vec<Policy> {
         let has = |policy: &Policy| self.figures.iter().any(|found| found.policy == *policy);
-        Policy::ALL.into_iter().filter(has).collect()
+        Policy::ALL.iter().copied().filter(has).collect()
     }
 
     /// Returns the difference of our hit rate to another policy's at one capacity.
@@ -194,7 +194,7 @@ impl Comparison {
                     |difference| Cell::marked(points(difference), mark(*policy, difference)),
                 )
             }));
-            grid.row(row);
+            grid.rows.push(row);
         }
         grid
     }
@@ -284,7 +284,7 @@ capacity  lru    callward  belady  to lru  to belady
 3         80.00  77.00     90.00   -3.00   -13.00
 "
         );
-        let marks: Vec<_> = grid.rows().iter().map(|row| row[4].mark).collect();
+        let marks: Vec<_> = grid.rows.iter().map(|row| row[4].mark).collect();
         assert_eq!(marks, [Mark::Good, Mark::Bad]);
     }
 

@@ -5,9 +5,12 @@ use std::fmt;
 /// A table. [`Display`](fmt::Display) writes aligned plain text; a terminal may colour each cell by
 /// its [`Mark`].
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Grid {
-    headings: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
+    /// The headings.
+    pub headings: Vec<&'static str>,
+    /// The rows. Cells beyond the headings are not shown.
+    pub rows: Vec<Vec<Cell>>,
 }
 
 /// One cell.
@@ -43,23 +46,6 @@ impl Grid {
             headings: headings.to_vec(),
             rows: Vec::new(),
         }
-    }
-
-    /// Adds a row. Cells beyond the headings are not shown.
-    pub fn row(&mut self, cells: Vec<Cell>) {
-        self.rows.push(cells);
-    }
-
-    /// Returns the headings.
-    #[must_use]
-    pub fn headings(&self) -> &[&'static str] {
-        &self.headings
-    }
-
-    /// Returns the rows.
-    #[must_use]
-    pub fn rows(&self) -> &[Vec<Cell>] {
-        &self.rows
     }
 }
 
@@ -144,8 +130,10 @@ mod tests {
     #[test]
     fn columns_are_aligned() {
         let mut grid = Grid::new(&["policy", "hits"]);
-        grid.row(vec![Cell::plain("a_long_name"), Cell::plain(1)]);
-        grid.row(vec![Cell::plain("b"), Cell::marked("none", Mark::Bad)]);
+        grid.rows
+            .push(vec![Cell::plain("a_long_name"), Cell::plain(1)]);
+        grid.rows
+            .push(vec![Cell::plain("b"), Cell::marked("none", Mark::Bad)]);
         assert_eq!(
             grid.to_string(),
             "policy       hits\na_long_name  1\nb            none\n"

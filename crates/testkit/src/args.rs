@@ -1,5 +1,6 @@
 //! Command lines of the binaries and benches: `--json`, options with a value, and one file.
 
+use std::path::Path;
 use std::str::FromStr;
 
 /// A parsed command line.
@@ -69,6 +70,26 @@ impl Args {
         };
         let number = value.parse();
         number.map_err(|_| format!("{option} {value:?} is not a number\n{}", self.usage))
+    }
+
+    /// Reads the file. Where none is given, that is `shared` beside the checkout, or `own` in the
+    /// data of this crate where there is none.
+    ///
+    /// # Errors
+    ///
+    /// The name of the file, and why it cannot be read.
+    pub fn read(&self, shared: &str, own: &str) -> Result<(String, String), String> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let shared = here.join("../../../shared").join(shared);
+        let file = match &self.file {
+            Some(file) => file.into(),
+            None if shared.exists() => shared,
+            None => here.join("data").join(own),
+        };
+        let text = std::fs::read_to_string(&file);
+        let file = file.display().to_string();
+        let text = text.map_err(|error| format!("{file}: {error}"))?;
+        Ok((file, text))
     }
 
     /// Returns the file.

@@ -1,7 +1,7 @@
 //! The tools of chaos servers, and calls of every kind.
 
 use callward_core::{Annotations, ArgumentRule, Condition, ToolDefinition, When};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::truth::Sort;
 
@@ -20,26 +20,21 @@ pub const KINDS: [(&str, Sort); 8] = [
 /// Lists the tools.
 #[must_use]
 pub fn tools() -> Vec<ToolDefinition> {
-    let tool = |name: &str, annotations: Value| {
-        let raw = json!({
-            "name": name, "inputSchema": {"type": "object"}, "annotations": annotations,
-        });
-        ToolDefinition::from_json(raw.to_string()).unwrap()
-    };
+    let tool = |name: &str, hints| ToolDefinition::named(name.parse().unwrap(), hints);
+    let no_hints = Annotations::default;
     vec![
-        // no annotations
-        tool("pay", json!({})),
-        tool("send", json!({"destructiveHint": false})),
+        tool("pay", no_hints()),
+        tool("send", no_hints().with_destructive(false)),
         tool(
             "wipe",
-            json!({"destructiveHint": true, "idempotentHint": true}),
+            no_hints().with_destructive(true).with_idempotent(true),
         ),
-        tool("tabs", json!({"destructiveHint": true})),
+        tool("tabs", no_hints().with_destructive(true)),
         tool(
             "set",
-            json!({"idempotentHint": true, "destructiveHint": false}),
+            no_hints().with_destructive(false).with_idempotent(true),
         ),
-        tool("get", json!({"readOnlyHint": true})),
+        tool("get", no_hints().with_read_only(true)),
     ]
 }
 

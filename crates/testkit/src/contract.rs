@@ -10,7 +10,7 @@ use std::time::Duration;
 use callward_core::{Delivery, ErrorKind, ToolCall, ToolError, ToolOutput, ToolService};
 use serde_json::json;
 use tokio::time::timeout;
-use tower_service::Service;
+use tower::ServiceExt;
 
 use crate::{MockService, call, tool};
 
@@ -34,8 +34,15 @@ fn some_call() -> ToolCall {
     call(&tool("probe").build(), json!({"q": 1}))
 }
 
-async fn ready<S: Service<ToolCall>>(service: &mut S) -> Result<(), S::Error> {
-    poll_fn(|cx| service.poll_ready(cx)).await
+/// Makes a call when the service is ready.
+async fn send(service: &mut impl ToolService) -> Result<ToolOutput, ToolError> {
+    service.ready().await?.call(some_call()).await
+}
+
+/// Panics with the rule if the call takes too long.
+async fn in_time<T>(call: impl Future<Output = T>, rule: &str) -> T {
+    let ended = timeout(PATIENCE, call).await;
+    ended.unwrap_or_else(|_| panic!("{rule}"))
 }
 
 /// Calls twice through one instance: [`MockService`] panics if the layer calls an unreadied inner.
@@ -43,8 +50,7 @@ async fn uses_a_readied_instance<S: ToolService>(wrap: &impl Fn(MockService) -> 
     let mock = MockService::counting();
     let mut service = wrap(mock.clone());
     for _ in 0..2 {
-        ready(&mut service).await.unwrap();
-        service.call(some_call()).await.unwrap();
+        send(&mut service).await.unwrap();
     }
     assert_eq!(
         mock.started(),
@@ -58,14 +64,8 @@ async fn waits_until_ready<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
     let mock = MockService::counting().ready_after(3);
     let mut service = wrap(mock.clone());
     for _ in 0..2 {
-        let call = async {
-            ready(&mut service).await.unwrap();
-            service.call(some_call()).await
-        };
-        match timeout(PATIENCE, call).await {
-            Ok(answer) => answer.unwrap(),
-            Err(_) => panic!("waiting for readiness must end"),
-        };
+        let rule = "waiting for readiness must end";
+        in_time(send(&mut service), rule).await.unwrap();
     }
     assert_eq!(mock.started(), 2, "both calls must reach the server");
 }
@@ -75,14 +75,9 @@ async fn passes_on_that_it_is_never_ready<S: ToolService>(wrap: &impl Fn(MockSer
     let never = ToolError::new(ErrorKind::Internal, Delivery::NotSent, "never ready");
     let mock = MockService::counting().never_ready(never);
     let mut service = wrap(mock.clone());
-    let call = async {
-        ready(&mut service).await?;
-        service.call(some_call()).await
-    };
-    match timeout(PATIENCE, call).await {
-        Ok(answer) => assert!(answer.is_err(), "an error of readiness must not be lost"),
-        Err(_) => panic!("an error of readiness must end the call"),
-    }
+    let rule = "an error of readiness must end the call";
+    let answer = in_time(send(&mut service), rule).await;
+    assert!(answer.is_err(), "an error of readiness must not be lost");
     assert_eq!(mock.started(), 0, "an unready service must not be called");
 }
 
@@ -90,8 +85,7 @@ async fn passes_the_answer_on<S: ToolService>(wrap: &impl Fn(MockService) -> S) 
     let raw = r#"{"content":[{"type":"x-unknown"}],"n":1e2}"#;
     let mock = MockService::sequence(vec![Ok(ToolOutput::from_json(raw).unwrap())]);
     let mut service = wrap(mock);
-    ready(&mut service).await.unwrap();
-    let output = service.call(some_call()).await.unwrap();
+    let output = send(&mut service).await.unwrap();
     assert_eq!(
         &output.body()[..],
         raw.as_bytes(),
@@ -102,7 +96,7 @@ async fn passes_the_answer_on<S: ToolService>(wrap: &impl Fn(MockService) -> S) 
 async fn a_dropped_call_is_cancelled<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
     let (mock, _gate) = MockService::gated();
     let mut service = wrap(mock.clone());
-    ready(&mut service).await.unwrap();
+    service.ready().await.unwrap();
     let mut running = Box::pin(service.call(some_call()));
     poll_fn(|cx| {
         let pending = running.as_mut().poll(cx).is_pending();
@@ -121,7 +115,7 @@ async fn a_dropped_call_is_cancelled<S: ToolService>(wrap: &impl Fn(MockService)
         0,
         "dropping the call must drop the inner call"
     );
-    ready(&mut service).await.unwrap();
+    service.ready().await.unwrap();
 }
 
 /// Drops calls after each number of polls, often enough that a leaked place would be missed, and
@@ -136,7 +130,7 @@ async fn a_drop_at_any_poll_leaves_no_trace<S: ToolService>(wrap: &impl Fn(MockS
         });
         let mut service = wrap(mock.clone());
         for _ in 0..DROPS {
-            ready(&mut service).await.unwrap();
+            service.ready().await.unwrap();
             let mut running = Box::pin(service.call(some_call()));
             for _ in 0..polls {
                 let over = poll_fn(|cx| Poll::Ready(running.as_mut().poll(cx).is_ready())).await;
@@ -146,15 +140,8 @@ async fn a_drop_at_any_poll_leaves_no_trace<S: ToolService>(wrap: &impl Fn(MockS
                 tokio::task::yield_now().await;
             }
         }
-        let last = async {
-            ready(&mut service).await?;
-            service.call(some_call()).await
-        };
-        let last = timeout(PATIENCE, last).await;
-        let last = last.unwrap_or_else(|_| {
-            panic!("calls dropped after {polls} polls must not hold up others")
-        });
-        last.unwrap();
+        let rule = format!("calls dropped after {polls} polls must not hold up others");
+        in_time(send(&mut service), &rule).await.unwrap();
         assert_eq!(mock.running(), 0, "nothing may run on after a drop");
     }
 }
@@ -164,8 +151,8 @@ async fn clones_work_alone<S: ToolService>(wrap: &impl Fn(MockService) -> S) {
     let service = wrap(mock.clone());
     let mut first = service.clone();
     let mut second = service;
-    ready(&mut first).await.unwrap();
-    ready(&mut second).await.unwrap();
+    first.ready().await.unwrap();
+    second.ready().await.unwrap();
     let both = (first.call(some_call()), second.call(some_call()));
     both.0.await.unwrap();
     both.1.await.unwrap();

@@ -16,7 +16,6 @@
 )]
 
 pub mod args;
-mod at_once;
 pub mod bench;
 pub mod calls;
 #[cfg(feature = "collector")]
@@ -34,9 +33,8 @@ mod tool;
 pub mod truth;
 mod work_queue;
 
-pub use at_once::AtOnce;
 pub use callward_chaos as chaos;
-pub use mock::{Gate, MockService};
+pub use mock::{Gate, MockService, at_once};
 pub use server::{MockServer, Ping};
 pub use share::share;
 pub use tool::{ToolBuilder, call, tool};

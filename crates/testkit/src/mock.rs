@@ -1,14 +1,15 @@
 //! A scripted service that counts its calls.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, Ready as Answered, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput};
+use callward_core::{BoxFuture, ToolCall, ToolError, ToolOutput, ToolService};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
+use tower::service_fn;
 use tower_service::Service;
 
 type Answer = Result<ToolOutput, ToolError>;
@@ -93,7 +94,7 @@ impl MockService {
     /// Answers every call with its number, so that no two answers are equal.
     #[must_use]
     pub fn counting() -> Self {
-        Self::new(|_, n| std::future::ready(Ok(ToolOutput::text(n.to_string()))))
+        Self::new(|_, n| ready(Ok(ToolOutput::text(n.to_string()))))
     }
 
     /// Answers the n-th call with the n-th result; panics when they are used up.
@@ -101,7 +102,7 @@ impl MockService {
     pub fn sequence(results: Vec<Answer>) -> Self {
         Self::new(move |_, n| {
             let result = results.get(n - 1).cloned();
-            std::future::ready(result.unwrap_or_else(|| panic!("call {n} was not expected")))
+            ready(result.unwrap_or_else(|| panic!("call {n} was not expected")))
         })
     }
 
@@ -208,6 +209,14 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.0.counts.running.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Answers every call immediately with the same output, to measure the layers around it.
+#[must_use]
+pub fn at_once(
+    output: ToolOutput,
+) -> impl ToolService<Future = Answered<Answer>> + Sync + fmt::Debug {
+    service_fn(move |_: ToolCall| ready(Ok(output.clone())))
 }
 
 /// Ends the calls of [`MockService::gated`].

@@ -1,6 +1,5 @@
 //! A scripted [`ToolServer`].
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,6 +27,7 @@ pub enum Ping {
 }
 
 /// A server with scripted tools, answers and events.
+#[derive(Debug)]
 pub struct MockServer {
     id: ServerId,
     tools: Mutex<Result<Vec<Value>, ToolError>>,
@@ -72,14 +72,6 @@ impl MockServer {
         self.listeners
             .lock()
             .retain(|listener| listener.send(event.clone()).is_ok());
-    }
-}
-
-impl fmt::Debug for MockServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MockServer")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
     }
 }
 

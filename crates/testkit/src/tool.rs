@@ -5,7 +5,7 @@ use std::sync::Arc;
 use callward_core::{
     Annotations, CallPlan, Profile, ReplicaSetId, Resolved, Source, Tool, ToolCall, ToolDefinition,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Starts a tool of this name in replica set `test`, without any hint.
 #[must_use]
@@ -82,12 +82,8 @@ impl ToolBuilder {
     /// Finishes the tool.
     #[must_use]
     pub fn build(self) -> Arc<Tool> {
-        let raw = json!({
-            "name": self.name,
-            "inputSchema": {"type": "object"},
-            "annotations": self.hints,
-        });
-        let definition = ToolDefinition::from_json(raw.to_string()).unwrap();
+        let name = self.name.parse().unwrap();
+        let definition = ToolDefinition::named(name, self.hints.clone());
         let resolved = Resolved::from_single(self.hints, Source::Declared);
         let plan = CallPlan::derive(&resolved, &self.profile);
         Arc::new(Tool::new(

@@ -48,7 +48,8 @@ fn rows() -> Vec<Row> {
     });
     let fault = |times| failing(times, ErrorKind::ServerFault, Delivery::Answered);
     let breaker = || {
-        let breaker = BreakerConfig::default().with_failures(1);
+        let mut breaker = BreakerConfig::default();
+        breaker.failures = 1;
         Stack::builder().retry(once()).breaker(breaker)
     };
     let guard = LoopGuardConfig::default().with_failures(1);

@@ -172,45 +172,44 @@ fn a_write_is_a_probe_only_where_no_safe_call_comes() {
 
 #[test]
 fn a_share_of_calls_opens_it_once_there_are_enough() {
-    let shares = BreakerConfig::default()
-        .with_failures(0)
-        .with_failure_rate(0.5)
-        .with_min_calls(10);
+    let shares = |failures, min_calls| {
+        let mut config = BreakerConfig::default();
+        (config.failures, config.failure_rate) = (failures, Some(0.5));
+        config.min_calls = min_calls;
+        config
+    };
     check(
-        shares,
+        shares(0, 10),
         "
         nine are too few | f s f s f s f s f |
         ten are enough | f s f s f s f s f f | 30 s: 6 of 10 calls within 60s failed, the last
         a success opens nothing | f f f f f f f f f s |",
     );
     check(
-        shares.with_min_calls(3),
+        shares(0, 3),
         "
         far apart | f +31 f +31 f +31 f +31 f +31 f |",
     );
     check(
-        shares.with_min_calls(4),
+        shares(0, 4),
         "
         exactly half | s s f f | 30 s: 2 of 4 calls within 60s failed, the last
         less than half | s s s f |",
     );
-    check(
-        shares.with_failures(3),
-        "in a row | f f f | 30 s: 3 failures in a row",
-    );
-    check(shares.with_failures(1), "one | f | 30 s: a failure: down");
-    let mut bench = Bench::new(shares);
+    check(shares(3, 10), "row | f f f | 30 s: 3 failures in a row");
+    check(shares(1, 10), "one | f | 30 s: a failure: down");
+    let mut bench = Bench::new(shares(0, 10));
     bench.run("f s f s f s f s f f +30 s");
     assert_eq!(bench.state.counts(bench.now), Some(WindowStatus::default()));
-    let mut bench = Bench::new(shares.with_failures(3));
+    let mut bench = Bench::new(shares(3, 10));
     for _ in 0..5 {
         bench.run("f");
         assert_eq!(bench.run(&"s ".repeat(199)), "");
     }
     assert_eq!(bench.state.counts(bench.now).unwrap().failed, 5);
-    let slow = BreakerConfig::default()
-        .with_slow_calls(Duration::from_millis(1500), 0.75)
-        .with_min_calls(4);
+    let mut slow = BreakerConfig::default();
+    (slow.slow_after, slow.slow_rate) = (Some(Duration::from_millis(1500)), Some(0.75));
+    slow.min_calls = 4;
     check(
         slow,
         "
@@ -223,7 +222,9 @@ fn a_share_of_calls_opens_it_once_there_are_enough() {
 #[test]
 fn one_tool_that_loses_connections_never_opens_the_breaker_of_its_server() {
     for failures in [1, 3, 5] {
-        let mut bench = Bench::new(BreakerConfig::server().with_failures(failures));
+        let mut config = BreakerConfig::server();
+        config.failures = failures;
+        let mut bench = Bench::new(config);
         assert_eq!(bench.run(&"l1 ".repeat(100)), "");
         bench.run("#1 =closed");
     }
@@ -237,10 +238,8 @@ fn one_tool_that_loses_connections_never_opens_the_breaker_of_its_server() {
         each half-open time begins again | f f f f f +10 l1 l2 +20 l1 =half_open |
         a failed connection decides at once | f f f f f +10 l1 f | 20 s: a probe failed: down",
     );
-    let shares = BreakerConfig::server()
-        .with_failures(0)
-        .with_failure_rate(0.5)
-        .with_min_calls(4);
+    let mut shares = BreakerConfig::server();
+    (shares.failures, shares.failure_rate, shares.min_calls) = (0, Some(0.5), 4);
     let mut bench = Bench::new(shares);
     for _ in 0..20 {
         assert_eq!(bench.run("l1 s +10"), "", "in a share it counts as nothing");
@@ -300,16 +299,14 @@ proptest! {
         open_time in 1_u32..=30,
         shares in any::<bool>(),
     ) {
-        let mut config = BreakerConfig::default()
-            .with_failures(failures)
-            .with_probes(probes)
-            .with_open_time(open_time * SECOND);
+        let mut config = BreakerConfig::default();
+        (config.failures, config.probes) = (failures, probes);
+        config.open_time = open_time * SECOND;
         if shares {
-            config = config
-                .with_failure_rate(0.3)
-                .with_slow_calls(5 * SECOND, 0.6)
-                .with_window(20 * SECOND)
-                .with_min_calls(4);
+            config.failure_rate = Some(0.3);
+            (config.slow_after, config.slow_rate) = (Some(5 * SECOND), Some(0.6));
+            config.window = 20 * SECOND;
+            config.min_calls = 4;
         }
         let mut bench = Bench::new(config);
         // calls in flight: the ticket, when it was given, and whether it is a probe's

@@ -15,9 +15,8 @@ async fn the_layers_keep_the_contract() {
     let of_server = |set| BreakerLayer::of_server(set, server("orders"));
     contract::check(|inner| of_tool(BreakerSet::default()).layer(inner)).await;
     contract::check(|inner| of_server(BreakerSet::default()).layer(inner)).await;
-    let config = BreakerConfig::default()
-        .with_failure_rate(0.5)
-        .with_slow_calls(secs(5), 0.5);
+    let mut config = BreakerConfig::default();
+    (config.failure_rate, config.slow_after) = (Some(0.5), Some(secs(5)));
     contract::check(|inner| {
         let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
         of_server(set.clone()).layer(of_tool(set).layer(inner))
@@ -158,9 +157,8 @@ async fn a_write_that_must_not_run_twice_waits_for_a_read_to_be_the_probe() {
 
 #[tokio::test(start_paused = true)]
 async fn the_attempts_of_one_call_count_once_except_in_a_share() {
-    let share = BreakerConfig::default()
-        .with_failure_rate(0.5)
-        .with_min_calls(4);
+    let mut share = BreakerConfig::default();
+    (share.failure_rate, share.min_calls) = (Some(0.5), 4);
     for (config, calls) in [(BreakerConfig::default(), 3), (share, 1)] {
         let scene = Scene::of_tools(config);
         *scene.answer.lock() = down();

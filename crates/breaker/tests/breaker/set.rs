@@ -83,7 +83,7 @@ async fn a_snapshot_lists_each_server_before_its_tools() {
         ("b tool: closed 2".to_owned(), None, "none".to_owned()),
     ];
     assert_eq!(shown.iter().map(of).collect::<Vec<_>>(), expected);
-    assert_eq!(shown[1].tool(), Some(&tool("get")));
+    assert_eq!(shown[1].subject.tool(), Some(&tool("get")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,8 @@ async fn an_operators_word_holds_until_released() {
 #[test]
 fn settings_without_sense_are_refused() {
     let well = BreakerConfig::default();
-    let wrong = well.with_probes(0);
+    let mut wrong = well;
+    wrong.probes = 0;
     for (tool, server) in [(well, wrong), (wrong, well)] {
         assert_eq!(BreakerSet::new(tool, server).unwrap_err().field, "probes");
     }
@@ -117,7 +118,10 @@ fn settings_without_sense_are_refused() {
 /// Returns `true` if the set is within its bound and has all of these.
 fn keeps(set: &BreakerSet, names: &[&str]) -> bool {
     let all = set.snapshot();
-    let has = |name| all.iter().any(|one| one.tool() == Some(&tool(name)));
+    let has = |name| {
+        all.iter()
+            .any(|one| one.subject.tool() == Some(&tool(name)))
+    };
     all.len() <= 10_000 && names.iter().all(has)
 }
 
@@ -145,7 +149,7 @@ async fn of_too_many_breakers_those_that_hold_least_are_dropped() {
     assert!(keeps(&set, &["forced", "running", "sick11999"]));
     running.fail(&"down");
     let status = set.snapshot();
-    let is_running = |one: &&BreakerStatus| one.tool() == Some(&tool("running"));
+    let is_running = |one: &&BreakerStatus| one.subject.tool() == Some(&tool("running"));
     assert_eq!(status.iter().find(is_running).unwrap().failures, 1);
 }
 

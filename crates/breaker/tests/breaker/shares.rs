@@ -35,10 +35,9 @@ impl ProgressSink for Recorded {
 
 #[tokio::test(start_paused = true)]
 async fn slow_calls_count_without_the_time_of_persons() {
-    let config = BreakerConfig::default()
-        .with_slow_calls(secs(2), 0.25)
-        .with_window(secs(600))
-        .with_min_calls(10);
+    let mut config = BreakerConfig::default();
+    (config.slow_after, config.slow_rate) = (Some(secs(2)), Some(0.25));
+    (config.window, config.min_calls) = (secs(600), 10);
     // each call takes a second, and each fourth one more; a person takes five
     let mock = MockService::new(|call: ToolCall, n| async move {
         let sink = call.progress().cloned().unwrap();
@@ -75,7 +74,9 @@ async fn calls_that_are_not_timed_have_no_listener_and_old_ones_do_not_count() {
         assert!(call.progress().is_none());
         fine()
     });
-    let (set, plain) = breaker(BreakerConfig::default().with_failure_rate(0.5), mock);
+    let mut config = BreakerConfig::default();
+    config.failure_rate = Some(0.5);
+    let (set, plain) = breaker(config, mock);
     plain.oneshot(of("get")).await.unwrap();
     assert_eq!(set.snapshot()[0].window.unwrap().calls, 1);
     advance(secs(60)).await;

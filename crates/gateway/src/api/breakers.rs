@@ -18,7 +18,7 @@ fn breaker(status: &BreakerStatus) -> Value {
         "server": status.server.as_str(),
         // `server` or `tool`
         "scope": status.subject.as_str(),
-        "tool": status.tool().map(|tool| tool.as_str()),
+        "tool": status.subject.tool().map(|tool| tool.as_str()),
         // the owner of an instance, unless all callers share it
         "instance": status.instance,
         "state": status.state.as_str(),

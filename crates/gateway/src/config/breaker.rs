@@ -36,7 +36,8 @@ impl Default for ServerBreaker {
 
 impl ServerBreaker {
     pub(crate) fn layer(&self) -> BreakerConfig {
-        let layer = BreakerConfig::server().with_failures(self.failures);
-        layer.with_open_time(self.open_for)
+        let mut layer = BreakerConfig::server();
+        (layer.failures, layer.open_time) = (self.failures, self.open_for);
+        layer
     }
 }

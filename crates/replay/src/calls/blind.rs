@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Options;
 use super::tally::{Did, Facts, Figures, Kept, Tally};
 use crate::Capacity;
-use crate::policies::{Lfu, Queued, S3Fifo, Simulator, WTinyLfu};
+use crate::policies::{Queued, S3Fifo, Simulator, WTinyLfu};
 
 /// One call as a policy sees it.
 pub(crate) struct Seen<'a> {
@@ -15,7 +15,7 @@ pub(crate) struct Seen<'a> {
     /// The plan has an effect.
     pub(crate) writes: bool,
     pub(crate) now: Duration,
-    /// The size of the result as our cache weighs it.
+    /// What the result counts against the capacity: its size as our cache weighs it, or 1.
     pub(crate) weight: u64,
 }
 
@@ -34,10 +34,7 @@ trait Policy {
 }
 
 /// All compared policies, each with its figures.
-pub(crate) struct Compared {
-    policies: Vec<(Tally, Box<dyn Policy>)>,
-    counts_entries: bool,
-}
+pub(crate) struct Compared(Vec<(Tally, Box<dyn Policy>)>);
 
 /// Assumed size of an entry, for a policy that needs the number of entries.
 const TYPICAL_BYTES: u64 = 1_536;
@@ -45,9 +42,9 @@ const TYPICAL_BYTES: u64 = 1_536;
 impl Compared {
     pub(crate) fn new(options: &Options) -> Self {
         let (capacity, ttl) = (options.capacity.amount(), options.ttl);
-        let (entries, counts_entries) = match options.capacity {
-            Capacity::Entries(entries) => (entries, true),
-            Capacity::Bytes(bytes) => (bytes / TYPICAL_BYTES, false),
+        let entries = match options.capacity {
+            Capacity::Entries(entries) => entries,
+            Capacity::Bytes(bytes) => bytes / TYPICAL_BYTES,
         };
         let policies: [(&'static str, Box<dyn Policy>); 8] = [
             ("no cache", bounded(Queued::fifo(0))),
@@ -55,7 +52,7 @@ impl Compared {
             ("blind, TTL", Box::new(Expiring::new(ttl, false))),
             ("blind, LRU", bounded(Queued::lru(capacity))),
             ("blind, FIFO", bounded(Queued::fifo(capacity))),
-            ("blind, LFU", bounded(Lfu::new(capacity))),
+            ("blind, LFU", bounded(Queued::lfu(capacity))),
             ("blind, S3-FIFO", bounded(S3Fifo::new(capacity))),
             (
                 "blind, W-TinyLFU",
@@ -63,24 +60,18 @@ impl Compared {
             ),
         ];
         let tally = |name| Tally::new(name, options.assumed_duration);
-        Self {
-            policies: policies.map(|(name, policy)| (tally(name), policy)).into(),
-            counts_entries,
-        }
+        Self(policies.map(|(name, policy)| (tally(name), policy)).into())
     }
 
     /// Shows one call to all policies.
-    pub(crate) fn see(&mut self, mut call: Seen<'_>) {
-        if self.counts_entries {
-            call.weight = 1;
-        }
-        for (tally, policy) in &mut self.policies {
-            tally.count(call.facts, policy.see(&call));
+    pub(crate) fn see(&mut self, call: &Seen<'_>) {
+        for (tally, policy) in &mut self.0 {
+            tally.count(call.facts, policy.see(call));
         }
     }
 
     pub(crate) fn end(self) -> Vec<Figures> {
-        let policies = self.policies.into_iter();
+        let policies = self.0.into_iter();
         policies
             .map(|(tally, policy)| tally.end(policy.bytes()))
             .collect()

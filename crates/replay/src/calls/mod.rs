@@ -67,17 +67,16 @@ pub fn replay(
 ) -> Result<Replayed, ReplayError> {
     let runtime = paused()?;
     let size = Size::of(options)?;
-    Ok(runtime.block_on(run(calls.into_iter(), options, &size, left_out)))
+    Ok(runtime.block_on(run(calls.into_iter(), options, size, left_out)))
 }
 
 async fn run(
     calls: impl Iterator<Item = Result<RecordedCall, ReplayError>>,
     options: &Options,
-    size: &Size,
+    size: Size,
     report: &mut dyn FnMut(&ReplayError),
 ) -> Replayed {
-    let config = tools::with_scopes(size.config.clone(), &options.scopes);
-    let mut driver = Driver::new(options, config, size.max_result);
+    let mut driver = Driver::new(options, size.config, size.max_result);
     let mut compared = Compared::new(options);
     let mut tools = Tools::new(options);
     // the key of the last write to each world
@@ -100,20 +99,24 @@ async fn run(
         let effect = tool.plan().effect;
         let mut facts = facts(&timed, effect);
         let is_idempotent = timed.call.labelled() == Some(Effect::Idempotent)
-            || (effect == Effect::Idempotent && options.is_listed(timed.call.tool.as_str()));
+            || (effect == Effect::Idempotent && tools.listed.contains_key(&timed.call.tool));
         if facts.write {
             let last = last_writes.insert(place.world, place.key);
             facts.repeats = last == Some(place.key) && is_idempotent;
         }
         driver.await_turn(&timed).await;
-        compared.see(Seen {
+        compared.see(&Seen {
             facts: &facts,
             world: place.world,
             writes: effect.is_write(),
             now: driver.now(),
-            weight: size
-                .charge
-                .of(u32::try_from(facts.bytes).unwrap_or(u32::MAX)),
+            weight: match options.capacity {
+                Capacity::Entries(_) => 1,
+                Capacity::Bytes(_) => {
+                    let bytes = u32::try_from(facts.bytes).unwrap_or(u32::MAX);
+                    size.charge.of(bytes)
+                }
+            },
         });
         driver.send(&timed, tool, facts).await;
         replayed += 1;
@@ -165,6 +168,10 @@ impl Size {
             Capacity::Entries(entries) => (entries.saturating_mul(charge.of(MIN_RESULT)), 0),
         };
         config.max_bytes = max_bytes;
+        for (tool, scopes) in &options.scopes {
+            let scopes = scopes.clone();
+            config.scopes = config.scopes.with(tools::set(), tool.clone(), scopes);
+        }
         Ok(Self {
             config,
             max_result,

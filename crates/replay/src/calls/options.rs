@@ -56,13 +56,6 @@ pub enum Sessions {
     Shared,
 }
 
-impl Options {
-    /// Returns `true` if the tool is listed.
-    pub(crate) fn is_listed(&self, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name.as_str() == name)
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         let profile = Profile::standard();

@@ -5,6 +5,7 @@
 //! the lines counts.
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter::Fuse;
 use std::time::Duration;
 
 use super::Sessions;
@@ -34,7 +35,7 @@ const LATEST: Duration = Duration::from_secs(50 * 365 * 24 * 3600);
 /// Calls in the order of their start.
 #[derive(Debug)]
 pub(crate) struct InOrder<I> {
-    lines: I,
+    lines: Fuse<I>,
     sessions: Sessions,
     /// By the start of each call, then by its line.
     ahead: BTreeMap<(Duration, u64), Timed>,
@@ -42,19 +43,17 @@ pub(crate) struct InOrder<I> {
     clocks: HashMap<u128, (Duration, Duration)>,
     latest: Duration,
     read: u64,
-    ended: bool,
 }
 
 impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> InOrder<I> {
     pub(crate) fn new(lines: I, sessions: Sessions) -> Self {
         Self {
-            lines,
+            lines: lines.fuse(),
             sessions,
             ahead: BTreeMap::new(),
             clocks: HashMap::new(),
             latest: Duration::ZERO,
             read: 0,
-            ended: false,
         }
     }
 
@@ -80,11 +79,11 @@ impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> Iterator for InOrder
     type Item = Result<Timed, ReplayError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.ended && self.ahead.len() < AHEAD {
+        while self.ahead.len() < AHEAD {
             match self.lines.next() {
                 Some(Ok(call)) => self.take_in(call),
                 Some(Err(error)) => return Some(Err(error)),
-                None => self.ended = true,
+                None => break,
             }
         }
         self.ahead.pop_first().map(|(_, timed)| Ok(timed))

@@ -54,7 +54,7 @@ impl Replayed {
             "bytes",
         ]);
         for figures in &self.policies {
-            grid.row(vec![
+            grid.rows.push(vec![
                 Cell::plain(figures.policy),
                 Cell::plain(figures.hits),
                 Cell::plain(percent(figures.hit_rate)),

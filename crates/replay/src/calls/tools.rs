@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_cache::{CacheConfig, ToolScopes};
 use callward_core::infer::{Inference, Lexicon, Listed};
 use callward_core::{
     Annotations, CacheRule, CallPlan, Effect, Hints, Inferred, Judgement, Profile, ReplicaSetId,
@@ -19,7 +18,7 @@ use crate::trace::RecordedCall;
 pub(crate) struct Tools {
     hints: HintSource,
     profile: Profile,
-    listed: HashMap<ToolName, Arc<Tool>>,
+    pub(crate) listed: HashMap<ToolName, Arc<Tool>>,
     made: HashMap<Kind, Arc<Tool>>,
 }
 
@@ -121,17 +120,6 @@ const fn with_ttl(rule: CacheRule, ttl: Duration) -> CacheRule {
 
 /// Returns the one replica set of each world.
 #[expect(clippy::expect_used, reason = "a constant name, covered by tests")]
-fn set() -> ReplicaSetId {
+pub(crate) fn set() -> ReplicaSetId {
     ReplicaSetId::new("world").expect("`world` is a valid name")
-}
-
-/// Adds the scopes of tools.
-pub(crate) fn with_scopes(
-    mut config: CacheConfig,
-    scopes: &[(ToolName, ToolScopes)],
-) -> CacheConfig {
-    for (tool, scopes) in scopes {
-        config.scopes = config.scopes.with(set(), tool.clone(), scopes.clone());
-    }
-    config
 }

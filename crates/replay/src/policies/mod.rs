@@ -4,7 +4,6 @@
 //! constant or logarithmic time per request. The same requests give the same hits.
 
 mod belady;
-mod lfu;
 mod queue;
 mod queued;
 mod s3_fifo;
@@ -12,7 +11,6 @@ mod sketch;
 mod w_tiny_lfu;
 
 pub use belady::Belady;
-pub use lfu::Lfu;
 pub use queued::Queued;
 pub use s3_fifo::S3Fifo;
 pub use w_tiny_lfu::WTinyLfu;

@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Keys in the order of insertion, with their sizes.
+/// Keys in the order of their rank and then of their insertion, with their sizes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
-    order: BTreeMap<u64, u32>,
+    order: BTreeMap<Place, u32>,
     /// The place in the order, and the size.
-    entries: HashMap<u32, (u64, u64)>,
+    entries: HashMap<u32, (Place, u64)>,
     next: u64,
     weight: u64,
 }
+
+/// The rank, and the number of the insertion.
+type Place = (u64, u64);
 
 impl Queue {
     /// Returns the sizes of all keys together.
@@ -22,42 +25,57 @@ impl Queue {
         self.entries.contains_key(&key)
     }
 
-    /// Returns the key that was inserted first, and its size.
+    /// Returns the key that was inserted first of those with the least rank, and its size.
     pub(crate) fn oldest(&self) -> Option<(u32, u64)> {
         let (_, key) = self.order.first_key_value()?;
         Some((*key, self.entries.get(key)?.1))
     }
 
-    /// Inserts a key as the newest. A key that is present moves, and takes the new size.
+    /// Inserts a key as the newest of rank 0. A key that is present moves, and takes the new size.
     pub(crate) fn push(&mut self, key: u32, size: u64) {
-        self.remove(key);
-        self.order.insert(self.next, key);
-        self.entries.insert(key, (self.next, size));
-        self.next += 1;
-        self.weight += size;
+        self.take(key);
+        self.insert(key, 0, size);
     }
 
     /// Removes a key and returns its size.
     pub(crate) fn remove(&mut self, key: u32) -> Option<u64> {
-        let (place, size) = self.entries.remove(&key)?;
-        self.order.remove(&place);
-        self.weight -= size;
-        Some(size)
+        self.take(key).map(|(_, size)| size)
     }
 
     /// Removes the oldest key.
     pub(crate) fn pop(&mut self) -> Option<(u32, u64)> {
         let (key, size) = self.oldest()?;
-        self.remove(key);
+        self.take(key);
         Some((key, size))
     }
 
-    /// Makes a key the newest. Returns `true` if it is present.
+    /// Makes a key the newest of its rank. Returns `true` if it is present.
     pub(crate) fn touch(&mut self, key: u32) -> bool {
-        let size = self.remove(key);
-        if let Some(size) = size {
-            self.push(key, size);
+        self.raise(key, 0)
+    }
+
+    /// Adds to the rank of a key, and makes it the newest there. Returns `true` if it is present.
+    pub(crate) fn raise(&mut self, key: u32, ranks: u64) -> bool {
+        let found = self.take(key);
+        if let Some((rank, size)) = found {
+            self.insert(key, rank + ranks, size);
         }
-        size.is_some()
+        found.is_some()
+    }
+
+    fn insert(&mut self, key: u32, rank: u64, size: u64) {
+        let place = (rank, self.next);
+        self.order.insert(place, key);
+        self.entries.insert(key, (place, size));
+        self.next += 1;
+        self.weight += size;
+    }
+
+    /// Removes a key, and returns its rank and size.
+    fn take(&mut self, key: u32) -> Option<(u64, u64)> {
+        let (place, size) = self.entries.remove(&key)?;
+        self.order.remove(&place);
+        self.weight -= size;
+        Some((place.0, size))
     }
 }

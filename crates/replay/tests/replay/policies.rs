@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use callward_replay::policies::{Belady, Lfu, Queued, S3Fifo, Simulator, WTinyLfu};
+use callward_replay::policies::{Belady, Queued, S3Fifo, Simulator, WTinyLfu};
 use callward_replay::{Capacity, Ours};
 use proptest::prelude::*;
 
@@ -155,7 +155,7 @@ proptest! {
         let want = plain(capacity, &keys, |kept| {
             place_of_least(kept, |(_, uses, last)| (*uses, *last))
         });
-        prop_assert_eq!(hits(&mut Lfu::new(capacity as u64), &keys), want);
+        prop_assert_eq!(hits(&mut Queued::lfu(capacity as u64), &keys), want);
     }
 
     #[test]
@@ -184,7 +184,7 @@ proptest! {
             Box::new(Queued::fifo(0)),
             Box::new(Queued::fifo(capacity)),
             Box::new(Queued::lru(capacity)),
-            Box::new(Lfu::new(capacity)),
+            Box::new(Queued::lfu(capacity)),
             Box::new(S3Fifo::new(capacity)),
             Box::new(WTinyLfu::new(capacity, capacity / 4)),
         ];
@@ -226,7 +226,7 @@ fn with_enough_capacity_all_policies_agree() {
     let mut policies: [(&str, &mut dyn Simulator); 7] = [
         ("fifo", &mut Queued::fifo(capacity)),
         ("lru", &mut Queued::lru(capacity)),
-        ("lfu", &mut Lfu::new(capacity)),
+        ("lfu", &mut Queued::lfu(capacity)),
         ("s3-fifo", &mut S3Fifo::new(capacity)),
         ("w-tinylfu", &mut WTinyLfu::new(capacity, capacity)),
         ("belady", &mut Belady::new(capacity, &keys)),

@@ -58,7 +58,7 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::EFFECT } = plan.effect.as_str(),
         { names::PLAN } = plan.in_line().to_string(),
         { names::PLAN_REASON } = &*plan.reason,
-        { names::CONFIRM } = confirm_word(plan.confirm),
+        { names::CONFIRM } = if plan.confirm == ConfirmRule::Skip { "skip" } else { "ask" },
     );
     if !span.is_disabled() {
         context::continue_call(&span, call);
@@ -73,11 +73,3 @@ fn description(tool: &Tool) -> Option<&str> {
 
 /// How many bytes of a tool's description are shown.
 const MAX_DESCRIPTION: usize = 1024;
-
-fn confirm_word(rule: ConfirmRule) -> &'static str {
-    match rule {
-        ConfirmRule::Skip => "skip",
-        // a rule that a later version adds is shown as the stricter one
-        _ => "ask",
-    }
-}

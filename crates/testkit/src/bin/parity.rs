@@ -6,7 +6,6 @@
 
 use std::error::Error;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use callward_testkit::{args::Args, parity::Parity};
@@ -17,9 +16,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         &[],
         "usage: parity [--json] [FILE]",
     )?;
-    let file = args.file().map_or_else(default_file, PathBuf::from);
-    let text =
-        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let (_, text) = args.read("parity/neurolink-dev.jsonl", "neurolink-cases.jsonl")?;
     let parity = Parity::run(&text);
     let mut out = std::io::stdout().lock();
     if args.json() {
@@ -32,14 +29,4 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-fn default_file() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = here.join("../../../shared/parity/neurolink-dev.jsonl");
-    if shared.exists() {
-        shared
-    } else {
-        here.join("data/neurolink-cases.jsonl")
-    }
 }

@@ -9,7 +9,6 @@
 
 use std::error::Error;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use callward_core::RuleSet;
 use callward_testkit::{args::Args, score};
@@ -23,29 +22,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => RuleSet::Standard,
     };
     let errors = args.number("--errors", 0)?;
-    let file = args.file().map_or_else(default_file, PathBuf::from);
-    let text =
-        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let cases = score::read(&text).map_err(|error| format!("{}, {error}", file.display()))?;
+    let (file, text) = args.read("data/tools-dev.jsonl", "corpus.jsonl")?;
+    let cases = score::read(&text).map_err(|error| format!("{file}, {error}"))?;
     let score = score::score(&cases, rules);
     let mut out = std::io::stdout().lock();
     if args.json() {
         writeln!(out, "{}", score.to_json())?;
     } else {
-        writeln!(out, "{}, rules `{rules}`\n", file.display())?;
+        writeln!(out, "{file}, rules `{rules}`\n")?;
         let mut report = String::new();
         score.report(&mut report, errors)?;
         writeln!(out, "{report}")?;
     }
     Ok(())
-}
-
-fn default_file() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = here.join("../../../shared/data/tools-dev.jsonl");
-    if shared.exists() {
-        shared
-    } else {
-        here.join("data/corpus.jsonl")
-    }
 }

@@ -133,14 +133,14 @@ impl Parity {
 
 impl fmt::Display for Parity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for difference in &self.failed {
-            let Difference {
-                line,
-                function,
-                input,
-                theirs,
-                ours,
-            } = difference;
+        for Difference {
+            line,
+            function,
+            input,
+            theirs,
+            ours,
+        } in &self.failed
+        {
             writeln!(f, "line {line}: {function} of {input}")?;
             writeln!(f, "  theirs: {theirs}\n  ours:   {ours}")?;
         }

@@ -15,32 +15,23 @@ pub(super) fn infer(name: Option<&str>, description: Option<&str>) -> Option<Ann
 
 /// Does what `validateAnnotations` does, on the object as it was written: a `null` number is
 /// wrong, an unknown level is not, and any number of bad tags is one error.
-pub(super) fn validate(hints: &Map<String, Value>) -> Vec<&'static str> {
+pub(super) fn validate(hints: &Map<String, Value>) -> Vec<String> {
     let mut errors = Vec::new();
     let is_true = |key: &str| hints.get(key).is_some_and(is_truthy);
     if is_true("readOnlyHint") && is_true("destructiveHint") {
-        errors.push("Tool cannot be both readOnly and destructive - these are conflicting hints");
+        let error = "Tool cannot be both readOnly and destructive - these are conflicting hints";
+        errors.push(error.to_owned());
     }
-    for (key, error) in [
-        (
-            "rateLimitHint",
-            "rateLimitHint must be a non-negative number",
-        ),
-        (
-            "estimatedDuration",
-            "estimatedDuration must be a non-negative number",
-        ),
-        ("costHint", "costHint must be a non-negative number"),
-    ] {
+    for key in ["rateLimitHint", "estimatedDuration", "costHint"] {
         let valid = |value: &Value| value.as_f64().is_some_and(|n| n.is_finite() && n >= 0.0);
         if hints.get(key).is_some_and(|value| !valid(value)) {
-            errors.push(error);
+            errors.push(format!("{key} must be a non-negative number"));
         }
     }
     let is_bad = |tag: &Value| tag.as_str().is_none_or(str::is_empty);
     let tags = hints.get("tags").and_then(Value::as_array);
     if tags.is_some_and(|tags| tags.iter().any(is_bad)) {
-        errors.push("All tags must be non-empty strings");
+        errors.push("All tags must be non-empty strings".to_owned());
     }
     errors
 }

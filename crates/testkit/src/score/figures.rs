@@ -5,56 +5,31 @@ use std::collections::BTreeMap;
 use callward_core::infer::{Inference, Inferred, Lexicon, Listed, RuleSet, Strength, Subject};
 use callward_core::resolve::{Hints, resolve};
 use callward_core::{Annotations, Field, Resolved, Source, Trust};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Case;
 
-/// The four hints of the specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the specification has exactly these four"
-)]
-pub enum Hint {
-    /// `readOnlyHint`
-    ReadOnly,
-    /// `destructiveHint`
-    Destructive,
-    /// `idempotentHint`
-    Idempotent,
-    /// `openWorldHint`
-    OpenWorld,
+/// The four hints of the specification, in the order they are printed.
+pub const HINTS: [Field; 4] = [
+    Field::ReadOnly,
+    Field::Destructive,
+    Field::Idempotent,
+    Field::OpenWorld,
+];
+
+const fn of(hint: Field, hints: &Annotations) -> Option<bool> {
+    match hint {
+        Field::ReadOnly => hints.read_only_hint,
+        Field::Destructive => hints.destructive_hint,
+        Field::Idempotent => hints.idempotent_hint,
+        Field::OpenWorld => hints.open_world_hint,
+        _ => None,
+    }
 }
 
-impl Hint {
-    /// All four, in the order they are printed.
-    pub const ALL: [Self; 4] = [
-        Self::ReadOnly,
-        Self::Destructive,
-        Self::Idempotent,
-        Self::OpenWorld,
-    ];
-
-    /// Returns the field of the annotations.
-    #[must_use]
-    pub const fn field(self) -> Field {
-        match self {
-            Self::ReadOnly => Field::ReadOnly,
-            Self::Destructive => Field::Destructive,
-            Self::Idempotent => Field::Idempotent,
-            Self::OpenWorld => Field::OpenWorld,
-        }
-    }
-
-    const fn of(self, hints: &Annotations) -> Option<bool> {
-        match self {
-            Self::ReadOnly => hints.read_only_hint,
-            Self::Destructive => hints.destructive_hint,
-            Self::Idempotent => hints.idempotent_hint,
-            Self::OpenWorld => hints.open_world_hint,
-        }
-    }
+/// Writes a hint by its short name.
+fn short<S: Serializer>(hint: &Field, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(hint.as_str().trim_end_matches("Hint"))
 }
 
 /// How often a hint was concluded, and rightly.
@@ -134,7 +109,8 @@ pub(super) fn share(part: usize, of: usize) -> Option<f64> {
 #[non_exhaustive]
 pub struct Mistake {
     /// The hint.
-    pub hint: Hint,
+    #[serde(serialize_with = "short")]
+    pub hint: Field,
     /// The server's name.
     pub server: String,
     /// The tool's name.
@@ -154,7 +130,7 @@ pub struct Mistake {
 #[non_exhaustive]
 pub struct OfServer {
     /// Counts of each hint it declares.
-    pub hints: BTreeMap<Hint, Counts>,
+    pub hints: BTreeMap<Field, Counts>,
     /// How many of its tools are declared not read-only, or destructive.
     pub writes: usize,
     /// How many of those came out as read-only.
@@ -168,7 +144,7 @@ pub struct Score {
     /// How many tools were scored.
     pub tools: usize,
     /// Counts over all tools.
-    pub total: BTreeMap<Hint, Counts>,
+    pub total: BTreeMap<Field, Counts>,
     /// Figures server by server.
     pub servers: BTreeMap<String, OfServer>,
     /// How many tools are declared not read-only, or destructive.
@@ -189,7 +165,7 @@ impl Score {
     /// Returns the mean F1 over the servers that declare the hint true at least once, or where it
     /// was concluded.
     #[must_use]
-    pub fn macro_f1(&self, hint: Hint) -> Option<f64> {
+    pub fn macro_f1(&self, hint: Field) -> Option<f64> {
         mean(
             self.servers
                 .values()
@@ -206,7 +182,6 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
         ..Score::default()
     };
     for (case, verdict) in cases.iter().zip(undeclared(cases, rules)) {
-        let Some(verdict) = verdict else { continue };
         let server = score.servers.entry(case.server.clone()).or_default();
         let hints = &verdict.resolved.annotations;
         let writes = case.declared.read_only_hint == Some(false)
@@ -216,15 +191,15 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
             server.writes += 1;
             if hints.read_only_hint == Some(true) {
                 server.harmful += 1;
-                let harm = verdict.mistake(case, Hint::ReadOnly, false);
+                let harm = verdict.mistake(case, Field::ReadOnly, false);
                 score.harmful.push(harm);
             }
         }
-        for hint in Hint::ALL {
-            let Some(declared) = hint.of(&case.declared) else {
+        for hint in HINTS {
+            let Some(declared) = of(hint, &case.declared) else {
                 continue;
             };
-            let concluded = hint.of(hints) == Some(true);
+            let concluded = of(hint, hints) == Some(true);
             for counts in [&mut score.total, &mut server.hints] {
                 counts.entry(hint).or_default().add(concluded, declared);
             }
@@ -237,69 +212,57 @@ pub fn score(cases: &[Case], rules: RuleSet) -> Score {
 }
 
 /// What was concluded of a tool, and the outcome of it.
-#[derive(Clone)]
 struct Verdict {
     inferred: Inferred,
     resolved: Resolved,
 }
 
 impl Verdict {
-    fn mistake(&self, case: &Case, hint: Hint, declared: bool) -> Mistake {
-        let field = hint.field();
-        let concluded = self.resolved.provenance_of(field);
+    fn mistake(&self, case: &Case, hint: Field, declared: bool) -> Mistake {
+        let concluded = self.resolved.provenance_of(hint);
         let strong = concluded.is_some_and(|entry| entry.source == Source::Inferred)
-            && (self.inferred.evidence_for(field))
+            && (self.inferred.evidence_for(hint))
                 .is_some_and(|evidence| evidence.strength == Strength::Strong);
         Mistake {
             hint,
             server: case.server.clone(),
             tool: case.tool.clone(),
             declared,
-            concluded: hint.of(&self.resolved.annotations),
+            concluded: of(hint, &self.resolved.annotations),
             strong,
-            why: self.resolved.why(field).into_owned(),
+            why: self.resolved.why(hint).into_owned(),
         }
     }
 }
 
 /// The effective hints of each tool had its server declared nothing. Tools of one server are read
 /// together, as at registration.
-fn undeclared(cases: &[Case], rules: RuleSet) -> Vec<Option<Verdict>> {
+fn undeclared(cases: &[Case], rules: RuleSet) -> impl Iterator<Item = Verdict> {
     let nothing = Annotations::default();
-    let mut servers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut servers: BTreeMap<&str, Vec<(usize, &Case)>> = BTreeMap::new();
     for (at, case) in cases.iter().enumerate() {
-        servers.entry(&case.server).or_default().push(at);
+        servers.entry(&case.server).or_default().push((at, case));
     }
-    let mut all = vec![None; cases.len()];
+    let mut all = BTreeMap::new();
     let lexicon = Lexicon::standard();
     let inference = Inference { rules, lexicon };
-    for places in servers.values() {
-        let listed: Vec<Listed<'_>> = places
-            .iter()
-            .filter_map(|at| cases.get(*at))
-            .map(|case| Listed {
-                subject: subject(case),
-                declared: &nothing,
-            })
-            .collect();
-        let inferred = inference.infer_all(&listed);
-        for (at, inferred) in places.iter().zip(inferred) {
+    for of_server in servers.values() {
+        let listed = of_server.iter().map(|(_, case)| Listed {
+            subject: Subject {
+                name: &case.tool,
+                description: case.description.as_deref(),
+                server: Some(&case.server),
+                input_schema: case.input_schema.as_deref(),
+            },
+            declared: &nothing,
+        });
+        let inferred = inference.infer_all(&Vec::from_iter(listed));
+        for ((at, _), inferred) in of_server.iter().zip(inferred) {
             let resolved = resolve(&Hints::new(&inferred, &nothing, Trust::Standard));
-            if let Some(slot) = all.get_mut(*at) {
-                *slot = Some(Verdict { inferred, resolved });
-            }
+            all.insert(*at, Verdict { inferred, resolved });
         }
     }
-    all
-}
-
-fn subject(case: &Case) -> Subject<'_> {
-    Subject {
-        name: &case.tool,
-        description: case.description.as_deref(),
-        server: Some(&case.server),
-        input_schema: case.input_schema.as_deref(),
-    }
+    all.into_values()
 }
 
 #[cfg(test)]
@@ -318,7 +281,7 @@ mod tests {
     fn each_cell_of_the_table_is_counted() {
         let cases = read(CORPUS).unwrap();
         let score = score(&cases, RuleSet::Standard);
-        let reads = score.total[&Hint::ReadOnly];
+        let reads = score.total[&Field::ReadOnly];
         assert_eq!(
             reads,
             Counts {
@@ -329,9 +292,9 @@ mod tests {
             }
         );
         assert_eq!(reads.f1(), Some(0.5));
-        assert_eq!(score.total[&Hint::Destructive].hit, 1);
-        assert_eq!(score.macro_f1(Hint::ReadOnly), Some(1.0 / 3.0));
-        assert_eq!(score.macro_f1(Hint::OpenWorld), None);
+        assert_eq!(score.total[&Field::Destructive].hit, 1);
+        assert_eq!(score.macro_f1(Field::ReadOnly), Some(1.0 / 3.0));
+        assert_eq!(score.macro_f1(Field::OpenWorld), None);
     }
 
     #[test]

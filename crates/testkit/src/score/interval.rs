@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Counts, Hint, OfServer, Score, mean, share};
+use callward_core::Field;
+
+use super::figures::{Counts, HINTS, OfServer, Score, mean, share};
 
 /// How often the servers are drawn.
 const DRAWS: usize = 1000;
@@ -30,9 +32,9 @@ pub struct Interval {
 #[non_exhaustive]
 pub struct Intervals {
     /// F1 over all tools.
-    pub f1: BTreeMap<Hint, Interval>,
+    pub f1: BTreeMap<Field, Interval>,
     /// The mean F1 over servers.
-    pub macro_f1: BTreeMap<Hint, Interval>,
+    pub macro_f1: BTreeMap<Field, Interval>,
     /// The share of writes that came out as read-only.
     pub unsafe_share: Option<Interval>,
 }
@@ -52,7 +54,7 @@ impl Score {
             let drawn: Vec<&OfServer> = (0..servers.len())
                 .filter_map(|_| servers.get(random.usize(..servers.len())).copied())
                 .collect();
-            for hint in Hint::ALL {
+            for hint in HINTS {
                 let counts = || drawn.iter().filter_map(|server| server.hints.get(&hint));
                 let sum = counts().fold(Counts::default(), |sum, counts| sum.and(*counts));
                 let figures = [
@@ -67,7 +69,7 @@ impl Score {
             let writes = drawn.iter().map(|server| server.writes).sum();
             unsafe_shares.extend(share(harmful, writes));
         }
-        let of_each = |all: BTreeMap<Hint, Vec<f64>>| {
+        let of_each = |all: BTreeMap<Field, Vec<f64>>| {
             let middles = all
                 .into_iter()
                 .map(|(hint, drawn)| Some((hint, middle(drawn)?)));
@@ -119,18 +121,18 @@ mod tests {
             low: 1.0,
             high: 1.0,
         };
-        assert_eq!(intervals.f1.get(&Hint::ReadOnly), Some(&only));
-        assert_eq!(intervals.macro_f1.get(&Hint::ReadOnly), Some(&only));
+        assert_eq!(intervals.f1.get(&Field::ReadOnly), Some(&only));
+        assert_eq!(intervals.macro_f1.get(&Field::ReadOnly), Some(&only));
         // Nothing writes, so there is no share.
         assert_eq!(intervals.unsafe_share, None);
-        assert_eq!(intervals.f1.get(&Hint::OpenWorld), None);
+        assert_eq!(intervals.f1.get(&Field::OpenWorld), None);
     }
 
     #[test]
     fn a_figure_that_differs_by_server_moves_about_its_value() {
         let score = corpus(40, 20);
-        let value = score.total[&Hint::ReadOnly].f1().unwrap();
-        let interval = score.intervals().f1[&Hint::ReadOnly];
+        let value = score.total[&Field::ReadOnly].f1().unwrap();
+        let interval = score.intervals().f1[&Field::ReadOnly];
         assert!(interval.low < value - 0.05 && value + 0.05 < interval.high);
         assert!(interval.low > 0.4 && interval.high < 0.9, "{interval:?}");
         assert_eq!(score.intervals(), score.intervals());

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use callward_core::Field;
 use serde_json::{Value, json};
 
-use super::figures::{Counts, Hint, Mistake, OfServer, Score, share};
+use super::figures::{Counts, HINTS, OfServer, Score, share};
 use super::interval::Interval;
 
 /// Shows a score without mistakes, but for those that do harm.
@@ -26,7 +27,7 @@ impl Score {
         writeln!(f, "\n{:32} F1 of each hint", "server")?;
         for (server, figures) in &self.servers {
             write!(f, "{server:32}")?;
-            for hint in Hint::ALL {
+            for hint in HINTS {
                 let f1 = figures.hints.get(&hint).and_then(Counts::f1);
                 write!(f, " {:>5}", figure(f1))?;
             }
@@ -44,12 +45,12 @@ impl Score {
             "\n{:16} {:>6} {:>9} {:>6} {:>6} {:14} {:>6} {:14}",
             "hint", "labels", "precision", "recall", "F1", " (90 %)", "macro", " (90 %)"
         )?;
-        for hint in Hint::ALL {
+        for hint in HINTS {
             let counts = self.total.get(&hint).copied().unwrap_or_default();
             writeln!(
                 f,
                 "{:16} {:>6} {:>9} {:>6} {:>6} {:14} {:>6} {}",
-                hint.field(),
+                hint,
                 counts.all(),
                 figure(counts.precision()),
                 figure(counts.recall()),
@@ -93,10 +94,7 @@ impl Score {
         let harmful = self.harmful.len();
         let worst = self.worst();
         for mistake in worst.iter().take(harmful) {
-            let Mistake {
-                server, tool, why, ..
-            } = mistake;
-            writeln!(f, "  {server} {tool}: {why}")?;
+            writeln!(f, "  {} {}: {}", mistake.server, mistake.tool, mistake.why)?;
         }
         let rest = worst.len().saturating_sub(harmful);
         let shown = shown.saturating_sub(harmful).min(rest);
@@ -109,11 +107,10 @@ impl Score {
                 "  {} {}: {} {}, declared {}: {}",
                 mistake.server,
                 mistake.tool,
-                mistake.hint.field(),
-                match mistake.concluded {
-                    Some(hint) => hint.to_string(),
-                    None => "open".to_owned(),
-                },
+                mistake.hint,
+                mistake
+                    .concluded
+                    .map_or_else(|| "open".to_owned(), |hint| hint.to_string()),
                 mistake.declared,
                 mistake.why,
             )?;
@@ -139,9 +136,9 @@ impl Score {
         let intervals = self.intervals();
         let pair =
             |interval: Option<&Interval>| interval.map(|between| [between.low, between.high]);
-        let row = |hint: Hint, counts: &Counts| {
+        let row = |hint: Field, counts: &Counts| {
             json!({
-                "hint": hint.field(),
+                "hint": hint,
                 "counts": counts,
                 "precision": counts.precision(),
                 "recall": counts.recall(),

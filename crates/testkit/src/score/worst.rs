@@ -1,12 +1,14 @@
 //! Which mistakes to look at first.
 
-use super::{Hint, Mistake, Score};
+use callward_core::Field;
+
+use super::{Mistake, Score};
 
 /// Returns how bad a mistake is, from the worst, 0.
 fn rank(mistake: &Mistake, is_harmful: bool) -> u8 {
     let relaxes = match mistake.hint {
-        Hint::ReadOnly | Hint::Idempotent => mistake.concluded == Some(true),
-        Hint::Destructive | Hint::OpenWorld => mistake.concluded == Some(false),
+        Field::ReadOnly | Field::Idempotent => mistake.concluded == Some(true),
+        _ => mistake.concluded == Some(false),
     };
     match mistake.concluded {
         // a write that would be cached and repeated
@@ -39,11 +41,11 @@ impl Score {
 
 #[cfg(test)]
 mod tests {
-    use callward_core::RuleSet;
+    use callward_core::{Field, RuleSet};
 
-    use crate::score::{Hint, Mistake, Score, read, score};
+    use crate::score::{Mistake, Score, read, score};
 
-    fn mistake(tool: &str, hint: Hint, concluded: Option<bool>, strong: bool) -> Mistake {
+    fn mistake(tool: &str, hint: Field, concluded: Option<bool>, strong: bool) -> Mistake {
         Mistake {
             hint,
             server: "a".into(),
@@ -57,14 +59,14 @@ mod tests {
 
     #[test]
     fn what_does_harm_comes_first() {
-        let unsafe_read = mistake("unsafe", Hint::ReadOnly, Some(true), true);
+        let unsafe_read = mistake("unsafe", Field::ReadOnly, Some(true), true);
         let score = Score {
             harmful: vec![unsafe_read.clone()],
             mistakes: vec![
-                mistake("silent", Hint::ReadOnly, None, false),
-                mistake("tightens", Hint::Destructive, Some(true), false),
-                mistake("contradicts", Hint::Destructive, Some(true), true),
-                mistake("relaxes", Hint::Idempotent, Some(true), true),
+                mistake("silent", Field::ReadOnly, None, false),
+                mistake("tightens", Field::Destructive, Some(true), false),
+                mistake("contradicts", Field::Destructive, Some(true), true),
+                mistake("relaxes", Field::Idempotent, Some(true), true),
                 unsafe_read,
             ],
             ..Score::default()

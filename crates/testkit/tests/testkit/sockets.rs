@@ -28,7 +28,8 @@ const HASTE: u32 = 2_000;
 
 async fn stack(upstreams: &[Upstream]) -> Stack {
     // a breaker would spare a sick server, and here it shall have its calls
-    let breaker = BreakerConfig::default().with_failures(1_000_000);
+    let mut breaker = BreakerConfig::default();
+    breaker.failures = 1_000_000;
     let mut builder = Stack::builder()
         .breaker(breaker)
         .server_breaker(breaker)

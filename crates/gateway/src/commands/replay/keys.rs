@@ -57,7 +57,7 @@ fn policies(given: &[Policy], capacities: &[Capacity]) -> Result<Vec<Policy>, Ap
              capacity in entries"
         )));
     }
-    let all = Policy::ALL.into_iter();
+    let all = Policy::ALL.iter().copied();
     Ok(all
         .filter(|policy| given.contains(policy) || (given.is_empty() && applies(policy)))
         .collect())

@@ -35,8 +35,8 @@ fn named(file: &Path) -> String {
 
 /// Writes what was found to standard output.
 fn show(grid: &Grid) {
-    let mut table = Table::new(grid.headings());
-    for row in grid.rows() {
+    let mut table = Table::new(&grid.headings);
+    for row in &grid.rows {
         let cell = |cell: &callward_replay::report::Cell| {
             let tone = match cell.mark {
                 Mark::Good => Some(Tone::Good),

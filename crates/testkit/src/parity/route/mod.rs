@@ -10,10 +10,11 @@ mod setup;
 use std::collections::{BTreeMap, BTreeSet};
 
 use callward_core::{Effect, ServerId, ToolCall};
+use callward_router::StrategyName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::setup::{Bed, Context, Named, Setup, Way};
+use self::setup::{Bed, Context, Named, Setup};
 use super::answer::Answer;
 use super::{Deviation, Fallible};
 
@@ -210,12 +211,14 @@ impl Judge<'_> {
             |id: &str| self.setup.load(id),
             |id: &str| self.setup.weight(id),
         );
-        match self.bed.way {
-            Way::Turns => Some(Deviation::Turns),
-            Way::LeastLoaded if load(ours) == load(theirs) => Some(Deviation::Spread),
-            Way::LeastLoaded => (weight(ours) > weight(theirs)).then_some(Deviation::ForWeight),
-            Way::BestMatch | Way::Chance => Some(Deviation::Spread),
-            Way::Heaviest => None,
+        match self.bed.strategy {
+            StrategyName::RoundRobin => Some(Deviation::Turns),
+            StrategyName::LeastConnections if load(ours) == load(theirs) => Some(Deviation::Spread),
+            StrategyName::LeastConnections => {
+                (weight(ours) > weight(theirs)).then_some(Deviation::ForWeight)
+            }
+            StrategyName::Category | StrategyName::Random => Some(Deviation::Spread),
+            _ => None,
         }
     }
 

@@ -81,37 +81,14 @@ impl Context {
     }
 }
 
-/// How a case's strategy spreads calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    Turns,
-    LeastLoaded,
-    BestMatch,
-    Heaviest,
-    Chance,
-}
-
-impl Way {
-    /// NeuroLink's names. A name it does not know stands for taking turns.
-    fn of(strategy: &str) -> Self {
-        match strategy {
-            "least-loaded" => Self::LeastLoaded,
-            "capability-based" => Self::BestMatch,
-            "priority" => Self::Heaviest,
-            "random" => Self::Chance,
-            _ => Self::Turns,
-        }
-    }
-
-    fn strategy(self) -> Arc<dyn Strategy> {
-        let name = match self {
-            Self::Turns => StrategyName::RoundRobin,
-            Self::LeastLoaded => StrategyName::LeastConnections,
-            Self::BestMatch => StrategyName::Category,
-            Self::Heaviest => StrategyName::Priority,
-            Self::Chance => StrategyName::Random,
-        };
-        name.strategy()
+/// Returns our strategy for one of NeuroLink's. A name it does not know stands for taking turns.
+fn strategy(name: &str) -> StrategyName {
+    match name {
+        "least-loaded" => StrategyName::LeastConnections,
+        "capability-based" => StrategyName::Category,
+        "priority" => StrategyName::Priority,
+        "random" => StrategyName::Random,
+        _ => StrategyName::RoundRobin,
     }
 }
 
@@ -120,7 +97,7 @@ type InFlight = <Router<MockService> as Service<ToolCall>>::Future;
 /// A case's servers behind a router of ours.
 pub(super) struct Bed {
     pub(super) router: Router<MockService>,
-    pub(super) way: Way,
+    pub(super) strategy: StrategyName,
     pub(super) has_affinity: bool,
     /// Held: they are the load.
     _in_flight: Vec<InFlight>,
@@ -134,59 +111,54 @@ impl Setup {
     pub(super) fn bed(&self, by_category: bool) -> Fallible<Bed> {
         let pool = Arc::new(Pool::new());
         let affinity = self.config.enable_affinity || self.config.strategy == "affinity";
-        let way = match by_category {
-            true => Way::BestMatch,
-            false => Way::of(&self.config.strategy),
+        let name = match by_category {
+            true => StrategyName::Category,
+            false => strategy(&self.config.strategy),
         };
         let strategy: Arc<dyn Strategy> = match affinity {
-            true => Arc::new(Affinity::default().with_fallback(way.strategy())),
-            false => way.strategy(),
+            true => Arc::new(Affinity::default().with_fallback(name.strategy())),
+            false => name.strategy(),
         };
         let router = Router::new(pool.clone()).with_custom_strategy(strategy);
-        self.meet_keys(&pool, &router)?;
-        pool.set_members(set()?, self.members()?);
+        self.meet_keys(&pool, &router);
+        pool.set_members(set(), self.members());
 
         let marked = self.health.iter().filter(|(_, healthy)| !**healthy);
         for (id, _) in marked {
             // an unknown id is refused, and there is no server to take out of service
             if let Some(server) = self.server(id) {
-                drop(pool.drain(&server?)?);
+                drop(pool.drain(&server)?);
             }
         }
         Ok(Bed {
-            _in_flight: self.make_load(&router)?,
+            _in_flight: self.make_load(&router),
             router,
-            way,
+            strategy: name,
             has_affinity: affinity,
         })
     }
 
     /// Has each key of the case met its server, as if there had been no other.
-    fn meet_keys(&self, pool: &Pool<MockService>, router: &Router<MockService>) -> Fallible<()> {
+    fn meet_keys(&self, pool: &Pool<MockService>, router: &Router<MockService>) {
         for (key, id) in &self.affinity {
-            let id = match self.server(id) {
-                Some(id) => id?,
-                None => ServerId::new("gone")?,
-            };
-            pool.set_members(set()?, vec![Member::new(id, MockService::gated().0)]);
+            let id = self.server(id).unwrap_or_else(|| name(usize::MAX));
+            pool.set_members(set(), vec![Member::new(id, MockService::gated().0)]);
             let call = on_behalf(call(&any_tool(), json!({})), Some(key));
             let _ = router.decide(&call);
         }
-        Ok(())
     }
 
-    fn members(&self) -> Fallible<Vec<Member<MockService>>> {
+    fn members(&self) -> Vec<Member<MockService>> {
         let member = |(place, listed): (usize, &Listed)| {
             let mapped = self.config.category_mapping.iter();
             let categories = mapped
                 .filter(|(_, members)| members.contains(&listed.id))
                 .map(|(category, _)| category)
                 .chain(&listed.capabilities);
-            let member = Member::new(name(place)?, MockService::gated().0)
+            Member::new(name(place), MockService::gated().0)
                 .with_weight(self.weight(&listed.id))
                 .with_categories(categories.cloned())
-                .with_capabilities(listed.capabilities.iter().cloned());
-            Ok(member)
+                .with_capabilities(listed.capabilities.iter().cloned())
         };
         self.servers.iter().enumerate().map(member).collect()
     }
@@ -210,15 +182,15 @@ impl Setup {
     }
 
     /// Keeps this many calls in flight at each server as the case says.
-    fn make_load(&self, router: &Router<MockService>) -> Fallible<Vec<InFlight>> {
+    fn make_load(&self, router: &Router<MockService>) -> Vec<InFlight> {
         let mut held = Vec::new();
-        for listed in &self.servers {
-            let call = call(&any_tool(), json!({})).pinned_to(self.named(&listed.id)?);
+        for (place, listed) in self.servers.iter().enumerate() {
+            let call = call(&any_tool(), json!({})).pinned_to(name(place));
             for _ in 0..self.load(&listed.id) {
                 held.push(router.clone().call(call.clone()));
             }
         }
-        Ok(held)
+        held
     }
 
     /// Returns how many calls the case has in flight at a server: never below 0, and of more than a
@@ -239,14 +211,9 @@ impl Setup {
     }
 
     /// Returns our name of a server of the case, if it has it.
-    fn server(&self, id: &str) -> Option<Fallible<ServerId>> {
+    fn server(&self, id: &str) -> Option<ServerId> {
         let place = self.servers.iter().position(|listed| listed.id == id)?;
         Some(name(place))
-    }
-
-    fn named(&self, id: &str) -> Fallible<ServerId> {
-        self.server(id)
-            .unwrap_or_else(|| Err(format!("no server {id}").into()))
     }
 
     /// Returns the case's name of a server of ours.
@@ -265,7 +232,7 @@ impl Setup {
         Ok(match &named.server_id {
             None => call,
             // an unknown id is unknown here, too
-            Some(id) => call.pinned_to(self.server(id).unwrap_or_else(|| name(usize::MAX))?),
+            Some(id) => call.pinned_to(self.server(id).unwrap_or_else(|| name(usize::MAX))),
         })
     }
 }
@@ -299,10 +266,10 @@ fn on_behalf(call: ToolCall, key: Option<&str>) -> ToolCall {
 }
 
 /// Names a server by its place: a case may call it anything.
-fn name(place: usize) -> Fallible<ServerId> {
-    Ok(ServerId::new(format!("s{place}"))?)
+fn name(place: usize) -> ServerId {
+    ServerId::new(format!("s{place}")).unwrap()
 }
 
-fn set() -> Fallible<ReplicaSetId> {
-    Ok(ReplicaSetId::new("test")?)
+fn set() -> ReplicaSetId {
+    ReplicaSetId::new("test").unwrap()
 }
