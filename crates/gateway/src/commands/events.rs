@@ -6,13 +6,12 @@ use std::time::Duration;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api;
 use crate::args::Gateway;
 use crate::config::show_duration;
 use crate::error::{AppError, Outcome};
 use crate::output::{self, Tone};
 use crate::state_dir::StateDir;
-use crate::{plain, shutdown};
+use crate::{api, plain, shutdown};
 
 pub(crate) async fn run(args: Gateway, state: Option<&StateDir>) -> Outcome {
     let stop = shutdown::on_signal()?;
