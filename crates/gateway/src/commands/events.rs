@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -27,7 +28,7 @@ async fn follow(args: Gateway, state: Option<&StateDir>) -> Outcome {
     let mut events = remote.events().await?;
     output::note(format_args!("following {url}"));
     while output::is_read() {
-        let Some(event) = events.next().await? else {
+        let Some(event) = events.next().await.transpose()? else {
             output::note("the gateway stopped");
             break;
         };
