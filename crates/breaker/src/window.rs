@@ -18,7 +18,7 @@ pub(crate) struct Window {
 }
 
 /// The calls of a breaker's window, counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct WindowStatus {
     /// How many there were.

@@ -6,12 +6,11 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::args::{Args, Command};
-use crate::commands;
 use crate::error::{AppError, Outcome};
 use crate::log::Log;
-use crate::output;
 use crate::state_dir::StateDir;
 use crate::stderr::Stderr;
+use crate::{commands, output};
 
 /// How long the runtime may take to end. Reading standard input cannot be cancelled, so it is not
 /// waited for.

@@ -10,11 +10,10 @@ use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 
-use crate::audit;
 use crate::config::{self, Config, ServerConfig};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
-use crate::telemetry;
+use crate::{audit, telemetry};
 
 /// Whether children inherit the environment of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +77,7 @@ pub(crate) fn stack_over(
 }
 
 fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppError> {
-    let Timed {
-        limits,
-        listing_timeout,
-    } = timed(config)?;
+    let (limits, listing_timeout) = timed(config)?;
     let audit = config.audit.path.as_ref();
     let audit = audit
         .map(|path| audit::open(path, &config.audit))
@@ -115,17 +111,11 @@ fn settings(config: &Config, counts: &Telemetry) -> Result<StackBuilder, AppErro
 }
 
 /// Sets what has a value.
-fn with<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
+pub(crate) fn with<B, T>(builder: B, value: Option<T>, set: impl FnOnce(B, T) -> B) -> B {
     match value {
         Some(value) => set(builder, value),
         None => builder,
     }
-}
-
-/// The settings that the environment can override.
-pub(crate) struct Timed {
-    pub(crate) limits: LimitsConfig,
-    pub(crate) listing_timeout: Duration,
 }
 
 /// Returns how long attempts and listings may take. The environment wins over the file: the client
@@ -134,21 +124,19 @@ pub(crate) struct Timed {
 /// # Errors
 ///
 /// [`AppError::Usage`] if the environment states no valid time.
-pub(crate) fn timed(config: &Config) -> Result<Timed, AppError> {
-    let mut timed = Timed {
-        limits: config.limits.layers(),
-        listing_timeout: config.discovery.timeout,
-    };
+pub(crate) fn timed(config: &Config) -> Result<(LimitsConfig, Duration), AppError> {
+    let mut limits = config.limits.layers();
+    let mut listing_timeout = config.discovery.timeout;
     let Some(stated) = std::env::var_os(TOOL_TIMEOUT_VAR) else {
-        return Ok(timed);
+        return Ok((limits, listing_timeout));
     };
     let stated = parse_tool_timeout(&stated.to_string_lossy())
         .map_err(|fault| AppError::Usage(fault.to_string()))?;
     if let Some(time) = stated {
-        timed.limits.attempt_timeout = Some(time);
-        timed.listing_timeout = time.max(StackBuilder::MIN_LISTING_TIMEOUT);
+        limits.attempt_timeout = Some(time);
+        listing_timeout = time.max(StackBuilder::MIN_LISTING_TIMEOUT);
     }
-    Ok(timed)
+    Ok((limits, listing_timeout))
 }
 
 /// The command that makes this program a server's supervisor. It is internal, and help does not

@@ -46,17 +46,6 @@ pub(crate) async fn close(stack: &Stack) {
     log.close().await;
     let stats = log.stats();
     let [path, _] = log.paths();
-    let path = path.display();
-    if stats.dropped > 0 {
-        output::warning(&format_args!(
-            "{} audit records are missing in {path}: they came faster than they could be written",
-            stats.dropped
-        ));
-    }
-    if stats.failed > 0 {
-        output::warning(&format_args!(
-            "{} audit records are missing in {path}: it could not be written",
-            stats.failed
-        ));
-    }
+    output::missing(stats.dropped, "audit records", path, output::LATE);
+    output::missing(stats.failed, "audit records", path, output::FAILED);
 }

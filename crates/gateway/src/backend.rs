@@ -15,10 +15,9 @@ use callward_mcp::server::{Asked, Backend, CallRequest, Introduction, ToolListin
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value};
 
-use crate::instructions;
-use crate::report;
+use crate::assemble::with;
 use crate::runtime::Runtime;
-use crate::view;
+use crate::{instructions, report, view};
 
 /// The key of `_meta` under which a request for the list asks for plans, and the list has them.
 const PLANS: &str = "io.callward/plans";
@@ -68,28 +67,22 @@ impl StackBackend {
                 format!("the arguments nest deeper than {levels} levels; make them flatter"),
             ));
         }
-        let mut call = self
+        let call = self
             .runtime
             .stack
             .prepare(&request.name, request.arguments)?
             .with_caller(request.caller);
-        if let Some(trace) = request.trace {
-            call = call.with_trace(trace);
-        }
-        if let Some(inbound) = request.inbound {
-            call = call.with_inbound(inbound);
-        }
         let baggage = request.baggage.as_deref();
-        if let Some(baggage) = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage)) {
-            call = call.with_baggage(baggage);
-        }
-        if let Some(key) = request.idempotency_key {
-            call = call.with_idempotency_key(key);
-        }
-        if let Some(progress) = request.progress {
-            call = call.with_progress(progress);
-        }
-        Ok(call)
+        let baggage = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage));
+        let call = with(call, request.trace, ToolCall::with_trace);
+        let call = with(call, request.inbound, ToolCall::with_inbound);
+        let call = with(call, baggage, ToolCall::with_baggage);
+        let call = with(
+            call,
+            request.idempotency_key,
+            ToolCall::with_idempotency_key,
+        );
+        Ok(with(call, request.progress, ToolCall::with_progress))
     }
 }
 

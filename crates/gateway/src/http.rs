@@ -35,10 +35,9 @@ use crate::backend::StackBackend;
 use crate::config::{Http, as_usize, show_duration};
 use crate::connections::Routes;
 use crate::error::AppError;
-use crate::output;
-use crate::readiness;
 use crate::runtime::Runtime;
 use crate::shutdown::{Stop, drain};
+use crate::{output, readiness};
 
 /// How long connections may take to write their last answers, once no call is in flight. Without
 /// it, streams that clients only listen on would keep the process alive.

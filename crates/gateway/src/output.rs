@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
+use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
@@ -107,6 +108,17 @@ pub(crate) fn error(error: &impl Display) {
 /// Writes a warning.
 pub(crate) fn warning(warning: &impl Display) {
     headed("warning:", colour(AnsiColor::Yellow), warning);
+}
+
+pub(crate) const LATE: &str = "they came faster than they could be written";
+pub(crate) const FAILED: &str = "it could not be written";
+
+/// Warns of what was not written to a file, if there is any.
+pub(crate) fn missing(count: u64, what: &str, file: &Path, why: &str) {
+    if count > 0 {
+        let file = file.display();
+        warning(&format_args!("{count} {what} are missing in {file}: {why}"));
+    }
 }
 
 fn headed(word: &str, style: Style, text: &impl Display) {
@@ -226,23 +238,27 @@ impl Cell {
 
     /// A cell of a share from 0 to 1, in percent: the larger, the greener.
     pub(crate) fn share(share: Option<f64>) -> Self {
-        match share {
-            None => Self::plain("-"),
-            Some(share) => {
-                let style = match share {
-                    share if share >= 0.5 => colour(AnsiColor::Green),
-                    share if share > 0.0 => Style::new(),
-                    _ => colour(AnsiColor::Yellow),
-                };
-                Self::styled(format_args!("{:.1} %", share * 100.0), style)
-            }
-        }
+        let Some(share) = share else {
+            return Self::plain("-");
+        };
+        let tone = match share {
+            share if share >= 0.5 => Some(Tone::Good),
+            share if share > 0.0 => None,
+            _ => Some(Tone::Doubtful),
+        };
+        Self::toned(format_args!("{:.1} %", share * 100.0), tone)
     }
 
     /// A cell that stands out if `when`.
     pub(crate) fn warn(text: impl Display, when: bool) -> Self {
         Self::toned(text, when.then_some(Tone::Doubtful))
     }
+}
+
+/// Shows a number of things: `1 call`, `2 calls`.
+pub(crate) fn counted(count: usize, word: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{ending}")
 }
 
 /// Writes a measured time in three digits or so.

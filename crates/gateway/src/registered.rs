@@ -4,7 +4,7 @@
 //! process, whatever ends that, and no process id is mistaken for that of another program.
 
 use std::fmt;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -103,9 +103,8 @@ fn running(path: &Path) -> Option<Gateway> {
             let _ = std::fs::remove_file(path);
             None
         }
-        Err(TryLockError::WouldBlock) => serde_json::from_reader(&file).ok(),
-        // without locks on this file system all that is known is that it is there
-        Err(TryLockError::Error(_)) => serde_json::from_reader(&file).ok(),
+        // running; or, without locks on this file system, all that is known is that it is there
+        Err(_) => serde_json::from_reader(&file).ok(),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::show_duration;
 use crate::error::AppError;
-use crate::output;
+use crate::output::{self, counted};
 
 /// The requests of signals. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -97,8 +97,8 @@ pub(crate) async fn drain(calls: &TaskTracker, limit: Duration, servers: &[Upstr
     let waiting = calls.len();
     if waiting > 0 {
         output::note(format_args!(
-            "stopping: {waiting} {} in flight, at most {} more",
-            calls_word(waiting),
+            "stopping: {} in flight, at most {} more",
+            counted(waiting, "call"),
             show_duration(limit)
         ));
     }
@@ -111,8 +111,8 @@ pub(crate) async fn drain(calls: &TaskTracker, limit: Duration, servers: &[Upstr
     if ended {
         output::note("stopped: no call was cut off");
     } else {
-        let cut = calls.len();
-        output::note(format_args!("stopped: {cut} {} cut off", calls_word(cut)));
+        let cut = counted(calls.len(), "call");
+        output::note(format_args!("stopped: {cut} cut off"));
         let _ = tokio::time::timeout(CUT_OFF, async {
             tokio::join!(calls.wait(), end_servers(servers, stop));
         })
@@ -127,8 +127,4 @@ pub(crate) async fn end_servers(upstreams: &[Upstream], stop: &Stop) {
         _ = join_all(upstreams.iter().map(Upstream::shutdown)) => {}
         () = stop.at_once.cancelled() => {}
     }
-}
-
-const fn calls_word(count: usize) -> &'static str {
-    if count == 1 { "call" } else { "calls" }
 }

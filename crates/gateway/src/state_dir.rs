@@ -76,19 +76,6 @@ pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Creates a file, on Unix with access for the owner only.
-///
-/// # Errors
-///
-/// What the system says; also if there is such a file.
-fn create_private_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
 /// Writes a file under another name first, and then gives it its own: readers see all of it, also
 /// where several processes write.
 ///
@@ -100,7 +87,11 @@ pub(crate) fn write_whole(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<File> {
     let unfinished = path.with_extension(format!("{:08x}.tmp", fastrand::u32(..)));
-    let mut file = create_private_file(&unfinished)?;
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&unfinished)?;
     let written = write(&mut file).and_then(|()| std::fs::rename(&unfinished, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward::core::resolve::Resolved;
-use callward::core::{CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule, Strength};
+use callward::core::{CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule};
 use callward::registry::Entry;
 use callward::{CallPlan, Effect, LearnedLifetime, Stack, Tool};
 use serde_json::{Map, Value, json};
@@ -121,14 +121,6 @@ fn retry_word(rule: RetryRule) -> &'static str {
         RetryRule::Safe => "yes",
         RetryRule::OnlyUnsent => "if unsent",
         _ => "never",
-    }
-}
-
-/// Returns how good the evidence for an inferred hint is.
-pub(crate) const fn strength_word(strength: Strength) -> &'static str {
-    match strength {
-        Strength::Strong => "strong",
-        Strength::Weak => "weak",
     }
 }
 

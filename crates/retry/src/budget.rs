@@ -135,7 +135,7 @@ impl Drop for Waiting {
 }
 
 /// What is left of the budget of one replica set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct BudgetStatus {
     /// The replica set.

@@ -78,7 +78,7 @@ impl ServerStats {
 }
 
 /// How calls ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Totals {
     /// Answered, whatever the answer said.

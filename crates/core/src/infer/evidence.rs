@@ -5,17 +5,15 @@ use std::fmt;
 use super::lexicon::{self, VerbKind, Word};
 use crate::{Annotations, Complexity, Field};
 
-/// The strength of a conclusion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a conclusion either may relax a rule or it may not"
-)]
-pub enum Strength {
-    /// It may make a plan stricter, never laxer.
-    Weak,
-    /// Nothing contradicts it: it may make a plan laxer, and contradict a declared hint.
-    Strong,
+words! {
+    /// The strength of a conclusion.
+    #[expect(clippy::exhaustive_enums, reason = "a conclusion may relax a rule or it may not")]
+    Strength {
+        /// It may make a plan stricter, never laxer.
+        Weak = "weak",
+        /// Nothing contradicts it: it may make a plan laxer, and contradict a declared hint.
+        Strong = "strong",
+    }
 }
 
 /// Why one field was concluded.

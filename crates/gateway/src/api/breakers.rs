@@ -23,11 +23,7 @@ fn breaker(status: &BreakerStatus) -> Value {
         "instance": status.instance,
         "state": status.state.as_str(),
         "failures": status.failures,
-        "window": status.window.map(|window| json!({
-            "calls": window.calls,
-            "failed": window.failed,
-            "slow": window.slow,
-        })),
+        "window": status.window,
         "last_trip": status.last_trip.as_deref(),
         "probe_in_ms": status.time_to_probe.map(|wait| wait.as_secs_f64() * 1e3),
     })

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::SERVER;
-use super::events::Events;
+use super::events::{self, Events};
 use crate::error::AppError;
 use crate::view::CallView;
 
@@ -93,7 +93,7 @@ impl Remote {
     /// Follows what the router does from now on.
     pub(crate) async fn events(&self) -> Result<Events, AppError> {
         let request = self.client.get(self.api(&["routes", "events"])?);
-        Ok(Events::new(self.answer(request).await?))
+        Ok(events::read(self.answer(request).await?.bytes_stream()))
     }
 
     /// Returns the URL of a path below `/api`. Names that a path cannot carry would ask for
@@ -191,8 +191,8 @@ fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
 }
 
 /// Returns the innermost cause: the outer ones only add context.
-pub(super) fn cause(error: &reqwest::Error) -> String {
-    let mut innermost: &dyn std::error::Error = error;
+pub(super) fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }

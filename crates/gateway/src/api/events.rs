@@ -4,14 +4,20 @@
 //! one.
 
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt, stream};
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
+use tokio_util::io::StreamReader;
 
+use super::client::cause;
 use crate::error::AppError;
 use crate::runtime::Runtime;
 
@@ -43,76 +49,51 @@ pub(super) async fn follow(State(runtime): State<Arc<Runtime>>) -> Response {
         .into_response()
 }
 
-/// The client's side: one event after the other.
-pub(crate) struct Events {
-    answer: reqwest::Response,
-    /// Received bytes that were not read yet: whole lines, and the beginning of one.
-    rest: Vec<u8>,
-}
+/// The client's side: the events of an answer as JSON, one after the other, until the gateway ends
+/// the stream. An error means that the connection broke, or that the answer has no events.
+pub(crate) type Events = BoxStream<'static, Result<String, AppError>>;
 
-impl Events {
-    pub(super) const fn new(answer: reqwest::Response) -> Self {
-        Self {
-            answer,
-            rest: Vec::new(),
-        }
-    }
-
-    /// Waits for the next event, as JSON; `None` once the gateway has ended the stream. Dropping
-    /// the future loses nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`AppError`] if the connection breaks, or an answer is not an event.
-    pub(crate) async fn next(&mut self) -> Result<Option<String>, AppError> {
-        loop {
-            if let Some(event) = take_event(&mut self.rest) {
-                return Ok(Some(event));
+/// Reads the `data` lines of an answer; the others are comments or blank.
+pub(super) fn read<E>(answer: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Events
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let bytes = StreamReader::new(answer.map_err(io::Error::other).boxed());
+    let lines = FramedRead::new(bytes, LinesCodec::new_with_max_length(LONGEST));
+    let events = lines.filter_map(async |line| match line {
+        Ok(line) => Some(Ok(line.strip_prefix("data:")?.trim().to_owned())),
+        Err(error) => Some(Err(AppError::Remote(match error {
+            LinesCodecError::Io(error) => format!("the gateway went away: {}", cause(&error)),
+            LinesCodecError::MaxLineLengthExceeded => {
+                "the answer is not an event: a line has no end".to_owned()
             }
-            if self.rest.len() > LONGEST {
-                return Err(AppError::Remote(
-                    "the answer is not an event: a line has no end".into(),
-                ));
-            }
-            match self.answer.chunk().await {
-                Ok(Some(part)) => self.rest.extend_from_slice(&part),
-                Ok(None) => return Ok(None),
-                Err(error) => {
-                    let text = format!("the gateway went away: {}", super::client::cause(&error));
-                    return Err(AppError::Remote(text));
-                }
-            }
-        }
-    }
-}
-
-/// Takes the first `data` line out of the received bytes; lines before it are comments or blank.
-fn take_event(rest: &mut Vec<u8>) -> Option<String> {
-    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-        let line: Vec<u8> = rest.drain(..=end).collect();
-        if let Some(data) = line.strip_prefix(b"data:") {
-            return Some(String::from_utf8_lossy(data).trim().to_owned());
-        }
-    }
-    None
+        }))),
+    });
+    events.boxed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn events_are_read_whole_wherever_they_are_cut() {
+    #[tokio::test]
+    async fn events_are_read_whole_wherever_they_are_cut() {
         let whole = ": callward\n\ndata: {\"a\":1}\n\n: callward\n\ndata: {\"b\":\"é\"}\r\n\r\n";
         for size in 1..whole.len() {
-            let mut rest = Vec::new();
-            let mut found = Vec::new();
-            for part in whole.as_bytes().chunks(size) {
-                rest.extend_from_slice(part);
-                found.extend(std::iter::from_fn(|| take_event(&mut rest)));
-            }
+            let parts = whole.as_bytes().chunks(size);
+            let parts: Vec<io::Result<_>> = parts.map(|part| Ok(part.into())).collect();
+            let found: Vec<_> = read(stream::iter(parts))
+                .map(Result::unwrap)
+                .collect()
+                .await;
             assert_eq!(found, ["{\"a\":1}", "{\"b\":\"é\"}"], "{size}");
-            assert!(rest.is_empty());
         }
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_an_error() {
+        let endless = stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from_static(&[b'x'; 4096])));
+        let error = read(endless).next().await.unwrap().unwrap_err();
+        assert!(error.to_string().contains("a line has no end"), "{error}");
     }
 }

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use super::Remote;
-use crate::admin;
 use crate::args::Gateway;
 use crate::error::AppError;
-use crate::registered;
 use crate::state_dir::StateDir;
+use crate::{admin, registered};
 
 /// Finds the gateway that the arguments name, or else the one that is running.
 ///

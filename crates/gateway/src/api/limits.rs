@@ -10,19 +10,11 @@ pub(super) fn all(stack: &Stack) -> Value {
     let of_servers = status.servers.iter();
     let of_servers = of_servers.filter_map(|one| Some(rate(one.rate.as_ref()?, Some(&one.server))));
     let rates = status.rates.iter().map(|one| rate(one, None));
-    let budgets = stack.retry_budgets();
-    let budget = |budget: &callward::retry::BudgetStatus| {
-        json!({
-            "set": budget.set.as_str(),
-            "tokens": budget.tokens,
-            "refused": budget.refused,
-        })
-    };
     let (hedges, guard) = (stack.hedge_stats(), stack.loop_guard_stats());
     json!({
         "rates": rates.chain(of_servers).collect::<Vec<_>>(),
         "places": status.servers.iter().flat_map(permits_of).collect::<Vec<_>>(),
-        "budgets": budgets.iter().map(budget).collect::<Vec<_>>(),
+        "budgets": stack.retry_budgets(),
         "hedges": {
             "sent": hedges.sent,
             "won": hedges.won,

@@ -29,7 +29,6 @@ pub(super) fn all(stack: &Stack) -> Value {
 
 fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
     let millis = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
-    let totals = &stats.totals;
     let instances = stack.instances(&status.id);
     json!({
         "id": status.id,
@@ -38,13 +37,7 @@ fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
         "state": status.state(),
         "up": status.up,
         "in_flight": stats.in_flight,
-        "calls": {
-            "answers": totals.answers,
-            "faults": totals.faults,
-            // by a layer here, or by the server, which stated when to retry
-            "refusals": totals.refusals,
-            "cancelled": totals.cancelled,
-        },
+        "calls": stats.totals,
         "error_rate": stats.error_rate,
         "error_rate_ever": stats.error_rate_ever,
         "ewma_ms": millis(stats.ewma),

@@ -17,7 +17,7 @@ use crate::config::{Config, ServerConfig};
 use crate::error::Outcome;
 use crate::listed::{Fault, Listed, Listing};
 use crate::output;
-use crate::view::strength_word;
+use crate::view::with_values;
 
 pub(crate) async fn run(args: Annotate) -> Outcome {
     let listing = Listing::read(&args.from).await?;
@@ -151,10 +151,11 @@ fn line(
     let mut why = Map::new();
     if explain {
         let evidence = judged.resolved.provenance.iter().map(|entry| {
-            let mut reason = json!({ "source": entry.source, "reason": entry.reason });
-            if let Some(strength) = entry.strength {
-                reason["strength"] = strength_word(strength).into();
-            }
+            let reason = with_values(json!({
+                "source": entry.source,
+                "reason": entry.reason,
+                "strength": entry.strength,
+            }));
             (entry.field.as_str().to_owned(), reason)
         });
         why.insert("evidence".into(), Value::Object(evidence.collect()));

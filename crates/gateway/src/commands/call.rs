@@ -19,11 +19,7 @@ pub(crate) async fn run(args: Call, state: Option<&StateDir>) -> Outcome {
     let answer = place.call(&args.tool, arguments, server).await;
     let succeeded = answer.map(|view| show(&view, &args));
     place.end().await;
-    Ok(if succeeded? {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(!succeeded?)))
 }
 
 /// Shows result and summary; `false` if the tool reports an error, or the call failed.

@@ -7,14 +7,12 @@ use callward::core::{AuditScope, redact};
 use callward::telemetry::export::OtlpConfig;
 use serde_json::{Value, json};
 
-use crate::admin;
-use crate::assemble;
 use crate::commands::ask::{cell, items, text};
 use crate::commands::serve::DEFAULT_FILE;
 use crate::config::{Config, Keys, ServerConfig, show_duration};
 use crate::error::Outcome;
 use crate::output::{self, Column, Table};
-use crate::{telemetry, view};
+use crate::{admin, assemble, telemetry, view};
 
 /// Shows what would run. The file was checked on the way here.
 ///
@@ -22,14 +20,14 @@ use crate::{telemetry, view};
 ///
 /// [`AppError`](crate::error::AppError) if the environment states no valid time or collector.
 pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome {
-    let timed = assemble::timed(config)?;
+    let (limits, listing_timeout) = assemble::timed(config)?;
     let otlp = telemetry::otlp(&config.telemetry)?;
     let place = |url: fn(&OtlpConfig) -> Option<&str>| {
         let url = otlp.as_ref().and_then(url);
         url.map(|url| redact::url(&config.references.scrub(url)))
     };
     // the largest time of an attempt, unless its tool states one
-    let attempt = timed.limits.attempt_timeout;
+    let attempt = limits.attempt_timeout;
     let attempt = attempt.unwrap_or(config.profile.attempt_timeout);
     let servers: Vec<_> = config
         .servers
@@ -45,7 +43,7 @@ pub(crate) fn check(file: Option<&Path>, config: &Config, json: bool) -> Outcome
             None => format!("http://{}, or a free port if it is taken", admin::DEFAULT),
         },
         "attempt_timeout": show_duration(attempt),
-        "listing_timeout": show_duration(timed.listing_timeout),
+        "listing_timeout": show_duration(listing_timeout),
         // where spans and metrics are sent; absent if they are not
         "traces": place(OtlpConfig::traces_url),
         "metrics": place(OtlpConfig::metrics_url),

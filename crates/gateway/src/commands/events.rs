@@ -3,16 +3,16 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api;
 use crate::args::Gateway;
 use crate::config::show_duration;
 use crate::error::{AppError, Outcome};
 use crate::output::{self, Tone};
 use crate::state_dir::StateDir;
-use crate::{plain, shutdown};
+use crate::{api, plain, shutdown};
 
 pub(crate) async fn run(args: Gateway, state: Option<&StateDir>) -> Outcome {
     let stop = shutdown::on_signal()?;
@@ -28,7 +28,7 @@ async fn follow(args: Gateway, state: Option<&StateDir>) -> Outcome {
     let mut events = remote.events().await?;
     output::note(format_args!("following {url}"));
     while output::is_read() {
-        let Some(event) = events.next().await? else {
+        let Some(event) = events.next().await.transpose()? else {
             output::note("the gateway stopped");
             break;
         };

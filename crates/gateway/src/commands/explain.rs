@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use crate::args::Explain;
 use crate::commands::from::{Place, Purpose, check_arguments};
 use crate::error::Outcome;
-use crate::output;
-use crate::plain;
 use crate::state_dir::StateDir;
+use crate::{output, plain};
 
 pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
     if let Some(arguments) = &args.arguments {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::args::Lint;
 use crate::error::Outcome;
 use crate::listed::{Listed, Listing};
-use crate::output::{self, Tone};
+use crate::output::{self, Tone, counted};
 use crate::plain;
 
 /// The input cannot be read, or the command line is wrong.
@@ -146,11 +146,6 @@ impl Sum {
             counted(self.tools, "tool"),
         )
     }
-}
-
-fn counted(count: usize, word: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {word}{ending}")
 }
 
 /// Tool by tool, and the sum at the end.

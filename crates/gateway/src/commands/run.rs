@@ -13,11 +13,10 @@ use crate::commands::{from, serve};
 use crate::error::{AppError, Outcome};
 use crate::log::Log;
 use crate::metrics::Telemetry;
-use crate::output;
 use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::state_dir::StateDir;
-use crate::{evidence, shutdown, stdio, telemetry, view};
+use crate::{evidence, output, shutdown, stdio, telemetry, view};
 
 pub(crate) async fn run(args: Run, state: Option<&StateDir>, log: &Log) -> Outcome {
     shutdown::ignore_hangup()?;

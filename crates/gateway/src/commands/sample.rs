@@ -10,8 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::error::Outcome;
-use crate::output;
-use crate::{connections, http, sample, shutdown, stdio};
+use crate::{connections, http, output, sample, shutdown, stdio};
 
 pub(crate) async fn run(http: Option<SocketAddr>) -> Outcome {
     let stop = shutdown::on_signal()?;

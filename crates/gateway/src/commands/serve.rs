@@ -10,28 +10,22 @@ use callward::registry::Catalogue;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::admin;
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::commands::check::check;
 use crate::commands::run;
 use crate::commands::tools::table;
 use crate::config::{AdminAddress, Config, Servers, exposed};
-use crate::connections;
 use crate::error::{AppError, Outcome};
-use crate::evidence;
-use crate::http;
 use crate::kept_names::NameFile;
 use crate::log::Log;
 use crate::metrics::Telemetry;
-use crate::output;
 use crate::record::Recorder;
 use crate::registered::{Gateway, Registration};
 use crate::runtime::Runtime;
 use crate::sample::Embedded;
-use crate::shutdown;
 use crate::state_dir::StateDir;
-use crate::{telemetry, view};
+use crate::{admin, connections, evidence, http, output, shutdown, telemetry, view};
 
 /// The config file that is used if it is in the current folder and no other is named.
 pub(crate) const DEFAULT_FILE: &str = "callward.toml";

@@ -5,9 +5,9 @@
 //! the layer's own config, a check in `check` if not every value makes sense, its use in
 //! `assemble`, and its row in the docs.
 
-mod breaker;
 mod changed;
 mod check;
+mod defaults;
 mod error;
 mod listen;
 mod read;
@@ -33,6 +33,7 @@ use toml::de::DeTable;
 pub(crate) use callward::core::human::{parse_duration, show_duration, show_size};
 
 pub(crate) use self::changed::Keys;
+pub(crate) use self::defaults::with_defaults;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::listen::{AdminAddress, exposed, parse_listen};
 pub(crate) use self::references::References;
@@ -41,83 +42,54 @@ pub(crate) use self::server::{Server, ServerConfig};
 
 use crate::report::Reports;
 
-use self::breaker::Breaker;
 use self::error::{Fault, Source};
 use self::references::Env;
-use self::sections::{Admin, Cache, Discovery, Limits, Router, Switch, profile};
+use self::sections::{Admin, Breaker, Cache, Discovery, Limits, Router, Switch, profile};
 
-/// The whole file. Derived settings are set when it is checked. It has secrets, so that it is not
-/// shown as a whole.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Config {
-    #[serde(with = "profile")]
-    pub(crate) profile: Profile,
-    pub(crate) rules: RuleSet,
-    #[serde(rename = "lexicon")]
-    verbs: BTreeMap<VerbKind, Vec<String>>,
-    #[serde(with = "duration")]
-    pub(crate) call_deadline: Duration,
-    /// How long the start waits for servers to list their tools.
-    #[serde(with = "duration")]
-    pub(crate) startup_timeout: Duration,
-    /// Whether each result states everything that was decided about its call.
-    pub(crate) trail: bool,
-    pub(crate) http: Http,
-    pub(crate) admin: Admin,
-    pub(crate) cache: Cache,
-    pub(crate) loop_guard: Switch<LoopGuardConfig, true>,
-    pub(crate) retry: RetryConfig,
-    pub(crate) hedge: Switch<HedgeConfig, false>,
-    pub(crate) limits: Limits,
-    pub(crate) breaker: Breaker,
-    pub(crate) discovery: Discovery,
-    pub(crate) router: Router,
-    pub(crate) audit: Audit,
-    pub(crate) telemetry: Telemetry,
-    /// The tables of servers, until they are checked.
-    #[serde(rename = "servers")]
-    tables: BTreeMap<String, Server>,
-    #[serde(skip)]
-    pub(crate) servers: Vec<ServerConfig>,
-    /// The standard verbs with those of the file; none if the file has none.
-    #[serde(skip)]
-    pub(crate) lexicon: Option<Lexicon>,
-    /// The names that tools had in the last run.
-    #[serde(skip)]
-    pub(crate) kept_names: Vec<KeptName>,
-    /// The values of references in the file, which are never shown.
-    #[serde(skip)]
-    pub(crate) references: References,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            profile: Profile::default(),
-            rules: RuleSet::default(),
-            verbs: BTreeMap::new(),
-            call_deadline: Duration::from_secs(600),
-            startup_timeout: Duration::from_secs(30),
-            trail: false,
-            http: Http::default(),
-            admin: Admin::default(),
-            cache: Cache::default(),
-            loop_guard: Switch::default(),
-            retry: RetryConfig::default(),
-            hedge: Switch::default(),
-            limits: Limits::default(),
-            breaker: Breaker::default(),
-            discovery: Discovery::default(),
-            router: Router::default(),
-            audit: Audit::default(),
-            telemetry: Telemetry::default(),
-            tables: BTreeMap::new(),
-            servers: Vec::new(),
-            lexicon: None,
-            kept_names: Vec::new(),
-            references: References::default(),
-        }
+with_defaults! {
+    /// The whole file. Derived settings are set when it is checked. It has secrets, so that it is
+    /// not shown as a whole.
+    #[derive(Clone, Serialize, Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Config {
+        #[serde(with = "profile")]
+        pub(crate) profile: Profile,
+        pub(crate) rules: RuleSet,
+        #[serde(rename = "lexicon")]
+        verbs: BTreeMap<VerbKind, Vec<String>>,
+        #[serde(with = "duration")]
+        pub(crate) call_deadline: Duration = Duration::from_secs(600),
+        /// How long the start waits for servers to list their tools.
+        #[serde(with = "duration")]
+        pub(crate) startup_timeout: Duration = Duration::from_secs(30),
+        /// Whether each result states everything that was decided about its call.
+        pub(crate) trail: bool,
+        pub(crate) http: Http,
+        pub(crate) admin: Admin,
+        pub(crate) cache: Cache,
+        pub(crate) loop_guard: Switch<LoopGuardConfig, true>,
+        pub(crate) retry: RetryConfig,
+        pub(crate) hedge: Switch<HedgeConfig, false>,
+        pub(crate) limits: Limits,
+        pub(crate) breaker: Breaker,
+        pub(crate) discovery: Discovery,
+        pub(crate) router: Router,
+        pub(crate) audit: Audit,
+        pub(crate) telemetry: Telemetry,
+        /// The tables of servers, until they are checked.
+        #[serde(rename = "servers")]
+        tables: BTreeMap<String, Server>,
+        #[serde(skip)]
+        pub(crate) servers: Vec<ServerConfig>,
+        /// The standard verbs with those of the file; none if the file has none.
+        #[serde(skip)]
+        pub(crate) lexicon: Option<Lexicon>,
+        /// The names that tools had in the last run.
+        #[serde(skip)]
+        pub(crate) kept_names: Vec<KeptName>,
+        /// The values of references in the file, which are never shown.
+        #[serde(skip)]
+        pub(crate) references: References,
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callward::audit::AuditConfig;
+use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
 use callward::core::human::{duration, optional_duration, size};
 use callward::core::redact::{self, Redactor};
@@ -19,6 +20,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
 use super::listen::{AdminAddress, parse_listen};
+use super::with_defaults;
 use crate::connections::ConnectionLimits;
 
 /// The settings of a layer that can be turned off, and whether it is on by default.
@@ -46,52 +48,34 @@ impl<T: Copy, const ON: bool> Switch<T, ON> {
     }
 }
 
-/// `[http]`: the address of the endpoint and who may use it.
-#[derive(Debug, Clone, Serialize, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct Http {
-    #[serde(deserialize_with = "address")]
-    pub(crate) listen: SocketAddr,
-    pub(crate) allowed_hosts: Vec<String>,
-    pub(crate) allowed_origins: Vec<String>,
-    /// Whether addresses that other machines can reach are allowed.
-    pub(crate) insecure: bool,
-    /// Whether `/metrics` is served here too.
-    pub(crate) metrics: bool,
-    #[serde(flatten)]
-    pub(crate) connections: ConnectionLimits,
-    pub(crate) max_sessions: usize,
-    pub(crate) max_sessions_per_client: usize,
-    #[serde(with = "size")]
-    pub(crate) max_bodies: u64,
-    #[serde(with = "duration")]
-    pub(crate) body_timeout: Duration,
-    /// How long connections are accepted after the signal to stop.
-    #[serde(with = "duration")]
-    pub(crate) lame_duck: Duration,
-    #[serde(with = "duration")]
-    pub(crate) drain: Duration,
-}
-
-impl Default for Http {
-    fn default() -> Self {
-        let options = HttpOptions::default();
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7420)),
-            allowed_hosts: ["localhost", "127.0.0.1", "[::1]"].map(Into::into).into(),
-            allowed_origins: ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
-                .map(Into::into)
-                .into(),
-            insecure: false,
-            metrics: false,
-            connections: ConnectionLimits::default(),
-            max_sessions: options.max_sessions,
-            max_sessions_per_client: options.max_sessions_per_client,
-            max_bodies: options.max_bodies as u64,
-            body_timeout: options.body_timeout,
-            lame_duck: Duration::ZERO,
-            drain: Duration::from_secs(10),
-        }
+with_defaults! {
+    /// `[http]`: the address of the endpoint and who may use it.
+    #[derive(Debug, Clone, Serialize, serde::Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Http {
+        #[serde(deserialize_with = "address")]
+        pub(crate) listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7420)),
+        pub(crate) allowed_hosts: Vec<String> = ["localhost", "127.0.0.1", "[::1]"].map(Into::into).into(),
+        pub(crate) allowed_origins: Vec<String> = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"]
+            .map(Into::into)
+            .into(),
+        /// Whether addresses that other machines can reach are allowed.
+        pub(crate) insecure: bool,
+        /// Whether `/metrics` is served here too.
+        pub(crate) metrics: bool,
+        #[serde(flatten)]
+        pub(crate) connections: ConnectionLimits,
+        pub(crate) max_sessions: usize = HttpOptions::default().max_sessions,
+        pub(crate) max_sessions_per_client: usize = HttpOptions::default().max_sessions_per_client,
+        #[serde(with = "size")]
+        pub(crate) max_bodies: u64 = HttpOptions::default().max_bodies as u64,
+        #[serde(with = "duration")]
+        pub(crate) body_timeout: Duration = HttpOptions::default().body_timeout,
+        /// How long connections are accepted after the signal to stop.
+        #[serde(with = "duration")]
+        pub(crate) lame_duck: Duration,
+        #[serde(with = "duration")]
+        pub(crate) drain: Duration = Duration::from_secs(10),
     }
 }
 
@@ -103,32 +87,22 @@ pub(crate) struct Admin {
     pub(crate) listen: Option<AdminAddress>,
 }
 
-/// `[cache]`
-#[derive(Debug, Clone, Serialize, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct Cache {
-    #[serde(flatten)]
-    pub(crate) layer: CacheConfig,
-    pub(crate) freshness: FreshnessMode,
-    /// The ceiling of lifetimes; `None` for the profile's.
-    #[serde(with = "optional_duration")]
-    pub(crate) ttl: Option<Duration>,
-    /// How long results of idempotent writes are kept; `None` for the mode's choice.
-    #[serde(with = "optional_duration")]
-    pub(crate) idempotent_ttl: Option<Duration>,
-    /// Whether each result states what the cache did.
-    pub(crate) report: bool,
-}
-
-impl Default for Cache {
-    fn default() -> Self {
-        Self {
-            layer: CacheConfig::default(),
-            freshness: FreshnessMode::Learned,
-            ttl: None,
-            idempotent_ttl: None,
-            report: false,
-        }
+with_defaults! {
+    /// `[cache]`
+    #[derive(Debug, Clone, Serialize, serde::Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Cache {
+        #[serde(flatten)]
+        pub(crate) layer: CacheConfig,
+        pub(crate) freshness: FreshnessMode = FreshnessMode::Learned,
+        /// The ceiling of lifetimes; `None` for the profile's.
+        #[serde(with = "optional_duration")]
+        pub(crate) ttl: Option<Duration>,
+        /// How long results of idempotent writes are kept; `None` for the mode's choice.
+        #[serde(with = "optional_duration")]
+        pub(crate) idempotent_ttl: Option<Duration>,
+        /// Whether each result states what the cache did.
+        pub(crate) report: bool,
     }
 }
 
@@ -166,19 +140,41 @@ enum TimesOrDuration {
     At(#[serde(with = "duration")] Duration),
 }
 
-/// `[discovery]`: how the tools of servers are listed.
-#[derive(Debug, Clone, Serialize, serde::Deserialize)]
+/// `[breaker]`: of each tool, and of each server.
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
 #[serde(default)]
-pub(crate) struct Discovery {
-    #[serde(with = "duration")]
-    pub(crate) timeout: Duration,
+pub(crate) struct Breaker {
+    #[serde(flatten)]
+    pub(crate) layer: BreakerConfig,
+    pub(crate) server: ServerBreaker,
 }
 
-impl Default for Discovery {
-    fn default() -> Self {
-        Self {
-            timeout: StackBuilder::LISTING_TIMEOUT,
-        }
+with_defaults! {
+    /// `[breaker.server]`: of each server as a whole.
+    #[derive(Debug, Clone, Serialize, serde::Deserialize)]
+    #[serde(default)]
+    pub(crate) struct ServerBreaker {
+        pub(crate) failures: u32 = BreakerConfig::server().failures,
+        #[serde(with = "duration")]
+        pub(crate) open_for: Duration = BreakerConfig::server().open_time,
+    }
+}
+
+impl ServerBreaker {
+    pub(crate) fn layer(&self) -> BreakerConfig {
+        let mut layer = BreakerConfig::server();
+        (layer.failures, layer.open_time) = (self.failures, self.open_for);
+        layer
+    }
+}
+
+with_defaults! {
+    /// `[discovery]`: how the tools of servers are listed.
+    #[derive(Debug, Clone, Serialize, serde::Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Discovery {
+        #[serde(with = "duration")]
+        pub(crate) timeout: Duration = StackBuilder::LISTING_TIMEOUT,
     }
 }
 
@@ -191,30 +187,19 @@ pub(crate) struct Router {
     pub(crate) ping: Switch<PingConfig, true>,
 }
 
-/// `[audit]`: which calls are recorded, and where.
-#[derive(Debug, Clone, Serialize, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct Audit {
-    /// `None` if no call is recorded.
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) record: AuditScope,
-    pub(crate) open_world_path: Option<PathBuf>,
-    pub(crate) redact: Vec<String>,
-    pub(crate) key_file: Option<PathBuf>,
-    #[serde(flatten)]
-    pub(crate) layer: AuditConfig,
-}
-
-impl Default for Audit {
-    fn default() -> Self {
-        Self {
-            path: None,
-            record: AuditScope::Mutating,
-            open_world_path: None,
-            redact: Vec::new(),
-            key_file: None,
-            layer: AuditConfig::default(),
-        }
+with_defaults! {
+    /// `[audit]`: which calls are recorded, and where.
+    #[derive(Debug, Clone, Serialize, serde::Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Audit {
+        /// `None` if no call is recorded.
+        pub(crate) path: Option<PathBuf>,
+        pub(crate) record: AuditScope = AuditScope::Mutating,
+        pub(crate) open_world_path: Option<PathBuf>,
+        pub(crate) redact: Vec<String>,
+        pub(crate) key_file: Option<PathBuf>,
+        #[serde(flatten)]
+        pub(crate) layer: AuditConfig,
     }
 }
 
@@ -235,34 +220,21 @@ impl Audit {
     }
 }
 
-/// `[telemetry]`. A key without a value has that of the environment, or the exporter's default.
-#[derive(Clone, Serialize, serde::Deserialize)]
-#[serde(default)]
-pub(crate) struct Telemetry {
-    #[serde(serialize_with = "optional_url")]
-    pub(crate) otlp_endpoint: Option<String>,
-    #[serde(serialize_with = "names")]
-    pub(crate) otlp_headers: BTreeMap<String, String>,
-    pub(crate) sampling: Option<f64>,
-    pub(crate) service_name: Option<String>,
-    pub(crate) baggage: Vec<String>,
-    pub(crate) record_arguments: bool,
-    pub(crate) record_results: bool,
-    pub(crate) redact: Vec<String>,
-}
-
-impl Default for Telemetry {
-    fn default() -> Self {
-        Self {
-            otlp_endpoint: None,
-            otlp_headers: BTreeMap::new(),
-            sampling: None,
-            service_name: None,
-            baggage: Vec::new(),
-            record_arguments: false,
-            record_results: false,
-            redact: Redactor::DEFAULT_NAMES.map(Into::into).into(),
-        }
+with_defaults! {
+    /// `[telemetry]`. A key without a value has that of the environment, or the exporter's default.
+    #[derive(Clone, Serialize, serde::Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Telemetry {
+        #[serde(serialize_with = "optional_url")]
+        pub(crate) otlp_endpoint: Option<String>,
+        #[serde(serialize_with = "names")]
+        pub(crate) otlp_headers: BTreeMap<String, String>,
+        pub(crate) sampling: Option<f64>,
+        pub(crate) service_name: Option<String>,
+        pub(crate) baggage: Vec<String>,
+        pub(crate) record_arguments: bool,
+        pub(crate) record_results: bool,
+        pub(crate) redact: Vec<String> = Redactor::DEFAULT_NAMES.map(Into::into).into(),
     }
 }
 

@@ -16,100 +16,65 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::sections::{names, optional_url};
+use super::with_defaults;
 
-/// The table of a server as it is written.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Server {
-    pub(crate) command: Option<String>,
-    #[serde(serialize_with = "words")]
-    pub(crate) args: Vec<String>,
-    #[serde(serialize_with = "names")]
-    pub(crate) env: BTreeMap<String, String>,
-    /// The values of references in `args`.
-    #[serde(skip)]
-    pub(crate) secret_args: Vec<String>,
-    #[serde(serialize_with = "optional_url")]
-    pub(crate) url: Option<String>,
-    #[serde(serialize_with = "names")]
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) set: Option<String>,
-    pub(crate) weight: u32,
-    pub(crate) categories: Vec<String>,
-    pub(crate) capabilities: Vec<String>,
-    pub(crate) zone: Option<String>,
-    /// What a call costs here, for each unit of its tool's cost.
-    pub(crate) cost_factor: f64,
-    pub(crate) trust: Trust,
-    /// `None` for the replica set's name.
-    pub(crate) prefix: Option<Prefix>,
-    pub(crate) max_concurrent: usize,
-    pub(crate) max_waiting: usize,
-    pub(crate) shed: Shed,
-    pub(crate) max_concurrent_per_tool: Option<usize>,
-    pub(crate) calls_per_minute: Option<f64>,
-    /// `None` if the server declares whether it takes them.
-    pub(crate) idempotency_keys: Option<bool>,
-    /// `None` if the server shows whether it keeps state for its clients.
-    pub(crate) instances: Option<Instances>,
-    /// `None` for 1, or 0 if there is only one instance.
-    pub(crate) spare: Option<usize>,
-    #[serde(with = "duration")]
-    pub(crate) idle: Duration,
-    pub(crate) max_instances: usize,
-    pub(crate) era: EraChoice,
-    #[serde(with = "size")]
-    pub(crate) max_message: u64,
-    /// Which other sets share its state.
-    pub(crate) state: StateGroup,
-    #[serde(with = "optional_duration")]
-    pub(crate) ttl: Option<Duration>,
-    pub(crate) cache: Option<bool>,
-    pub(crate) annotations: Table,
-    pub(crate) tools: BTreeMap<String, Table>,
+with_defaults! {
+    /// The table of a server as it is written.
+    #[derive(Clone, Serialize, Deserialize)]
+    #[serde(default)]
+    pub(crate) struct Server {
+        pub(crate) command: Option<String>,
+        #[serde(serialize_with = "words")]
+        pub(crate) args: Vec<String>,
+        #[serde(serialize_with = "names")]
+        pub(crate) env: BTreeMap<String, String>,
+        /// The values of references in `args`.
+        #[serde(skip)]
+        pub(crate) secret_args: Vec<String>,
+        #[serde(serialize_with = "optional_url")]
+        pub(crate) url: Option<String>,
+        #[serde(serialize_with = "names")]
+        pub(crate) headers: BTreeMap<String, String>,
+        pub(crate) set: Option<String>,
+        pub(crate) weight: u32 = Weight::PRIMARY.get(),
+        pub(crate) categories: Vec<String>,
+        pub(crate) capabilities: Vec<String>,
+        pub(crate) zone: Option<String>,
+        /// What a call costs here, for each unit of its tool's cost.
+        pub(crate) cost_factor: f64 = 1.0,
+        pub(crate) trust: Trust,
+        /// `None` for the replica set's name.
+        pub(crate) prefix: Option<Prefix>,
+        pub(crate) max_concurrent: usize = ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
+        pub(crate) max_waiting: usize = ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
+        pub(crate) shed: Shed,
+        pub(crate) max_concurrent_per_tool: Option<usize>,
+        pub(crate) calls_per_minute: Option<f64>,
+        /// `None` if the server declares whether it takes them.
+        pub(crate) idempotency_keys: Option<bool>,
+        /// `None` if the server shows whether it keeps state for its clients.
+        pub(crate) instances: Option<Instances>,
+        /// `None` for 1, or 0 if there is only one instance.
+        pub(crate) spare: Option<usize>,
+        #[serde(with = "duration")]
+        pub(crate) idle: Duration = Duration::from_secs(300),
+        pub(crate) max_instances: usize = 32,
+        pub(crate) era: EraChoice,
+        #[serde(with = "size")]
+        pub(crate) max_message: u64 = DEFAULT_MAX_LINE as u64,
+        /// Which other sets share its state.
+        pub(crate) state: StateGroup,
+        #[serde(with = "optional_duration")]
+        pub(crate) ttl: Option<Duration>,
+        pub(crate) cache: Option<bool>,
+        pub(crate) annotations: Table,
+        pub(crate) tools: BTreeMap<String, Table>,
+    }
 }
 
 /// Hints as written; those of a tool may have other keys beside them. They are checked one by one,
 /// so that each fault is reported at its own line.
 pub(crate) type Table = BTreeMap<String, toml::Value>;
-
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            command: None,
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            secret_args: Vec::new(),
-            url: None,
-            headers: BTreeMap::new(),
-            set: None,
-            weight: Weight::PRIMARY.get(),
-            categories: Vec::new(),
-            capabilities: Vec::new(),
-            zone: None,
-            cost_factor: 1.0,
-            trust: Trust::default(),
-            prefix: None,
-            max_concurrent: ConcurrencyLimitLayer::DEFAULT_MAX_IN_FLIGHT,
-            max_waiting: ConcurrencyLimitLayer::DEFAULT_MAX_WAITING,
-            shed: Shed::default(),
-            max_concurrent_per_tool: None,
-            calls_per_minute: None,
-            idempotency_keys: None,
-            instances: None,
-            spare: None,
-            idle: Duration::from_secs(300),
-            max_instances: 32,
-            era: EraChoice::default(),
-            max_message: DEFAULT_MAX_LINE as u64,
-            state: StateGroup::default(),
-            ttl: None,
-            cache: None,
-            annotations: Table::new(),
-            tools: BTreeMap::new(),
-        }
-    }
-}
 
 /// Shows arguments of a command without secrets.
 fn words<S: Serializer>(args: &[String], to: S) -> Result<S::Ok, S::Error> {

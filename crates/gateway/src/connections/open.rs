@@ -11,37 +11,28 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How many connections a listener has, and how long they may take: keys of `[http]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct ConnectionLimits {
-    #[serde(rename = "max_connections")]
-    pub(crate) all: usize,
-    #[serde(rename = "max_connections_per_address")]
-    pub(crate) per_address: usize,
-    /// Addresses of proxies: their connections are not counted by address.
-    pub(crate) proxies: Vec<IpAddr>,
-    /// How many bytes of answers may wait for their clients to read them.
-    #[serde(rename = "max_unread", with = "size")]
-    pub(crate) unread: u64,
-    /// How long the head of a request may take, counted from the end of the answer before it.
-    #[serde(rename = "header_timeout", with = "duration")]
-    pub(crate) header: Duration,
-    /// How long a client may read nothing of what is written to it.
-    #[serde(rename = "write_timeout", with = "duration")]
-    pub(crate) write: Duration,
-}
+use crate::config::with_defaults;
 
-impl Default for ConnectionLimits {
-    fn default() -> Self {
-        Self {
-            all: 1024,
-            per_address: 512,
-            proxies: Vec::new(),
-            unread: 128 << 20,
-            header: Duration::from_secs(60),
-            write: Duration::from_secs(30),
-        }
+with_defaults! {
+    /// How many connections a listener has, and how long they may take: keys of `[http]`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
+    pub(crate) struct ConnectionLimits {
+        #[serde(rename = "max_connections")]
+        pub(crate) all: usize = 1024,
+        #[serde(rename = "max_connections_per_address")]
+        pub(crate) per_address: usize = 512,
+        /// Addresses of proxies: their connections are not counted by address.
+        pub(crate) proxies: Vec<IpAddr>,
+        /// How many bytes of answers may wait for their clients to read them.
+        #[serde(rename = "max_unread", with = "size")]
+        pub(crate) unread: u64 = 128 << 20,
+        /// How long the head of a request may take, counted from the end of the answer before it.
+        #[serde(rename = "header_timeout", with = "duration")]
+        pub(crate) header: Duration = Duration::from_secs(60),
+        /// How long a client may read nothing of what is written to it.
+        #[serde(rename = "write_timeout", with = "duration")]
+        pub(crate) write: Duration = Duration::from_secs(30),
     }
 }
 

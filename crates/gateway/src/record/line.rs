@@ -1,11 +1,8 @@
 //! Writes a call that ended as a line.
 
-use std::fmt;
-
-use callward::core::{FingerprintKey, OutputStatus, ToolName};
+use callward::core::{FingerprintKey, Members, OutputStatus, ToolName};
 use callward::{Effect, ToolCall, ToolOutput};
 use callward_replay::trace::{Millis, RecordedCall};
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::json;
 use serde_json::value::RawValue;
 use sha1::{Digest, Sha1};
@@ -76,8 +73,17 @@ impl Scribe {
         {
             return Some(args);
         }
-        let hashed = serde_json::Deserializer::from_str(text).deserialize_map(Hashing(self));
+        let hashed = Members::read(text).map(|members| self.members(&members));
         RawValue::from_string(hashed.unwrap_or_else(|_| self.value(text))).ok()
+    }
+
+    /// Writes each value as its hash; members that are given twice stay so.
+    fn members(&self, members: &Members<'_>) -> String {
+        let member = |(name, value): (&str, &RawValue)| {
+            format!("{}:{}", json!(name), self.value(value.get()))
+        };
+        let members: Vec<_> = members.iter().map(member).collect();
+        format!("{{{}}}", members.join(","))
     }
 
     /// Hashes a value by its meaning, or by its text if it can be read in two ways; as JSON.
@@ -110,25 +116,6 @@ fn lifetime(call: &ToolCall, output: Option<&ToolOutput>) -> Option<u64> {
     let is_whole = output.is_none_or(|output| output.status() == OutputStatus::Complete);
     let ttl = plan.result_ttl().filter(|_| is_whole).unwrap_or_default();
     Some(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Hashes the members of an object in their order, each as often as it stands there.
-struct Hashing<'a>(&'a Scribe);
-
-impl<'de> Visitor<'de> for Hashing<'_> {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<String, A::Error> {
-        let mut members = Vec::new();
-        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-            members.push(format!("{}:{}", json!(name), self.0.value(value.get())));
-        }
-        Ok(format!("{{{}}}", members.join(",")))
-    }
 }
 
 #[cfg(test)]

@@ -150,17 +150,9 @@ impl Recorder {
             return;
         };
         output::note(format_args!("recorded {} calls in {file}", written.lines));
-        if dropped > 0 {
-            output::warning(&format_args!(
-                "{dropped} calls are missing in {file}: they came faster than they could be written"
-            ));
-        }
-        if written.lost > 0 {
-            output::warning(&format_args!(
-                "{} calls are missing in {file}: it could not be written",
-                written.lost
-            ));
-        }
+        let path = Path::new(&file);
+        output::missing(dropped, "calls", path, output::LATE);
+        output::missing(written.lost, "calls", path, output::FAILED);
     }
 }
 

@@ -110,11 +110,7 @@ impl File {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-
-            options.mode(0o600);
-        }
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(failed())?;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
         let length = file.metadata().map_err(failed())?.len();

@@ -31,7 +31,7 @@ pub(crate) struct CallView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) hedge: Option<String>,
     /// Whether the loop guard answered in the server's place.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) guarded: bool,
     pub(crate) took_us: u64,
     /// Everything that was decided about it, in order.
@@ -56,14 +56,6 @@ pub(crate) fn error(error: &ToolError) -> Value {
         "outcome": error.outcome(),
         "history": error.history(),
     })
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes references to fields"
-)]
-const fn is_false(flag: &bool) -> bool {
-    !*flag
 }
 
 impl CallView {

@@ -6,7 +6,7 @@ use callward::core::resolve::Provenance;
 use callward::{CallPlan, Candidate, Explanation};
 use serde_json::{Value, json};
 
-use super::{strength_word, with_values};
+use super::with_values;
 
 /// Describes an explanation: of a tool as a whole, or of one call of it. The trail has what the
 /// layers would decide.
@@ -20,7 +20,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> Value {
             "value": values.get(entry.field.as_str()),
             "source": entry.source.to_string(),
             "reason": entry.reason.to_string(),
-            "strength": entry.strength.map(strength_word),
+            "strength": entry.strength,
         }))
     };
     let server = |candidate: &Candidate| {

@@ -13,15 +13,10 @@ pub(crate) fn table(trail: &Value) -> Option<Table> {
     let trail = Trail::deserialize(trail).ok()?;
     let mut table = Table::new(&Trail::COLUMNS);
     for (decision, row) in trail.decisions.iter().zip(trail.rows()) {
-        let [stage, attempt, verdict, server, time, reason] = row;
-        table.row(vec![
-            Cell::plain(stage),
-            Cell::plain(attempt),
-            Cell::toned(verdict, tone(decision)),
-            Cell::plain(server),
-            Cell::plain(time),
-            Cell::toned(reason, Some(Tone::Aside)),
-        ]);
+        // those of the verdict and the reason
+        let tones = [None, None, tone(decision), None, None, Some(Tone::Aside)];
+        let cells = row.into_iter().zip(tones);
+        table.row(cells.map(|(text, tone)| Cell::toned(text, tone)).collect());
     }
     Some(table)
 }

@@ -46,11 +46,7 @@ pub(super) fn run(file: &Path, args: &Replay) -> Outcome {
         }
         show(&replayed.grid());
     }
-    Ok(if replayed.left_out > 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(ExitCode::from(u8::from(replayed.left_out > 0)))
 }
 
 fn options(args: &ReplayCalls) -> Result<Options, AppError> {

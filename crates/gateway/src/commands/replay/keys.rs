@@ -10,6 +10,7 @@ use crate::args::Replay;
 use crate::commands::replay::{named, show};
 use crate::error::{AppError, Outcome};
 use crate::output;
+use crate::view::with_values;
 
 pub(crate) fn run(file: &Path, args: &Replay) -> Outcome {
     let trace = KeyTrace::read(file)?;
@@ -85,15 +86,11 @@ fn tell(found: &Comparison, asked: &[Policy]) {
 
 /// The sum at the end, without the gaps that there are not.
 fn sum(keys: &str, found: &Comparison) -> Value {
-    let mut sum = json!({
+    with_values(json!({
         "keys": keys,
         "requests": found.requests,
         "distinct": found.distinct,
-    });
-    for (key, policy) in [("to_lru", Policy::Lru), ("to_belady", Policy::Belady)] {
-        if let Some(gap) = found.gap(policy) {
-            sum[key] = json!(gap);
-        }
-    }
-    sum
+        "to_lru": found.gap(Policy::Lru),
+        "to_belady": found.gap(Policy::Belady),
+    }))
 }

@@ -229,7 +229,7 @@ impl Faults<'_, '_> {
     }
 
     /// Reports what the servers of one set do not agree on: clients see one list of tools per set.
-    pub(super) fn sets(&mut self, servers: &[ServerConfig]) {
+    pub(super) fn sets<'a>(&mut self, servers: &'a [ServerConfig]) {
         for (index, server) in servers.iter().enumerate() {
             let id = server.id.as_str();
             let before = &servers[..index];
@@ -271,7 +271,8 @@ impl Faults<'_, '_> {
                 }
             }
             for (tool, said) in &server.tools {
-                let clashes = |other| Some((other, clash(said, ServerConfig::tool(other, tool)?)?));
+                let clashes =
+                    |other: &'a ServerConfig| Some((other, clash(said, other.tools.get(tool)?)?));
                 if let Some((other, (key, what))) = in_set().find_map(clashes) {
                     conflict(other, &[&["tools", tool.as_str()], key].concat(), what);
                 }
@@ -304,12 +305,6 @@ impl Faults<'_, '_> {
                 }
             }
         }
-    }
-}
-
-impl ServerConfig {
-    fn tool(&self, name: &ToolName) -> Option<&ToolConfig> {
-        self.tools.get(name)
     }
 }
 
