@@ -17,7 +17,7 @@ const BUDGETS: [(&str, usize); 16] = [
     ("gateway", 10134),
     ("limit", 1320),
     ("loopguard", 410),
-    ("mcp", 9471),
+    ("mcp", 9509),
     ("registry", 960),
     ("replay", 2411),
     ("retry", 1590),

@@ -15,17 +15,11 @@ const MAX_REFUSAL: usize = 64 * 1024;
 /// How long the body of a refusal may take: its status is known already.
 const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 
-/// Appends to a buffer whose capacity never exceeds `limit`, as long as its bytes fit. `long` is
-/// the capacity that it gets at once if it is long.
+/// Appends to a buffer. A long one gets `long` bytes at once, but no more than `limit`: it would be
+/// moved again and again while it grows.
 pub(super) fn append(buffer: &mut Vec<u8>, bytes: &[u8], long: usize, limit: usize) {
-    let needed = buffer.len() + bytes.len();
-    if needed > buffer.capacity() {
-        // Only an answer that was admitted: the allocator may back such a buffer with huge pages,
-        // and then it costs 2 MiB before anything is written to it.
-        let usual = if buffer.len() > SHORT { long } else { 0 };
-        let capacity = (buffer.capacity() * 2).max(usual);
-        let capacity = capacity.min(limit).max(needed);
-        buffer.reserve_exact(capacity - buffer.len());
+    if buffer.len() > SHORT {
+        buffer.reserve_exact(long.min(limit).saturating_sub(buffer.len()));
     }
     buffer.extend_from_slice(bytes);
 }
