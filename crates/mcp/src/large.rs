@@ -68,10 +68,4 @@ mod tests {
         let others = join_all((0..64).map(|_| read(&ONE, LARGE + 1, run))).await;
         assert_eq!(others, [0; 64]);
     }
-
-    #[tokio::test]
-    #[should_panic(expected = "not readable")]
-    async fn a_panic_of_the_reader_reaches_the_caller() {
-        let () = read(&Semaphore::new(1), LARGE + 1, || panic!("not readable")).await;
-    }
 }

@@ -121,8 +121,6 @@ fn millis(value: &RawValue) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn said(body: &str) -> Freshness {
@@ -196,12 +194,5 @@ mod tests {
             assert!(said.no_store && said.age == Some(Duration::from_millis(250)));
         }
         assert_eq!(said(&behind(100_000)), Freshness::default());
-    }
-
-    proptest! {
-        #[test]
-        fn any_body_is_read(body in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = Freshness::from_result(&body);
-        }
     }
 }

@@ -38,7 +38,6 @@ async fn last_words_are_for_operators_only_and_without_secrets() {
         (gateway.at("/api/servers"), true),
         (gateway.at("/api/missing"), true),
     ] {
-        // the server may be starting still
         let shown = if is_told { "exit status: 5" } else { "dead" };
         let body = until(&url, || async {
             let (_, body) = gateway.get_url(&url).await;
