@@ -1,4 +1,5 @@
-//! Bounds how many long messages of one server are in memory before they are complete.
+//! Bounds how many long messages of one server are in memory before they are complete, and how many
+//! large ones are read at a time.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::large;
 pub(crate) const SHORT: usize = 256 * 1024;
 /// The capacity that a long message gets at once, in bytes.
 pub(crate) const LONG_SIZE: usize = DEFAULT_MAX_LINE;
-/// How many long messages of one server are read at the same time.
+/// How many long messages of one server are received at the same time.
 const LONG_AT_ONCE: usize = 2;
 
 /// The permits to receive long messages of one server, and to read large ones.

@@ -73,7 +73,7 @@ pub(super) async fn take(
     }
 }
 
-/// The permits to read large requests, and those of more bytes than this: they take longer.
+/// A permit to read large requests of at most [`VERY_LARGE`] bytes, and one for longer ones.
 static READING: [Semaphore; 2] = [const { Semaphore::const_new(1) }; 2];
 const VERY_LARGE: usize = 1024 * 1024;
 
