@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use callward_testkit::bench::{self, progress};
+use clap::Parser;
 
 use crate::clients::Run;
 use crate::figures::Figures;
@@ -42,8 +43,18 @@ mod policies;
 mod report;
 mod world;
 
-const USAGE: &str = "usage: cargo bench --bench metastable -- [--json] [--seed N]";
-const SEED: u64 = 2026;
+/// Simulates outages: `cargo bench --bench metastable -- [--json] [--seed N]`
+#[derive(Parser)]
+struct Args {
+    #[arg(long)]
+    json: bool,
+    #[arg(long, default_value_t = 2026)]
+    seed: u64,
+    /// Passed by cargo
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
 const POLICIES: [Policy; 3] = [Policy::NoRetry, Policy::Naive, Policy::Ours];
 
 fn main() -> ExitCode {
@@ -51,9 +62,9 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let args = bench::args(&[], USAGE)?;
-    let found = all(args.number("--seed", SEED)?);
-    if !args.json() {
+    let args = Args::parse();
+    let found = all(args.seed);
+    if !args.json {
         println!("{}", report::tables(&found));
         return Ok(());
     }

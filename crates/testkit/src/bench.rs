@@ -1,10 +1,8 @@
-//! Command line and progress of simulating benches.
+//! Errors and progress of simulating benches.
 #![expect(clippy::print_stderr, reason = "a benchmark shows its progress")]
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-
-use crate::args::Args;
 
 /// Runs a bench. An error is printed, with the exit code 2.
 pub fn main(run: impl FnOnce() -> Result<(), String>) -> ExitCode {
@@ -14,22 +12,6 @@ pub fn main(run: impl FnOnce() -> Result<(), String>) -> ExitCode {
             eprintln!("{fault}");
             ExitCode::from(2)
         }
-    }
-}
-
-/// Reads the command line of a bench that reads no file: `--json`, `--seed`, and `options`.
-///
-/// # Errors
-///
-/// The problem, and `usage`.
-pub fn args(options: &[&str], usage: &str) -> Result<Args, String> {
-    // cargo itself passes `--bench`
-    let words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let options: Vec<_> = options.iter().copied().chain(["--seed"]).collect();
-    let args = Args::parse(words, &options, usage)?;
-    match args.file() {
-        Some(word) => Err(format!("{word:?} is not an option\n{usage}")),
-        None => Ok(args),
     }
 }
 

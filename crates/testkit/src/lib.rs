@@ -15,7 +15,6 @@
     reason = "a test's helper fails by panicking"
 )]
 
-pub mod args;
 pub mod bench;
 pub mod calls;
 #[cfg(feature = "collector")]
@@ -26,6 +25,7 @@ mod mock;
 pub mod page;
 pub mod parity;
 pub mod processes;
+pub mod recorded;
 pub mod score;
 mod server;
 mod share;

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 /// The option of a measuring process: its number of rounds. It prints lines of JSON.
-pub const ROUNDS: &str = "--rounds-here";
+const ROUNDS: &str = "--rounds-here";
 
 /// The number of processes.
 const PROCESSES: usize = 16;
