@@ -6,7 +6,6 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use callward::cache::{BucketStatus, EvidenceStatus};
@@ -54,11 +53,7 @@ const LIFETIMES: [(&str, Freshness); 5] = [
     ("none", Freshness::Disabled),
 ];
 
-fn main() -> ExitCode {
-    callward_testkit::bench::main(run)
-}
-
-fn run() -> Result<(), String> {
+fn main() -> Result<(), Fault> {
     let args = Args::parse();
     let model = Model {
         seed: args.seed,
@@ -71,7 +66,7 @@ fn run() -> Result<(), String> {
         files.push(root.join("docs/examples/orders.jsonl"));
     }
     for file in files {
-        table(&file, &model).map_err(|fault| fault.to_string())?;
+        table(&file, &model)?;
     }
     Ok(())
 }

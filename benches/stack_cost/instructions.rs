@@ -1,8 +1,8 @@
 //! What a call costs in instructions, counted under `valgrind`: the same on a busy machine.
 
 use callward_replay::report::{Cell, Grid};
-use callward_testkit::processes;
 
+use crate::processes;
 use crate::rows::{self, Part};
 
 /// Calls that are counted; twice as many, less this many, leaves what one takes.

@@ -20,7 +20,11 @@
 //! **Rounds.** All rows take turns, in sixteen processes. A round warms up with all distinct calls
 //! and times eight runs of 256 calls. Shown is the median run, in nanoseconds a call, and what a
 //! call allocates. The tables are left in `target/bench-reports/stack_cost.md`.
-#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints"
+)]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,8 +32,6 @@
     clippy::cast_precision_loss,
     reason = "a benchmark may panic, and its numbers are small"
 )]
-
-use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -70,11 +72,8 @@ struct Args {
     part: String,
 }
 
-fn main() -> ExitCode {
-    callward_testkit::bench::main(|| run(&Args::parse()))
-}
-
-fn run(args: &Args) -> Result<(), String> {
+fn main() -> Result<(), String> {
+    let args = &Args::parse();
     if let (Some(row), Some(calls)) = (&args.row, args.calls) {
         return instructions::repeat(row, calls);
     }
