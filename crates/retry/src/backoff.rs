@@ -17,7 +17,8 @@
 //!     .with_initial_interval(Duration::from_millis(200))
 //!     .with_max_elapsed_time(Some(Duration::from_secs(20)))
 //!     .build();
-//! let config = RetryConfig::default().with_max_attempts(5);
+//! let mut config = RetryConfig::default();
+//! config.max_attempts = 5;
 //! let layer = RetryLayer::new(config)?.with_schedule(cloned(backoff));
 //! # Ok::<_, callward_core::InvalidConfig>(())
 //! ```

@@ -228,23 +228,25 @@ mod tests {
         /// Compared with a count of hundredths.
         #[test]
         fn a_bucket_counts_like_a_purse_with_a_bound(
-            percent in 0_u32..=1000,
-            reserve in 0_u32..=100,
+            budget_percent in 0_u32..=1000,
+            budget_reserve in 0_u32..=100,
             steps in prop::collection::vec(
                 prop::sample::select(vec![Step::Deposit, Step::Spend, Step::TakeAndReturn]),
                 0..500,
             ),
         ) {
-            let config = RetryConfig::default()
-                .with_budget_percent(percent)
-                .with_budget_reserve(reserve);
+            let config = RetryConfig {
+                budget_percent,
+                budget_reserve,
+                ..RetryConfig::default()
+            };
             let bucket = Arc::new(TokenBucket::new(&config));
-            let (mut purse, mut refused) = (reserve * 100, 0);
+            let (mut purse, mut refused) = (budget_reserve * 100, 0);
             for step in steps {
                 match step {
                     Step::Deposit => {
                         bucket.deposit();
-                        purse = (purse + percent).min(config.budget_capacity * 100);
+                        purse = (purse + budget_percent).min(config.budget_capacity * 100);
                     }
                     Step::Spend | Step::TakeAndReturn => {
                         let hold = Hold::take(bucket.clone());

@@ -27,7 +27,10 @@ const RESERVE: u64 = 100;
 const SHARE: u64 = 20;
 
 fn config() -> RetryConfig {
-    RetryConfig::default().with_budget_reserve(1)
+    RetryConfig {
+        budget_reserve: 1,
+        ..RetryConfig::default()
+    }
 }
 
 /// Runs this in three threads, by their numbers, and waits for all.

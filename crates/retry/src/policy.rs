@@ -299,7 +299,11 @@ mod tests {
     fn no_two_calls_share_a_sequence_nor_a_pause() {
         for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
             let backoff = Backoff::new(jitter, Duration::from_secs(10));
-            let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
+            let config = RetryConfig {
+                backoff,
+                seed: Some(1),
+                ..RetryConfig::default()
+            };
             let layer = RetryLayer::new(config).unwrap();
             let all: Vec<_> = (0..100).flat_map(|_| pauses(&layer)).collect();
             // with nanoseconds to choose from, one meeting by chance is possible, two are not

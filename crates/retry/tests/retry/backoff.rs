@@ -1,6 +1,5 @@
 //! The adapter for the `backoff` crate: errors both ways, and any `Backoff` as a schedule.
 #![cfg(feature = "backoff")]
-#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::time::Duration;
 
@@ -11,10 +10,10 @@ use callward_retry::backoff::backoff::exponential::ExponentialBackoffBuilder;
 use callward_retry::backoff::{
     Backoff, TokioClock, cloned, from_backoff, pass_on, schedule, to_backoff,
 };
-use callward_retry::{MakeSchedule, RetryConfig, RetryDecision, RetryLayer, classify};
+use callward_retry::{MakeSchedule, RetryDecision, RetryLayer, classify};
 use proptest::prelude::*;
 
-use crate::bed::{of, read, run};
+use crate::bed::{self, attempts, of, read, run, with};
 
 const RULES: [RetryRule; 3] = [RetryRule::Never, RetryRule::OnlyUnsent, RetryRule::Safe];
 const DELIVERIES: [Delivery; 3] = [Delivery::Answered, Delivery::NotSent, Delivery::Unknown];
@@ -77,10 +76,7 @@ proptest! {
 }
 
 fn layer(schedule: impl MakeSchedule) -> RetryLayer {
-    let config = RetryConfig::default()
-        .with_max_attempts(9)
-        .with_budget_reserve(100);
-    RetryLayer::new(config).unwrap().with_schedule(schedule)
+    bed::layer(with(|config| attempts(config, 9))).with_schedule(schedule)
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use callward_core::{CallRecord, Delivery, ErrorKind, Purpose, ServerId, ToolError, ToolOutput};
-use callward_retry::{RetryConfig, RetryLayer};
+use callward_retry::RetryLayer;
 use callward_testkit::{MockService, contract};
 use proptest::prelude::*;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{Output, layer, ms, of, read, result, rows, run, runtime, scripted, within};
+use crate::bed::{
+    Output, attempts, layer, ms, of, read, result, rows, run, runtime, scripted, with, within,
+};
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract() {
@@ -91,7 +93,7 @@ async fn a_retry_avoids_the_servers_that_failed_and_not_those_that_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_in_the_background_pays_but_is_not_retried() {
-    let layer = layer(RetryConfig::default().with_budget_reserve(0));
+    let layer = layer(with(|config| config.budget_reserve = 0));
     for _ in 0..5 {
         let refresh = read().in_background(Purpose::Refresh);
         run(&layer, refresh, "ok").await.result.unwrap();
@@ -132,8 +134,7 @@ proptest! {
             !matches!(result, Err(error) if error.delivery() == Delivery::NotSent)
         };
         let mock = MockService::sequence(script.clone());
-        let config = RetryConfig::default().with_max_attempts(max_attempts);
-        let config = config.with_budget_reserve(100);
+        let config = with(|config| attempts(config, max_attempts));
         let service = layer(config).layer(mock.clone());
         let result = runtime().block_on(service.oneshot(of(tool)));
         let runs = script[..mock.started()].iter().filter(|result| sent(result)).count();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use callward_retry::{RetryConfig, Schedule, Step};
+use callward_retry::{Schedule, Step};
 
-use crate::bed::{layer, ms, of, read, run};
+use crate::bed::{attempts, layer, ms, of, read, run, with};
 
 /// Pauses of one second, two seconds and three.
 struct Counted(u64);
@@ -21,9 +21,8 @@ impl Schedule for Counted {
 #[tokio::test(start_paused = true)]
 async fn each_retried_call_has_a_schedule_of_its_own_and_ends_with_it() {
     let made = Arc::new(AtomicU64::new(0));
-    let config = RetryConfig::default().with_max_attempts(9);
     let counted = made.clone();
-    let layer = layer(config.with_budget_reserve(100)).with_schedule(move || {
+    let layer = layer(with(|config| attempts(config, 9))).with_schedule(move || {
         counted.fetch_add(1, Ordering::SeqCst);
         Counted(0)
     });
