@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 #[cfg(all(test, shuttle))]
 use crate::interleavings::Mutex;
-use crate::state::{Outcome, Risk, State, Ticket};
+use crate::state::{Outcome, State, Ticket};
 use crate::status::Key;
 use crate::streak::Fault;
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Rejection, Subject, Verdict};
@@ -100,12 +100,12 @@ impl Circuit {
     ///
     /// [`Rejection`] says why, and how long until the next probe.
     pub fn admit(self: &Arc<Self>) -> Result<Permit, Rejection> {
-        self.admit_risk(Risk::Safe)
+        self.admit_call(false)
     }
 
     /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe.
-    pub(crate) fn admit_risk(self: &Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
-        let ticket = self.change("a probe is sent", |state, now| state.admit(risk, now))?;
+    pub(crate) fn admit_call(self: &Arc<Self>, is_write: bool) -> Result<Permit, Rejection> {
+        let ticket = self.change("a probe is sent", |state, now| state.admit(is_write, now))?;
         Ok(self.permit(ticket))
     }
 
@@ -119,6 +119,7 @@ impl Circuit {
         Permit {
             circuit: self.clone(),
             ticket: Some(ticket),
+            fault: Fault::default(),
             waited: Duration::ZERO,
         }
     }
@@ -126,14 +127,14 @@ impl Circuit {
     /// Returns `true` if a safe call would be admitted and the connection is there. Takes no place.
     #[must_use]
     pub fn is_available(&self) -> bool {
-        self.availability(Risk::Safe).is_ok()
+        self.availability(false).is_ok()
     }
 
     /// Checks whether such a call would be admitted now, or returns the state that refuses it.
     /// Takes no place.
-    pub(crate) fn availability(&self, risk: Risk) -> Result<(), BreakerState> {
+    pub(crate) fn availability(&self, is_write: bool) -> Result<(), BreakerState> {
         let state = self.state.lock();
-        let wait = state.time_to_pass(risk, Instant::now());
+        let wait = state.time_to_pass(is_write, Instant::now());
         match state.state() {
             refuses @ BreakerState::Disconnected => Err(refuses),
             _ if wait == Some(Duration::ZERO) => Ok(()),
@@ -179,7 +180,7 @@ impl Circuit {
             true => "its connection is back",
             false => "its connection is lost",
         };
-        self.change(reason, |state, _| state.connected = connected);
+        self.change(reason, |state, _| state.is_lost = !connected);
     }
 
     /// Adds the counts of another breaker, which is forgotten.
@@ -264,6 +265,8 @@ pub struct Permit {
     circuit: Arc<Circuit>,
     /// `None` once it is settled.
     ticket: Option<Ticket>,
+    /// What is known of the cause, should the call fail.
+    pub(crate) fault: Fault,
     /// How long the call waited for a person, which makes no call slow.
     pub(crate) waited: Duration,
 }
@@ -271,25 +274,21 @@ pub struct Permit {
 impl Permit {
     /// The call succeeded.
     pub fn succeed(mut self) {
-        self.settle(Verdict::Success, Fault::default(), &"");
+        self.settle(Verdict::Success, &"");
     }
 
     /// The call failed. The cause is only read if this failure opens the breaker.
-    pub fn fail(self, cause: &dyn fmt::Display) {
-        self.fail_of(Fault::default(), cause);
+    pub fn fail(mut self, cause: &dyn fmt::Display) {
+        self.settle(Verdict::Failure, cause);
     }
 
-    pub(crate) fn fail_of(mut self, fault: Fault, cause: &dyn fmt::Display) {
-        self.settle(Verdict::Failure, fault, cause);
-    }
-
-    fn settle(&mut self, verdict: Verdict, fault: Fault, cause: &dyn fmt::Display) {
+    fn settle(&mut self, verdict: Verdict, cause: &dyn fmt::Display) {
         let Some(ticket) = self.ticket.take() else {
             return;
         };
         let outcome = Outcome {
             verdict,
-            fault,
+            fault: self.fault,
             waited: self.waited,
             cause,
         };
@@ -301,6 +300,6 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.settle(Verdict::Nothing, Fault::default(), &"");
+        self.settle(Verdict::Nothing, &"");
     }
 }

@@ -35,7 +35,6 @@ pub use circuit::{BreakerChange, Circuit, Permit};
 pub use config::BreakerConfig;
 pub use service::{Breaker, BreakerFuture, BreakerLayer};
 pub use set::BreakerSet;
-pub use state::Risk;
 pub use status::{BreakerState, BreakerStatus, Rejection, Subject};
 pub use verdict::{Verdict, judge_error_of_transport};
 pub use window::WindowStatus;

@@ -8,7 +8,7 @@ use dashmap::DashMap;
 use foldhash::fast::RandomState;
 
 use crate::circuit::{BreakerChange, Observer};
-use crate::state::Risk;
+use crate::state::is_unsafe_write;
 use crate::status::Key;
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Circuit, Subject};
 
@@ -69,7 +69,7 @@ impl BreakerSet {
     ///
     /// The state that excludes it.
     pub fn availability(&self, server: &ServerId, call: &ToolCall) -> Result<(), BreakerState> {
-        let risk = Risk::of(call.plan());
+        let is_write = is_unsafe_write(call.plan());
         for subject in [Subject::Server, call.tool().name().into()] {
             let shared = self.find(server, subject.clone(), None);
             let state = shared.as_ref().map(|circuit| circuit.state());
@@ -80,7 +80,7 @@ impl BreakerSet {
                 // what an operator forced holds for all instances
                 _ => shared,
             };
-            circuit.map_or(Ok(()), |circuit| circuit.availability(risk))?;
+            circuit.map_or(Ok(()), |circuit| circuit.availability(is_write))?;
         }
         Ok(())
     }

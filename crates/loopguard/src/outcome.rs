@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput, one_line};
 
 type Output = Result<ToolOutput, ToolError>;
 
@@ -19,11 +19,15 @@ pub(crate) enum Outcome {
 impl Outcome {
     pub(crate) fn of(result: &Output) -> Self {
         match result {
-            Ok(output) if output.is_error() => Self::Failed(shorten(&output.to_text())),
+            Ok(output) if output.is_error() => Self::failed(&output.to_text()),
             Ok(_) => Self::Succeeded,
-            Err(error) if is_final(error) => Self::Failed(shorten(error.message())),
+            Err(error) if is_final(error) => Self::failed(error.message()),
             Err(_) => Self::Ignored,
         }
+    }
+
+    fn failed(message: &str) -> Self {
+        Self::Failed(one_line(message, MAX_MESSAGE_CHARS))
     }
 }
 
@@ -77,15 +81,7 @@ pub(crate) fn answer(tool: &str, failures: u32, message: &str, wait: Duration) -
     ))
 }
 
-/// Shortens a message to one line that a model can read again and again.
-fn shorten(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(MAX_MESSAGE_CHARS) {
-        Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default()),
-        None => words,
-    }
-}
-
+/// How much of a message a model can read again and again.
 const MAX_MESSAGE_CHARS: usize = 300;
 
 #[cfg(test)]
@@ -147,13 +143,5 @@ mod tests {
         for part in ["`get_order`", "5 times", "no such order: 7", "ask", "2 s"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-    }
-
-    #[test]
-    fn long_messages_are_cut_between_characters() {
-        assert_eq!(shorten(" a\n  b\tc "), "a b c");
-        let short = shorten(&"ä".repeat(5000));
-        assert_eq!(short.chars().count(), MAX_MESSAGE_CHARS + 1);
-        assert!(short.ends_with('…'));
     }
 }

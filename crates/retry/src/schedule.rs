@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::Pauses;
+use crate::pauses::Pauses;
 
 /// The pauses of one call, in place of [`Backoff`](crate::Backoff).
 ///
@@ -16,12 +16,6 @@ pub trait Schedule: Send + Sync {
 impl Schedule for Pauses {
     fn next(&mut self, _: &Step) -> Option<Duration> {
         Iterator::next(self)
-    }
-}
-
-impl<S: Schedule + ?Sized> Schedule for Box<S> {
-    fn next(&mut self, step: &Step) -> Option<Duration> {
-        (**self).next(step)
     }
 }
 
