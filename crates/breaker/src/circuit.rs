@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 #[cfg(all(test, shuttle))]
 use crate::interleavings::Mutex;
-use crate::state::{Outcome, State, Ticket};
+use crate::state::{State, Ticket};
 use crate::status::Key;
 use crate::streak::Fault;
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Rejection, Subject, Verdict};
@@ -90,7 +90,7 @@ impl Circuit {
     #[cfg(all(test, shuttle))]
     pub(crate) fn alone(config: BreakerConfig) -> Arc<Self> {
         let server = ServerId::new("x").unwrap();
-        let key = Key::new(&server, Subject::Server, None);
+        let key = Key::new(&server, &Subject::Server, None);
         Arc::new(Self::new(key, config, Observer::default()))
     }
 
@@ -100,28 +100,23 @@ impl Circuit {
     ///
     /// [`Rejection`] says why, and how long until the next probe.
     pub fn admit(self: &Arc<Self>) -> Result<Permit, Rejection> {
-        self.admit_call(false)
+        self.admit_call(false, false)
     }
 
-    /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe.
-    pub(crate) fn admit_call(self: &Arc<Self>, is_write: bool) -> Result<Permit, Rejection> {
-        let ticket = self.change("a probe is sent", |state, now| state.admit(is_write, now))?;
-        Ok(self.permit(ticket))
-    }
-
-    /// Admits a read although the breaker is open; `None` if an operator holds it open.
-    pub(crate) fn admit_extra(self: &Arc<Self>) -> Option<Permit> {
-        let ticket = self.state.lock().admit_extra(Instant::now())?;
-        Some(self.permit(ticket))
-    }
-
-    fn permit(self: &Arc<Self>, ticket: Ticket) -> Permit {
-        Permit {
+    /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe; an
+    /// extra call is refused only if an operator holds the breaker open.
+    pub(crate) fn admit_call(
+        self: &Arc<Self>,
+        is_write: bool,
+        is_extra: bool,
+    ) -> Result<Permit, Rejection> {
+        let admit = |state: &mut State, now| state.admit(is_write, is_extra, now);
+        Ok(Permit {
+            ticket: Some(self.change("a probe is sent", admit)?),
             circuit: self.clone(),
-            ticket: Some(ticket),
             fault: Fault::default(),
             waited: Duration::ZERO,
-        }
+        })
     }
 
     /// Returns `true` if a safe call would be admitted and the connection is there. Takes no place.
@@ -168,11 +163,6 @@ impl Circuit {
         }
     }
 
-    /// Closes it, unless an operator forced it.
-    pub(crate) fn reset(&self) {
-        self.change("the connection is new", |state, _| state.reset());
-    }
-
     /// Notes whether the server's connection is there. While it is not, the server is
     /// [unavailable](Self::is_available); no call is refused for it.
     pub fn set_connected(&self, connected: bool) {
@@ -189,16 +179,6 @@ impl Circuit {
         state.opened += other.opened;
         state.closed += other.closed;
         state.refused += other.refused;
-    }
-
-    /// Holds it open or closed; `None` ends that, and it is closed and counts again.
-    pub(crate) fn force(&self, open: Option<bool>) {
-        let reason = match open {
-            Some(true) => "an operator holds it open",
-            Some(false) => "an operator holds it closed",
-            None => "an operator released it",
-        };
-        self.change(reason, |state, _| state.force(open));
     }
 
     pub(crate) fn status(&self) -> BreakerStatus {
@@ -219,7 +199,7 @@ impl Circuit {
     }
 
     /// Changes the state, and reports the change after the lock is released.
-    fn change<T>(&self, reason: &str, act: impl FnOnce(&mut State, Instant) -> T) -> T {
+    pub(crate) fn change<T>(&self, reason: &str, act: impl FnOnce(&mut State, Instant) -> T) -> T {
         let now = Instant::now();
         let mut state = self.state.lock();
         let (from, opened) = (state.state(), state.opened);
@@ -286,14 +266,9 @@ impl Permit {
         let Some(ticket) = self.ticket.take() else {
             return;
         };
-        let outcome = Outcome {
-            verdict,
-            fault: self.fault,
-            waited: self.waited,
-            cause,
-        };
+        let (fault, waited) = (self.fault, self.waited);
         self.circuit.change("a probe succeeded", |state, now| {
-            state.settle(ticket, &outcome, now);
+            state.settle(ticket, verdict, fault, waited, cause, now);
         });
     }
 }

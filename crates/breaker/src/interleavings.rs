@@ -96,7 +96,7 @@ fn half_open_admits_exactly_its_probes() {
         let (asked, kept) = (circuit.clone(), admitted.clone());
         together(5, move |_| {
             // kept: a permit that is dropped gives its place back
-            if let Ok(permit) = asked.admit_call(false) {
+            if let Ok(permit) = asked.admit() {
                 kept.lock().unwrap().push(permit);
             }
         });
@@ -138,7 +138,7 @@ fn a_call_admitted_while_closed_is_no_probe() {
                     permit.fail(&"down");
                 }
             }
-            1 => drop(circuit.admit_call(true)),
+            1 => drop(circuit.admit_call(true, false)),
             _ => {
                 // no call succeeds, so the breaker does not close again: these are probes
                 while circuit.state() == BreakerState::Closed {
@@ -164,7 +164,7 @@ fn a_late_outcome_changes_nothing() {
         let (other, early) = (circuit.clone(), Shared::new(old.next()));
         together(2, move |n| match n {
             0 => {
-                other.reset();
+                other.change("new", |state, _| state.reset());
                 // two are needed to open it, and only this one is of the new generation
                 other.admit().unwrap().fail(&"down");
             }
@@ -232,9 +232,9 @@ fn after_any_order_the_next_call_is_admitted() {
         together(3, move |_| {
             for _ in 0..3 {
                 match (thread_rng().gen_range(0..8), any.admit()) {
-                    (0, _) => any.reset(),
-                    (1, _) => any.force(Some(false)),
-                    (2, _) => any.force(None),
+                    (0, _) => any.change("new", |state, _| state.reset()),
+                    (1, _) => any.change("held", |state, _| state.force(Some(false))),
+                    (2, _) => any.change("released", |state, _| state.force(None)),
                     (3, permit) => drop(permit),
                     (4, Ok(permit)) => permit.succeed(),
                     (5, Ok(mut permit)) => {

@@ -22,7 +22,6 @@ mod circuit;
 mod config;
 #[cfg(all(test, shuttle))]
 mod interleavings;
-mod person;
 mod service;
 mod set;
 mod state;

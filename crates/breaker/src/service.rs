@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict as Outcome};
 use callward_core::{
-    Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
+    Delivery, ErrorKind, PersonClock, ProgressSink, ServerId, Share, ToolCall, ToolError,
+    ToolOutput, ToolService,
 };
 use futures_util::future::Either;
+use parking_lot::Mutex;
 use pin_project_lite::pin_project;
+use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::person::Listener;
 use crate::state::is_unsafe_write;
 use crate::streak::Fault;
 use crate::verdict::{judge_error, judge_error_of_transport, may_be_the_tool};
@@ -111,11 +113,8 @@ impl Shared {
 
     fn admit(&self, circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, ToolError> {
         let is_write = is_unsafe_write(call.plan());
-        let may_pass = call.attempt().ignores_open_breakers && !is_write;
-        let admitted = circuit.admit_call(is_write).or_else(|rejection| {
-            let extra = may_pass.then(|| circuit.admit_extra()).flatten();
-            extra.ok_or(rejection)
-        });
+        let is_extra = call.attempt().ignores_open_breakers && !is_write;
+        let admitted = circuit.admit_call(is_write, is_extra);
         let is_open = || matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open);
         match &admitted {
             Ok(_) if call.record().is_some() && is_open() => {
@@ -166,7 +165,7 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
     fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let shared = &*self.shared;
         let (server, subject) = (&shared.server, shared.subject(&call));
-        let circuit = shared.set.of_call(server, subject, &call);
+        let circuit = shared.set.of_call(server, &subject, &call);
         let mut permit = match shared.admit(&circuit, &call) {
             Ok(permit) => permit,
             Err(refusal) => return Either::Right(future::ready(Err(refusal))),
@@ -271,5 +270,38 @@ fn settle(
         }
         // the place of a probe goes back
         _ => drop(permit),
+    }
+}
+
+/// Measures how long a call waits for a person, and forwards everything to the sink it had before.
+struct Listener {
+    outer: Option<Arc<dyn ProgressSink>>,
+    clock: Mutex<PersonClock>,
+}
+
+impl Listener {
+    fn new(outer: Option<Arc<dyn ProgressSink>>) -> Self {
+        let clock = Mutex::default();
+        Self { outer, clock }
+    }
+
+    /// Returns how long the call waited for a person up to now.
+    fn waited(&self) -> Duration {
+        self.clock.lock().time(Instant::now().into_std())
+    }
+}
+
+impl ProgressSink for Listener {
+    fn report(&self, params: &[u8]) {
+        if let Some(outer) = &self.outer {
+            outer.report(params);
+        }
+    }
+
+    fn waits_for_person(&self, waits: bool) {
+        self.clock.lock().wait(waits, Instant::now().into_std());
+        if let Some(outer) = &self.outer {
+            outer.waits_for_person(waits);
+        }
     }
 }

@@ -77,17 +77,6 @@ pub(crate) struct Ticket {
     given: Instant,
 }
 
-/// The outcome of a call that was admitted.
-#[derive(Clone, Copy)]
-pub(crate) struct Outcome<'a> {
-    pub(crate) verdict: Verdict,
-    pub(crate) fault: Fault,
-    /// How long it waited for a person, which makes no call slow.
-    pub(crate) waited: Duration,
-    /// Why the call failed; empty if it did not.
-    pub(crate) cause: &'a dyn fmt::Display,
-}
-
 impl State {
     /// Makes a closed breaker. `config` is valid.
     pub(crate) fn new(config: BreakerConfig, now: Instant) -> Self {
@@ -99,10 +88,19 @@ impl State {
         }
     }
 
-    /// Admits a call, or says why not.
-    pub(crate) fn admit(&mut self, is_write: bool, now: Instant) -> Result<Ticket, Rejection> {
+    /// Admits a call, or says why not. An extra call is sent although the breaker is open, unless an
+    /// operator holds it so.
+    pub(crate) fn admit(
+        &mut self,
+        is_write: bool,
+        is_extra: bool,
+        now: Instant,
+    ) -> Result<Ticket, Rejection> {
         let wait = self.time_to_pass(is_write, now);
         if wait != Some(Duration::ZERO) {
+            if is_extra && wait.is_some() {
+                return Ok(self.ticket(true, now));
+            }
             self.refused += 1;
             let to_probe = self.time_to_probe(now);
             // a safe call would be admitted now: only the write has to wait
@@ -118,30 +116,24 @@ impl State {
         self.admitted = self.admitted.wrapping_add(1);
         let (places, open_time) = (self.config.probes, self.config.open_time);
         let (taken, writes) = match self.phase {
+            Phase::HalfOpen { probes, writes, .. } => (probes, writes),
+            Phase::Open { until } => (places, until + open_time),
             Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
                 return Ok(self.ticket(false, now));
             }
-            Phase::HalfOpen { probes, writes, .. } => (probes, writes),
-            Phase::Open { until } => (places, until + open_time),
         };
-        let renews = now + open_time.max(MIN_PROBE_TIME);
-        let probing = |probes| Phase::HalfOpen {
-            probes,
-            renews,
+        // due, or all probes written off
+        let begins = taken >= places;
+        let phase = Phase::HalfOpen {
+            probes: if begins { 1 } else { taken + 1 },
+            renews: now + open_time.max(MIN_PROBE_TIME),
             writes,
         };
-        if taken < places {
-            self.phase = probing(taken + 1);
-        } else {
-            // due, or all probes written off
-            self.enter(probing(1));
+        if begins {
+            self.enter(phase);
         }
+        self.phase = phase;
         Ok(self.ticket(false, now))
-    }
-
-    /// Admits a call although the breaker is open; `None` if an operator holds it open.
-    pub(crate) fn admit_extra(&self, now: Instant) -> Option<Ticket> {
-        (!matches!(self.phase, Phase::ForcedOpen)).then(|| self.ticket(true, now))
     }
 
     const fn ticket(&self, is_extra: bool, given: Instant) -> Ticket {
@@ -179,46 +171,56 @@ impl State {
         is_open.then(|| self.time_to_pass(false, now))?
     }
 
-    /// Takes the outcome of a call that was admitted.
-    pub(crate) fn settle(&mut self, ticket: Ticket, outcome: &Outcome<'_>, now: Instant) {
+    /// Takes the outcome of a call that was admitted; time in which it waited for a person makes it
+    /// no slower. The cause is why it failed.
+    pub(crate) fn settle(
+        &mut self,
+        ticket: Ticket,
+        verdict: Verdict,
+        fault: Fault,
+        waited: Duration,
+        cause: &dyn fmt::Display,
+        now: Instant,
+    ) {
         if ticket.generation != self.generation {
             return;
         }
         if ticket.number != self.admitted {
             self.streak.overlap(now);
         }
-        let took = now.saturating_duration_since(ticket.given);
-        let took = took.saturating_sub(outcome.waited);
+        let took = now.saturating_duration_since(ticket.given + waited);
         let slow = self.config.slow_after.filter(|after| took >= *after);
-        match (&mut self.phase, outcome.verdict) {
-            (_, verdict) if ticket.is_extra => {
+        match (&mut self.phase, verdict) {
+            _ if ticket.is_extra => {
                 if verdict == Verdict::Success && slow.is_none() && self.is_open() {
                     self.close();
                 }
             }
-            (Phase::Closed, verdict @ (Verdict::Failure | Verdict::Success)) => {
-                match verdict {
-                    Verdict::Failure => self.streak.count(outcome.fault, ticket.known, now),
-                    _ => self.streak.clear(),
+            (Phase::Closed, Verdict::Failure | Verdict::Success) => {
+                let has_failed = verdict == Verdict::Failure;
+                match has_failed {
+                    true => self.streak.count(fault, ticket.known, now),
+                    false => self.streak.clear(),
                 }
                 // in a share, a lost connection proves nothing: it may be the one tool
                 if let Some(window) = &mut self.window
-                    && (verdict == Verdict::Success || outcome.fault.tool.is_none())
+                    && (!has_failed || fault.tool.is_none())
                 {
-                    window.count(verdict == Verdict::Failure, slow.is_some(), now);
+                    window.count(has_failed, slow.is_some(), now);
                 }
-                if let Some(why) = self.reason(outcome, slow.is_some(), now) {
+                let cause = has_failed.then_some(cause);
+                if let Some(why) = self.reason(cause, slow, now) {
                     self.trip(&why, now);
                 }
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
                 // each probe counts
-                self.streak.add(outcome.fault.tool);
+                self.streak.add(fault.tool);
                 if self.streak.is_one_tool() {
                     // it says no more of the server than before: the next call decides
                     *probes = probes.saturating_sub(1);
                 } else {
-                    let why = format!("a probe failed: {}", shortened(outcome.cause));
+                    let why = format!("a probe failed: {}", shortened(cause));
                     self.trip(&why, now);
                 }
             }
@@ -237,16 +239,20 @@ impl State {
         }
     }
 
-    /// Returns why the breaker opens after an outcome. A good outcome never opens it, even if it is
-    /// the one that makes the window large enough.
-    fn reason(&self, outcome: &Outcome<'_>, is_slow: bool, now: Instant) -> Option<String> {
+    /// Returns why the breaker opens after a call, with the cause if it failed, and after how long
+    /// a call is slow if it was. A good outcome never opens it, even if it is the one that makes
+    /// the window large enough.
+    fn reason(
+        &self,
+        cause: Option<&dyn fmt::Display>,
+        slow: Option<Duration>,
+        now: Instant,
+    ) -> Option<String> {
         let config = &self.config;
-        let cause = || shortened(outcome.cause);
-        let has_failed = outcome.verdict == Verdict::Failure;
-        if has_failed && self.streak.reaches(config.failures) {
+        if let Some(cause) = cause.filter(|_| self.streak.reaches(config.failures)) {
             return Some(match self.streak.failures() {
-                1 => format!("a failure: {}", cause()),
-                failures => format!("{failures} failures in a row, the last: {}", cause()),
+                1 => format!("a failure: {}", shortened(cause)),
+                many => format!("{many} failures in a row, the last: {}", shortened(cause)),
             });
         }
         let counts = self.counts(now)?;
@@ -259,14 +265,15 @@ impl State {
                 counts.calls, config.window
             )
         };
-        let rate = config.failure_rate.filter(|_| has_failed);
-        if rate.is_some_and(|share| reaches(counts.failed, share)) {
+        if let (Some(cause), Some(share)) = (cause, config.failure_rate)
+            && reaches(counts.failed, share)
+        {
             let failed = of_all(counts.failed);
-            return Some(format!("{failed} failed, the last: {}", cause()));
+            return Some(format!("{failed} failed, the last: {}", shortened(cause)));
         }
-        let after = config.slow_after.filter(|_| is_slow)?;
-        let why = || format!("{} took {after:?} or longer", of_all(counts.slow));
-        reaches(counts.slow, config.slow_share()).then(why)
+        let why = |after| format!("{} took {after:?} or longer", of_all(counts.slow));
+        slow.filter(|_| reaches(counts.slow, config.slow_share()))
+            .map(why)
     }
 
     fn trip(&mut self, why: &str, now: Instant) {

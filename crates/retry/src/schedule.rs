@@ -19,6 +19,12 @@ impl Schedule for Pauses {
     }
 }
 
+impl<S: Schedule + ?Sized> Schedule for Box<S> {
+    fn next(&mut self, step: &Step) -> Option<Duration> {
+        (**self).next(step)
+    }
+}
+
 /// The retry that a pause is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -29,14 +29,9 @@ impl Bench {
     }
 
     fn settle(&mut self, ticket: Ticket, verdict: Verdict, fault: Fault) -> String {
-        let outcome = Outcome {
-            verdict,
-            fault,
-            waited: Duration::ZERO,
-            cause: &"down",
-        };
         let (opened, closed) = (self.state.opened, self.state.closed);
-        self.state.settle(ticket, &outcome, self.now);
+        let (state, now) = (&mut self.state, self.now);
+        state.settle(ticket, verdict, fault, Duration::ZERO, &"down", now);
         if self.state.opened > opened {
             let open_for = self.state.time_to_probe(self.now).unwrap().as_secs();
             return format!("{open_for} s: {}", self.state.last_trip.as_ref().unwrap());
@@ -47,7 +42,7 @@ impl Bench {
     /// Admits a call and settles it by its letter: `f`ails, `s`ucceeds, means `n`othing. A figure
     /// after it is the time that the call takes, or after `l`oses the tool that was called.
     fn call(&mut self, what: &str) -> String {
-        let ticket = self.state.admit(false, self.now).unwrap();
+        let ticket = self.state.admit(false, false, self.now).unwrap();
         if !what.starts_with('l') {
             self.wait(what[1..].parse().unwrap_or(0));
         }
@@ -84,16 +79,19 @@ impl Bench {
             let is_write = matches!(word, "write" | "unwritten");
             match (word, word.split_at(1)) {
                 ("hold" | "write", _) => {
-                    let ticket = self.state.admit(is_write, self.now).expect(step);
+                    let ticket = self.state.admit(is_write, false, self.now).expect(step);
                     self.held.push(ticket);
                 }
-                ("extra", _) => self.held.push(self.state.admit_extra(self.now).unwrap()),
+                ("extra", _) => {
+                    let ticket = self.state.admit(false, true, self.now).unwrap();
+                    self.held.push(ticket);
+                }
                 ("end", _) => {
                     let ticket = self.held.remove(0);
                     last = self.end(ticket, after);
                 }
                 ("refused" | "unwritten", _) => {
-                    let refused = self.state.admit(is_write, self.now).unwrap_err();
+                    let refused = self.state.admit(is_write, false, self.now).unwrap_err();
                     let wait = after.parse().ok().map(Duration::from_secs);
                     assert_eq!(refused.time_to_probe, wait, "{step}");
                 }
@@ -298,7 +296,7 @@ proptest! {
                     let wait = before.time_to_pass(is_write, bench.now);
                     let safe_wait = before.time_to_pass(false, bench.now);
                     prop_assert!(safe_wait <= wait, "no call waits less than a safe one");
-                    let admitted = bench.state.admit(is_write, bench.now);
+                    let admitted = bench.state.admit(is_write, false, bench.now);
                     prop_assert_eq!(wait == Some(Duration::ZERO), admitted.is_ok());
                     if let Ok(ticket) = admitted {
                         let probe = before.state() != BreakerState::Closed;
@@ -322,7 +320,7 @@ proptest! {
             let (longest, grace) = (config.max_open_time, config.open_time);
             for (is_write, longest) in [(false, longest), (true, longest + grace)] {
                 let mut later = bench.state.clone();
-                prop_assert!(later.admit(is_write, bench.now + longest).is_ok());
+                prop_assert!(later.admit(is_write, false, bench.now + longest).is_ok());
             }
         }
     }
