@@ -76,10 +76,18 @@ mod tests {
 
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
     fn an_invalid_setting_is_refused_even_if_it_is_not_used() {
-        let cases: [(fn(&mut RouterConfig), _); 5] = [
-            (|config| config.affinity.ttl = Duration::ZERO, Some("ttl")),
+        let cases: [(fn(&mut RouterConfig), _); 8] = [
+            (|config| config.affinity.ttl = Duration::MAX, Some("ttl")),
+            (
+                |config| config.affinity.ttl = SECOND * 999 / 1000,
+                Some("ttl"),
+            ),
+            (|config| config.affinity.ttl = SECOND, None),
+            (|config| config.affinity.ttl = SECOND * 604_800, None),
             (
                 |config| config.cost_budget = Some(-1.0),
                 Some("cost_budget"),

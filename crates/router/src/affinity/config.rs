@@ -155,20 +155,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_makes_no_sense_is_named() {
-        let ttl = |ttl| AffinityConfig {
-            ttl,
-            ..AffinityConfig::default()
-        };
-        for wrong in [Duration::ZERO, Duration::from_millis(999), Duration::MAX] {
-            assert_eq!(ttl(wrong).validate().unwrap_err().field, "ttl");
-        }
-        for right in [SHORTEST, LONGEST] {
-            assert_eq!(ttl(right).validate(), Ok(()));
-        }
-    }
-
-    #[test]
     fn a_key_is_read_as_it_is_written() {
         for text in ["session", "user", "/account/id", "/", "/a~1b/~0"] {
             let key: AffinityKey = text.parse().unwrap();
