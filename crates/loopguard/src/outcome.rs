@@ -92,25 +92,19 @@ mod tests {
     fn each_kind_and_delivery_counts_as_the_table_says() {
         use Delivery::{Answered, NotSent, Unknown};
         // kinds that fail alike the next time; of an answer, the first four may have had an effect
-        let mut all: Vec<_> = ErrorKind::ALL
-            .iter()
-            .map(|kind| (*kind, false, false))
-            .collect();
-        for (kind, changes) in [
-            (ErrorKind::Protocol, true),
-            (ErrorKind::ServerFault, true),
-            (ErrorKind::Timeout, true),
-            (ErrorKind::TooLarge, true),
-            (ErrorKind::ConnectionLost, false),
-            (ErrorKind::InvalidCall, false),
-            (ErrorKind::OutcomeUnknown, false),
-            (ErrorKind::Unauthorized, false),
-            (ErrorKind::UnknownTool, false),
-        ] {
-            let row = all.iter_mut().find(|(of, ..)| *of == kind).unwrap();
-            *row = (kind, true, changes);
-        }
-        for (kind, is_final, changes) in all {
+        let finals = [
+            ErrorKind::Protocol,
+            ErrorKind::ServerFault,
+            ErrorKind::Timeout,
+            ErrorKind::TooLarge,
+            ErrorKind::ConnectionLost,
+            ErrorKind::InvalidCall,
+            ErrorKind::OutcomeUnknown,
+            ErrorKind::Unauthorized,
+            ErrorKind::UnknownTool,
+        ];
+        for kind in ErrorKind::ALL.iter().copied() {
+            let (is_final, changes) = (finals.contains(&kind), finals[..4].contains(&kind));
             for delivery in [Answered, NotSent, Unknown] {
                 let error = ToolError::new(kind, delivery, "x");
                 let later = error.clone().with_retry_after(Duration::from_secs(1));
@@ -132,16 +126,5 @@ mod tests {
         assert!(may_have_changed(&done) && !may_have_changed(&failed));
         assert_eq!(Outcome::of(&done), Outcome::Succeeded);
         assert_eq!(Outcome::of(&failed), Outcome::Failed("no".to_owned()));
-    }
-
-    #[test]
-    fn the_answer_states_failure_count_and_wait() {
-        let wait = Duration::from_millis(1_001);
-        let output = answer("get_order", 5, "no such order: 7", wait);
-        assert!(output.is_error());
-        let text = output.to_text();
-        for part in ["`get_order`", "5 times", "no such order: 7", "ask", "2 s"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
     }
 }

@@ -90,8 +90,9 @@ fn attempt_all(policy: &RetryPolicy, dropped: bool, attempts: &AtomicU64) {
 }
 
 fn attempts_stay_within_the_share() {
-    let policy = RetryLayer::new(config()).unwrap().policy();
-    let (shared, attempts) = (policy.shared.clone(), Arc::new(AtomicU64::new(0)));
+    let shared = RetryLayer::new(config()).unwrap().shared;
+    let policy = RetryPolicy::new(shared.clone());
+    let attempts = Arc::new(AtomicU64::new(0));
     let counted = attempts.clone();
     together(move |n| {
         for _ in 0..2 {
