@@ -61,7 +61,8 @@ async fn errors_of_tower_s_layers_are_errors_of_calls() {
 /// Reads from a server that fails each time; says how often it was asked and how long that took.
 async fn paused_by(schedule: impl MakeSchedule) -> (usize, u64) {
     let mock = failing(usize::MAX, ErrorKind::RateLimited, Delivery::Answered);
-    let retry = RetryConfig::default().with_max_attempts(9);
+    let mut retry = RetryConfig::default();
+    retry.max_attempts = 9;
     let builder = Stack::builder().retry(retry).schedule(schedule);
     let (stack, _) = alone(builder, vec![read("get_order")], &mock).await;
     let start = Instant::now();

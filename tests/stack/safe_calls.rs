@@ -89,15 +89,20 @@ fn run(seed: u64, share: u32, settings: impl FnOnce(StackBuilder) -> StackBuilde
     })
 }
 
+fn seeded(seed: u64) -> RetryConfig {
+    let mut retry = RetryConfig::default();
+    retry.seed = Some(seed);
+    retry
+}
+
 /// Everything but the budget, the breakers and how long they are waited for as it is by default:
 /// ten attempts, because the chance that all of ten fail is 0.3^10, six in a million.
 fn opened(seed: u64) -> RetryConfig {
-    RetryConfig::default()
-        .with_seed(seed)
-        .with_max_attempts(10)
-        .with_budget_percent(1000)
-        // as long as it takes a breaker to let it through
-        .with_max_retry_after(DEADLINE)
+    let mut retry = seeded(seed);
+    (retry.max_attempts, retry.budget_percent) = (10, 1000);
+    // as long as it takes a breaker to let it through
+    retry.max_retry_after = DEADLINE;
+    retry
 }
 
 /// Breakers that are made for such a way to the servers, and the default ones. Those open at three
@@ -139,7 +144,7 @@ fn with_the_budget_opened_999_of_1000_succeed() {
 #[test]
 fn of_calls_that_lose_one_attempt_in_ten_hardly_any_fails() {
     for seed in SEEDS {
-        let retry = RetryConfig::default().with_seed(seed);
+        let retry = seeded(seed);
         let Outcome { ok, failures, .. } = run(seed, 100, |stack| stack.retry(retry));
         println!("seed {seed}: {ok} of {CALLS}");
         assert!(
@@ -154,7 +159,7 @@ fn of_calls_that_lose_one_attempt_in_ten_hardly_any_fails() {
 fn the_default_budget_bounds_retries_and_a_refusal_names_it() {
     for seed in SEEDS {
         let ok = breakers().map(|(tool, server)| {
-            let retry = RetryConfig::default().with_seed(seed);
+            let retry = seeded(seed);
             let Outcome {
                 ok,
                 failures,

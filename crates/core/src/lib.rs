@@ -47,6 +47,7 @@ mod name;
 mod one_line;
 mod output;
 mod peer;
+mod person;
 mod plan;
 mod profile;
 mod propagate;
@@ -80,8 +81,10 @@ pub use judge::{Judgement, judge};
 pub use lint::Severity;
 pub use members::Members;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
+pub use one_line::one_line;
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
+pub use person::PersonClock;
 pub use plan::{
     AuditLevel, AuditRule, AuditScope, CacheRule, CallPlan, ConfirmRule, Learned, Lifetime, Limits,
     RetryRule, RouteRule,

@@ -42,7 +42,7 @@ impl Pause {
                 let woken = async {
                     tokio::select! {
                         () = reopened(&recorder.error) => {}
-                        () = waiting.server_is_back() => {}
+                        () = waiting.0.server_is_back.notified() => {}
                     }
                 };
                 let _ended = timeout(self.wait, woken).await;

@@ -276,38 +276,3 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RetryPolicy {
         Some(call.clone())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use callward_testkit::{call, tool};
-    use serde_json::json;
-
-    use super::*;
-    use crate::{Backoff, Jitter, RetryConfig, RetryLayer};
-
-    /// The first pauses of a call, and those of a long outage.
-    fn pauses(layer: &RetryLayer) -> Vec<Duration> {
-        let call = call(&tool("get").read_only().build(), json!({}));
-        let mut running = layer.shared.pauses(&call);
-        let pause = |retry| running.next(&Step::new(retry, Duration::ZERO)).unwrap();
-        (0..20).map(pause).collect()
-    }
-
-    #[test]
-    fn no_two_calls_share_a_sequence_nor_a_pause() {
-        for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
-            let backoff = Backoff::new(jitter, Duration::from_secs(10));
-            let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
-            let layer = RetryLayer::new(config).unwrap();
-            let all: Vec<_> = (0..100).flat_map(|_| pauses(&layer)).collect();
-            // with nanoseconds to choose from, one meeting by chance is possible, two are not
-            let different = all.iter().collect::<HashSet<_>>().len();
-            assert!(all.len() - different < 2, "{jitter:?}: {different} differ");
-        }
-        // layers without a seed differ
-        let [one, other] = [RetryLayer::default(), RetryLayer::default()];
-        assert_ne!(pauses(&one), pauses(&other));
-    }
-}

@@ -36,8 +36,13 @@ fn row(name: &'static str, calls: &'static [(u64, &'static str)]) -> Row {
     }
 }
 
+fn once() -> RetryConfig {
+    let mut retry = RetryConfig::default();
+    retry.max_attempts = 1;
+    retry
+}
+
 fn rows() -> Vec<Row> {
-    let once = || RetryConfig::default().with_max_attempts(1);
     let mut stale = CacheConfig::default();
     stale.stale_if_error = Duration::from_secs(3600);
     let old = MockService::new(|_, n| async move {
@@ -52,7 +57,8 @@ fn rows() -> Vec<Row> {
         breaker.failures = 1;
         Stack::builder().retry(once()).breaker(breaker)
     };
-    let guard = LoopGuardConfig::default().with_failures(1);
+    let mut guard = LoopGuardConfig::default();
+    guard.failures = 1;
     vec![
         Row {
             steps: "cache:miss route#1:chosen@a attempt#1:answered@a answer:answered",
@@ -178,7 +184,7 @@ async fn an_equal_read_joins_the_one_that_runs() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_refuses_or_holds_up_is_told() {
     let mut limits = LimitsConfig::default();
-    limits.rate = limits.rate.with_max_wait(Duration::ZERO);
+    limits.rate.max_wait = Duration::ZERO;
     let mut cache = CacheConfig::default();
     cache.enabled = false;
     for (limits, last) in [
@@ -186,8 +192,7 @@ async fn a_limit_that_refuses_or_holds_up_is_told() {
         (LimitsConfig::default(), "limit#1:waited"),
     ] {
         let builder = Stack::builder().limits(limits).cache(cache.clone());
-        let builder = builder.retry(RetryConfig::default().with_max_attempts(1));
-        let stack = stack(builder, &[("a", MockService::counting())]).await;
+        let stack = stack(builder.retry(once()), &[("a", MockService::counting())]).await;
         run(&stack, "rare").await;
         run(&stack, "rare").await;
         let third = run(&stack, "rare").await;

@@ -82,12 +82,6 @@ impl RetryLayer {
     }
 }
 
-impl Shared {
-    pub(super) fn count(&self, count: impl FnOnce(&mut HedgeStats)) {
-        count(&mut self.stats.lock());
-    }
-}
-
 impl<S> Layer<S> for HedgeLayer {
     type Service = Hedge<S>;
 

@@ -28,7 +28,7 @@ async fn fail(call: ToolCall, errors: Vec<ToolError>) -> ToolError {
             Err(error)
         }
     });
-    let service = layer(plain()).layer(server);
+    let service = layer(plain(|_| {})).layer(server);
     service.oneshot(call).await.unwrap_err()
 }
 

@@ -1,6 +1,5 @@
 //! The retry layer and its hedges, as a caller sees them, on a paused clock.
 
-mod backoff;
 mod bed;
 mod budget;
 mod cancelled;
@@ -8,7 +7,6 @@ mod classified;
 mod deadlines;
 mod errors;
 mod hedge;
-mod keys;
 mod pauses;
 mod retries;
 mod schedules;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{Output, layer, ms, named, plain, read, result, rows, run, runtime, within};
+use crate::bed::{self, Output, layer, ms, named, plain, read, result, rows, run, runtime, within};
 
 /// A breaker, or a server, that notifies when it is worth another attempt.
 #[derive(Clone, Default)]
@@ -112,7 +112,7 @@ async fn a_call_waits_for_a_breaker_or_a_server_but_not_too_long() {
             opens.parse().ok(),
             notice == "yes",
         );
-        let (attempts, results) = at_gate(plain(), vec![call], gate).await;
+        let (attempts, results) = at_gate(plain(|_| {}), vec![call], gate).await;
         let found: Vec<_> = attempts.iter().map(|(at, _)| at.to_string()).collect();
         assert_eq!(found.join(" "), begins, "{row}");
         match &results[0] {
@@ -131,7 +131,7 @@ async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
             gate.0.notify_one();
             Err(gone().with_reopening(gate.reopening()))
         });
-        let config = plain().with_budget_reserve(reserve).with_budget_percent(0);
+        let config = plain(|config| bed::reserve(config, reserve));
         let service = layer(config).layer(mock.clone());
         service.oneshot(within(secs(60), read())).await.unwrap_err();
         assert_eq!(mock.started(), attempts);
@@ -145,7 +145,7 @@ async fn an_attempt_after_a_short_wait_shares_all_time_left() {
     for (opens, left) in [(2, 58), (30, 30)] {
         let call = within(secs(60), read());
         let gate = (refused(30), Some(opens), true);
-        let (attempts, _) = at_gate(plain(), vec![call], gate).await;
+        let (attempts, _) = at_gate(plain(|_| {}), vec![call], gate).await;
         // half of what is left after the pause before it, and the longest that may come after it
         let expected = (secs(left) - ms(100) - ms(200)) / 2;
         assert_eq!(attempts[1].1, Some(expected), "{opens}");
@@ -155,7 +155,7 @@ async fn an_attempt_after_a_short_wait_shares_all_time_left() {
 #[tokio::test(start_paused = true)]
 async fn waiting_calls_come_in_steps_that_double() {
     // a spent budget: to wait costs nothing
-    let config = plain().with_budget_reserve(0).with_budget_percent(0);
+    let config = plain(|config| bed::reserve(config, 0));
     let calls = (0..31).map(|_| within(secs(60), read())).collect();
     let gate = (refused(30), Some(2), true);
     let (attempts, results) = at_gate(config, calls, gate).await;
@@ -187,7 +187,7 @@ proptest! {
                     false => Err(refused(30)),
                 }
             });
-            let config = plain().with_budget_percent(0).with_budget_reserve(50);
+            let config = plain(|config| bed::reserve(config, 50));
             let layer = layer(config);
             let start = |was_sent: bool| {
                 let call = call(&named("read"), json!({"sent": was_sent}));

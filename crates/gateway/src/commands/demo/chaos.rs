@@ -121,7 +121,9 @@ async fn rows(args: &Demo, definitions: &[ToolDefinition]) -> Result<(Vec<Row>, 
     let (ours, theirs) = (Ledger::new(), Ledger::new());
     let set = ReplicaSetId::new(SET)?;
     let servers = servers(args.seed, definitions, &ours)?;
-    let mut builder = Stack::builder().retry(RetryConfig::default().with_seed(args.seed));
+    let mut retry = RetryConfig::default();
+    retry.seed = Some(args.seed);
+    let mut builder = Stack::builder().retry(retry);
     for server in &servers {
         builder = builder.server(Server::new(server.clone()).in_set(set.clone()));
     }

@@ -60,7 +60,8 @@ impl Faults<'_, '_> {
         for (holds, name, message) in rules {
             self.expect(holds, &at(name), message);
         }
-        let rate = RateLimitConfig::default().with_in_all(table.calls_per_minute);
+        let mut rate = RateLimitConfig::default();
+        rate.in_all = table.calls_per_minute;
         if let Err(fault) = rate.validate() {
             self.at(&at("calls_per_minute"), fault.reason);
         }
