@@ -34,7 +34,7 @@ async fn a_child_that_dies_over_a_call_may_have_run_it_and_is_told_so() {
             // shut down, or it would be started again and read the next call
             upstream.shutdown().await;
             let read = std::fs::read(&file).unwrap_or_default();
-            let executions = usize::from(object_end(&read).is_some());
+            let executions = u64::from(object_end(&read).is_some());
             let at = format!("{era:?}, {count} bytes");
             assert_told_the_truth(&ended, executions, &at);
             // The pipe takes a call at one go, if the child is there to read it: then the outcome
