@@ -13,7 +13,7 @@ use callward_mcp::wire::Era;
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::instances::caller;
 use crate::script::{LONG, assert_fails, tool_of};
@@ -42,16 +42,11 @@ struct State {
 }
 
 /// A server with a counter for each session. A request of 2026-07-28 is always the first one.
+/// Dropped, it is gone.
 struct Counter {
     state: Arc<Mutex<State>>,
     address: SocketAddr,
-    serving: JoinHandle<()>,
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
+    _serving: JoinSet<()>,
 }
 
 const MODERN: &str = r#"["2026-07-28"]"#;
@@ -73,7 +68,8 @@ impl Counter {
             unanswered: Vec::new(),
         }));
         let shared = state.clone();
-        let serving = tokio::spawn(async move {
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
             loop {
                 answer(&shared, server.next().await).await;
             }
@@ -81,7 +77,7 @@ impl Counter {
         Self {
             state,
             address,
-            serving,
+            _serving: serving,
         }
     }
 
@@ -209,7 +205,8 @@ async fn each_legacy_session_has_one_at_a_server_of_both_eras() {
 #[tokio::test]
 async fn an_instance_per_principal_is_a_session_there() {
     let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = server.upstream().await;
+    // the first call waits until it is known what is there
+    let upstream = upstream_at(server.address, |_| {});
     let callers = [caller("ada", "1"), caller("ada", "2"), without_session()];
     for (run, caller) in (1..).zip(&callers) {
         assert_eq!(counted(&upstream, Instances::Principal, caller).await, run);
@@ -267,16 +264,6 @@ async fn a_server_that_names_sessions_but_opens_none_fails_those_calls() {
     server.set(Initialize::Opens);
     for run in 1..=3 {
         assert_eq!(count(&upstream, &ada).await, run);
-    }
-}
-
-#[tokio::test]
-async fn the_first_call_waits_until_it_is_known_who_is_there() {
-    let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = upstream_at(server.address, |_| {});
-    for run in 1..=3 {
-        let ada = caller("ada", "1");
-        assert_eq!(counted(&upstream, Instances::Session, &ada).await, run);
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::script::{DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, start};
+use crate::script::{Calling, DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, start};
 
 pub(crate) const JSON: &str = "content-type: application/json\r\n";
 
@@ -101,7 +101,11 @@ impl Server {
 
     /// Answers a call that the upstream makes; returns what the server got.
     pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Exchange {
-        let running = calling(upstream, call);
+        self.answer(calling(upstream, call)).await
+    }
+
+    /// Answers a call that runs; returns what the server got.
+    pub(crate) async fn answer(&mut self, running: Calling) -> Exchange {
         let mut asked = self.asked("tools/call").await;
         asked.reply(RESULT).await;
         running.await.unwrap().unwrap();
@@ -114,11 +118,20 @@ impl Server {
         upstream: &Upstream,
         fault: impl FnOnce(Exchange) -> Fut,
     ) -> ToolError {
-        let running = calling(upstream, call("x", "{}"));
-        fault(self.asked("tools/call").await).await;
-        let error = running.await.unwrap().unwrap_err();
+        let error = self.fail_once(upstream, fault).await;
         self.serve(upstream, call("x", "{}")).await;
         error
+    }
+
+    /// Fails a call of the upstream as the server likes.
+    pub(crate) async fn fail_once<Fut: Future<Output = ()>>(
+        &mut self,
+        upstream: &Upstream,
+        fault: impl FnOnce(Exchange) -> Fut,
+    ) -> ToolError {
+        let running = calling(upstream, call("x", "{}"));
+        fault(self.asked("tools/call").await).await;
+        running.await.unwrap().unwrap_err()
     }
 
     /// Returns the next request that is not for a stream.
