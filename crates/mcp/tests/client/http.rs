@@ -16,7 +16,7 @@ use crate::script::{
     DISCOVERED_LISTENING, LONG, Reports, Watching, assert_fails, call, calling, progress, start,
     tool_of,
 };
-use crate::script_http::{Exchange, JSON, Server, legacy as legacy_http, modern, upstream_at};
+use crate::script_http::{Exchange, JSON, Server, legacy as legacy_http, modern};
 
 const RESULT: &str =
     r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "vendor":[ ]}"#;
@@ -66,29 +66,35 @@ async fn a_header_that_a_server_repeats_in_an_error_is_hidden() {
     let upstream = start(Target::Http(spec), |_| {});
     server.greet_modern().await;
     upstream.ready(LONG).await.unwrap();
-    let error =
-        r#""code":-32000,"message":"got s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]"#;
-    for (status, has_id) in [(200, true), (500, true), (500, false)] {
-        let error = server.fail(&upstream, async |asked| {
-            let id = if has_id {
-                asked.id()
-            } else {
-                "null".to_owned()
-            };
-            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{{error}}}}}"#);
-            asked.answer(status, JSON, &body).await;
-        });
-        let error = format!("{:?}", error.await);
-        assert!(error.contains("[redacted], short"), "{error}");
-        assert!(!error.contains("s3cr3t"), "{error}");
+    let rpc =
+        r#"{"code":-32000,"message":"no s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]}"#;
+    let text = "content-type: text/plain\r\n";
+    for (status, headers, body) in [
+        (
+            200,
+            JSON,
+            format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{rpc}}}"#),
+        ),
+        (
+            500,
+            JSON,
+            format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{rpc}}}"#),
+        ),
+        (
+            500,
+            JSON,
+            format!(r#"{{"jsonrpc":"2.0","id":null,"error":{rpc}}}"#),
+        ),
+        (503, text, "no s3cr3t-t0k3n, short".to_owned()),
+    ] {
+        let answer = async |asked: Exchange| {
+            let body = body.replace("ID", &asked.id());
+            asked.answer(status, headers, &body).await;
+        };
+        let error = server.fail(&upstream, answer).await;
+        assert!(error.message().contains("no [redacted], short"), "{error}");
+        assert!(!format!("{error:?}").contains("s3cr3t"), "{error:?}");
     }
-    let error = server.fail(&upstream, async |asked| {
-        asked
-            .answer(503, "content-type: text/plain\r\n", "no s3cr3t-t0k3n")
-            .await;
-    });
-    let error = error.await.to_string();
-    assert!(error.contains("no [redacted]"), "{error}");
 }
 
 #[tokio::test]
@@ -320,18 +326,6 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
     ] {
         assert_eq!((&meta[name], &*asked.headers[name]), (&json!(value), value));
     }
-}
-
-#[tokio::test]
-async fn a_server_that_starts_late_is_found() {
-    let server = Server::start().await;
-    let address = server.stop().await;
-    let upstream = upstream_at(address, |_| {});
-    let error = upstream.call(call("x", "{}")).await.unwrap_err();
-    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    let mut server = Server::start_at(address).await;
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
 }
 
 #[tokio::test]

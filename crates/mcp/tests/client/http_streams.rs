@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use callward_core::{ServerEvent, ToolServer};
 use callward_mcp::client::Upstream;
+use futures_util::StreamExt;
 
 use crate::script::{INITIALIZED, LEGACY, RESULT, Reports, call, calling, progress};
 use crate::script_http::{Server, legacy as legacy_http};
@@ -59,11 +61,16 @@ async fn a_flood_of_requests_gets_a_bounded_number_of_replies() {
 }
 
 #[tokio::test]
-async fn requests_on_a_stream_of_the_server_s_own_are_answered() {
-    let (_upstream, mut server) = legacy_http("s").await;
+async fn what_comes_on_a_stream_of_the_server_s_own_is_heard_and_answered() {
+    let (upstream, mut server) = legacy_http("s").await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
     let mut get = server.stream().await;
     assert_eq!(get.headers["mcp-session-id"], "s");
     get.events().await;
+    get.event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+        .await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     for (method, member) in [("ping", "result"), ("sampling/createMessage", "error")] {
         get.event(&request(method, method)).await;
         let reply = server.next().await;

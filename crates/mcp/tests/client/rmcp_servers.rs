@@ -11,9 +11,9 @@ use futures_util::StreamExt;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities,
-    ServerConfig, SubscriptionFilter, Tool,
+    ServerConfig, Tool,
 };
-use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
@@ -33,7 +33,6 @@ struct Bench {
 struct Seen {
     started: Notify,
     cancelled: Notify,
-    change: Notify,
 }
 
 const BOTH: &[ProtocolVersion] = &[ProtocolVersion::V_2026_07_28, ProtocolVersion::V_2025_11_25];
@@ -61,12 +60,7 @@ impl ServerHandler for Bench {
     }
 
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(
-            ServerCapabilities::builder()
-                .enable_tools()
-                .enable_tool_list_changed()
-                .build(),
-        )
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
 
     async fn list_tools(
@@ -99,27 +93,8 @@ impl ServerHandler for Bench {
                 self.seen.cancelled.notify_one();
                 Ok(text("cancelled"))
             }
-            "change" => {
-                context.peer.notify_tool_list_changed().await.unwrap();
-                self.seen.change.notify_one();
-                Ok(text("changed"))
-            }
             other => Err(ErrorData::invalid_params(format!("no tool {other}"), None)),
         }
-    }
-
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
-        Some(requested.supported_by(&self.get_info().capabilities))
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.seen.change.notified().await;
-        context.sink().notify_tool_list_changed().await.unwrap();
-        context.cancelled().await;
-        Ok(())
     }
 }
 
@@ -210,29 +185,5 @@ async fn over_http_a_dual_server_and_a_legacy_one_work() {
         let bench = Bench::new(server);
         let upstream = over_http(&bench, choice, json).await;
         everything(upstream, bench, era, !json).await;
-    }
-}
-
-#[tokio::test]
-async fn changes_are_heard_in_both_eras_and_over_both_transports() {
-    for era in [Era::Modern, Era::Legacy] {
-        for http in [false, true] {
-            let bench = Bench::new(era);
-            let upstream = if http {
-                over_http(&bench, EraChoice::Auto, false).await
-            } else {
-                over_pipe(&bench, EraChoice::Auto)
-            };
-            upstream.ready(LONG).await.unwrap();
-            let mut events = upstream.events().unwrap();
-            assert_eq!(events.next().await, Some(ServerEvent::Up));
-            let _ = upstream.call(call("change", "{}")).await;
-            let event = tokio::time::timeout(LONG, events.next()).await;
-            assert_eq!(
-                event.unwrap(),
-                Some(ServerEvent::ToolsChanged),
-                "{era:?} http {http}"
-            );
-        }
     }
 }

@@ -8,7 +8,6 @@
 //! piece, so a connection that ends in the middle of it looks as if all was sent, and the call is
 //! `Unknown` at every byte; a larger one is `NotSent` while its last byte was not asked for.
 
-mod child;
 mod http_answers;
 mod http_requests;
 mod pipe;
