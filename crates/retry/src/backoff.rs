@@ -123,9 +123,9 @@ pub fn to_backoff(rule: RetryRule, error: ToolError) -> Error<ToolError> {
 pub fn pass_on(error: Error<ToolError>) -> ToolError {
     match error {
         // an error with attempts has been through a retry
-        Error::Permanent(error) => {
-            let attempts = error.attempts().max(1);
-            error.with_attempts(attempts)
+        Error::Permanent(mut error) => {
+            error.attempts = error.attempts.max(1);
+            error
         }
         Error::Transient { err, retry_after } => match retry_after {
             Some(wait) => err.with_retry_after(wait),

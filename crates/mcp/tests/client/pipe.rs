@@ -136,7 +136,7 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
         if let Some(trace) = &trace {
             left_out = left_out.with_trace(trace.clone());
         }
-        left_out.leave_out();
+        left_out.context_mut().is_left_out = true;
         let asked = peer.serve(&upstream, left_out).await;
         let parent = asked.value()["_meta"]["traceparent"].clone();
         let reported = TraceContext::parse(parent.as_str().unwrap(), None).unwrap();
@@ -187,8 +187,9 @@ async fn progress_and_trace_travel_with_the_call() {
         .unwrap()
         .pass("tenant=acme,user=ada");
     let traced = call("x", "{}").with_progress(sink.clone());
-    let traced = traced.with_trace(Arc::new(trace));
-    let running = calling(&upstream, traced.with_baggage(baggage.unwrap()));
+    let mut traced = traced.with_trace(Arc::new(trace));
+    traced.context_mut().baggage = baggage;
+    let running = calling(&upstream, traced);
     let asked = peer.asked("tools/call").await;
     let meta = asked.value()["_meta"].clone();
     assert_eq!(meta["traceparent"], PARENT);
