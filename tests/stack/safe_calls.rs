@@ -171,7 +171,7 @@ fn the_default_budget_bounds_retries_and_a_refusal_names_it() {
             assert!(tried * 10 <= CALLS * 12 + 30, "seed {seed}: {tried}");
             let says = |error: &ToolError, why: &str| error.to_string().contains(why);
             for error in &failures {
-                let last = error.attempts() >= retry.max_attempts;
+                let last = error.attempts >= retry.max_attempts;
                 let known = last || says(error, "budget") || says(error, "deadline");
                 assert!(known, "seed {seed}: {error}");
             }

@@ -55,8 +55,8 @@ impl Pause {
 
 /// Completes when what refused the call, or the server it was for, is worth another attempt.
 async fn reopened(error: &ToolError) {
-    match error.reopening() {
-        Some(reopening) => reopening.reopened().await,
+    match &error.reopening {
+        Some(reopening) => reopening().await,
         None => std::future::pending().await,
     }
 }

@@ -58,7 +58,7 @@ impl RetryPolicy {
         let RetryDecision::Retry { floor } = classify(call.plan().retry, error) else {
             return Err(RetryOutcome::NotRetryable.into());
         };
-        if call.purpose().is_background() {
+        if call.purpose.is_background() {
             return Err(RetryOutcome::Background.into());
         }
         let left = time_left(call);
@@ -105,7 +105,7 @@ impl RetryPolicy {
             },
         };
         if let Some(left) = left {
-            if error.reopening().is_some() {
+            if error.reopening.is_some() {
                 // it may end at any moment, so it is worth all the time there is
                 let needed = pause
                     .rest
@@ -147,7 +147,7 @@ impl RetryPolicy {
     ) -> Result<Option<Duration>, Stop> {
         let longest = self.shared.config.max_retry_after;
         let Some(stated) = floor else {
-            let restarts = error.kind() == ErrorKind::ConnectFailed && error.reopening().is_some();
+            let restarts = error.kind() == ErrorKind::ConnectFailed && error.reopening.is_some();
             return Ok((restarts && left.is_some()).then_some(longest));
         };
         let is_open = error.kind() == ErrorKind::BreakerOpen;
@@ -155,7 +155,7 @@ impl RetryPolicy {
         let waited = self.attempts.as_ref().map(|attempts| attempts.waited);
         let waited = waited.unwrap_or_default();
         let patience = longest.saturating_sub(waited);
-        let may_end_early = is_open && error.reopening().is_some() && !patience.is_zero();
+        let may_end_early = is_open && error.reopening.is_some() && !patience.is_zero();
         if stated > longest && !may_end_early {
             let (stated, longest) = (rounded(stated), rounded(longest));
             let why =

@@ -56,8 +56,8 @@ impl Shared {
     pub(crate) fn share_out(&self, call: &mut ToolCall, begin: Instant, refused: u32) {
         let max_attempts = self.config.max_attempts;
         let shares =
-            max_attempts > 1 && call.plan().is_retryable() && !call.purpose().is_background();
-        let Some(deadline) = call.deadline().filter(|_| shares) else {
+            max_attempts > 1 && call.plan().is_retryable() && !call.purpose.is_background();
+        let Some(deadline) = call.deadline.filter(|_| shares) else {
             return;
         };
         let limits = &call.plan().limits;
@@ -85,6 +85,6 @@ pub(crate) fn retry_of(call: &ToolCall) -> u32 {
 
 /// Returns the time to the call's deadline, if it has one.
 pub(crate) fn time_left(call: &ToolCall) -> Option<Duration> {
-    let deadline = call.deadline()?;
+    let deadline = call.deadline?;
     Some(deadline.saturating_duration_since(Instant::now().into_std()))
 }

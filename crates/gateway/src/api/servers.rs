@@ -126,7 +126,6 @@ fn ordered(stack: &Stack, id: &str, act: impl FnOnce(&ServerId) -> bool) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use callward::Principal;
 
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_session_is_shown_by_the_beginning_of_its_id() {
-        let mut status = InstanceStatus::new("up", Duration::from_secs(1));
+        let mut status = InstanceStatus::default();
         assert_eq!(instance(&status)["owner"], Value::Null);
         status.principal = Some(Principal::new("ada"));
         assert_eq!(instance(&status)["owner"], "ada");

@@ -53,8 +53,8 @@ pub(crate) fn error(error: &ToolError) -> Value {
         "message": error.to_string(),
         "retry_after_ms": error.retry_after().map(millis),
         // as clients get them
-        "outcome": error.outcome(),
-        "history": error.history(),
+        "outcome": error.outcome,
+        "history": error.history,
     })
 }
 

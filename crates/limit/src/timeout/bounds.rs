@@ -50,7 +50,7 @@ impl Bounds {
             limit,
             cap: cap.of(limit),
             share: call.attempt().share.clone(),
-            deadline: call.deadline().map(Instant::from_std),
+            deadline: call.deadline.map(Instant::from_std),
             writer: Writer::of(call),
         }
     }

@@ -310,9 +310,8 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
     let (upstream, mut server) = legacy_http("one").await;
     let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
     let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
-    let mut traced = call("x", "{}")
-        .with_trace(Arc::new(trace))
-        .with_baggage(baggage.unwrap());
+    let mut traced = call("x", "{}").with_trace(Arc::new(trace));
+    traced.context_mut().baggage = baggage;
     let watching = Arc::new(Watching::default());
     traced.attempt_mut().watch = Some(watching.clone());
     let asked = server.serve(&upstream, traced).await;

@@ -131,7 +131,7 @@ async fn a_call_that_is_left_out_tells_its_server_so() {
         if let Some(trace) = &trace {
             left_out = left_out.with_trace(trace.clone());
         }
-        left_out.leave_out();
+        left_out.context_mut().is_left_out = true;
         let asked = peer.serve(&upstream, left_out).await;
         let parent = asked.value()["_meta"]["traceparent"].clone();
         let reported = TraceContext::parse(parent.as_str().unwrap(), None).unwrap();

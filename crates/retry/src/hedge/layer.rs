@@ -128,6 +128,6 @@ fn may_hedge(call: &ToolCall) -> bool {
     let plan = call.plan();
     !plan.is_write()
         && plan.is_retryable()
-        && !call.purpose().is_background()
+        && !call.purpose.is_background()
         && !call.attempt().elsewhere_only
 }

@@ -62,8 +62,8 @@ async fn each_refused_retry_is_counted_and_stated_in_the_error() {
     let cause = last.source().unwrap().to_string();
     assert!(cause.starts_with("scripted ("), "{cause}");
     // the attempts before it are its history, each with its own message
-    let refused = errors.iter().find(|error| error.attempts() == 2).unwrap();
-    let history = refused.history().iter().map(|attempt| &*attempt.message);
+    let refused = errors.iter().find(|error| error.attempts == 2).unwrap();
+    let history = refused.history.iter().map(|attempt| &*attempt.message);
     assert_eq!(history.collect::<Vec<_>>(), ["scripted", "scripted"]);
     // another set has a budget of its own
     let flaky = run(&layer, read_of("flaky"), "connect_failed-").await;

@@ -19,7 +19,7 @@ use crate::bed::{self, layer, ms, of, plain, reserve, result, run, runtime, scri
 /// Never answers, but ends each attempt when its share is over, or at the deadline.
 fn silent() -> MockService {
     MockService::new(|call, _| async move {
-        let deadline = call.deadline().unwrap().into();
+        let deadline = call.deadline.unwrap().into();
         let mut kind = ErrorKind::DeadlineExceeded;
         if let Some(share) = &call.attempt().share {
             sleep(share.time()).await;
@@ -168,7 +168,7 @@ proptest! {
         let usual = usual.unwrap_or_default();
         let inner = silent();
         let mock = MockService::new(move |call: ToolCall, n| {
-            let left = call.deadline().unwrap() - Instant::now().into_std();
+            let left = call.deadline.unwrap() - Instant::now().into_std();
             // a timer may be late by a millisecond
             assert!(n == 1 || left + ms(2) >= usual, "{left:?} of {usual:?}");
             if let Some(share) = call.attempt().share.as_ref().map(|share| share.time()) {

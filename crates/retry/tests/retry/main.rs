@@ -1,5 +1,6 @@
 //! The retry layer and its hedges, as a caller sees them, on a paused clock.
 
+mod backoff;
 mod bed;
 mod budget;
 mod cancelled;

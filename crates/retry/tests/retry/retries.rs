@@ -58,7 +58,7 @@ async fn calls_are_retried_and_end_as_the_table_says() {
         let of = |result: &Output| result.as_ref().err().map(|e| (e.kind(), e.delivery()));
         assert_eq!(of(&found), of(&result(end)), "{tool}: {results}");
         if let Err(error) = found {
-            assert_eq!(error.attempts(), attempts, "{tool}: {results}");
+            assert_eq!(error.attempts, attempts, "{tool}: {results}");
         }
         let earlier = results.split_whitespace().take(attempts as usize - 1);
         let sent = |word: &str| !word.ends_with('-');
@@ -80,7 +80,7 @@ async fn a_nested_retry_does_not_multiply_the_attempts() {
     let inner = RetryLayer::default().layer(server.clone());
     let nested = RetryLayer::default().layer(inner);
     let error = nested.oneshot(read()).await.unwrap_err();
-    assert_eq!((server.started(), error.attempts()), (3, 3));
+    assert_eq!((server.started(), error.attempts), (3, 3));
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,7 @@ struct Gate(Arc<Notify>);
 impl Gate {
     fn reopening(&self) -> Reopening {
         let gate = self.0.clone();
-        Reopening::new(move || {
+        Arc::new(move || {
             let gate = gate.clone();
             Box::pin(async move { gate.notified().await })
         })
@@ -61,9 +61,10 @@ async fn at_gate(
             let at = start.elapsed();
             let share = call.attempt().share.as_ref().map(|share| share.time());
             attempts.lock().push((at.as_millis(), share));
-            let closed = || match notifies {
-                true => error.clone().with_reopening(gate.reopening()),
-                false => error.clone(),
+            let closed = || {
+                let mut error = error.clone();
+                error.reopening = notifies.then(|| gate.reopening());
+                error
             };
             let is_open = opens.is_some_and(|opens| at >= secs(opens));
             std::future::ready(if is_open { result("ok") } else { Err(closed()) })
@@ -129,7 +130,9 @@ async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
         let mock = MockService::new(|_, _| async {
             let gate = Gate::default();
             gate.0.notify_one();
-            Err(gone().with_reopening(gate.reopening()))
+            let mut error = gone();
+            error.reopening = Some(gate.reopening());
+            Err(error)
         });
         let config = plain(|config| bed::reserve(config, reserve));
         let service = layer(config).layer(mock.clone());

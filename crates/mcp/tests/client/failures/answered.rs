@@ -22,7 +22,7 @@ async fn a_status_says_why() {
             let error = server.fail(&upstream, answer).await;
             assert_documented(row, &error);
             assert_eq!(error.code(), Some(i64::from(*status)));
-            assert_eq!(error.http_status(), Some(*status));
+            assert_eq!(error.http_status, Some(*status));
             assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
         }
     }
@@ -52,10 +52,10 @@ async fn a_code_says_why() {
                 assert_documented(row, &error);
                 assert_eq!((error.code(), error.message()), (Some(*code), "no"));
                 assert_eq!(
-                    error.http_status(),
+                    error.http_status,
                     Some(status).filter(|status| *status != 200)
                 );
-                assert_eq!(&error.data().unwrap()[..], b"[1 ]");
+                assert_eq!(&error.data.as_ref().unwrap()[..], b"[1 ]");
             }
         }
         // the next call would have to be greeted
