@@ -119,9 +119,9 @@ impl<'a> Settings<'a> {
             .trust
             .or_else(|| Some(server?.table.trust))
             .unwrap_or_default();
-        let operator = server.and_then(|server| server.tools.get(tool.name.as_str()));
+        let operator = server.and_then(|server| server.table.tools.get(tool.name.as_str()));
         let hints = Hints {
-            server_defaults: server.map(|server| &server.defaults),
+            server_defaults: server.map(|server| &server.table.annotations),
             operator: operator.map(|operator| &operator.hints),
             ..Hints::new(inferred, declared, trust)
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use callward::{Caching, Caller, Instances, ServerId};
+use callward::{Caller, Instances, ServerId};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
@@ -258,7 +258,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         }
     };
     if let Some(ttl) = args.ttl {
-        server.caching = Some(Caching::For(ttl));
+        (server.table.ttl, server.table.cache) = (Some(ttl), None);
     }
     if args.no_cache {
         config.cache.layer.enabled = false;

@@ -1,7 +1,5 @@
 //! Checks the keys of a file together, and reports every problem at its place.
 
-mod hints;
-mod rules;
 mod servers;
 
 use std::collections::BTreeMap;
