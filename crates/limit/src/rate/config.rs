@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct RateLimitConfig {
-    /// Whether the rate in a tool's plan (its `rateLimitHint`) is enforced. Default: yes.
+    /// Whether the rate in a tool's plan (its `rateLimitHint`) is enforced. Default: yes, with the
+    /// feature `rate`.
     pub tools: bool,
     /// How many calls a minute each principal may make. Default: no limit.
     pub per_principal: Option<f64>,
@@ -26,7 +27,7 @@ pub struct RateLimitConfig {
 impl Default for RateLimitConfig {
     fn default() -> Self {
         Self {
-            tools: true,
+            tools: cfg!(feature = "rate"),
             per_principal: None,
             in_all: None,
             max_wait: Duration::from_secs(30),
@@ -47,6 +48,10 @@ impl RateLimitConfig {
         ] {
             if rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
                 let reason = "is not a number of calls a minute above 0; leave it out for no limit";
+                return Err(InvalidConfig::new(field, reason));
+            }
+            if rate.is_some() && !cfg!(feature = "rate") {
+                let reason = "needs the feature `rate` of callward-limit";
                 return Err(InvalidConfig::new(field, reason));
             }
         }
