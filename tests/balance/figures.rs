@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::world::{Scenario, Size};
 
 /// What happened since the figures are taken.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     from: Duration,
     /// Second by second: calls that arrived at servers that are struck, and at any.
