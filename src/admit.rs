@@ -16,13 +16,8 @@ use crate::roster::Known;
 use crate::scan::{self, Liveness, Scan, Shared};
 use crate::server::Server;
 
-/// One server, ready to join its set.
-pub(crate) struct Admitted {
-    pub(crate) member: Member<Guarded>,
-    pub(crate) known: Known,
-    /// Follows the server for as long as it is in the stack.
-    pub(crate) follower: BoxFuture<'static, ()>,
-}
+/// One server, ready to join its set, and what follows it for as long as it is in the stack.
+pub(crate) type Admitted = (Member<Guarded>, Known, BoxFuture<'static, ()>);
 
 impl Settings {
     /// Puts the guards around one server.
@@ -58,24 +53,22 @@ impl Settings {
                 .listing_timeout
                 .map_or(scan::TIMEOUT, |limit| limit.max(scan::MIN_TIMEOUT)),
         };
-        Ok(Admitted {
-            member,
-            known: Known {
-                spec: server,
-                endpoint,
-                rate,
-                concurrency,
-                liveness,
-                weight: Mutex::new(weight),
-                scan: None,
-            },
-            follower: Box::pin(async move {
-                match pinger {
-                    Some(pinger) => drop(tokio::join!(scan.run(), pinger.run())),
-                    None => scan.run().await,
-                }
-            }),
-        })
+        let known = Known {
+            spec: server,
+            endpoint,
+            rate,
+            concurrency,
+            liveness,
+            weight: Mutex::new(weight),
+            scan: None,
+        };
+        let follower = async move {
+            match pinger {
+                Some(pinger) => drop(tokio::join!(scan.run(), pinger.run())),
+                None => scan.run().await,
+            }
+        };
+        Ok((member, known, Box::pin(follower)))
     }
 
     /// Puts the guards around one server. It may get a call if it lists the tool, and its own

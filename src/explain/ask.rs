@@ -35,9 +35,7 @@ impl Stack {
         tool: &str,
         arguments: impl Into<Bytes>,
     ) -> Result<Explanation, ToolError> {
-        let (catalogue, entry) = self.entry(tool)?;
-        let call = ToolCall::new(entry.tool().clone(), arguments);
-        Ok(self.explanation(&catalogue, &entry, Some(call)))
+        self.explain_prepared(&self.prepare(tool, arguments)?)
     }
 
     /// Returns what would happen to this very call, and why. Nothing is sent.
@@ -72,13 +70,11 @@ impl Stack {
             Some(call) => call.clone(),
             None => ToolCall::new(tool.clone(), ""),
         };
-        let breakers = &self.0.shared.breakers;
         let candidate = |known: &Known| Candidate {
             server: known.id().clone(),
             weight: *known.weight.lock(),
             categories: known.spec.categories.clone(),
             calls_per_minute: known.spec.calls_per_minute,
-            lets_calls_through: breakers.availability(known.id(), &probe).is_ok(),
             last_error: known.liveness.borrow().last_error.clone(),
             why_not: self.0.router.why_not(known.id(), &probe),
         };

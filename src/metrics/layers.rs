@@ -5,7 +5,7 @@ use callward_telemetry::metrics::overflow;
 use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;
 
-use super::{Offered, Visit, of_server, of_set, of_tool};
+use super::{Visit, of_server, of_set, of_tool, offered};
 use crate::stack::Stack;
 
 /// Without a log there are no figures.
@@ -69,7 +69,7 @@ pub(super) fn failures(stack: &Stack, visit: &mut Visit<'_>) {
 /// A tool may have several rates, and what is known of callers comes together. The scopes that are
 /// always there come without a rate, too.
 pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
-    let (status, offered) = (stack.limits(), Offered::by(stack));
+    let (status, catalogue) = (stack.limits(), stack.catalogue());
     let scope = |word| KeyValue::new(label::SCOPE, word);
     let mut rates = vec![
         (None, vec![scope("principal")]),
@@ -77,7 +77,7 @@ pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
     ];
     for rate in &status.rates {
         let of = match &rate.subject {
-            RateSubject::Tool { set, tool } => match offered.named(set, tool) {
+            RateSubject::Tool { set, tool } => match offered(&catalogue, set, tool) {
                 Some([tool, set]) => vec![tool, set, scope("tool")],
                 None => continue,
             },
