@@ -60,10 +60,10 @@ impl Round {
     async fn stack(&self, servers: &[ChaosServer]) -> Stack {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let places = rng.choice([2, 8, 64]).unwrap();
-        let retry = RetryConfig::default()
-            .with_seed(self.seed)
-            .with_max_attempts(rng.u32(1..=6))
-            .with_budget_percent(rng.choice([20, 1000]).unwrap());
+        let mut retry = RetryConfig::default();
+        retry.seed = Some(self.seed);
+        retry.max_attempts = rng.u32(1..=6);
+        retry.budget_percent = rng.choice([20, 1000]).unwrap();
         let mut breaker = BreakerConfig::default();
         breaker.failures = rng.choice([3, 20, 1000]).unwrap();
         breaker.probes = rng.u32(1..=3);

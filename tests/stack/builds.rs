@@ -53,11 +53,12 @@ async fn a_setting_without_sense_fails_the_build_and_is_named() {
     breaker.probes = 0;
     let mut ping = PingConfig::default();
     ping.interval = Duration::ZERO;
-    let guard = LoopGuardConfig::default().with_failures(0);
-    let router = RouterConfig::default().with_cost_budget(-1.0);
+    let mut guard = LoopGuardConfig::default();
+    guard.failures = 0;
+    let mut router = RouterConfig::default();
+    router.cost_budget = Some(-1.0);
     let no_time = |limits: &mut LimitsConfig| limits.attempt_timeout = Some(Duration::ZERO);
-    let no_rate =
-        |limits: &mut LimitsConfig| limits.rate = limits.rate.with_per_principal(Some(-1.0));
+    let no_rate = |limits: &mut LimitsConfig| limits.rate.per_principal = Some(-1.0);
     let apart = |id| in_set(id).instances(Instances::Principal);
     let alone = |set: fn(Server) -> Server| with([set(server("a"))]);
     let rules = [rule(in_set("a"), "x"), rule(in_set("b"), "y")];

@@ -59,7 +59,8 @@ impl Schedule for Two {
 #[tokio::test(start_paused = true)]
 async fn a_schedule_of_ones_own_sets_the_pauses() {
     let mock = failing(usize::MAX, ErrorKind::RateLimited, Delivery::Answered);
-    let retry = RetryConfig::default().with_max_attempts(9);
+    let mut retry = RetryConfig::default();
+    retry.max_attempts = 9;
     let two = || Two([5, 2].map(Duration::from_secs).to_vec());
     let builder = Stack::builder().retry(retry).schedule(two);
     let (stack, _) = alone(builder, vec![read("get_order")], &mock).await;

@@ -71,15 +71,20 @@ fn run(seed: u64, share: u32, settings: impl FnOnce(StackBuilder) -> StackBuilde
     })
 }
 
+fn seeded(seed: u64) -> RetryConfig {
+    let mut retry = RetryConfig::default();
+    retry.seed = Some(seed);
+    retry
+}
+
 /// Everything but the budget, the breakers and how long they are waited for as it is by default:
 /// ten attempts, because the chance that all of ten fail is 0.3^10, six in a million.
 fn opened(seed: u64) -> RetryConfig {
-    RetryConfig::default()
-        .with_seed(seed)
-        .with_max_attempts(10)
-        .with_budget_percent(1000)
-        // as long as it takes a breaker to let it through
-        .with_max_retry_after(DEADLINE)
+    let mut retry = seeded(seed);
+    (retry.max_attempts, retry.budget_percent) = (10, 1000);
+    // as long as it takes a breaker to let it through
+    retry.max_retry_after = DEADLINE;
+    retry
 }
 
 /// Breakers that are made for such a way to the servers, and the default ones. Those open at three
@@ -111,7 +116,7 @@ fn safe_calls_get_through_where_repeats_are_not_limited() {
             assert!(tried * 10 > CALLS * 13, "seed {seed}: {tried}");
         }
         // where one attempt in ten is lost, the defaults are enough
-        let retry = RetryConfig::default().with_seed(seed);
+        let retry = seeded(seed);
         let failures = run(seed, 100, |stack| stack.retry(retry)).failures;
         let (failed, first) = (failures.len() as u64, failures.first());
         assert!(failed * 100 <= CALLS, "seed {seed}: {failed}, {first:?}");

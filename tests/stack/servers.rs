@@ -70,6 +70,6 @@ async fn an_endless_call_deadline_is_none() {
         .call_deadline(Duration::MAX)
         .startup_timeout(Duration::MAX);
     let (stack, _) = alone(builder, vec![read("get_a")], &MockService::counting()).await;
-    assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline(), None);
+    assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline, None);
     stack.call("s.get_a", json!({})).await.unwrap();
 }

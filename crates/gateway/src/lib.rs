@@ -33,6 +33,7 @@ mod started;
 mod state_dir;
 mod stderr;
 mod stdio;
+mod table;
 mod telemetry;
 mod view;
 

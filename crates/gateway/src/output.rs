@@ -1,4 +1,4 @@
-//! Output: tables, colour on terminals, JSON lines.
+//! Output: lines, colour on terminals, JSON.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin, stdout};
@@ -20,16 +20,6 @@ static STDOUT_COLOURED: LazyLock<bool> = LazyLock::new(|| wants_colour() && stdo
 pub(crate) static STDERR_COLOURED: LazyLock<bool> =
     LazyLock::new(|| wants_colour() && stderr().is_terminal());
 
-/// Rows under headings.
-#[derive(Debug)]
-pub(crate) struct Table {
-    headings: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
-}
-
-/// A column of a table: its heading, and the cell of an item.
-pub(crate) type Column<T> = (&'static str, fn(&T) -> Cell);
-
 /// The severity of a cell or line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
@@ -37,13 +27,6 @@ pub(crate) enum Tone {
     Doubtful,
     Good,
     Aside,
-}
-
-/// One cell: its text, and its colour on a terminal.
-#[derive(Debug)]
-pub(crate) struct Cell {
-    text: String,
-    style: Style,
 }
 
 /// Writes a line to standard output. The first failure is kept for the end: see [`lost`].
@@ -127,18 +110,9 @@ fn headed(word: &str, style: Style, text: &impl Display) {
     write_line(&format!("{word} {text}"));
 }
 
-/// Writes a table to standard output.
-pub(crate) fn table(table: &Table) {
-    for text in table.lines(*STDOUT_COLOURED) {
-        line(text);
-    }
-}
-
-/// Writes a table to standard error.
-pub(crate) fn note_table(table: &Table) {
-    for line in table.lines(*STDERR_COLOURED) {
-        write_line(&line);
-    }
+/// Returns `true` if standard output shows colour.
+pub(crate) fn is_coloured() -> bool {
+    *STDOUT_COLOURED
 }
 
 /// Writes a heading to standard output.
@@ -147,111 +121,13 @@ pub(crate) fn heading(text: &str) {
 }
 
 impl Tone {
-    fn style(self) -> Style {
+    pub(crate) fn style(self) -> Style {
         match self {
             Self::Bad => colour(AnsiColor::Red).bold(),
             Self::Doubtful => colour(AnsiColor::Yellow),
             Self::Good => colour(AnsiColor::Green),
             Self::Aside => Style::new().dimmed(),
         }
-    }
-}
-
-impl Table {
-    pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self {
-            headings: headings.to_vec(),
-            rows: Vec::new(),
-        }
-    }
-
-    /// Makes a table with a row for each item.
-    pub(crate) fn of<'a, T: 'a>(
-        columns: &[Column<T>],
-        items: impl IntoIterator<Item = &'a T>,
-    ) -> Self {
-        let (headings, cells): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
-        let mut table = Self::new(&headings);
-        for item in items {
-            table.row(cells.iter().map(|cell| cell(item)).collect());
-        }
-        table
-    }
-
-    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
-        self.rows.push(cells);
-    }
-
-    fn lines(&self, coloured: bool) -> Vec<String> {
-        let heading = |text: &&'static str| Cell::styled(*text, Style::new().bold());
-        let head: Vec<Cell> = self.headings.iter().map(heading).collect();
-        let all = || std::iter::once(&head).chain(&self.rows);
-        let width = |column: usize| {
-            let widths = all()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.text.chars().count());
-            widths.max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
-        let line = |row: &Vec<Cell>| {
-            let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(&paint(&cell.text, cell.style, coloured));
-                let pad = width.saturating_sub(cell.text.chars().count()) + 2;
-                line.extend(std::iter::repeat_n(' ', pad));
-            }
-            line.trim_end().to_owned()
-        };
-        all().map(line).collect()
-    }
-}
-
-impl Cell {
-    /// A cell without colour.
-    pub(crate) fn plain(text: impl Display) -> Self {
-        Self::styled(text, Style::new())
-    }
-
-    fn styled(text: impl Display, style: Style) -> Self {
-        Self {
-            text: plain::line(&text.to_string()),
-            style,
-        }
-    }
-
-    /// A cell with a severity, if it has one.
-    pub(crate) fn toned(text: impl Display, tone: Option<Tone>) -> Self {
-        Self::styled(text, tone.map_or_else(Style::new, Tone::style))
-    }
-
-    /// A cell of an effect: the more harmful, the warmer its colour.
-    pub(crate) fn effect(effect: &str) -> Self {
-        let style = match effect {
-            "read_only" => colour(AnsiColor::Green),
-            "idempotent" => colour(AnsiColor::Cyan),
-            "mutating" => colour(AnsiColor::Yellow),
-            "destructive" => colour(AnsiColor::Red),
-            _ => Style::new(),
-        };
-        Self::styled(effect, style)
-    }
-
-    /// A cell of a share from 0 to 1, in percent: the larger, the greener.
-    pub(crate) fn share(share: Option<f64>) -> Self {
-        let Some(share) = share else {
-            return Self::plain("-");
-        };
-        let tone = match share {
-            share if share >= 0.5 => Some(Tone::Good),
-            share if share > 0.0 => None,
-            _ => Some(Tone::Doubtful),
-        };
-        Self::toned(format_args!("{:.1} %", share * 100.0), tone)
-    }
-
-    /// A cell that stands out if `when`.
-    pub(crate) fn warn(text: impl Display, when: bool) -> Self {
-        Self::toned(text, when.then_some(Tone::Doubtful))
     }
 }
 
@@ -278,11 +154,11 @@ fn write_line(line: &str) {
     let _ = Stderr.write_all(format!("{line}\n").as_bytes());
 }
 
-fn colour(colour: AnsiColor) -> Style {
+pub(crate) fn colour(colour: AnsiColor) -> Style {
     Style::new().fg_color(Some(colour.into()))
 }
 
-fn paint(text: &str, style: Style, coloured: bool) -> String {
+pub(crate) fn paint(text: &str, style: Style, coloured: bool) -> String {
     if coloured {
         format!("{style}{text}{style:#}")
     } else {
@@ -298,26 +174,6 @@ fn wants_colour() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_stand_under_each_other_with_and_without_colour() {
-        let mut table = Table::new(&["tool", "effect"]);
-        table.row(vec![Cell::plain("a_long_name"), Cell::effect("read_only")]);
-        table.row(vec![Cell::plain("b"), Cell::effect("destructive")]);
-        assert_eq!(
-            table.lines(false),
-            [
-                "tool         effect",
-                "a_long_name  read_only",
-                "b            destructive"
-            ]
-        );
-        let coloured = table.lines(true);
-        assert!(
-            coloured[2].contains("\u{1b}[31mdestructive\u{1b}[0m"),
-            "{coloured:?}"
-        );
-    }
 
     #[test]
     fn times_have_the_unit_that_fits() {

@@ -1,24 +1,34 @@
 //! Tools and calls as they are shown: one JSON for tables, `--json` and the HTTP interface.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use callward::core::resolve::Resolved;
 use callward::core::{CacheRule, Category, ConfirmRule, Field, Lifetime, RetryRule};
 use callward::registry::Entry;
-use callward::{CallPlan, Effect, LearnedLifetime, Stack, Tool};
+use callward::{CallPlan, Effect, LearnedLifetime, Stack, Tool, ToolError};
 use serde_json::{Map, Value, json};
 
 use crate::config::show_duration;
 
-mod call;
 mod explain;
 mod missing;
-pub(crate) mod trail;
 
-pub(crate) use call::{CallView, error};
 pub(crate) use explain::explanation;
 pub(crate) use missing::{advised, missing};
+
+/// Describes why a call failed.
+pub(crate) fn error(error: &ToolError) -> Value {
+    let wait = error.retry_after().map(|wait| wait.as_millis());
+    json!({
+        "kind": error.kind(),
+        "delivery": error.delivery(),
+        "message": error.to_string(),
+        "retry_after_ms": wait.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
+        // as clients get them
+        "outcome": error.outcome(),
+        "history": error.history(),
+    })
+}
 
 /// Describes what is learned of a tool; `null` without a repeated call.
 pub(crate) fn evidence(learned: Option<&LearnedLifetime>) -> Value {
@@ -122,10 +132,6 @@ fn retry_word(rule: RetryRule) -> &'static str {
         RetryRule::OnlyUnsent => "if unsent",
         _ => "never",
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Names the source of the hint that decided the effect.

@@ -40,8 +40,13 @@ fn row(name: &'static str, calls: &'static [(u64, &'static str)]) -> Row {
     }
 }
 
+fn once() -> RetryConfig {
+    let mut retry = RetryConfig::default();
+    retry.max_attempts = 1;
+    retry
+}
+
 fn rows() -> Vec<Row> {
-    let once = || RetryConfig::default().with_max_attempts(1);
     let mut stale = CacheConfig::default();
     stale.stale_if_error = Duration::from_secs(3600);
     let old = MockService::new(|_, n| async move {
@@ -56,7 +61,8 @@ fn rows() -> Vec<Row> {
         breaker.failures = 1;
         Stack::builder().retry(once()).breaker(breaker)
     };
-    let guard = LoopGuardConfig::default().with_failures(1);
+    let mut guard = LoopGuardConfig::default();
+    guard.failures = 1;
     vec![
         Row {
             steps: "cache:miss route#1:chosen@a attempt#1:answered@a answer:answered",
@@ -159,7 +165,7 @@ async fn each_kind_of_call_says_what_happened_to_it() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_refuses_or_holds_up_is_told() {
     let mut strict = LimitsConfig::default();
-    strict.rate = strict.rate.with_max_wait(Duration::ZERO);
+    strict.rate.max_wait = Duration::ZERO;
     let slow = MockService::new(|_, n| async move {
         sleep(Duration::from_secs(1)).await;
         Ok(ToolOutput::text(n.to_string()))
@@ -176,8 +182,7 @@ async fn a_limit_that_refuses_or_holds_up_is_told() {
         ),
         (LimitsConfig::default(), "add", "limit#1:waited", "", 2..=2),
     ] {
-        let builder = Stack::builder().limits(limits);
-        let builder = builder.retry(RetryConfig::default().with_max_attempts(1));
+        let builder = Stack::builder().limits(limits).retry(once());
         // one call at a time, and no more than two at once of the tool that is limited
         let one = |server: Server| server.max_concurrent(1).caching(Caching::Never);
         let stack = stack_with(builder, &[("a", slow.clone())], one).await;

@@ -22,6 +22,9 @@ pub(super) fn all(stack: &Stack) -> Value {
         tool["hit_rate"] = json!(stats.counts.hit_rate());
         tool["name"] = json!(client_name(&catalogue, &stats.set, &stats.tool));
         tool["evidence"] = view::evidence(seen);
+        if tool["evidence"].is_object() {
+            tool["evidence"]["tool"] = json!(stats.tool);
+        }
         tool
     });
     json!({

@@ -2,22 +2,38 @@
 
 use std::sync::Arc;
 
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use callward::ServerId;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, Url};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
+use tower::ServiceExt;
 
 use super::SERVER;
 use super::events::{self, Events};
+use crate::admin;
 use crate::error::AppError;
-use crate::view::CallView;
+use crate::runtime::Runtime;
 
-/// A running gateway.
+/// Where a gateway is asked whose address is not a URL.
+const LOCALHOST: &str = "http://localhost/";
+
+/// A gateway to ask.
 pub(crate) struct Remote {
-    client: Client,
+    at: At,
     base: Url,
+}
+
+enum At {
+    Elsewhere(Client),
+    /// In this process: its routes are called.
+    Here(Router),
 }
 
 impl Remote {
@@ -32,27 +48,19 @@ impl Remote {
         let unusable =
             |error: &dyn std::fmt::Display| AppError::Usage(format!("--url {url:?}: {error}"));
         let socket = url.strip_prefix("unix:");
-        let base = match socket {
-            // the name is for `Host` alone
-            Some(_) => Url::parse("http://localhost/"),
-            None => Url::parse(url),
-        };
+        // of a socket, the name is for `Host` alone
+        let base = Url::parse(socket.map_or(url, |_| LOCALHOST));
         let base = base.map_err(|error| unusable(&error))?;
-        let client = client(base.scheme() == "https", socket)?;
-        let remote = Self { client, base };
-        let answer = remote
-            .client
-            .get(remote.at(&["readyz"]))
-            .send()
-            .await
-            .map_err(|error| {
-                AppError::Remote(format!(
-                    "nothing answers at {url}: {}\n\
+        let at = At::Elsewhere(client(base.scheme() == "https", socket)?);
+        let remote = Self { at, base };
+        let answer = remote.send(&remote.at(&["readyz"]), None).await;
+        let answer = answer.map_err(|error| {
+            AppError::Remote(format!(
+                "nothing answers at {url}: {error}\n\
                  start a gateway with `callward serve`, or name one by its admin address: `--url URL`",
-                    cause(&error)
-                ))
-            })?;
-        let body = answer.bytes().await.unwrap_or_default();
+            ))
+        })?;
+        let body = whole(answer).await.unwrap_or_default();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         if body.get("callward").is_none() {
             return Ok(None);
@@ -67,33 +75,50 @@ impl Remote {
         Ok(Some(remote))
     }
 
+    /// Asks a gateway in this process.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: its URL is fixed.
+    pub(crate) fn here(runtime: Arc<Runtime>) -> Result<Self, AppError> {
+        let base = Url::parse(LOCALHOST).map_err(|error| AppError::Usage(error.to_string()))?;
+        let at = At::Here(admin::routes(runtime));
+        Ok(Self { at, base })
+    }
+
     /// Asks at a path below `/api`, or gives an order there if there is a body.
     pub(crate) async fn ask<T: DeserializeOwned>(
         &self,
         path: &[&str],
         body: Option<Bytes>,
     ) -> Result<T, AppError> {
-        self.ask_at(self.api(path)?, body).await
+        self.read(&self.ask_at(&self.api(path)?, body).await?)
     }
 
-    /// Calls one tool, at one server alone if `pin` names one.
+    /// Calls one tool, at one server alone if `pin` names one. Returns the outcome, and the result
+    /// as it was written.
     pub(crate) async fn call(
         &self,
         tool: &str,
         arguments: Bytes,
         pin: Option<ServerId>,
-    ) -> Result<CallView, AppError> {
+    ) -> Result<(Value, Option<Box<RawValue>>), AppError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            result: Option<Box<RawValue>>,
+        }
         let mut url = self.api(&["tools", tool, "call"])?;
         if let Some(pin) = pin {
             url.query_pairs_mut().append_pair(SERVER, pin.as_str());
         }
-        self.ask_at(url, Some(arguments)).await
+        let body = self.ask_at(&url, Some(arguments)).await?;
+        Ok((self.read(&body)?, self.read::<Answer>(&body)?.result))
     }
 
     /// Follows what the router does from now on.
     pub(crate) async fn events(&self) -> Result<Events, AppError> {
-        let request = self.client.get(self.api(&["routes", "events"])?);
-        Ok(events::read(self.answer(request).await?.bytes_stream()))
+        let answer = self.answer(&self.api(&["routes", "events"])?, None).await?;
+        Ok(events::read(answer.into_body().into_data_stream()))
     }
 
     /// Returns the URL of a path below `/api`. Names that a path cannot carry would ask for
@@ -117,34 +142,28 @@ impl Remote {
         url
     }
 
-    async fn ask_at<T: DeserializeOwned>(
-        &self,
-        url: Url,
-        body: Option<Bytes>,
-    ) -> Result<T, AppError> {
-        let request = match body {
-            None => self.client.get(url),
-            Some(body) => {
-                let request = self.client.post(url).body(body);
-                request.header(CONTENT_TYPE, "application/json")
-            }
-        };
-        let body = self.answer(request).await?.bytes().await;
-        let body = body.map_err(|error| self.failed(&error))?;
-        serde_json::from_slice(&body).map_err(|error| {
+    async fn ask_at(&self, url: &Url, body: Option<Bytes>) -> Result<Bytes, AppError> {
+        whole(self.answer(url, body).await?)
+            .await
+            .map_err(|error| self.failed(&error))
+    }
+
+    fn read<'a, T: Deserialize<'a>>(&self, body: &'a [u8]) -> Result<T, AppError> {
+        serde_json::from_slice(body).map_err(|error| {
             let text = format!("the answer of {} cannot be read: {error}", self.base);
             AppError::Remote(text)
         })
     }
 
     /// Returns the answer to a request, or the gateway's own reason for a refusal.
-    async fn answer(&self, request: RequestBuilder) -> Result<Response, AppError> {
-        let answer = request.send().await.map_err(|error| self.failed(&error))?;
+    async fn answer(&self, url: &Url, body: Option<Bytes>) -> Result<Response<Body>, AppError> {
+        let answer = self.send(url, body).await;
+        let answer = answer.map_err(|error| self.failed(&error))?;
         let status = answer.status();
         if status == StatusCode::OK {
             return Ok(answer);
         }
-        let body = answer.bytes().await.map_err(|error| self.failed(&error))?;
+        let body = whole(answer).await.map_err(|error| self.failed(&error))?;
         let error: Value = serde_json::from_slice(&body).unwrap_or_default();
         Err(AppError::Remote(match error["message"].as_str() {
             Some(message) => message.to_owned(),
@@ -155,9 +174,36 @@ impl Remote {
         }))
     }
 
-    fn failed(&self, error: &reqwest::Error) -> AppError {
-        AppError::Remote(format!("asking {} failed: {}", self.base, cause(error)))
+    /// Sends a request: a POST if it has a body.
+    async fn send(&self, url: &Url, body: Option<Bytes>) -> Result<Response<Body>, String> {
+        let request = match &body {
+            None => Request::get(url.as_str()),
+            Some(_) => Request::post(url.as_str()).header(CONTENT_TYPE, "application/json"),
+        };
+        let request = request.body(body.unwrap_or_default());
+        let request = request.map_err(|error| error.to_string())?;
+        match &self.at {
+            At::Here(routes) => match routes.clone().oneshot(request.map(Body::from)).await {
+                Ok(answer) => Ok(answer),
+                Err(never) => match never {},
+            },
+            At::Elsewhere(client) => {
+                let request = request.try_into().map_err(|error| cause(&error))?;
+                let answer = client.execute(request).await;
+                let answer = answer.map_err(|error| cause(&error))?;
+                Ok(Response::from(answer).map(Body::new))
+            }
+        }
     }
+
+    fn failed(&self, error: &str) -> AppError {
+        AppError::Remote(format!("asking {} failed: {error}", self.base))
+    }
+}
+
+async fn whole(answer: Response<Body>) -> Result<Bytes, String> {
+    let body = to_bytes(answer.into_body(), usize::MAX).await;
+    body.map_err(|error| cause(&error))
 }
 
 fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {

@@ -5,6 +5,7 @@
 
 mod breakers;
 mod cache;
+mod call;
 mod client;
 mod events;
 mod find;
@@ -20,13 +21,13 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
-use callward::{Caller, Delivery, ErrorKind, Explanation, Principal, ServerId, Stack, ToolError};
+use callward::{Delivery, ErrorKind, Explanation, ServerId, Stack, ToolError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::http::json;
 use crate::runtime::Runtime;
-use crate::view::{self, CallView};
+use crate::view;
 
 pub(crate) use client::Remote;
 pub(crate) use find::{address, gateway};
@@ -51,7 +52,7 @@ pub(crate) fn routes(runtime: Arc<Runtime>) -> Router {
         .route("/servers/{server}/weight", weigh)
         .route("/tools", get(tools))
         .route("/tools/{tool}", get(explain))
-        .route("/tools/{tool}/call", post(call))
+        .route("/tools/{tool}/call", post(make_call))
         .route("/tools/{tool}/explain", post(explain_call))
         .layer(middleware::from_fn(only_json))
         .with_state(runtime)
@@ -134,7 +135,7 @@ async fn explain_call(
     runtime.started.finished().await;
     let call = check(&arguments).and_then(|()| runtime.stack.prepare(&tool, arguments));
     explained(call.and_then(|call| {
-        let call = call.with_caller(caller());
+        let call = call.with_caller(call::caller());
         runtime.stack.explain_prepared(&call)
     }))
 }
@@ -146,7 +147,7 @@ fn explained(explained: Result<Explanation, ToolError>) -> Response {
     }
 }
 
-async fn call(
+async fn make_call(
     State(runtime): State<Arc<Runtime>>,
     Path(tool): Path<String>,
     RawQuery(query): RawQuery,
@@ -159,16 +160,10 @@ async fn call(
     };
     runtime.started.finished().await;
     let _counted = runtime.calls.token();
-    let recorder = &runtime.recorder;
-    match CallView::make(&runtime.stack, recorder, &tool, arguments, caller(), pin).await {
-        Ok(view) => json(StatusCode::OK, &view),
+    match call::make(&runtime, &tool, arguments, pin).await {
+        Ok(outcome) => json(StatusCode::OK, &outcome),
         Err(error) => refusal(&error),
     }
-}
-
-/// An operator is as anonymous as a client of the endpoint, and shares its results.
-fn caller() -> Arc<Caller> {
-    Arc::new(Caller::new(Principal::new("anonymous")))
 }
 
 /// The parameter that names the one server a call is meant for.

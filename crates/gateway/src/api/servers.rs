@@ -45,17 +45,18 @@ fn server(stack: &Stack, status: &ServerStatus, stats: &ServerStats) -> Value {
         "p99_ms": millis(stats.p99),
         "tools": status.tools,
         "last_error": status.last_error,
-        "instances": instances.iter().map(instance).collect::<Vec<_>>(),
+        "instances": instances.iter().map(|one| instance(&status.id, one)).collect::<Vec<_>>(),
     })
 }
 
-fn instance(status: &InstanceStatus) -> Value {
+fn instance(server: &ServerId, status: &InstanceStatus) -> Value {
     let shown = |id: &SessionId| id.as_str().chars().take(SHOWN_SESSION).collect::<String>();
     let owner = match (&status.principal, &status.session) {
         (Some(principal), Some(session)) => Some(format!("{principal}/{}", shown(session))),
         (principal, _) => principal.as_ref().map(ToString::to_string),
     };
     json!({
+        "server": server,
         "owner": owner,
         "state": status.state,
         "age_ms": status.age.as_secs_f64() * 1e3,
@@ -126,7 +127,6 @@ fn ordered(stack: &Stack, id: &str, act: impl FnOnce(&ServerId) -> bool) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use callward::Principal;
 
@@ -134,11 +134,12 @@ mod tests {
 
     #[test]
     fn a_session_is_shown_by_the_beginning_of_its_id() {
-        let mut status = InstanceStatus::new("up", Duration::from_secs(1));
-        assert_eq!(instance(&status)["owner"], Value::Null);
+        let owner = |status: &_| instance(&ServerId::new("a").unwrap(), status)["owner"].clone();
+        let mut status = InstanceStatus::default();
+        assert_eq!(owner(&status), Value::Null);
         status.principal = Some(Principal::new("ada"));
-        assert_eq!(instance(&status)["owner"], "ada");
+        assert_eq!(owner(&status), "ada");
         status.session = Some(SessionId::new("0123456789abcdef"));
-        assert_eq!(instance(&status)["owner"], "ada/01234567");
+        assert_eq!(owner(&status), "ada/01234567");
     }
 }

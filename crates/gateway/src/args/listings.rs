@@ -85,7 +85,7 @@ pub(crate) struct Lint {
     #[arg(long)]
     pub(crate) json: bool,
     /// The least severity that fails: error, warning or info
-    #[arg(long, value_name = "LEVEL", default_value = "error", value_parser = parse_severity)]
+    #[arg(long, value_name = "LEVEL", default_value = "error", value_parser = parse_word::<Severity>)]
     pub(crate) deny: Severity,
     /// The same as --deny warning
     #[arg(long, conflicts_with = "deny")]
@@ -107,11 +107,4 @@ fn parse_word<T: DeserializeOwned>(word: &str) -> Result<T, Unknown> {
 
 fn parse_profile(name: &str) -> Result<Profile, String> {
     Profile::by_name(name).ok_or_else(|| format!("expected one of {}", Profile::NAMES.join(", ")))
-}
-
-fn parse_severity(name: &str) -> Result<Severity, String> {
-    [Severity::Error, Severity::Warning, Severity::Info]
-        .into_iter()
-        .find(|severity| severity.as_str() == name)
-        .ok_or_else(|| "expected error, warning or info".into())
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use callward::core::infer::{Inference, Lexicon, Listed as Sibling};
 use callward::core::{AnnotationProblem, Hints, Inferred, Judgement, SafetyLevel, judge};
-use callward::{Annotations, CallPlan, Profile, Trust};
+use callward::{Annotations, CallPlan};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -21,8 +21,7 @@ use crate::view::with_values;
 
 pub(crate) async fn run(args: Annotate) -> Outcome {
     let listing = Listing::read(&args.from).await?;
-    let found = &listing.found;
-    let settings = Settings::of(&args, listing.config.as_ref());
+    let (found, config) = (&listing.found, &listing.config);
     let tools: Vec<Readable<'_>> = found
         .iter()
         .map(|found| {
@@ -31,7 +30,14 @@ pub(crate) async fn run(args: Annotate) -> Outcome {
         })
         .collect();
     let groups = found.iter().map(|found| found.group);
-    let inferred = infer(settings.inference, groups, &tools);
+    let inference = Inference {
+        rules: args.rules.unwrap_or(config.rules),
+        lexicon: config
+            .lexicon
+            .as_ref()
+            .unwrap_or_else(|| Lexicon::standard()),
+    };
+    let inferred = infer(inference, groups, &tools);
 
     let mut failed = false;
     for error in &listing.failures {
@@ -40,7 +46,7 @@ pub(crate) async fn run(args: Annotate) -> Outcome {
     }
     let mut lines = Vec::new();
     for ((tool, inferred), found) in tools.iter().zip(&inferred).zip(found) {
-        lines.push(line(tool, inferred, &settings, args.explain));
+        lines.push(line(tool, inferred, config, &args));
         if let Err(fault) = tool {
             output::error(&format_args!("{}: {fault}", found.place));
             failed = true;
@@ -79,68 +85,33 @@ fn infer(
     inferred
 }
 
-/// How tools are judged: by the command line, else by the config, else by the defaults.
-struct Settings<'a> {
-    inference: Inference<'a>,
-    profile: Profile,
-    trust: Option<Trust>,
-    servers: HashMap<&'a str, &'a ServerConfig>,
-}
-
-impl<'a> Settings<'a> {
-    fn of(args: &Annotate, config: Option<&'a Config>) -> Self {
-        let servers = config.iter().flat_map(|config| &config.servers);
-        let rules = args
-            .rules
-            .or_else(|| config.map(|config| config.rules))
-            .unwrap_or_default();
-        let lexicon = match config.and_then(|config| config.lexicon.as_ref()) {
-            Some(lexicon) => lexicon,
-            None => Lexicon::standard(),
-        };
-        Self {
-            inference: Inference { rules, lexicon },
-            profile: args
-                .profile
-                .clone()
-                .or_else(|| config.map(|config| config.profile.clone()))
-                .unwrap_or_default(),
-            trust: args.trust,
-            servers: servers.map(|server| (server.id.as_str(), server)).collect(),
-        }
-    }
-
-    fn judge(&self, tool: &Listed, inferred: &Inferred, declared: &Annotations) -> Judgement {
-        let server = tool
-            .server
-            .as_deref()
-            .and_then(|server| self.servers.get(server));
-        let trust = self
-            .trust
-            .or_else(|| Some(server?.table.trust))
-            .unwrap_or_default();
-        let operator = server.and_then(|server| server.tools.get(tool.name.as_str()));
-        let hints = Hints {
-            server_defaults: server.map(|server| &server.defaults),
-            operator: operator.map(|operator| &operator.hints),
-            ..Hints::new(inferred, declared, trust)
-        };
-        judge(&hints, &self.profile)
-    }
+/// Judges a tool by the command line, else by the config, else by the defaults.
+fn judged(
+    tool: &Listed,
+    inferred: &Inferred,
+    declared: &Annotations,
+    config: &Config,
+    args: &Annotate,
+) -> Judgement {
+    let is_its = |server: &&ServerConfig| Some(server.id.as_str()) == tool.server.as_deref();
+    let server = config.servers.iter().find(is_its);
+    let trust = args.trust.or_else(|| Some(server?.table.trust));
+    let operator = server.and_then(|server| server.table.tools.get(tool.name()));
+    let hints = Hints {
+        server_defaults: server.map(|server| &server.table.annotations),
+        operator: operator.map(|operator| &operator.hints),
+        ..Hints::new(inferred, declared, trust.unwrap_or_default())
+    };
+    judge(&hints, args.profile.as_ref().unwrap_or(&config.profile))
 }
 
 /// Describes one tool, or the fault in its place.
-fn line(
-    tool: &Readable<'_>,
-    inferred: &Inferred,
-    settings: &Settings<'_>,
-    explain: bool,
-) -> String {
+fn line(tool: &Readable<'_>, inferred: &Inferred, config: &Config, args: &Annotate) -> String {
     let (tool, declared) = match tool {
         Ok((tool, declared)) => (tool, declared),
         Err(fault) => return json!({ "name": fault.name, "error": fault.reason() }).to_string(),
     };
-    let judged = settings.judge(tool, inferred, declared);
+    let judged = judged(tool, inferred, declared, config, args);
     let problem = |problem: &AnnotationProblem| {
         json!({
             "field": problem.field(),
@@ -149,7 +120,7 @@ fn line(
         })
     };
     let mut why = Map::new();
-    if explain {
+    if args.explain {
         let evidence = judged.resolved.provenance.iter().map(|entry| {
             let reason = with_values(json!({
                 "source": entry.source,
@@ -162,7 +133,7 @@ fn line(
         why.insert("warnings".into(), json!(judged.resolved.warnings));
     }
     let line = Line {
-        name: &tool.name,
+        name: tool.name(),
         server: tool.server.as_deref(),
         annotations: &judged.resolved.annotations,
         safety_level: judged.plan.effect.safety_level(),

@@ -1,63 +1,62 @@
 //! `callward call`: one call, its result and its outcome.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
+use callward::Trail;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::args::Call;
-use crate::commands::ask::{duration, items, text};
 use crate::commands::from::{Place, Purpose, check_arguments};
+use crate::commands::status::items;
 use crate::error::Outcome;
 use crate::output::{self, took};
 use crate::state_dir::StateDir;
-use crate::view::{CallView, trail};
+use crate::table::shown;
 
 pub(crate) async fn run(args: Call, state: Option<&StateDir>) -> Outcome {
     check_arguments(&args.arguments)?;
     let place = Place::find(&args.from, Purpose::Call, state).await?;
-    let (arguments, server) = (args.arguments.clone(), args.server.clone());
-    let answer = place.call(&args.tool, arguments, server).await;
-    let succeeded = answer.map(|view| show(&view, &args));
+    let (arguments, server) = (args.arguments.clone().into(), args.server.clone());
+    let answer = place.remote.call(&args.tool, arguments, server).await;
+    let succeeded = answer.map(|(outcome, result)| show(&outcome, result.as_deref(), &args));
     place.end().await;
     Ok(ExitCode::from(u8::from(!succeeded?)))
 }
 
 /// Shows result and summary; `false` if the tool reports an error, or the call failed.
-fn show(view: &CallView, args: &Call) -> bool {
-    let json = args.json;
-    let output = view.output();
-    match (&output, &view.result) {
-        (Some(_), Some(raw)) if json => output::line(raw.get()),
-        (Some(_), Some(raw)) => content(raw.get())
-            .iter()
-            .for_each(|text| output::text(text)),
-        _ => {}
+fn show(outcome: &Value, raw: Option<&RawValue>, args: &Call) -> bool {
+    let (result, error) = (&outcome["result"], &outcome["error"]);
+    match raw {
+        Some(raw) if args.json => output::line(raw.get()),
+        _ => content(result).iter().for_each(|text| output::text(text)),
     }
-    if let Some(error) = &view.error {
-        if json {
+    if !error.is_null() {
+        if args.json {
             output::json(&json!({ "error": error }));
         }
-        output::error(&text(&error["message"]));
+        output::error(&shown("", &error["message"]));
         tell(error);
     }
     if args.explain
-        && let Some(table) = trail::table(&view.trail)
+        && let Ok(trail) = Trail::deserialize(&outcome["trail"])
     {
-        output::note_table(&table);
+        output::note(trail);
     }
-    output::note(summary(view));
-    output.is_some_and(|output| !output.is_error())
+    output::note(summary(outcome));
+    raw.is_some() && result["isError"] != true
 }
 
 /// Returns the blocks of a result: text as it is, and of other blocks type, media type and address.
 /// A result without blocks is shown by its structured content.
-fn content(result: &str) -> Vec<String> {
-    let result: Value = serde_json::from_str(result).unwrap_or_default();
+fn content(result: &Value) -> Vec<String> {
     let (blocks, structured) = (items(&result["content"]), &result["structuredContent"]);
     if blocks.is_empty() && !structured.is_null() {
         return vec![structured.to_string()];
     }
-    let shown = blocks.iter().map(|block| {
+    let shown = blocks.into_iter().map(|block| {
         let of = |paths: &[&str]| -> Vec<&str> {
             let found = paths.iter().filter_map(|at| block.pointer(at)?.as_str());
             found.collect()
@@ -82,13 +81,11 @@ fn content(result: &str) -> Vec<String> {
 /// Shows the attempts, and which tool shows the effect of a call without an answer.
 fn tell(error: &Value) {
     for (number, attempt) in (1..).zip(items(&error["history"])) {
+        let [server, kind, delivery, message] =
+            ["server", "kind", "delivery", "message"].map(|name| shown("", &attempt[name]));
+        let pause = shown("_ms", &attempt["pauseMs"]);
         output::note(format_args!(
-            "attempt {number}  server {}  after {}  {}, delivery {}: {}",
-            text(&attempt["server"]),
-            duration(&attempt["pauseMs"]),
-            text(&attempt["kind"]),
-            text(&attempt["delivery"]),
-            text(&attempt["message"]),
+            "attempt {number}  server {server}  after {pause}  {kind}, delivery {delivery}: {message}"
         ));
     }
     let outcome = &error["outcome"];
@@ -96,7 +93,7 @@ fn tell(error: &Value) {
         let verifier = outcome["verifyWith"].as_str();
         output::note(format_args!(
             "it may have run  sent {} ago  {} bytes of arguments{}",
-            duration(&outcome["sentMsAgo"]),
+            shown("_ms", &outcome["sentMsAgo"]),
             outcome["argumentBytes"],
             verifier.map_or_else(String::new, |tool| format!("  check with {tool}")),
         ));
@@ -104,20 +101,28 @@ fn tell(error: &Value) {
 }
 
 /// One line: effect, server, cache, attempts, what else was done, time.
-fn summary(view: &CallView) -> String {
-    let hedge = view.hedge.as_ref();
+fn summary(outcome: &Value) -> String {
+    let of = |name: &str| shown("", &outcome[name]);
+    let given = |name: &str, form: fn(&str) -> String| {
+        let given = outcome[name].as_str();
+        given.map_or_else(String::new, form)
+    };
     format!(
         "{}  server {}  cache {}{}  attempts {}{}{}  {}",
-        view.effect,
-        view.server.as_deref().unwrap_or("-"),
-        view.cache,
-        view.cache_reason
-            .as_ref()
-            .map_or_else(String::new, |reason| format!(" ({reason})")),
-        view.attempts,
-        hedge.map_or_else(String::new, |hedge| format!("  hedge {hedge}")),
-        if view.guarded { "  loop guard" } else { "" },
-        took(view.took()),
+        of("effect"),
+        of("server"),
+        of("cache"),
+        given("cache_reason", |reason| format!(" ({reason})")),
+        of("attempts"),
+        given("hedge", |hedge| format!("  hedge {hedge}")),
+        if outcome["guarded"] == true {
+            "  loop guard"
+        } else {
+            ""
+        },
+        took(Duration::from_micros(
+            outcome["took_us"].as_u64().unwrap_or_default()
+        )),
     )
 }
 
@@ -152,7 +157,7 @@ mod tests {
             ),
             (json!({ "content": [] }), &[]),
         ] {
-            assert_eq!(content(&result.to_string()), expected, "{result}");
+            assert_eq!(content(&result), expected, "{result}");
         }
     }
 }

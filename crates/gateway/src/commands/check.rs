@@ -7,11 +7,12 @@ use callward::core::{AuditScope, redact};
 use callward::telemetry::export::OtlpConfig;
 use serde_json::{Value, json};
 
-use crate::commands::ask::{cell, items, text};
 use crate::commands::serve::DEFAULT_FILE;
+use crate::commands::status::items;
 use crate::config::{Config, Keys, ServerConfig, show_duration};
 use crate::error::Outcome;
-use crate::output::{self, Column, Table};
+use crate::output;
+use crate::table::{Table, shown};
 use crate::{admin, assemble, telemetry, view};
 
 /// Shows what would run. The file was checked on the way here.
@@ -86,14 +87,6 @@ fn server(server: &ServerConfig, config: &Config) -> Value {
     checked
 }
 
-const COLUMNS: [Column<Value>; 5] = [
-    ("server", |one| cell(&one["id"])),
-    ("set", |one| cell(&one["set"])),
-    ("weight", |one| cell(&one["weight"])),
-    ("prefix", |one| cell(&one["prefix"])),
-    ("target", |one| cell(&one["target"])),
-];
-
 fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) {
     match file {
         Some(file) => {
@@ -107,7 +100,7 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) 
             "no --config, and no {DEFAULT_FILE} in this folder: the embedded sample would run"
         )),
     }
-    let of = |key: &str| text(&checked[key]);
+    let of = |key: &str| shown("", &checked[key]);
     let telemetry = match [&checked["traces"], &checked["metrics"]].map(Value::as_str) {
         [None, None] => "nothing is sent to a collector".to_owned(),
         sent => {
@@ -130,7 +123,11 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) 
         output::line(format_args!("{what:<10} {text}"));
     }
     let servers = items(&checked["servers"]);
-    output::table(&Table::of(&COLUMNS, servers));
+    Table::of(
+        "server=id set weight prefix target",
+        servers.iter().copied(),
+    )
+    .print();
     let show = |section: &str, keys: &Keys| {
         for (key, value) in keys {
             output::line(format_args!("{section}.{key} = {value}"));
@@ -142,8 +139,8 @@ fn print(file: Option<&Path>, config: &Config, checked: &Value, changed: &Keys) 
             value => output::line(format_args!("{section} = {value}")),
         }
     }
-    for one in servers {
-        let server = format!("servers.{}", text(&one["id"]));
+    for one in &servers {
+        let server = format!("servers.{}", shown("", &one["id"]));
         if let Value::Object(keys) = &one["changed"] {
             show(&server, keys);
         }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use serde_json::Value;
+
 use crate::args::Explain;
 use crate::commands::from::{Place, Purpose, check_arguments};
 use crate::error::Outcome;
@@ -13,7 +15,14 @@ pub(crate) async fn run(args: Explain, state: Option<&StateDir>) -> Outcome {
         check_arguments(arguments)?;
     }
     let place = Place::find(&args.from, Purpose::Ask, state).await?;
-    let explained = place.explain(&args.tool, args.arguments).await;
+    let (tool, arguments) = (args.tool.as_str(), args.arguments.map(Into::into));
+    let path = ["tools", tool, "explain"];
+    let path = if arguments.is_some() {
+        &path[..]
+    } else {
+        &path[..2]
+    };
+    let explained: Result<Value, _> = place.remote.ask(path, arguments).await;
     if explained.is_err() {
         place.tell_missing().await;
     }

@@ -5,14 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use callward::{Caching, Caller, Instances, ServerId};
+use callward::{Caching, Instances, ServerId};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
 use crate::args::{From, Run};
 use crate::assemble::{self, Environment};
-use crate::commands::ask::text;
 use crate::config::{Config, ServerConfig, Servers};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
@@ -21,17 +19,17 @@ use crate::record::Recorder;
 use crate::runtime::Runtime;
 use crate::shutdown::Stop;
 use crate::state_dir::StateDir;
-use crate::view::{self, CallView};
+use crate::table::shown;
+use crate::view;
 
 /// How long a command waits for servers before it prints a note.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// A place to find tools in.
-pub(crate) enum Place {
-    /// A running gateway.
-    Gateway(Remote),
-    /// A stack that lives as long as the command.
-    Own(Arc<Runtime>),
+/// A gateway to find tools in.
+pub(crate) struct Place {
+    pub(crate) remote: Remote,
+    /// What lives as long as the command only.
+    own: Option<Arc<Runtime>>,
 }
 
 /// What a place is found for.
@@ -64,7 +62,7 @@ impl Place {
                 None => api::address(state, None)?,
             };
             match Remote::find(&url).await? {
-                Some(remote) => return Ok(Self::Gateway(remote)),
+                Some(remote) => return Ok(Self { remote, own: None }),
                 None => (endpoint(&url), Environment::Small),
             }
         };
@@ -97,74 +95,36 @@ impl Place {
                 view::advised(reason)
             )));
         }
-        Ok(Self::Own(own))
+        let remote = Remote::here(own.clone())?;
+        Ok(Self {
+            remote,
+            own: Some(own),
+        })
     }
 
     /// Stops what was started for the command.
     pub(crate) async fn end(self) {
-        if let Self::Own(own) = self {
+        if let Some(own) = self.own {
             own.finish().await;
-        }
-    }
-
-    pub(crate) async fn tools(&self) -> Result<Vec<Value>, AppError> {
-        match self {
-            Self::Gateway(remote) => remote.ask(&["tools"], None).await,
-            Self::Own(own) => Ok(view::tools(&own.stack)),
         }
     }
 
     /// Prints the missing tools and the reasons on standard error: the wanted tool may be one of
     /// them.
     pub(crate) async fn tell_missing(&self) {
-        let missing: Vec<Value> = match self {
-            Self::Gateway(remote) => remote.ask(&["missing"], None).await.unwrap_or_default(),
-            Self::Own(own) => view::missing(&own.stack),
-        };
+        let missing: Vec<Value> = self
+            .remote
+            .ask(&["missing"], None)
+            .await
+            .unwrap_or_default();
         for one in missing {
-            let (server, reason) = (text(&one["server"]), text(&one["reason"]));
+            let (server, reason) = (shown("", &one["server"]), shown("", &one["reason"]));
             output::warning(&match one["tool"].as_str() {
                 Some(tool) => {
                     format!("tool `{tool}` of server `{server}` is not offered: {reason}")
                 }
                 None => format!("server `{server}` is down: {reason}"),
             });
-        }
-    }
-
-    pub(crate) async fn explain(
-        &self,
-        tool: &str,
-        arguments: Option<String>,
-    ) -> Result<Value, AppError> {
-        match self {
-            Self::Gateway(remote) => match arguments {
-                None => remote.ask(&["tools", tool], None).await,
-                Some(arguments) => {
-                    let path = ["tools", tool, "explain"];
-                    remote.ask(&path, Some(arguments.into())).await
-                }
-            },
-            Self::Own(own) => Ok(view::explanation(&match arguments {
-                Some(arguments) => own.stack.explain_call(tool, arguments)?,
-                None => own.stack.explain(tool)?,
-            })),
-        }
-    }
-
-    pub(crate) async fn call(
-        &self,
-        tool: &str,
-        arguments: String,
-        pin: Option<ServerId>,
-    ) -> Result<CallView, AppError> {
-        let arguments = Bytes::from(arguments);
-        match self {
-            Self::Gateway(remote) => remote.call(tool, arguments, pin).await,
-            Self::Own(own) => {
-                let (stack, caller) = (&own.stack, Caller::local());
-                Ok(CallView::make(stack, &own.recorder, tool, arguments, caller, pin).await?)
-            }
         }
     }
 }
@@ -258,7 +218,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         }
     };
     if let Some(ttl) = args.ttl {
-        server.caching = Some(Caching::For(ttl));
+        (server.table.ttl, server.table.cache) = (Some(ttl), None);
     }
     if args.no_cache {
         config.cache.layer.enabled = false;

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use callward::core::lint::{Candidate, Code, Finding, Severity, check};
-use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Lint;
@@ -11,6 +10,7 @@ use crate::error::Outcome;
 use crate::listed::{Listed, Listing};
 use crate::output::{self, Tone, counted};
 use crate::plain;
+use crate::table::Table;
 
 /// The input cannot be read, or the command line is wrong.
 const UNREADABLE: u8 = 2;
@@ -40,17 +40,27 @@ pub(crate) async fn run(args: Lint) -> Outcome {
     if tools.is_empty() && !readable && !args.json {
         return Ok(ExitCode::from(UNREADABLE));
     }
-    let sum = Sum::of(&findings, tools.len(), least);
-    let lines = if args.json {
-        let line = |finding| serde_json::to_string(finding).unwrap_or_default();
-        let mut lines: Vec<String> = findings.iter().map(line).collect();
-        lines.push(json!({ "summary": sum }).to_string());
-        lines
-    } else {
-        lines(&findings, &sum)
+    let count = |is: &dyn Fn(Severity) -> bool| {
+        let severities = findings.iter().map(|finding| finding.severity);
+        severities.filter(|severity| is(*severity)).count()
     };
-    output::line(lines.join("\n"));
-    Ok(match (readable, sum.denied) {
+    let counts = [Severity::Error, Severity::Warning, Severity::Info];
+    let counts = counts.map(|severity| count(&|one| one == severity));
+    let denied = count(&|one| one >= least);
+    if args.json {
+        findings.iter().for_each(output::json);
+        let [errors, warnings, infos] = counts;
+        output::json(&json!({ "summary": {
+            "tools": tools.len(),
+            "errors": errors,
+            "warnings": warnings,
+            "infos": infos,
+            "denied": denied,
+        } }));
+    } else {
+        show(&findings, counts, tools.len());
+    }
+    Ok(match (readable, denied) {
         (false, _) => ExitCode::from(UNREADABLE),
         (true, 0) => ExitCode::SUCCESS,
         (true, _) => ExitCode::FAILURE,
@@ -88,90 +98,53 @@ fn candidate(tool: &Listed) -> Candidate<'_> {
     }
 }
 
-fn codes(json: bool) {
-    if json {
-        for code in Code::ALL {
-            output::json(&json!({
-                "code": code.as_str(),
-                "severity": code.severity().as_str(),
-                "summary": code.meaning(),
-            }));
-        }
-        return;
-    }
-    let width = Code::ALL.iter().map(|code| code.as_str().len()).max();
-    let width = width.unwrap_or(0);
-    for code in Code::ALL {
-        let severity = format!("{:7}", code.severity());
-        let severity = output::toned(severity, tone(code.severity()));
-        output::line(format_args!(
-            "{code:width$}  {severity}  {}",
-            code.meaning()
-        ));
+fn codes(as_json: bool) {
+    let codes = Code::ALL.iter().map(|code| {
+        json!({
+            "code": code,
+            "severity": code.severity(),
+            "summary": code.meaning(),
+        })
+    });
+    let codes: Vec<_> = codes.collect();
+    match as_json {
+        true => codes.iter().for_each(output::json),
+        false => Table::of("code severity summary", &codes).print(),
     }
 }
 
-/// How many findings of which kind.
-#[derive(Debug, Clone, Copy, Serialize)]
-struct Sum {
-    tools: usize,
-    errors: usize,
-    warnings: usize,
-    infos: usize,
-    /// At or above the level that fails.
-    denied: usize,
-}
-
-impl Sum {
-    fn of(findings: &[Finding], tools: usize, least: Severity) -> Self {
-        let count = |is: &dyn Fn(Severity) -> bool| {
-            let severities = findings.iter().map(|finding| finding.severity);
-            severities.filter(|severity| is(*severity)).count()
-        };
-        Self {
-            tools,
-            errors: count(&|one| one == Severity::Error),
-            warnings: count(&|one| one == Severity::Warning),
-            infos: count(&|one| one == Severity::Info),
-            denied: count(&|one| one >= least),
+/// Shows findings tool by tool, and their numbers at the end.
+fn show(findings: &[Finding], [errors, warnings, infos]: [usize; 3], tools: usize) {
+    let mut before = None;
+    for finding in findings {
+        if before != Some(finding.index) {
+            if before.is_some() {
+                output::line("");
+            }
+            let server = finding.server.as_deref().map(aside).unwrap_or_default();
+            let line = format!("{}  {server}", plain::line(&finding.tool));
+            output::line(line.trim_end());
+            before = Some(finding.index);
         }
+        let severity = format!("{:7}", finding.severity);
+        let severity = output::toned(severity, tone(finding.severity));
+        let (field, message) = (plain::line(&finding.field), plain::line(&finding.message));
+        let code = aside(finding.code.as_str());
+        output::line(format_args!("  {severity}  {field} {message}  {code}"));
+        output::line(format_args!("           {}", plain::line(&finding.advice)));
     }
-
-    fn text(&self) -> String {
-        format!(
-            "{}, {} and {} in {}",
-            counted(self.errors, "error"),
-            counted(self.warnings, "warning"),
-            counted(self.infos, "info"),
-            counted(self.tools, "tool"),
-        )
-    }
-}
-
-/// Tool by tool, and the sum at the end.
-fn lines(findings: &[Finding], sum: &Sum) -> Vec<String> {
-    let mut lines = Vec::new();
-    for tool in findings.chunk_by(|a, b| a.index == b.index) {
-        if let Some(first) = tool.first() {
-            let name = plain::line(&first.tool);
-            lines.push(match &first.server {
-                Some(server) => format!("{name}  {}", aside(server)),
-                None => name,
-            });
-        }
-        for finding in tool {
-            let severity = format!("{:7}", finding.severity);
-            let severity = output::toned(severity, tone(finding.severity));
-            let (field, message) = (plain::line(&finding.field), plain::line(&finding.message));
-            let code = aside(finding.code.as_str());
-            lines.push(format!("  {severity}  {field} {message}  {code}"));
-            lines.push(format!("           {}", plain::line(&finding.advice)));
-        }
-        lines.push(String::new());
+    if before.is_some() {
+        output::line("");
     }
     let worst = findings.iter().map(|finding| finding.severity).max();
-    lines.push(output::toned(sum.text(), worst.map_or(Tone::Good, tone)));
-    lines
+    let sum = format!(
+        "{}, {} and {} in {}",
+        counted(errors, "error"),
+        counted(warnings, "warning"),
+        counted(infos, "info"),
+        counted(tools, "tool"),
+    );
+    output::line(output::toned(sum, worst.map_or(Tone::Good, tone)));
 }
 
 fn aside(text: &str) -> String {

@@ -1,24 +1,20 @@
 //! The commands, one file each; `check` is a way to `serve`.
 
 pub(crate) mod annotate;
-mod ask;
 pub(crate) mod audit;
-pub(crate) mod breakers;
-pub(crate) mod cache;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod from;
-pub(crate) mod limits;
 pub(crate) mod lint;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod sample;
 pub(crate) mod serve;
-pub(crate) mod servers;
 pub(crate) mod shell;
+pub(crate) mod status;
 pub(crate) mod tools;
 
 use crate::error::{AppError, Outcome};

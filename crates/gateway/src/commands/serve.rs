@@ -184,7 +184,7 @@ pub(crate) async fn serve(
             return error;
         }
         if !manner.json && !manner.is_wrapped {
-            output::table(&table(&view::tools(stack)));
+            table(&view::tools(stack)).print();
         }
         output::note(format_args!("try:  {}", manner.next(&stack.catalogue())));
         match evidence::keep(stack.clone()).await {}

@@ -6,25 +6,25 @@ use callward::Annotations;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ask::{cell, count, text};
 use crate::args::Tools;
 use crate::commands::from::{Place, Purpose};
 use crate::error::Outcome;
-use crate::output::{self, Cell, Column, Table};
+use crate::output::{self, counted};
 use crate::state_dir::StateDir;
+use crate::table::{Table, shown};
 
 pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
     let place = Place::find(&args.from, Purpose::Ask, state).await?;
-    let tools = place.tools().await;
+    let tools: Result<Vec<Value>, _> = place.remote.ask(&["tools"], None).await;
     place.tell_missing().await;
     place.end().await;
     let tools = only(tools?, &args.only);
     match (args.by_safety, args.json) {
         (false, false) => {
-            output::table(&table(&tools));
+            table(&tools).print();
             for tool in &tools {
                 if let Some(missing) = tool["evidence"]["missing"].as_str() {
-                    output::line(format_args!("{}: {missing}", text(&tool["name"])));
+                    output::line(format_args!("{}: {missing}", shown("", &tool["name"])));
                 }
             }
         }
@@ -81,53 +81,33 @@ fn show_groups(tools: &[Value], json: bool) {
             output::line("none");
             continue;
         }
-        output::table(&Table::of(&IN_GROUP, tools));
+        Table::of("tool=name effect category confirm", tools).print();
     }
 }
-
-const TOOL: Column<Value> = ("tool", |tool| cell(&tool["name"]));
-const EFFECT: Column<Value> = ("effect", |tool| Cell::effect(&text(&tool["effect"])));
-const CONFIRM: Column<Value> = ("confirm", |tool| {
-    let confirm = tool["confirm"] == true;
-    Cell::warn(if confirm { "yes" } else { "no" }, confirm)
-});
-const CATEGORY: Column<Value> = ("category", |tool| cell(&tool["category"]));
-const IN_GROUP: [Column<Value>; 4] = [TOOL, EFFECT, CATEGORY, CONFIRM];
 
 /// Puts the verdicts under each other. What is recorded has a column where anything is.
 pub(crate) fn table(tools: &[Value]) -> Table {
-    let mut columns: Vec<Column<Value>> = vec![
-        TOOL,
-        EFFECT,
-        ("safety", |tool| cell(&tool["safety"])),
-        ("cache", |tool| Cell::plain(cache(tool))),
-        ("retry", |tool| cell(&tool["retry"])),
-        CONFIRM,
-    ];
-    if tools
-        .iter()
-        .any(|tool| !matches!(tool["recorded"].as_str(), None | Some("none")))
-    {
-        columns.push(("recorded", |tool| cell(&tool["recorded"])));
-    }
-    columns.push(("source", |tool| Cell::plain(source(tool))));
-    Table::of(&columns, tools)
+    let is_recorded = |tool: &Value| !matches!(tool["recorded"].as_str(), None | Some("none"));
+    let recorded = if tools.iter().any(is_recorded) {
+        " recorded"
+    } else {
+        ""
+    };
+    let columns = format!("tool=name effect safety cache retry confirm{recorded} source");
+    let rows: Vec<Value> = tools.iter().map(row).collect();
+    Table::of(&columns, &rows)
 }
 
-/// Returns how long results are kept; where that is learned, how long they are served by now.
-fn cache(tool: &Value) -> String {
-    match tool["evidence"]["served_s"].as_f64() {
-        Some(seconds) => format!("learned:{seconds}s"),
-        None => text(&tool["cache"]),
+/// Adds to the lifetime by how much it is served by now where it is learned, and to the source the
+/// number of rules over arguments that may change a call's plan.
+fn row(tool: &Value) -> Value {
+    let mut row = tool.clone();
+    if let Some(seconds) = tool["evidence"]["served_s"].as_f64() {
+        row["cache"] = format!("learned:{seconds}s").into();
     }
-}
-
-/// Names the source, and the number of rules over arguments that may change a call's plan.
-fn source(tool: &Value) -> String {
-    let source = text(&tool["source"]);
-    match count(&tool["argument_rules"]) {
-        0 => source,
-        1 => format!("{source}, 1 rule"),
-        several => format!("{source}, {several} rules"),
+    if let Some(rules) = tool["argument_rules"].as_u64() {
+        let rules = counted(usize::try_from(rules).unwrap_or(usize::MAX), "rule");
+        row["source"] = format!("{}, {rules}", shown("", &tool["source"])).into();
     }
+    row
 }

@@ -25,8 +25,8 @@ use crate::shutdown::{self, Stop};
 pub(crate) struct Listing {
     /// In the order of the list.
     pub(crate) found: Vec<Found>,
-    /// The config of the servers that were asked, if any.
-    pub(crate) config: Option<Config>,
+    /// The config of the servers that were asked.
+    pub(crate) config: Config,
     /// Why servers did not answer.
     pub(crate) failures: Vec<ToolError>,
 }
@@ -102,7 +102,7 @@ impl Listing {
         for (group, (server, answer)) in config.servers.iter().zip(answers).enumerate() {
             let tools = answer.map_err(|error| listing.failures.push(error));
             for (at, raw) in (1..).zip(tools.into_iter().flatten()) {
-                let mut tool = Listed::of_bytes(&raw);
+                let mut tool = Listed::read(&raw).and_then(Listed::into_tool);
                 if let Ok(tool) = &mut tool {
                     // the server that was asked is certain, unlike what is written
                     tool.server = Some(server.id.to_string());
@@ -111,7 +111,7 @@ impl Listing {
                 listing.found.push(Found { place, group, tool });
             }
         }
-        listing.config = Some(config);
+        listing.config = config;
         Ok(listing)
     }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::tool::Members;
 use super::{Found, Listed};
 
 /// Some editors write it at the beginning.
@@ -49,18 +48,15 @@ struct Reader {
 impl Reader {
     /// Reads one value: a tool, or a list of tools in one of its forms.
     fn value(&mut self, place: String, bytes: &[u8]) {
-        let members = serde_json::from_slice::<Members<'_>>(bytes);
-        let list = match &members {
-            Ok(members) => list(members),
+        let read = Listed::read(bytes);
+        let list = match &read {
+            Ok(read) => list(read),
             Err(_) => serde_json::from_slice(bytes)
                 .ok()
                 .map(|tools| (tools, None)),
         };
         let Some((tools, server)) = list else {
-            let tool = match members {
-                Ok(members) => members.into_tool(bytes),
-                Err(_) => Listed::of_bytes(bytes),
-            };
+            let tool = read.and_then(Listed::into_tool);
             let server = tool.as_ref().ok().and_then(|tool| tool.server.as_deref());
             let group = self.group(server);
             self.found.push(Found { place, group, tool });
@@ -69,7 +65,7 @@ impl Reader {
         // they are of one server, named or not
         let all = self.group(server);
         for (at, raw) in (1..).zip(tools) {
-            let mut tool = Listed::of_bytes(raw.get().as_bytes());
+            let mut tool = Listed::read(raw.get().as_bytes()).and_then(Listed::into_tool);
             let mut group = all;
             if let Ok(tool) = &mut tool {
                 match tool.server.as_deref() {
@@ -97,20 +93,18 @@ impl Reader {
 }
 
 /// Takes the tools out of `{"tools": [...]}` or `{"result": {"tools": [...]}}`.
-fn list<'a>(members: &'a Members<'_>) -> Option<(Vec<&'a RawValue>, Option<&'a str>)> {
-    let server = members.server.as_deref();
-    if let Some(raw) = members.tools {
-        let tools: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+fn list(read: &Listed) -> Option<(Vec<Box<RawValue>>, Option<&str>)> {
+    let (server, is_named) = (read.server.as_deref(), read.name.is_some());
+    let tools = |raw: &RawValue| serde_json::from_str::<Vec<Box<RawValue>>>(raw.get()).ok();
+    if let Some(raw) = &read.tools {
+        let tools = tools(raw)?;
         // a tool may have a member of this name too, and must not be lost
         let objects = !tools.is_empty() && tools.iter().all(|tool| tool.get().starts_with('{'));
-        return (objects || members.name.is_none()).then_some((tools, server));
+        return (objects || !is_named).then_some((tools, server));
     }
-    if members.name.is_some() {
-        return None;
-    }
-    let inner: Members<'_> = serde_json::from_str(members.result?.get()).ok()?;
-    let tools = serde_json::from_str(inner.tools?.get()).ok()?;
-    Some((tools, server))
+    let inner: Listed = serde_json::from_str(read.result.as_ref()?.get()).ok()?;
+    let tools = tools(inner.tools.as_ref()?)?;
+    (!is_named).then_some((tools, server))
 }
 
 #[cfg(test)]
@@ -121,7 +115,7 @@ mod tests {
         split("f", text.as_bytes())
             .iter()
             .map(|found| match &found.tool {
-                Ok(tool) => tool.name.to_string(),
+                Ok(tool) => tool.name().to_owned(),
                 Err(fault) => format!("{}: {fault}", found.place),
             })
             .collect()

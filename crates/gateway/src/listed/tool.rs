@@ -9,16 +9,22 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One tool as it is written. Its name may be any text.
-#[derive(Debug)]
+/// One tool as it is written. Its name may be any text. `tools` and `result` make it a list of
+/// tools instead.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Listed {
     /// The whole object.
+    #[serde(skip)]
     pub(crate) text: String,
-    pub(crate) name: String,
+    pub(super) name: Option<String>,
     pub(crate) server: Option<String>,
     description: Option<String>,
+    #[serde(alias = "input_schema")]
     input_schema: Option<Box<RawValue>>,
     annotations: Option<Box<RawValue>>,
+    pub(super) tools: Option<Box<RawValue>>,
+    pub(super) result: Option<Box<RawValue>>,
 }
 
 /// Why an element is not a tool.
@@ -38,55 +44,37 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The members that are read. `tools` and `result` make it a list of tools instead.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Members<'a> {
-    pub(super) name: Option<String>,
-    pub(super) server: Option<String>,
-    description: Option<String>,
-    #[serde(borrow, alias = "input_schema")]
-    input_schema: Option<&'a RawValue>,
-    #[serde(borrow)]
-    annotations: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) tools: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) result: Option<&'a RawValue>,
-}
+impl Listed {
+    /// Reads one object, be it a tool or not.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Fault> {
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|error| Fault::new(format!("is not UTF-8: {error}")))?;
+        let read = serde_json::from_str(text).map_err(|error| Fault::find(text, Some(&error)))?;
+        Ok(Self {
+            text: text.to_owned(),
+            ..read
+        })
+    }
 
-impl Members<'_> {
-    /// Takes the members as those of one tool.
-    pub(super) fn into_tool(self, bytes: &[u8]) -> Result<Listed, Fault> {
-        let text = std::str::from_utf8(bytes).map_err(|error| Fault::of_bytes(&error))?;
-        let mut objects = [self.input_schema, self.annotations].into_iter().flatten();
-        match self.name {
-            Some(name) if objects.all(|raw| raw.get().starts_with('{')) => Ok(Listed {
-                text: text.to_owned(),
-                name,
-                server: self.server,
-                description: self.description,
-                input_schema: self.input_schema.map(ToOwned::to_owned),
-                annotations: self.annotations.map(ToOwned::to_owned),
-            }),
-            _ => Err(Fault::find(text, None)),
+    /// Takes it as one tool.
+    pub(super) fn into_tool(self) -> Result<Self, Fault> {
+        let objects = [&self.input_schema, &self.annotations];
+        let is_object = |raw: &RawValue| raw.get().starts_with('{');
+        match objects.into_iter().flatten().all(|raw| is_object(raw)) && self.name.is_some() {
+            true => Ok(self),
+            false => Err(Fault::find(&self.text, None)),
         }
     }
-}
 
-impl Listed {
-    /// Reads one object.
-    pub(super) fn of_bytes(bytes: &[u8]) -> Result<Self, Fault> {
-        let text = std::str::from_utf8(bytes).map_err(|error| Fault::of_bytes(&error))?;
-        let members: Members<'_> =
-            serde_json::from_str(text).map_err(|error| Fault::find(text, Some(&error)))?;
-        members.into_tool(bytes)
+    /// Returns the name; a list may have none.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
     }
 
     /// Returns what inference reads.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
-            name: &self.name,
+            name: self.name(),
             description: self.description.as_deref(),
             server: self.server.as_deref(),
             input_schema: self.input_schema.as_deref(),
@@ -115,7 +103,7 @@ impl Listed {
                     .collect::<Vec<_>>()
             });
             Fault {
-                name: Some(self.name.clone()),
+                name: self.name.clone(),
                 reason: match wrong {
                     Ok(wrong) if !wrong.is_empty() => wrong.join("; "),
                     _ => format!("annotations: {}", said(&error)),
@@ -136,10 +124,6 @@ impl Fault {
             name: None,
             reason: reason.into(),
         }
-    }
-
-    fn of_bytes(error: &std::str::Utf8Error) -> Self {
-        Self::new(format!("is not UTF-8: {error}"))
     }
 
     /// Lists what is wrong with an object that is not a tool, member by member.

@@ -19,11 +19,6 @@ pub(crate) const SET: &str = "orders";
 pub(crate) const PRIMARY: &str = "orders-primary";
 /// The server that may not.
 pub(crate) const REPLICA: &str = "orders-replica";
-/// Splits the row of a table.
-pub(crate) fn columns<const N: usize>(row: &'static str) -> [&'static str; N] {
-    let mut columns = row.split(" | ");
-    [(); N].map(|()| columns.next().unwrap_or_default())
-}
 
 /// Two servers over one shop.
 pub(crate) struct Embedded {

@@ -8,8 +8,8 @@ use callward::{
 };
 use serde_json::{Map, Value, json};
 
-use super::columns;
 use super::orders::Orders;
+use crate::table::split;
 
 /// How long the slow report takes, unless the caller says otherwise.
 pub(crate) const REPORT_MS: u64 = 300;
@@ -44,7 +44,7 @@ pub(crate) fn tools(
 ) -> Result<Tools, Box<dyn std::error::Error>> {
     let mut tools = Tools::new(server)?;
     for tool in TOOLS {
-        let [name, effect, arguments, description] = columns(tool);
+        let [name, effect, arguments, description] = split(tool);
         let spec = ToolSpec::new(name)
             .description(description)
             .schema(schema(arguments))

@@ -88,7 +88,7 @@ async fn state_is_told_that_a_write_may_still_change() {
     let url = gateway.at("");
     let shown = ends(&["cache", "--url", &url]).await;
     let shown = text(&shown.stdout);
-    let line = "more: the shared state; a call of shop.change may still land (outcome_unknown)";
-    assert!(shown.contains(line), "{shown}");
+    let row = "shop  change  the shared state  outcome_unknown";
+    assert!(shown.contains(row), "{shown}");
     gateway.says("a write may still take effect").await;
 }

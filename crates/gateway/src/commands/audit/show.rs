@@ -9,9 +9,9 @@ use callward::audit::files;
 use serde_json::Value;
 
 use crate::args::Show;
-use crate::commands::ask::cell;
 use crate::error::{AppError, Outcome};
-use crate::output::{self, Cell, Column, Table, Tone};
+use crate::output;
+use crate::table::Table;
 
 pub(super) fn run(args: &Show) -> Outcome {
     let cannot = |path: &Path| AppError::io(format!("{} cannot be read", path.display()));
@@ -44,8 +44,15 @@ pub(super) fn run(args: &Show) -> Outcome {
         found.iter().for_each(|(_, line)| output::line(line));
         return Ok(ExitCode::SUCCESS);
     }
-    let records = found.iter().map(|(record, _)| record);
-    output::table(&Table::of(&COLUMNS, records));
+    for (record, _) in &mut found {
+        if let (Some(outcome), Some(by)) = (
+            record["outcome"].as_str(),
+            record["decision"]["by"].as_str(),
+        ) {
+            record["outcome"] = format!("{outcome} ({by})").into();
+        }
+    }
+    Table::of(COLUMNS, found.iter().map(|(record, _)| record)).print();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -60,32 +67,5 @@ fn is_asked(args: &Show, record: &Value) -> bool {
         && args.since.as_deref().is_none_or(|since| of("time") >= Some(since))
 }
 
-const COLUMNS: [Column<Value>; 8] = [
-    ("seq", |record| cell(&record["seq"])),
-    ("time", |record| cell(&record["time"])),
-    ("tool", |record| cell(&record["tool"])),
-    ("outcome", outcome),
-    ("principal", |record| cell(&record["principal"])),
-    ("client", |record| {
-        let client = ["name", "version"].map(|key| &record["client"][key]);
-        match client.map(Value::as_str) {
-            [Some(name), Some(version)] => Cell::plain(format_args!("{name} {version}")),
-            _ => cell(client[0]),
-        }
-    }),
-    ("server", |record| cell(&record["server"])),
-    ("cache", |record| cell(&record["cache"])),
-];
-
-fn outcome(record: &Value) -> Cell {
-    let outcome = record["outcome"].as_str().unwrap_or_default();
-    let tone = match outcome {
-        "answered" => None,
-        "refused" | "cancelled" => Some(Tone::Doubtful),
-        _ => Some(Tone::Bad),
-    };
-    match record["decision"]["by"].as_str() {
-        Some(by) => Cell::toned(format_args!("{outcome} ({by})"), tone),
-        None => Cell::toned(outcome, tone),
-    }
-}
+const COLUMNS: &str =
+    "seq time tool outcome principal client=client.name version=client.version server cache";

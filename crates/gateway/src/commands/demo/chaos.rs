@@ -4,6 +4,7 @@
 //! The servers are in memory and the clock advances only while all tasks wait, so that hours of
 //! outages take seconds.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,16 +15,16 @@ use callward::{
     ToolOutput,
 };
 use callward_chaos::{Chaos, ChaosServer, Ledger};
-use futures_util::future::join_all;
-use serde::Serialize;
+use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
-use super::naive::{ATTEMPTS, Naive};
+use super::naive::{self, ATTEMPTS};
 use crate::args::Demo;
 use crate::commands::on_a_thread;
 use crate::error::{AppError, Outcome};
-use crate::output::{self, Cell, Column, Table, Tone};
+use crate::output;
 use crate::sample::{self, SET};
+use crate::table::Table;
 
 /// How many servers there are, all of one replica set.
 const SERVERS: u64 = 3;
@@ -45,40 +46,23 @@ const TOOLS: [&str; 5] = [
     "delete_order",
 ];
 
-/// The calls of one tool on one side.
-#[derive(Debug, Default, Clone, Copy, Serialize)]
-struct Side {
-    /// Executions, by the servers' own count.
-    executions: u64,
-    /// Executions beyond the first of a call.
-    repeated: u64,
-    /// The same, of calls that are not safe to retry.
-    duplicates: u64,
-    /// Callers that got a result.
-    done: u64,
-    /// Callers that got an error.
-    errors: u64,
-    /// Callers that got `outcome_unknown`, which asks them to check before a retry.
-    unknown: u64,
-}
+/// The calls of one tool on one side, counted.
+type Side = BTreeMap<&'static str, u64>;
 
-#[derive(Debug, Serialize)]
-struct Row {
-    tool: &'static str,
-    effect: Effect,
-    calls: u64,
-    naive: Side,
-    callward: Side,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Sum {
-    seed: u64,
-    calls: u64,
-    unsafe_calls: u64,
-    naive: Side,
-    callward: Side,
-}
+/// What is counted: executions by the servers' own count, those beyond the first of a call, and of
+/// these those of calls that are not safe to retry; callers with a result, with an error, and with
+/// `outcome_unknown`, which asks them to check before a retry.
+const COUNTS: [&str; 7] = [
+    "calls",
+    "executions",
+    "repeated",
+    "duplicates",
+    "done",
+    "errors",
+    "unknown",
+];
+/// The side of all tools together.
+const ALL: &str = "";
 
 pub(super) async fn run(args: Demo) -> Outcome {
     let definitions = sample::definitions().await?;
@@ -110,94 +94,120 @@ async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
     if args.json {
         rows.iter().for_each(output::json);
         output::json(&sum);
-    } else {
-        output::table(&table(&rows));
-        end(&sum);
+        return Ok(ExitCode::SUCCESS);
     }
+    let sides: Vec<_> = rows
+        .iter()
+        .flat_map(|row| SIDES.map(|by| side(row, by)))
+        .collect();
+    let columns = "tool effect calls by ran=executions duplicates done errors unknown";
+    Table::of(columns, &sides).print();
+    let [naive, callward] = SIDES.map(|by| &sum[by]);
+    output::line(format_args!(
+        "\nOf {} calls that must not run twice, servers ran {} once more than asked for with naive \
+         retries, and {} with Callward.",
+        sum["unsafe_calls"], naive["duplicates"], callward["duplicates"]
+    ));
+    output::line(format_args!(
+        "{} callers got an unknown outcome from Callward, so that they check before they try \
+         again. The same seed ({}) fails the same calls.",
+        callward["unknown"], args.seed
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rows(args: &Demo, definitions: &[ToolDefinition]) -> Result<(Vec<Row>, Sum), AppError> {
-    let (ours, theirs) = (Ledger::new(), Ledger::new());
+const SIDES: [&str; 2] = ["naive", "callward"];
+
+/// The row of one side; what may be repeated has no duplicates.
+fn side(row: &Value, by: &str) -> Value {
+    let mut side = row[by].clone();
+    side["by"] = by.into();
+    for member in ["tool", "effect"] {
+        side[member] = row[member].clone();
+    }
+    if row["unsafe"] != true {
+        side["duplicates"] = Value::Null;
+    }
+    side
+}
+
+/// Makes all calls on both sides; returns a row for each tool, and the sum.
+async fn rows(
+    args: &Demo,
+    definitions: &[ToolDefinition],
+) -> Result<(Vec<Value>, Value), AppError> {
     let set = ReplicaSetId::new(SET)?;
-    let servers = servers(args.seed, definitions, &ours)?;
-    let mut builder = Stack::builder().retry(RetryConfig::default().with_seed(args.seed));
-    for server in &servers {
+    let (ours, our_ledger) = servers(args.seed, definitions)?;
+    let mut retry = RetryConfig::default();
+    retry.seed = Some(args.seed);
+    let mut builder = Stack::builder().retry(retry);
+    for server in &ours {
         builder = builder.server(Server::new(server.clone()).in_set(set.clone()));
     }
     let stack = builder.build().await?;
-    let ours_ended = call_all(args, &stack, |call| stack.run(call)).await?;
-    settled(&servers).await;
-    let servers = self::servers(args.seed, definitions, &theirs)?;
-    let naive = Naive::new(servers.clone());
-    let naive = |call| naive.call(call);
-    let theirs_ended = call_all(args, &stack, naive).await?;
-    settled(&servers).await;
-    let mut sum = Sum {
-        seed: args.seed,
-        calls: args.calls,
-        ..Sum::default()
-    };
-    let mut rows = BTreeMap::new();
-    for (ended, ledger, is_ours) in [(ours_ended, ours, true), (theirs_ended, theirs, false)] {
-        for (call, tool, ended) in ended {
-            let plan = stack.prepare(&format!("{SET}.{tool}"), "")?;
-            let plan = plan.plan();
-            let row = rows.entry(tool).or_insert_with(|| Row {
-                tool,
-                effect: plan.effect,
-                calls: 0,
-                naive: Side::default(),
-                callward: Side::default(),
-            });
-            let sides = if is_ours {
-                row.calls += 1;
-                sum.unsafe_calls += u64::from(row.is_unsafe());
-                [&mut row.callward, &mut sum.callward]
-            } else {
-                [&mut row.naive, &mut sum.naive]
-            };
-            for side in sides {
-                side.add(&ended, ledger.of(call).executions, plan.is_retryable());
-            }
-        }
+    let ours = (&ours[..], &our_ledger);
+    let callward = call_all(args, &stack, ours, |call| stack.run(call)).await?;
+    let (theirs, their_ledger) = servers(args.seed, definitions)?;
+    let turn = Cell::default();
+    let naive = |call| naive::call(&theirs, &turn, call);
+    let naive = call_all(args, &stack, (&theirs, &their_ledger), naive).await?;
+    let mut unsafe_calls = 0;
+    let mut rows = Vec::new();
+    for tool in TOOLS {
+        let Some(side) = callward.get(tool) else {
+            continue;
+        };
+        let effect = plan(&stack, tool, String::new())?.plan().effect;
+        let is_unsafe = matches!(effect, Effect::Mutating | Effect::Destructive);
+        unsafe_calls += if is_unsafe { side["calls"] } else { 0 };
+        rows.push(json!({
+            "tool": tool,
+            "effect": effect,
+            "unsafe": is_unsafe,
+            "calls": side["calls"],
+            "naive": naive.get(tool),
+            "callward": side,
+        }));
     }
-    let in_order = |tool| rows.remove(tool);
-    Ok((TOOLS.iter().filter_map(in_order).collect(), sum))
+    let sum = json!({
+        "seed": args.seed,
+        "calls": args.calls,
+        "unsafe_calls": unsafe_calls,
+        "naive": naive.get(ALL),
+        "callward": callward.get(ALL),
+    });
+    Ok((rows, sum))
 }
 
+fn plan(stack: &Stack, tool: &str, arguments: String) -> Result<ToolCall, ToolError> {
+    stack.prepare(&format!("{SET}.{tool}"), arguments)
+}
+
+/// Returns new servers, and where they count.
 fn servers(
     seed: u64,
     definitions: &[ToolDefinition],
-    ledger: &Ledger,
-) -> Result<Vec<ChaosServer>, AppError> {
+) -> Result<(Vec<ChaosServer>, Ledger), AppError> {
+    let ledger = Ledger::new();
     let server = |n| {
         let chaos = Chaos::everything(seed.wrapping_mul(SERVERS).wrapping_add(n))
             .with_share(SHARE)
             .with_latency(LATENCY);
         let id = ServerId::new(format!("{SET}-{n}"))?;
-        Ok(ChaosServer::new(
-            id,
-            definitions.to_vec(),
-            chaos,
-            ledger.clone(),
-        ))
+        let tools = definitions.to_vec();
+        Ok::<_, AppError>(ChaosServer::new(id, tools, chaos, ledger.clone()))
     };
-    (0..SERVERS).map(server).collect()
+    let servers: Result<_, _> = (0..SERVERS).map(server).collect();
+    Ok((servers?, ledger))
 }
 
-async fn settled(servers: &[ChaosServer]) {
-    for server in servers {
-        server.settled().await;
-    }
-}
-
-/// Makes all calls; returns the outcome of each. Both sides draw the same calls.
+/// Makes all calls; returns the counts of each tool, and of all. Both sides draw the same calls.
 async fn call_all<F>(
     args: &Demo,
     stack: &Stack,
+    (servers, ledger): (&[ChaosServer], &Ledger),
     make: impl Fn(ToolCall) -> F,
-) -> Result<Vec<(u64, &'static str, Side)>, AppError>
+) -> Result<BTreeMap<&'static str, Side>, AppError>
 where
     F: Future<Output = Result<ToolOutput, ToolError>>,
 {
@@ -207,16 +217,43 @@ where
         let mut call = client;
         while call < args.calls {
             let tool = rng.choice(TOOLS).unwrap_or("get_order");
-            let prepared = stack.prepare(&format!("{SET}.{tool}"), arguments(call))?;
-            ended.push((call, tool, Side::of(&make(prepared).await)));
+            let prepared = plan(stack, tool, arguments(call))?;
+            let is_safe = prepared.plan().is_retryable();
+            let end = match make(prepared).await {
+                Ok(output) if !output.is_error() => "done",
+                Err(error) if error.kind() == ErrorKind::OutcomeUnknown => "unknown",
+                _ => "errors",
+            };
+            ended.push((call, tool, is_safe, end));
             tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
             call += CLIENTS;
         }
         Ok::<_, AppError>(ended)
     };
-    let ended = join_all((0..CLIENTS).map(client)).await.into_iter();
-    let ended: Result<Vec<_>, AppError> = ended.collect();
-    Ok(ended?.into_iter().flatten().collect())
+    let ended = try_join_all((0..CLIENTS).map(client)).await?;
+    for server in servers {
+        server.settled().await;
+    }
+    let mut sides = BTreeMap::new();
+    for (call, tool, is_safe, end) in ended.into_iter().flatten() {
+        let executions = ledger.of(call).executions;
+        let repeated = executions.saturating_sub(1);
+        let counts = [
+            ("calls", 1),
+            ("executions", executions),
+            ("repeated", repeated),
+            ("duplicates", if is_safe { 0 } else { repeated }),
+            (end, 1),
+        ];
+        for key in [tool, ALL] {
+            let none = || Side::from(COUNTS.map(|what| (what, 0)));
+            let side: &mut Side = sides.entry(key).or_insert_with(none);
+            for (what, count) in counts {
+                *side.entry(what).or_default() += count;
+            }
+        }
+    }
+    Ok(sides)
 }
 
 /// What any tool of the shop takes, and which call it is.
@@ -225,75 +262,4 @@ fn arguments(call: u64) -> String {
         "call": call, "order_id": call % 5 + 1, "status": "shipped", "text": "a note", "cents": 500,
     });
     order.to_string()
-}
-
-impl Side {
-    /// Counts what the caller got.
-    fn of(answer: &Result<ToolOutput, ToolError>) -> Self {
-        let mut side = Self::default();
-        let count = match answer {
-            Ok(output) if !output.is_error() => &mut side.done,
-            Err(error) if error.kind() == ErrorKind::OutcomeUnknown => &mut side.unknown,
-            _ => &mut side.errors,
-        };
-        *count = 1;
-        side
-    }
-
-    /// Adds a call that was executed so often.
-    fn add(&mut self, call: &Self, executions: u64, repeatable: bool) {
-        let repeated = executions.saturating_sub(1);
-        self.executions += executions;
-        self.repeated += repeated;
-        self.duplicates += if repeatable { 0 } else { repeated };
-        self.done += call.done;
-        self.errors += call.errors;
-        self.unknown += call.unknown;
-    }
-}
-
-impl Row {
-    fn is_unsafe(&self) -> bool {
-        matches!(self.effect, Effect::Mutating | Effect::Destructive)
-    }
-}
-
-fn table(rows: &[Row]) -> Table {
-    let columns: [Column<(&str, &Row, &Side)>; 9] = [
-        ("tool", |(_, row, _)| Cell::plain(row.tool)),
-        ("effect", |(_, row, _)| Cell::effect(row.effect.as_str())),
-        ("calls", |(_, row, _)| Cell::plain(row.calls)),
-        ("by", |(by, ..)| Cell::plain(by)),
-        ("ran", |(.., side)| Cell::plain(side.executions)),
-        ("duplicates", |(_, row, side)| {
-            match (row.is_unsafe(), side.duplicates) {
-                // what may be repeated has none
-                (false, _) => Cell::plain("-"),
-                (true, 0) => Cell::toned(0, Some(Tone::Good)),
-                (true, some) => Cell::toned(some, Some(Tone::Bad)),
-            }
-        }),
-        ("done", |(.., side)| Cell::plain(side.done)),
-        ("errors", |(.., side)| Cell::plain(side.errors)),
-        ("unknown", |(.., side)| Cell::plain(side.unknown)),
-    ];
-    let mut sides = Vec::new();
-    for row in rows {
-        sides.extend([("naive", row, &row.naive), ("callward", row, &row.callward)]);
-    }
-    Table::of(&columns, &sides)
-}
-
-fn end(sum: &Sum) {
-    output::line("");
-    output::line(format_args!(
-        "Of {} calls that must not run twice, servers ran {} once more than asked for with naive \
-         retries, and {} with Callward.",
-        sum.unsafe_calls, sum.naive.duplicates, sum.callward.duplicates
-    ));
-    output::line(format_args!(
-        "{} callers got an unknown outcome from Callward, so that they check before they try \
-         again. The same seed ({}) fails the same calls.",
-        sum.callward.unknown, sum.seed
-    ));
 }

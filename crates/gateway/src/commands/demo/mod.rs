@@ -5,23 +5,23 @@ mod naive;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
-use std::time::Duration;
 
-use callward::{Caller, Stack, ToolOutput, ToolServer};
-use futures_util::future::join_all;
-use serde::Serialize;
+use callward::{Stack, ToolServer};
+use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
+use crate::api::Remote;
 use crate::args::Demo;
-use crate::assemble::{self, Running};
-use crate::commands::ask::text;
+use crate::assemble;
 use crate::config::Config;
 use crate::error::{AppError, Outcome};
 use crate::metrics::Telemetry;
-use crate::output::{self, Cell, Column, Table, took};
+use crate::output;
 use crate::record::Recorder;
-use crate::sample::{Embedded, SET, columns};
-use crate::view::CallView;
+use crate::runtime::Runtime;
+use crate::sample::{Embedded, SET};
+use crate::shutdown::Stop;
+use crate::table::{Table, shown, split};
 
 /// The stops of the tour: what is shown, the tool, how many calls at once, and their arguments.
 const STEPS: [&str; 9] = [
@@ -38,23 +38,6 @@ const STEPS: [&str; 9] = [
 /// The steps that show the effect of a write on a cached read.
 const READS: [usize; 2] = [0, 5];
 
-/// The calls of a step, with and without the stack.
-#[derive(Debug, Serialize)]
-struct Row {
-    what: &'static str,
-    tool: &'static str,
-    calls: usize,
-    effect: String,
-    servers: BTreeSet<String>,
-    cache: BTreeMap<String, usize>,
-    attempts: u32,
-    took_us: u64,
-    executions: u64,
-    answer: String,
-    executions_without: u64,
-    answer_without: String,
-}
-
 pub(crate) async fn run(args: Demo) -> Outcome {
     if args.chaos {
         return chaos::run(args).await;
@@ -62,11 +45,10 @@ pub(crate) async fn run(args: Demo) -> Outcome {
     let telemetry = Telemetry::exporting(None)?;
     let (with, without) = (Embedded::new()?, Embedded::new()?);
     let config = Config::without_file(Vec::new());
-    let servers = with.replica_set()?;
-    let Running { stack, startup, .. } =
-        assemble::stack_over(&config, Vec::new(), servers, &telemetry)?;
-    startup.finished().await;
-
+    let running = assemble::stack_over(&config, Vec::new(), with.replica_set()?, &telemetry)?;
+    let recorder = Recorder::default();
+    let runtime = Runtime::new(&config, running, telemetry, recorder, Stop::default());
+    let remote = Remote::here(runtime.clone())?;
     if !args.json {
         output::heading("One shop, two servers: a primary (weight 80) and a replica (weight 20).");
         output::heading("The same calls through Callward, and straight to a server.");
@@ -74,150 +56,100 @@ pub(crate) async fn run(args: Demo) -> Outcome {
     }
     let mut rows = Vec::new();
     for step in STEPS {
-        let row = Row::take(step, &stack, &with, &without).await?;
+        let row = take(step, &remote, &runtime.stack, [&with, &without]).await?;
         if args.json {
             output::json(&row);
         }
         rows.push(row);
     }
-    let executions = [&with, &without].map(|shop| shop.orders.executions());
+    let [with, without] = [&with, &without].map(|shop| shop.orders.executions());
     if args.json {
-        let [with, without] = executions;
         output::json(&json!({ "executions": with, "executions_without": without }));
-    } else {
-        output::table(&Table::of(&COLUMNS, &rows));
-        end(&rows, executions);
+        return Ok(ExitCode::SUCCESS);
     }
+    let columns = "call=what effect server=servers cache attempts time=took_us result=answer \
+                   ran=executions without=executions_without";
+    Table::of(columns, &rows).print();
+    let [before, after] = READS.map(|at| rows.get(at).map(|row| shown("", &row["answer"])));
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    output::line(format_args!(
+        "
+The servers ran {with} calls with Callward, {without} without.
+Before the write the read said \"{before}\", after it \"{after}\": what is cached is never older \
+         than your own write.
+The read that fails once was tried again. The charge was not: it had happened, and a retry would \
+         have charged twice.
+"
+    ));
+    output::heading("Next:");
+    output::line(NEXT);
     Ok(ExitCode::SUCCESS)
 }
 
-fn end(rows: &[Row], [with, without]: [u64; 2]) {
-    let answer = |at: usize| rows.get(at).map_or("", |row| row.answer.as_str());
-    let [before, after] = READS.map(answer);
-    output::line("");
-    output::line(format_args!(
-        "The servers ran {with} calls with Callward, {without} without."
-    ));
-    output::line(format_args!(
-        "Before the write the read said \"{before}\", after it \"{after}\": what is cached is never \
-         older than your own write."
-    ));
-    output::line(
-        "The read that fails once was tried again. The charge was not: it had happened, and a retry \
-         would have charged twice.",
-    );
-    output::line("");
-    output::heading("Next:");
-    output::line(
-        "  callward demo --chaos                   calls to servers that fail all the time",
-    );
-    output::line("  callward serve                          the same sample, for your MCP client");
-    output::line("  callward run -- COMMAND ARGS...         your own MCP server behind the stack");
-    output::line("  callward explain delete_order -- callward sample");
-}
+const NEXT: &str =
+    "  callward demo --chaos                   calls to servers that fail all the time
+  callward serve                          the same sample, for your MCP client
+  callward run -- COMMAND ARGS...         your own MCP server behind the stack
+  callward explain delete_order -- callward sample";
 
-impl Row {
-    async fn take(
-        step: &'static str,
-        stack: &Stack,
-        with: &Embedded,
-        without: &Embedded,
-    ) -> Result<Self, AppError> {
-        let [what, tool, calls, arguments] = columns(step);
-        let calls = calls.parse().unwrap_or(1);
-        let name = format!("{SET}.{tool}");
-        let before = with.orders.executions();
-        let unrecorded = Recorder::default();
-        let one = |_| CallView::make(stack, &unrecorded, &name, arguments, Caller::local(), None);
-        let views = join_all((0..calls).map(one)).await;
-        let views = views.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let executions = with.orders.executions() - before;
-        // the way a client without a gateway calls: each call is sent, once
-        let before = without.orders.executions();
-        let call = stack.prepare(&name, arguments)?;
-        let [primary, _] = &without.servers;
-        let answers = join_all((0..calls).map(|_| primary.call(call.clone()))).await;
-        let answer_without = match answers.into_iter().next() {
-            Some(Ok(output)) => gist(&output),
-            Some(Err(error)) => format!("error: {}", error.kind()),
-            None => String::new(),
-        };
-        let mut cache = BTreeMap::new();
-        for view in &views {
-            *cache.entry(view.cache.clone()).or_default() += 1;
+/// Makes the calls of a step with and without the stack, and describes them.
+async fn take(
+    step: &'static str,
+    remote: &Remote,
+    stack: &Stack,
+    shops: [&Embedded; 2],
+) -> Result<Value, AppError> {
+    let [what, tool, calls, arguments] = split(step);
+    let calls = calls.parse().unwrap_or(1_u64);
+    let name = format!("{SET}.{tool}");
+    let before = shops.map(|shop| shop.orders.executions());
+    let one = |_| remote.call(&name, arguments.into(), None);
+    let answers = try_join_all((0..calls).map(one)).await?;
+    // the way a client without a gateway calls: each call is sent, once
+    let call = stack.prepare(&name, arguments)?;
+    let [primary, _] = &shops[1].servers;
+    let direct = (0..calls).map(|_| primary.call(call.clone()));
+    let without = match try_join_all(direct).await {
+        Ok(outputs) => {
+            let first = outputs.first().and_then(|output| output.parse().ok());
+            gist(&first.unwrap_or_default())
         }
-        let servers = views.iter().filter_map(|view| view.server.clone());
-        let first = views.first();
-        Ok(Self {
-            what,
-            tool,
-            calls,
-            effect: first.map(|view| view.effect.clone()).unwrap_or_default(),
-            servers: servers.collect(),
-            cache,
-            attempts: views.iter().map(|view| view.attempts).sum(),
-            took_us: views.iter().map(|view| view.took_us).max().unwrap_or(0),
-            executions,
-            answer: first.map(answer).unwrap_or_default(),
-            executions_without: without.orders.executions() - before,
-            answer_without,
-        })
+        Err(error) => format!("error: {}", error.kind()),
+    };
+    let [ran, ran_without] = shops.map(|shop| shop.orders.executions());
+    let answers: Vec<Value> = answers.into_iter().map(|(answer, _)| answer).collect();
+    let all = |name: &'static str| answers.iter().map(move |answer| &answer[name]);
+    let number = |name| all(name).filter_map(Value::as_u64);
+    let mut cache = BTreeMap::<&str, u64>::new();
+    for status in all("cache").filter_map(Value::as_str) {
+        *cache.entry(status).or_default() += 1;
     }
-}
-
-fn answer(view: &CallView) -> String {
-    match (view.output(), &view.error) {
-        (Some(output), _) => gist(&output),
-        (None, Some(error)) => format!("error: {}", error["kind"].as_str().unwrap_or_default()),
-        (None, None) => String::new(),
-    }
+    let servers: BTreeSet<_> = all("server").filter_map(Value::as_str).collect();
+    let first = answers.first().unwrap_or(&Value::Null);
+    let with = match first["error"]["kind"].as_str() {
+        Some(kind) => format!("error: {kind}"),
+        None => gist(&first["result"]["structuredContent"]),
+    };
+    Ok(json!({
+        "what": what,
+        "tool": tool,
+        "calls": calls,
+        "effect": first["effect"],
+        "servers": servers,
+        "cache": cache,
+        "attempts": number("attempts").sum::<u64>(),
+        "took_us": number("took_us").max(),
+        "executions": ran - before[0],
+        "answer": with,
+        "executions_without": ran_without - before[1],
+        "answer_without": without,
+    }))
 }
 
 /// The one member of a result that the tour is about.
-fn gist(output: &ToolOutput) -> String {
-    let value: Value = output.parse().unwrap_or_default();
+fn gist(result: &Value) -> String {
     ["status", "rate", "deleted"]
         .iter()
-        .find_map(|name| Some(format!("{name} {}", text(value.get(name)?))))
+        .find_map(|name| Some(format!("{name} {}", shown("", result.get(name)?))))
         .unwrap_or_else(|| "ok".into())
-}
-
-const COLUMNS: [Column<Row>; 9] = [
-    ("call", |row| Cell::plain(row.what)),
-    ("effect", |row| Cell::effect(&row.effect)),
-    ("server", |row| Cell::plain(servers(row))),
-    ("cache", |row| Cell::plain(cache(row))),
-    ("attempts", |row| Cell::plain(row.attempts)),
-    ("time", |row| {
-        Cell::plain(took(Duration::from_micros(row.took_us)))
-    }),
-    ("result", |row| {
-        let failed = row.answer.starts_with("error");
-        Cell::warn(if failed { "error" } else { "ok" }, failed)
-    }),
-    ("ran", |row| Cell::plain(row.executions)),
-    ("without", |row| Cell::plain(row.executions_without)),
-];
-
-/// The servers' names without what all of them share.
-fn servers(row: &Row) -> String {
-    let short = |name: &String| {
-        name.strip_prefix(SET)
-            .map_or(name.as_str(), |rest| rest.trim_start_matches('-'))
-            .to_owned()
-    };
-    let names: Vec<_> = row.servers.iter().map(short).collect();
-    match names.is_empty() {
-        true => "-".into(),
-        false => names.join(", "),
-    }
-}
-
-/// The word alone for one call; words with counts for many.
-fn cache(row: &Row) -> String {
-    let words = row.cache.iter().map(|(word, count)| match row.calls {
-        1 => word.clone(),
-        _ => format!("{count} {word}"),
-    });
-    words.collect::<Vec<_>>().join(", ")
 }

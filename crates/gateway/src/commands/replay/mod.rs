@@ -9,7 +9,8 @@ use callward_replay::report::{Grid, Mark};
 
 use crate::args::Replay;
 use crate::error::{AppError, Outcome};
-use crate::output::{self, Cell, Table, Tone};
+use crate::output::Tone;
+use crate::table::{Cell, Table};
 
 pub(crate) async fn run(args: Replay) -> Outcome {
     super::on_a_thread(move || replay(&args)).await
@@ -35,7 +36,7 @@ fn named(file: &Path) -> String {
 
 /// Writes what was found to standard output.
 fn show(grid: &Grid) {
-    let mut table = Table::new(&grid.headings);
+    let mut table = Table::new(grid.headings.iter().copied());
     for row in &grid.rows {
         let cell = |cell: &callward_replay::report::Cell| {
             let tone = match cell.mark {
@@ -48,5 +49,5 @@ fn show(grid: &Grid) {
         };
         table.row(row.iter().map(cell).collect());
     }
-    output::table(&table);
+    table.print();
 }
