@@ -144,11 +144,11 @@ async fn a_call_waiting_for_a_breaker_is_answered_when_the_server_is_back() {
     let site = Site::new(true);
     let stack = site.start().await;
     site.set(false);
-    for number in 0..5 {
-        let call = stack.prepare(&format!("s.add_{number}"), "{}").unwrap();
-        let deadline = Instant::now() + Duration::from_millis(1);
-        let outcome = stack.run(call.with_deadline(deadline.into_std())).await;
-        outcome.unwrap_err();
+    let server = stack
+        .breaker_set()
+        .circuit(site.server.id(), Subject::Server);
+    for _ in 0..5 {
+        server.clone().admit().unwrap().fail(&"down");
     }
     assert_eq!(state(&stack, &Subject::Server), BreakerState::Open);
     let began = Instant::now();
