@@ -1,6 +1,6 @@
 //! The values of all layers but the cache.
 
-use callward_limit::RateSubject;
+use callward_limit::{RateStatus, RateSubject};
 use callward_telemetry::metrics::overflow;
 use callward_telemetry::names::metric::{self, label};
 use opentelemetry::KeyValue;
@@ -75,24 +75,23 @@ pub(super) fn rates(stack: &Stack, visit: &mut Visit<'_>) {
         (None, vec![scope("principal")]),
         (None, vec![overflow(), scope("tool")]),
     ];
-    for rate in &status.rates {
+    rates.extend(status.rates.iter().filter_map(|rate| {
         let of = match &rate.subject {
-            RateSubject::Tool { set, tool } => match offered(&catalogue, set, tool) {
-                Some([tool, set]) => vec![tool, set, scope("tool")],
-                None => continue,
-            },
+            RateSubject::Tool { set, tool } => {
+                let [tool, set] = offered(&catalogue, set, tool)?;
+                vec![tool, set, scope("tool")]
+            }
             _ => vec![scope("principal")],
         };
-        rates.push((Some(rate), of));
-    }
-    for server in status.servers.iter().filter(|server| server.rate.is_some()) {
+        Some((Some(rate), of))
+    }));
+    rates.extend(status.servers.iter().filter_map(|server| {
         let of = vec![of_server(&server.server), scope("server")];
-        rates.push((server.rate.as_ref(), of));
-    }
+        Some((Some(server.rate.as_ref()?), of))
+    }));
     for (rate, of) in rates {
-        let (waiting, waited, refused) = rate.map_or((0, 0, 0), |rate| {
-            (rate.waiting as u64, rate.waited, rate.refused)
-        });
+        let count = |rate: &RateStatus| (rate.waiting as u64, rate.waited, rate.refused);
+        let (waiting, waited, refused) = rate.map(count).unwrap_or_default();
         let values = [
             (metric::RATE_LIMIT_CALLS_WAITING, "", waiting),
             (metric::RATE_LIMIT_DELAYS, "", waited),

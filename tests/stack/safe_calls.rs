@@ -91,7 +91,7 @@ fn opened(seed: u64) -> RetryConfig {
 /// failures in a row, so here they are open most of the time: a call gets through because it waits
 /// for a probe.
 fn breakers() -> [(BreakerConfig, BreakerConfig); 2] {
-    // where three in ten of all calls fail, a share of failures is a sign, and three in a row is not
+    // where three in ten of all calls fail, three failures in a row are no sign of anything
     let mut patient = BreakerConfig::default();
     (patient.failures, patient.failure_rate) = (0, Some(0.5));
     patient.min_calls = 100;
