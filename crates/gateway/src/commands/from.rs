@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::{Caching, Instances, ServerId};
+use callward::{Instances, ServerId};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
