@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callward_breaker::{BreakerLayer, BreakerState, Subject};
 use callward_core::{BoxFuture, ToolCall, Weight};
-use callward_limit::{AttemptTimeoutLayer, ConcurrencyHandle, RateLimitLayer};
+use callward_limit::{AttemptTimeoutLayer, RateLimitLayer};
 use callward_router::{ExclusionReason, Member};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -20,7 +20,8 @@ use crate::server::Server;
 pub(crate) type Admitted = (Member<Guarded>, Known, BoxFuture<'static, ()>);
 
 impl Settings {
-    /// Puts the guards around one server.
+    /// Puts the guards around one server. It may get a call if it lists the tool, and its own
+    /// breaker and the tool's would let the call through.
     pub(crate) fn admit(
         &self,
         server: Server,
@@ -34,7 +35,40 @@ impl Settings {
             let fault = format_args!("cost_factor: {factor} is not a number of 0 or more");
             return Err(BuildError::of_server(id, fault));
         }
-        let (member, rate, concurrency) = self.member(&server, weight, shared)?;
+        let mut rate = self.limits.rate;
+        (rate.tools, rate.per_principal) = (false, None);
+        rate.in_all = server.calls_per_minute;
+        let rate =
+            RateLimitLayer::new(rate).map_err(BuildError::of_the(format_args!("server `{id}`")))?;
+        let (guarded, concurrency) = order::guard(
+            BreakerLayer::of_server(shared.breakers.clone(), id.clone()),
+            BreakerLayer::new(shared.breakers.clone(), id.clone()),
+            rate.clone(),
+            server.concurrency.clone(),
+            AttemptTimeoutLayer::new().with_cap(self.limits.progress_cap),
+            server.server.clone(),
+        );
+        let (health_id, health) = (id.clone(), shared.clone());
+        let mut member = Member::new(id.clone(), guarded)
+            .with_weight(weight)
+            .with_categories(server.categories.clone())
+            .with_capabilities(server.capabilities.clone())
+            .with_cost_factor(server.cost_factor)
+            .with_gate(move |call: &ToolCall| {
+                let catalogue = health.registry.peek();
+                if !catalogue.offers(&health_id, call.tool().name()) {
+                    return Err(ExclusionReason::NotOffered);
+                }
+                let available = health.breakers.availability(&health_id, call);
+                available.map_err(|state| match state {
+                    BreakerState::Disconnected => ExclusionReason::Unreachable,
+                    BreakerState::ForcedOpen => ExclusionReason::HeldOpen,
+                    _ => ExclusionReason::BreakerOpen,
+                })
+            });
+        if let Some(zone) = &server.zone {
+            member = member.with_zone(zone.as_str());
+        }
         let endpoint = member.endpoint().clone();
         let liveness = Arc::new(watch::Sender::new(Liveness::default()));
         let pinger = self.ping.0.map(|config| Pinger {
@@ -69,52 +103,5 @@ impl Settings {
             }
         };
         Ok((member, known, Box::pin(follower)))
-    }
-
-    /// Puts the guards around one server. It may get a call if it lists the tool, and its own
-    /// breaker and the tool's would let the call through.
-    fn member(
-        &self,
-        server: &Server,
-        weight: Weight,
-        shared: &Arc<Shared>,
-    ) -> Result<(Member<Guarded>, RateLimitLayer, ConcurrencyHandle), BuildError> {
-        let id = server.id().clone();
-        let all = &self.limits;
-        let mut rate = all.rate;
-        (rate.tools, rate.per_principal) = (false, None);
-        rate.in_all = server.calls_per_minute;
-        let rate =
-            RateLimitLayer::new(rate).map_err(BuildError::of_the(format_args!("server `{id}`")))?;
-        let (guarded, concurrency) = order::guard(
-            BreakerLayer::of_server(shared.breakers.clone(), id.clone()),
-            BreakerLayer::new(shared.breakers.clone(), id.clone()),
-            rate.clone(),
-            server.concurrency.clone(),
-            AttemptTimeoutLayer::new().with_cap(all.progress_cap),
-            server.server.clone(),
-        );
-        let (health_id, health) = (id.clone(), shared.clone());
-        let mut member = Member::new(id, guarded)
-            .with_weight(weight)
-            .with_categories(server.categories.clone())
-            .with_capabilities(server.capabilities.clone())
-            .with_cost_factor(server.cost_factor)
-            .with_gate(move |call: &ToolCall| {
-                let catalogue = health.registry.peek();
-                if !catalogue.offers(&health_id, call.tool().name()) {
-                    return Err(ExclusionReason::NotOffered);
-                }
-                let available = health.breakers.availability(&health_id, call);
-                available.map_err(|state| match state {
-                    BreakerState::Disconnected => ExclusionReason::Unreachable,
-                    BreakerState::ForcedOpen => ExclusionReason::HeldOpen,
-                    _ => ExclusionReason::BreakerOpen,
-                })
-            });
-        if let Some(zone) = &server.zone {
-            member = member.with_zone(zone.as_str());
-        }
-        Ok((member, rate, concurrency))
     }
 }

@@ -32,13 +32,13 @@ impl Startup {
     /// Waits until each server has listed its tools or failed to, at most for the
     /// [startup timeout](crate::StackBuilder::startup_timeout).
     pub async fn finished(self) {
-        let limit = self.stack.0.settings.startup_timeout;
         let all = async {
             for mut server in self.added {
                 // one that is gone has no tools to wait for
                 let _ = server.wait_for(|now| now.is_settled).await;
             }
         };
+        let limit = self.stack.0.settings.startup_timeout;
         let limit = limit.unwrap_or(Duration::from_secs(30));
         if timeout(limit, all).await.is_err() {
             for server in self.stack.servers().iter().filter(|server| !server.up) {
@@ -353,12 +353,13 @@ impl Inner {
     fn sweep(&self, roster: &Roster) {
         let servers: HashSet<&ServerId> = roster.all().map(Known::id).collect();
         let sets: HashSet<&ReplicaSetId> = roster.specs().map(|spec| &spec.set).collect();
-        self.shared
+        let (shared, keep) = (&self.shared, |set: &_| sets.contains(set));
+        shared
             .breakers
             .retain_servers(|server| servers.contains(server));
-        self.shared.retry.retain_sets(|set| sets.contains(set));
-        self.rates.retain_sets(|set| sets.contains(set));
-        self.shared.cache.retain_sets(|set| sets.contains(set));
+        shared.retry.retain_sets(keep);
+        self.rates.retain_sets(keep);
+        shared.cache.retain_sets(keep);
     }
 }
 

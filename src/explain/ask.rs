@@ -66,10 +66,8 @@ impl Stack {
     ) -> Explanation {
         let tool = entry.tool();
         let (set, name) = (tool.set(), tool.name());
-        let probe = match &call {
-            Some(call) => call.clone(),
-            None => ToolCall::new(tool.clone(), ""),
-        };
+        let of_tool = || ToolCall::new(tool.clone(), "");
+        let probe = call.clone().unwrap_or_else(of_tool);
         let candidate = |known: &Known| Candidate {
             server: known.id().clone(),
             weight: *known.weight.lock(),

@@ -67,18 +67,16 @@ impl Candidate {
     /// Returns `true` if a call with this plan may ever go there.
     #[must_use]
     pub fn may_take(&self, plan: &CallPlan) -> bool {
-        plan.route
-            .min_weight
-            .is_none_or(|least| self.weight.get() >= least)
+        self.weight.get() >= plan.route.min_weight.unwrap_or(0)
     }
 
     /// Returns `true` if the plan's categories put it before others.
     #[must_use]
     pub fn is_preferred(&self, plan: &CallPlan) -> bool {
-        plan.route
-            .prefer
+        let preferred = &plan.route.prefer;
+        self.categories
             .iter()
-            .any(|category| self.categories.iter().any(|own| own == category))
+            .any(|own| preferred.contains(&own.as_str()))
     }
 
     /// Returns the current reason against it, as the rest of a sentence.

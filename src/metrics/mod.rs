@@ -103,14 +103,15 @@ impl Stack {
                 (_, "s") => {}
                 (Kind::Counter, _) => {
                     let read = self.while_it_lives(|stack, series| {
-                        visit(stack, *read, metric, &mut |value, of| series.add(value, of));
+                        visit(stack, *read, metric, |value, of| series.add(value, of));
                     });
                     observe_counter(meter, *metric, read);
                 }
                 _ => {
                     let read = self.while_it_lives(|stack, series| {
-                        let mut add = |value, of| series.add(value as f64, of);
-                        visit(stack, *read, metric, &mut add);
+                        visit(stack, *read, metric, |value, of| {
+                            series.add(value as f64, of)
+                        });
                     });
                     observe_gauge(meter, *metric, read);
                 }

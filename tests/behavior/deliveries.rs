@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use callward::core::{Delivery, ErrorKind};
 
-use crate::{DELIVERIES, root, walk, words};
+use crate::sources::{root, sources};
+use crate::{DELIVERIES, words};
 
 /// What makes failures of calls on their way through the runtime.
 const FOLDERS: &[&str] = &[
@@ -45,7 +46,7 @@ const OF_ALL_ATTEMPTS: &str = "crates/retry/src/attempts.rs";
 pub(crate) fn made() -> Vec<(ErrorKind, Delivery)> {
     let mut made = vec![(TURNED.1, TURNED.2)];
     let (mut turned, mut moved) = (BTreeSet::new(), BTreeSet::new());
-    for (path, text) in sources() {
+    for (path, text) in code() {
         for place in text.match_indices("ToolError::new(").map(|(at, _)| at) {
             made.extend(made_at(&path, &text, place));
         }
@@ -62,11 +63,13 @@ pub(crate) fn made() -> Vec<(ErrorKind, Delivery)> {
 }
 
 /// The code of each file as it runs: without comments, and without tests.
-fn sources() -> Vec<(String, String)> {
+fn code() -> Vec<(String, String)> {
+    let all = FOLDERS
+        .iter()
+        .flat_map(|folder| sources(&root().join(folder), "rs").unwrap());
     let mut found = Vec::new();
-    for file in FOLDERS.iter().flat_map(|folder| walk(folder)) {
+    for (file, text) in all {
         let path = file.strip_prefix(root()).unwrap().to_str().unwrap();
-        let text = std::fs::read_to_string(&file).unwrap();
         let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
         if is_test || OUTSIDE.iter().any(|folder| path.starts_with(folder)) {
             continue;

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails the test")]
 
 mod deliveries;
+#[path = "../workspace/sources.rs"]
+mod sources;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -16,9 +17,7 @@ use callward::telemetry::names;
 use callward::telemetry::names::metric::{self, label};
 use callward_testkit::page::{holds, table};
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use crate::sources::{root, sources};
 
 fn source(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
@@ -198,23 +197,6 @@ fn each_metric_has_labels_that_are_known() {
     }
 }
 
-/// The sources below a folder.
-fn walk(folder: &str) -> Vec<PathBuf> {
-    let mut folders = vec![root().join(folder)];
-    let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files
-}
-
 /// Returns every word of the text that begins so.
 fn words<'a>(text: &'a str, begins: &'a str) -> impl Iterator<Item = String> + 'a {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || "./_".contains(c);
@@ -229,8 +211,10 @@ fn words<'a>(text: &'a str, begins: &'a str) -> impl Iterator<Item = String> + '
 /// The words that begin so, in the lines with all these parts of the code below some folders.
 fn used(folders: &[&str], begins: &str, parts: &[&str]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
-    for file in folders.iter().flat_map(|folder| walk(folder)) {
-        let text = std::fs::read_to_string(file).unwrap();
+    for (_, text) in folders
+        .iter()
+        .flat_map(|folder| sources(&root().join(folder), "rs").unwrap())
+    {
         let code = text.split("#[cfg(test)]").next().unwrap().lines();
         let lines = code.filter(|line| parts.iter().all(|part| line.contains(part)));
         used.extend(lines.flat_map(|line| words(line, begins)));

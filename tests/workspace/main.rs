@@ -6,14 +6,16 @@
 //! and build dependencies count, because tests may use what they like; `rmcp` is the exception.
 
 mod budgets;
+mod sources;
 mod texts;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+use crate::sources::{root, sources};
 
 const CORE: &str = "callward-core";
 
@@ -151,33 +153,11 @@ fn each_direct_dependency_says_what_it_is_for() -> Result<(), cargo_metadata::Er
     Ok(())
 }
 
-/// All files below a directory with this extension, as text; without build directories.
-fn sources(directory: &Path, extension: &str) -> io::Result<Vec<(PathBuf, String)>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let path = entry?.path();
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        if path.is_dir() {
-            if !name.starts_with(['.', '_']) && name != "target" && name != "node_modules" {
-                found.extend(sources(&path, extension)?);
-            }
-        } else if path.extension().is_some_and(|found| found == extension) {
-            let text = std::fs::read_to_string(&path)?;
-            found.push((path, text));
-        }
-    }
-    Ok(found)
-}
-
 #[test]
 fn no_layer_asks_the_tool_for_what_the_call_knows_better() -> io::Result<()> {
     // a rule over the arguments may have made another plan of the tool's own
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for layer in ["breaker", "cache", "limit", "retry", "router", "telemetry"] {
-        let sources = sources(&root.join("crates").join(layer).join("src"), "rs")?;
+        let sources = sources(&root().join("crates").join(layer).join("src"), "rs")?;
         assert!(!sources.is_empty(), "{layer}: nothing was read");
         for (path, text) in sources {
             let dense: String = text.split_whitespace().collect();
@@ -231,8 +211,4 @@ fn the_smallest_facade_compiles_at_most_60_crates() -> io::Result<()> {
         crates.len()
     );
     Ok(())
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }

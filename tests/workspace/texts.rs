@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{root, sources};
+use crate::sources::{root, sources};
 
 /// Findings that are left, for each check. These numbers may only fall.
 const LONG_LINES: usize = 1;
