@@ -257,24 +257,4 @@ mod tests {
             assert_eq!(token, read.map(str::as_bytes));
         }
     }
-
-    #[test]
-    fn the_era_is_chosen_by_the_request() {
-        let meta = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
-        for (method, params, era) in [
-            (method::LIST_TOOLS, "{}", Era::Legacy),
-            (method::LIST_TOOLS, meta, Era::Modern),
-            (method::INITIALIZE, "{}", Era::Legacy),
-            (method::INITIALIZE, meta, Era::Modern),
-            (method::DISCOVER, "{}", Era::Modern),
-            (method::LISTEN, "{}", Era::Modern),
-            (method::PING, "{}", Era::Legacy),
-        ] {
-            assert_eq!(
-                request(method, params).unwrap().era(),
-                era,
-                "{method} {params}"
-            );
-        }
-    }
 }

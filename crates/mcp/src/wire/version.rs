@@ -44,18 +44,3 @@ impl Era {
 pub(crate) fn known(version: &str) -> Option<&'static str> {
     KNOWN_VERSIONS.into_iter().find(|known| *known == version)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_revision_belongs_to_the_era_of_its_date() {
-        for version in &KNOWN_VERSIONS[..4] {
-            assert_eq!(Era::of(version), Era::Legacy, "{version}");
-        }
-        assert_eq!(Era::of(LATEST), Era::Modern);
-        assert_eq!(Era::of("2027-01-01"), Era::Modern);
-        assert_eq!(Era::of(""), Era::Legacy);
-    }
-}

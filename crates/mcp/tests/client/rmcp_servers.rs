@@ -22,7 +22,6 @@ use tokio::sync::Notify;
 use crate::script::{LONG, Reports, assert_fails, call, start};
 use crate::script_http::upstream_at;
 
-/// A server with a tool for each thing to be seen.
 #[derive(Clone)]
 struct Bench {
     versions: &'static [ProtocolVersion],
@@ -130,7 +129,6 @@ async fn over_http(bench: &Bench, choice: EraChoice, json: bool) -> Upstream {
     upstream_at(address, |options| options.era = choice)
 }
 
-/// What has to work with any server.
 async fn everything(upstream: Upstream, bench: Bench, era: Era, hears_progress: bool) {
     upstream.ready(LONG).await.unwrap();
     assert_eq!(upstream.server_info().unwrap().era, era);

@@ -40,12 +40,10 @@ impl Bench {
         })
     }
 
-    /// Sets whether what is behind it has started.
     pub(crate) fn start(&self, started: bool) {
         self.started.send_replace(started);
     }
 
-    /// Changes the list of tools, and announces it.
     pub(crate) fn change(&self, tools: &[&str]) {
         let generation = self.listing.lock().generation + 1;
         *self.listing.lock() = Arc::new(listing(generation, tools));
@@ -58,7 +56,6 @@ impl Bench {
         seen.wait_for(|count| *count >= listeners).await.unwrap();
     }
 
-    /// Waits for the next thing that happened to a call.
     pub(crate) async fn event(&self) -> &'static str {
         self.seen.lock().await.recv().await.unwrap()
     }
@@ -74,7 +71,6 @@ fn listing(generation: u64, tools: &[&str]) -> ToolListing {
     ToolListing::new(generation, tools.chain(odd).collect())
 }
 
-/// Reports that a call was dropped.
 struct Held(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Held {
@@ -83,7 +79,6 @@ impl Drop for Held {
     }
 }
 
-/// What reached a tool, as JSON.
 fn seen(request: &CallRequest) -> String {
     let inbound = request.inbound.as_ref();
     let client = inbound.and_then(|inbound| inbound.client_info.as_deref());

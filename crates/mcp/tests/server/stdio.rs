@@ -57,7 +57,6 @@ impl Pipe {
         serde_json::from_str(&self.line().await).unwrap()
     }
 
-    /// Sends a message and returns the next one.
     async fn ask(&mut self, line: &str) -> Value {
         self.send(line).await;
         self.json().await
@@ -82,7 +81,6 @@ impl Pipe {
     }
 }
 
-/// Text of a call's answer.
 fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap()
 }

@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(passes, expected, "{case}");
         }
         let malformed = "localhost:99999 localhost: localhost:+80 localhost:80:80 user@localhost \
-                         ::1 [localhost] [::1 :80";
+                         ::1 [localhost] [::1 :80 localhost/";
         for malformed in malformed.split(' ').chain(["local host", ""]) {
             for pattern in ["loopback", "*"] {
                 let checked = checked(pattern, PATH, &[malformed], &[]);

@@ -39,6 +39,8 @@ async fn a_code_says_why() {
                 "JSON-RPC −32700, −32600…−32602, −32021",
             ),
             (400, &[-32602], "JSON-RPC −32700, −32600…−32602, −32021"),
+            // it answers the call itself, and loses no session
+            (404, &[-32602], "JSON-RPC −32700, −32600…−32602, −32021"),
             (200, &[-32020], REVISION),
             (
                 200,

@@ -75,7 +75,6 @@ async fn the_connection_cannot_be_secured() {
         assert_documented("TLS fails", &first_call(&upstream).await);
     }
 
-    // it listens, and says nothing
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/mcp", silent.local_addr().unwrap());
     let upstream = at(&url, Duration::from_millis(50));
