@@ -162,11 +162,8 @@ mod tests {
             ("{}", false),
         ] {
             let error = RpcError::new(code::UNSUPPORTED_VERSION, "no").with_data(supported);
-            assert_eq!(
-                is_legacy(Err(RequestError::Refused(error))),
-                legacy,
-                "{supported}"
-            );
+            let refused = Err(RequestError::Refused(error));
+            assert_eq!(is_legacy(refused), legacy, "{supported}");
         }
     }
 

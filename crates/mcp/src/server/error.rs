@@ -246,9 +246,9 @@ mod tests {
 
     use bytes::Bytes;
     use callward_core::{
-        Annotations, CallPlan, Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, Profile,
-        Resolved, Source, Tool, ToolCall, ToolDefinition, Trail, refine::Applied,
+        Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolCall, Trail, refine::Applied,
     };
+    use callward_testkit::tool;
     use serde_json::Value;
 
     use super::*;
@@ -270,16 +270,9 @@ mod tests {
         text(&seen).to_owned()
     }
 
-    fn tool(name: &str) -> Tool {
-        let definition = ToolDefinition::from_json(format!(r#"{{"name":"{name}"}}"#)).unwrap();
-        let resolved = Resolved::from_single(Annotations::default(), Source::Declared);
-        let plan = CallPlan::derive(&resolved, &Profile::standard());
-        Tool::new("shop".parse().unwrap(), definition, resolved, plan)
-    }
-
     #[test]
     fn attempts_and_trail_are_added_to_data_that_is_an_object_or_absent() {
-        let trail = Trail::expected(&tool("read"), Applied::Tool);
+        let trail = Trail::expected(&tool("read").build(), Applied::Tool);
         let written = serde_json::to_string(&trail).unwrap();
         let ours = format!(
             r#""attempts":1,"history":[{{"server":"shop","kind":"server_fault","delivery":"answered","code":-32050,"message":"it broke","pauseMs":0}}],"{TRAIL_META}":{written}"#
@@ -365,9 +358,8 @@ mod tests {
 
     #[test]
     fn what_is_known_of_an_unknown_outcome_is_reported_with_every_attempt() {
-        let mut tool = tool("create_payment");
-        tool.verifier = Some("shop__get_payment".into());
-        let tool = Arc::new(tool);
+        let mut tool = tool("create_payment").build();
+        Arc::make_mut(&mut tool).verifier = Some("shop__get_payment".into());
         let lost =
             ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "reset").with_code(-32000);
         let known =

@@ -202,8 +202,11 @@ impl Peer {
     }
 
     pub(crate) async fn reply(&mut self, to: &Asked, result: &str) {
-        let id = &to.id;
-        let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        self.answer(to, &format!(r#""result":{result}"#)).await;
+    }
+
+    pub(crate) async fn answer(&mut self, to: &Asked, outcome: &str) {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":{},{outcome}}}"#, to.id);
         self.line(&message.replace('\n', " ")).await;
     }
 
@@ -216,11 +219,8 @@ impl Peer {
     }
 
     pub(crate) async fn refuse(&mut self, to: &Asked, code: i64) {
-        let id = &to.id;
-        self.line(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no","data":[1 ]}}}}"#
-        ))
-        .await;
+        let error = format!(r#""error":{{"code":{code},"message":"no","data":[1 ]}}"#);
+        self.answer(to, &error).await;
     }
 
     /// Refuses `initialize`, as a server does that speaks 2026-07-28 only.

@@ -98,6 +98,8 @@ fn seen(request: &CallRequest) -> String {
     .to_string()
 }
 
+const ASKING_RESULT: &str =
+    r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#;
 const PRETTY_RESULT: &str = "{\n  \"content\": [\r\n  ]\n}";
 
 async fn answer(
@@ -115,11 +117,7 @@ async fn answer(
             }
             return raw(PRETTY_RESULT);
         }
-        "asks" => {
-            return raw(
-                r#"{"resultType":"input_required","requestState":"s1","inputRequests":{}}"#,
-            );
-        }
+        "asks" => return raw(ASKING_RESULT),
         "large" => "x".repeat(200_000),
         "seen" => seen(&request),
         "hold" => {
@@ -158,12 +156,8 @@ async fn answer(
             return Err(error.with_code(429).with_attempts(3));
         }
         name => {
-            let text = format!("no tool {name:?}");
-            return Err(ToolError::new(
-                ErrorKind::UnknownTool,
-                Delivery::NotSent,
-                text,
-            ));
+            let (kind, text) = (ErrorKind::UnknownTool, format!("no tool {name:?}"));
+            return Err(ToolError::new(kind, Delivery::NotSent, text));
         }
     };
     Ok(ToolOutput::text(text))

@@ -187,19 +187,16 @@ mod tests {
         for (chunks, expected) in [
             (&["ab", "", "cd", "e"][..], Ok("abcde")),
             (&[], Ok("")),
-            (&["abc", "def"], Err(StatusCode::PAYLOAD_TOO_LARGE)),
-            (&["abcdefghijklmnop"], Err(StatusCode::PAYLOAD_TOO_LARGE)),
-            (
-                &["abc", "defgh", "ijklmn"],
-                Err(StatusCode::PAYLOAD_TOO_LARGE),
-            ),
+            (&["abc", "def"], Err(413)),
+            (&["abcdefghijklmnop"], Err(413)),
+            (&["abc", "defgh", "ijklmn"], Err(413)),
         ] {
-            let body = Body::from_stream(stream::iter(
-                chunks.iter().copied().map(Ok::<_, Infallible>),
-            ));
+            let chunks = chunks.iter().copied().map(Ok::<_, Infallible>);
+            let body = Body::from_stream(stream::iter(chunks));
             let read = bodies(5).read(body).await;
-            let read = read.map(|(body, _)| body).map_err(|fault| fault.status);
-            assert_eq!(read, expected.map(Bytes::from), "{chunks:?}");
+            let read = read.map(|(body, _)| body);
+            let read = read.map_err(|fault| fault.status.as_u16());
+            assert_eq!(read, expected.map(Bytes::from));
         }
     }
 

@@ -183,17 +183,14 @@ mod tests {
         let long = "x".repeat(4_000);
         let (host, origin) = ("`http.allowed_hosts`", "`http.allowed_origins`");
         let app = "https://app.example";
+        let twice = ["http://localhost"; 2];
         for (hosts, origins, words) in [
             (&[][..], &[][..], ["without one", host]),
             (&["a.example:8443"], &[], [r#""a.example:8443""#, host]),
             (&["localhost", "localhost"], &[], ["given twice", host]),
             (&[&long], &[], ["xxx", host]),
             (&["localhost"], &[app], [r#""https://app.example""#, origin]),
-            (
-                &["localhost"],
-                &["http://localhost"; 2],
-                ["given twice", origin],
-            ),
+            (&["localhost"], &twice, ["given twice", origin]),
         ] {
             let message = checked("loopback", "/mcp", hosts, origins).unwrap_err();
             assert!(message.len() < 400, "{message}");

@@ -18,18 +18,13 @@ use crate::client::http::answer::AnswerBody;
 use crate::client::http::client::Client;
 use crate::client::http::connect::{Connections, SendError};
 use crate::client::http::exchange::unsent;
-use crate::client::http::outgoing::{Outgoing, Upload};
+use crate::client::http::outgoing::Outgoing;
 
 const LONG: Duration = Duration::from_secs(60);
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-fn body() -> (Outgoing, Upload) {
-    Outgoing::new(Bytes::from_static(b"{}"))
-}
-
-fn request() -> (Request<Outgoing>, Upload) {
-    let (body, upload) = body();
-    (Request::post("/").body(body).unwrap(), upload)
+fn body() -> Outgoing {
+    Outgoing::new(Bytes::from_static(b"{}")).0
 }
 
 /// A connection, and its other end.
@@ -79,7 +74,7 @@ async fn answer_all<S: AsyncReadExt + AsyncWriteExt + Unpin>(mut stream: S) {
 
 async fn call(client: &Client) -> Result<Bytes, SendError> {
     let headers = client.headers.clone();
-    let response = client.send(Method::POST, headers, body().0).await?;
+    let response = client.send(Method::POST, headers, body()).await?;
     Ok(response.into_body().collect().await.unwrap().to_bytes())
 }
 
@@ -240,7 +235,7 @@ const HALF: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
 /// Sends a request, gets this for an answer, and reads nothing of its body.
 async fn unread(pool: &Arc<Pool>, answer: &[u8]) -> (AnswerBody, DuplexStream) {
     let (conn, mut other) = duplex().await;
-    let (request, _upload) = request();
+    let request = Request::post("/").body(body()).unwrap();
     let server = async {
         read_request(&mut other).await.unwrap();
         other.write_all(answer).await.unwrap();

@@ -35,8 +35,10 @@ fn caller(text: &str) -> Caller {
 impl World {
     /// Makes a table with limits such as `spare=0 max=2`.
     fn new(settings: &str) -> Self {
-        let mut limits = UpstreamOptions::default();
-        limits.idle = IDLE;
+        let mut limits = UpstreamOptions {
+            idle: IDLE,
+            ..UpstreamOptions::default()
+        };
         for setting in settings.split_whitespace() {
             let (name, number) = setting.split_once('=').unwrap();
             let number = number.parse().unwrap();
@@ -148,8 +150,6 @@ a lead with declared reads whose session never ends ends when it is idle
     spare=0 | ada/1 R: 0; idle; sweep: kept None; places: ending
 a lead with inferred reads whose session never ends is a loss
     spare=0 | ada/1 I: 0; idle; sweep: lost None; places: ending
-a lead with writes whose session never ends is a loss
-    spare=0 | ada/1 W: 0; idle; sweep: lost None; places: ending
 a lead that serves no owner stays as a spare one
     spare=1 | idle; sweep: kept None; places: 0
 a lead that serves no owner ends if no spare one is wanted
@@ -164,9 +164,6 @@ a session that leaves declared reads behind frees its instance after them
     places: 0 1 2
 a session that leaves inferred reads behind ends its instance after them
     spare=0 | down; enter ada/1 I: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
-    places: 0 ending 2
-a session that leaves a write behind ends its instance after it
-    spare=0 | down; enter ada/1 W: 1; end ada/1; places: 0 1; enter ada/1 R: 2; leave 1;
     places: 0 ending 2
 beyond the limit a call fails and no owner loses state; an instance counts until it ends
     max=2 | ada/1 W: 0; ada/2 W: 1; ada/3 R: Full; ada/1 R: 0; ada/2 R: 1; end ada/2;
