@@ -36,6 +36,11 @@ impl RequestError {
         ToolError::new(ErrorKind::ConnectFailed, Delivery::NotSent, message.into()).into()
     }
 
+    /// The call cannot be sent as it is.
+    pub(super) fn invalid(message: impl Into<String>) -> ToolError {
+        ToolError::new(ErrorKind::InvalidCall, Delivery::NotSent, message.into())
+    }
+
     pub(super) fn lost(message: impl Into<String>) -> Self {
         ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, message.into()).into()
     }

@@ -89,20 +89,19 @@ impl ServerInfo {
 
     /// Reads an `initialize` result.
     pub(super) fn initialized(raw: &[u8]) -> Result<Self, String> {
-        let found: Initialized<'_> = serde_json::from_slice(raw)
+        let Initialized {
+            protocol_version: version,
+            capabilities,
+            instructions,
+        } = serde_json::from_slice(raw)
             .map_err(|error| format!("its `initialize` result cannot be read: {error}"))?;
-        let version = found.protocol_version;
         if !KNOWN_VERSIONS.contains(&version.as_str()) {
             let known = KNOWN_VERSIONS.join(", ");
             return Err(format!(
                 "it speaks revision {version:?}; known here are {known}"
             ));
         }
-        Ok(Self::offering(
-            &version,
-            found.capabilities,
-            found.instructions,
-        ))
+        Ok(Self::offering(&version, capabilities, instructions))
     }
 }
 

@@ -32,10 +32,9 @@ impl Era {
     /// Returns the era of a revision. Revisions are dates, so an unknown one is placed by its date.
     #[must_use]
     pub fn of(version: &str) -> Self {
-        if version >= LATEST {
-            Self::Modern
-        } else {
-            Self::Legacy
+        match version >= LATEST {
+            true => Self::Modern,
+            false => Self::Legacy,
         }
     }
 }

@@ -88,10 +88,9 @@ impl Batch {
             .iter()
             .filter(|span| self.written < span.end)
             .map(|span| {
-                let written = if self.written <= span.start {
-                    Written::Nothing
-                } else {
-                    Written::Part
+                let written = match self.written <= span.start {
+                    true => Written::Nothing,
+                    false => Written::Part,
                 };
                 (span.request, written)
             })

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use callward_core::{Delivery, ErrorKind, ToolError};
 use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -73,9 +72,7 @@ impl Bodies {
         let space = Arc::clone(&self.space).try_acquire_many_owned(more);
         let space = space.map_err(|_| {
             let text = "too many large requests are being read";
-            let error = ToolError::new(ErrorKind::Overloaded, Delivery::NotSent, text);
-            let error = error.with_retry_after(RETRY_AFTER);
-            Fault::runtime(StatusCode::SERVICE_UNAVAILABLE, &error)
+            Fault::overloaded(text, Some(RETRY_AFTER))
         })?;
         match held {
             Some(held) => held.merge(space),
@@ -139,10 +136,9 @@ async fn read(
     if length > limit {
         return Err(too_long(limit));
     }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.concat().into()
+    Ok(match rest.is_empty() {
+        true => first,
+        false => rest.concat().into(),
     })
 }
 

@@ -69,7 +69,7 @@ pub fn check_host(
         (Err(_), _) => shown(headers, &HOST),
         (Ok(Some(host)), _) if !is_allowed(host) => quoted(host),
         (Ok(_), Some(target)) if !is_allowed(target) => quoted(target),
-        (Ok(None), None) if !allowed.contains(&HostPattern::any()) => shown(headers, &HOST),
+        (Ok(None), None) if !allowed.contains(&HostPattern::Any) => shown(headers, &HOST),
         _ => return Ok(()),
     };
     if let Some(unlogged) = HOSTS_REFUSED.admit() {
@@ -116,7 +116,7 @@ mod tests {
         origins: &[&str],
     ) -> Result<(), String> {
         let pattern = match pattern {
-            "loopback" => HostPattern::loopback(),
+            "loopback" => HostPattern::Loopback,
             other => other.parse().unwrap(),
         };
         let mut headers = HeaderMap::new();
