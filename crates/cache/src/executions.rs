@@ -38,36 +38,14 @@ impl Executions {
         self.0.get(&key)
     }
 
-    /// Takes an execution, and returns the one before. One that was dispatched earlier than the
-    /// last one is not taken.
-    ///
-    /// # Errors
-    ///
-    /// `Overtaken` if a later one is known already.
-    pub(crate) fn put(
-        &self,
-        key: u128,
-        execution: Execution,
-    ) -> Result<Option<Arc<Execution>>, Overtaken> {
-        let last = self.last(key);
-        if last
-            .as_ref()
-            .is_some_and(|last| last.dispatched > execution.dispatched)
-        {
-            return Err(Overtaken);
-        }
+    pub(crate) fn put(&self, key: u128, execution: Execution) {
         self.0.insert(key, Arc::new(execution));
-        Ok(last)
     }
 
     pub(crate) fn clear(&self) {
         self.0.invalidate_all();
     }
 }
-
-/// An execution of the same call that was dispatched later has ended already.
-#[derive(Debug)]
-pub(crate) struct Overtaken;
 
 impl Execution {
     pub(crate) fn new(dispatched: Instant, digest: Option<u128>, session: u64) -> Self {
@@ -98,8 +76,6 @@ impl Execution {
 #[cfg(test)]
 #[cfg(not(shuttle))]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -112,16 +88,5 @@ mod tests {
             execution.serve(session);
         }
         assert!(!execution.is_new_to(1_000), "too many sessions");
-    }
-
-    #[test]
-    fn an_earlier_execution_does_not_replace_a_later_one() {
-        let executions = Executions::default();
-        let now = Instant::now();
-        let at = |seconds| Execution::new(now + Duration::from_secs(seconds), None, 1);
-        assert!(executions.put(7, at(2)).is_ok_and(|last| last.is_none()));
-        assert!(executions.put(7, at(1)).is_err());
-        let last = executions.put(7, at(3)).unwrap().unwrap();
-        assert_eq!(last.dispatched, now + Duration::from_secs(2));
     }
 }

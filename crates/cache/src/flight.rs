@@ -104,17 +104,16 @@ impl Flights {
             }
             sessions.push(session);
         }
-        entry.members.fetch_add(1, Ordering::Relaxed);
-        FlightGuard {
-            flights: self,
-            key,
-            flight: entry.clone(),
-        }
+        self.enter(key, entry.clone())
     }
 
     /// Starts a flight that no other call joins.
     pub(crate) fn alone(&self, key: u128) -> FlightGuard<'_> {
-        let flight = Flight::new(None);
+        self.enter(key, Flight::new(None))
+    }
+
+    /// Counts a member in.
+    fn enter(&self, key: u128, flight: Arc<Flight>) -> FlightGuard<'_> {
         flight.members.fetch_add(1, Ordering::Relaxed);
         FlightGuard {
             flights: self,

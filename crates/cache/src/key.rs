@@ -123,7 +123,7 @@ mod tests {
             partition,
             ..CacheConfig::default()
         };
-        Keyring::new(&config, Evidences::new(0.01).secret())
+        Keyring::new(&config, Evidences::new(0.01).secret)
     }
 
     fn key(ring: &Keyring, call: &ToolCall, kind: EntryKind, epochs: &[u64]) -> u128 {

@@ -79,8 +79,9 @@ pub(crate) fn aged(weight: f64, factor: f64) -> f64 {
 #[derive(Debug)]
 pub(crate) struct Test {
     alternatives: [Alternative; 4],
-    /// The fewest equal observations with which a bucket passes; infinite if none can.
-    fewest: f64,
+    /// The fewest equal observations, without a different one, with which a bucket passes; infinite
+    /// if none can.
+    pub(crate) fewest: f64,
 }
 
 /// One p below the odds, in logarithms.
@@ -121,11 +122,6 @@ impl Test {
         test
     }
 
-    /// Returns the fewest equal observations, without a different one, with which a bucket passes.
-    pub(crate) fn fewest(&self) -> f64 {
-        self.fewest
-    }
-
     /// Returns what one key contributes at most to what is known of its tool: a tenth of
     /// [`fewest`](Self::fewest).
     pub(crate) fn most_of_one_key(&self) -> f64 {
@@ -159,11 +155,8 @@ impl Test {
             };
             self.logarithm(&tally) >= MIN_EVIDENCE.ln()
         };
-        let mut high = 1.0;
-        while !enough(high) {
-            high *= 2.0;
-        }
-        let mut low = 0.0;
+        // enough at the least odds
+        let (mut low, mut high) = (0.0_f64, 1e10);
         while high - low > 1.0 {
             let middle = ((low + high) / 2.0).floor();
             if enough(middle) {
@@ -201,7 +194,7 @@ mod tests {
         }
         for (odds, equal) in [(0.001, 3332), (0.05, 65), (0.5, 5), (1.0, 5)] {
             assert_eq!(fewest(odds, 0.0), equal, "{odds}");
-            assert_eq!(Test::new(odds).fewest(), f64::from(equal), "{odds}");
+            assert_eq!(Test::new(odds).fewest, f64::from(equal), "{odds}");
         }
     }
 
@@ -210,7 +203,7 @@ mod tests {
         for odds in [0.0, -1.0, 1e-10, f64::NAN, f64::NEG_INFINITY] {
             let test = Test::new(odds);
             assert!(!test.passes(&tally(1e12, 0.0)), "{odds}");
-            assert_eq!(test.fewest(), f64::INFINITY, "{odds}");
+            assert_eq!(test.fewest, f64::INFINITY, "{odds}");
         }
     }
 

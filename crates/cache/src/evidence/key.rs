@@ -74,7 +74,7 @@ impl KeyEvidence {
         let Some(visit) = self.visit(session, now) else {
             return Credit::default();
         };
-        let seen = &mut visit.seen[bucket.number()];
+        let seen = &mut visit.seen[bucket.0];
         let credit = Credit {
             to_key: due.to_key && !seen.equal.to_key && !seen.different,
             to_tool: due.to_tool && !seen.equal.to_tool && !seen.different,
@@ -94,7 +94,7 @@ impl KeyEvidence {
             equal: Credit::default(),
             different: true,
         };
-        std::mem::replace(&mut visit.seen[bucket.number()], after)
+        std::mem::replace(&mut visit.seen[bucket.0], after)
     }
 
     /// Returns the session's visit, a new one if its last is over; `None` if there are too many.

@@ -71,11 +71,11 @@ impl Bench {
         WriteGuard::begin(write_set, Some(&repeat_set), began)
     }
 
-    fn look(&self) -> Result<Vec<u64>, WriteConflict> {
+    fn look(&self) -> Result<Vec<u64>, BypassReason> {
         self.look_after(Duration::ZERO)
     }
 
-    fn look_after(&self, time: Duration) -> Result<Vec<u64>, WriteConflict> {
+    fn look_after(&self, time: Duration) -> Result<Vec<u64>, BypassReason> {
         let now = self.scopes.at(self.now + time);
         epochs(&set([self.any()]), now).map(|epochs| epochs.to_vec())
     }
@@ -91,7 +91,7 @@ impl Bench {
         assert_eq!(write.end(LOST, self.scopes.at(self.now)), None);
     }
 
-    fn look_named(&self, name: &str) -> Result<Vec<u64>, WriteConflict> {
+    fn look_named(&self, name: &str) -> Result<Vec<u64>, BypassReason> {
         let read_set = set([self.wide(), self.named(name)]);
         epochs(&read_set, self.scopes.at(self.now)).map(|epochs| epochs.to_vec())
     }
@@ -102,7 +102,7 @@ fn a_write_is_a_new_epoch_when_sent_and_another_when_answered() {
     let bench = Bench::new();
     let before = bench.look().unwrap();
     let write = bench.write();
-    assert_eq!(bench.look(), Err(WriteConflict::Writing));
+    assert_eq!(bench.look(), Err(BypassReason::Writing));
     assert!(!are_current(&set([bench.any()]), &before));
     assert_eq!(bench.end(write), Some(vec![before[0] + 2]));
     assert_eq!(bench.look().unwrap(), [before[0] + 2]);
@@ -118,7 +118,7 @@ fn overlapping_writes_have_no_epoch_of_their_own() {
         }
         let [one, other] = writes;
         assert_eq!(bench.end(one), None);
-        assert_eq!(bench.look(), Err(WriteConflict::Writing));
+        assert_eq!(bench.look(), Err(BypassReason::Writing));
         assert_eq!(bench.end(other), None);
         assert!(bench.look().is_ok());
     }
@@ -140,7 +140,7 @@ fn a_write_that_may_land_conflicts_with_reads_until_it_settles() {
     let bench = Bench::new();
     bench.lose(bench.write());
     let almost = SETTLING - Duration::from_nanos(1);
-    assert_eq!(bench.look_after(almost), Err(WriteConflict::Settling));
+    assert_eq!(bench.look_after(almost), Err(BypassReason::Settling));
     assert!(bench.look_after(SETTLING).is_ok());
     // sent before the other one had settled: it may be overwritten after its own answer
     let settled = bench.scopes.at(bench.now + SETTLING);
@@ -171,7 +171,7 @@ fn an_endless_settling_time_does_not_overflow() {
     };
     let ended = bench.write().end(endless, bench.scopes.at(bench.now));
     assert_eq!(ended, None);
-    assert_eq!(bench.look_after(SETTLING), Err(WriteConflict::Settling));
+    assert_eq!(bench.look_after(SETTLING), Err(BypassReason::Settling));
 }
 
 #[test]
@@ -179,8 +179,8 @@ fn a_write_with_a_rule_meets_reads_of_that_name_and_reads_without_rules() {
     let bench = Bench::new();
     let (b, any) = (bench.look_named("b").unwrap(), bench.look().unwrap());
     let write = bench.write_named("a");
-    assert_eq!(bench.look_named("a"), Err(WriteConflict::Writing));
-    assert_eq!(bench.look(), Err(WriteConflict::Writing));
+    assert_eq!(bench.look_named("a"), Err(BypassReason::Writing));
+    assert_eq!(bench.look(), Err(BypassReason::Writing));
     assert_eq!(bench.look_named("b").unwrap(), b);
     let produced = bench.end(write).unwrap();
     assert_eq!(bench.look_named("a").unwrap(), produced);
@@ -193,7 +193,7 @@ fn a_write_without_a_rule_meets_everything() {
     let bench = Bench::new();
     let b = bench.look_named("b").unwrap();
     let write = bench.write();
-    assert_eq!(bench.look_named("b"), Err(WriteConflict::Writing));
+    assert_eq!(bench.look_named("b"), Err(BypassReason::Writing));
     assert!(bench.end(write).is_some());
     assert_ne!(bench.look_named("b").unwrap(), b);
 }
@@ -233,11 +233,11 @@ fn a_write_whose_result_is_not_kept_raises_epochs_too() {
     let begin = || WriteGuard::begin(set([bench.any(), bench.wide()]), None, now);
     let before = bench.look().unwrap();
     let write = begin();
-    assert_eq!(bench.look(), Err(WriteConflict::Writing));
-    assert_eq!(bench.look_named("a"), Err(WriteConflict::Writing));
+    assert_eq!(bench.look(), Err(BypassReason::Writing));
+    assert_eq!(bench.look_named("a"), Err(BypassReason::Writing));
     assert_eq!(bench.end(write), None);
     assert_eq!(bench.look().unwrap(), [before[0] + 2]);
     assert!(bench.look_named("a").is_ok());
     bench.lose(begin());
-    assert_eq!(bench.look(), Err(WriteConflict::Settling));
+    assert_eq!(bench.look(), Err(BypassReason::Settling));
 }

@@ -31,7 +31,7 @@ fn entry(text: &str, ttl: Duration, cost: Duration) -> Entry {
 }
 
 fn text(store: &MokaStore, key: u128) -> Option<String> {
-    store.get(key).map(|entry| entry.output().to_text())
+    store.get(key).map(|entry| entry.output.to_text())
 }
 
 #[test]
@@ -64,7 +64,11 @@ fn the_byte_bound_holds_and_each_entry_is_counted() {
         assert!((300_000..=400_000).contains(&usage.bytes), "{usage:?}");
         let evictions = store.evictions();
         let evicted = evictions.get(EvictionCause::Size);
-        assert_eq!(evicted, evictions.total());
+        assert!(
+            evictions
+                .iter()
+                .all(|(cause, count)| cause == EvictionCause::Size || count == 0)
+        );
         assert_eq!(evicted + usage.entries, 5_000);
     }
 }

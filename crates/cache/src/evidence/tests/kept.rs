@@ -28,7 +28,7 @@ impl Disk {
 
     fn open(&self, odds: f64, wall: Duration) -> Evidences {
         let evidences = Evidences::open(&self.path(), odds, wall);
-        evidences.unwrap().unwrap()
+        evidences.unwrap()
     }
 
     /// Opens the file, and finds the evidence about one tool.
@@ -70,14 +70,14 @@ fn evidence_survives_a_restart_and_ages_meanwhile() {
     let (disk, wall) = (Disk::new(), 20_000 * DAY);
     let before = disk.write(wall);
     assert!(!before.save(wall, Instant::now()).unwrap());
-    let (secret, shown) = (before.secret(), seen(&before));
+    let (secret, shown) = (before.secret, seen(&before));
     let read = |evidences: &Evidences| evidences.of(&subject("read", 1, 1));
     let weight = |evidences: &Evidences| read(evidences).status().buckets[0].equal_weight;
     let saved = weight(&before);
     drop(before);
 
     let after = disk.open(0.01, wall);
-    assert_eq!(after.secret(), secret);
+    assert_eq!(after.secret, secret);
     assert_eq!(seen(&after), shown);
     assert_eq!(read(&after).allowed(), seconds(10));
     let other = after.of(&subject("list \"all\"", u128::MAX, 0));
@@ -150,12 +150,13 @@ fn other_odds_after_a_restart_count_each_key_by_them() {
 #[test]
 fn one_process_holds_the_file() {
     let disk = Disk::new();
-    let open = || Evidences::open(&disk.path(), 0.01, DAY).unwrap();
+    let open = || Evidences::open(&disk.path(), 0.01, DAY);
     let first = open().unwrap();
-    assert!(open().is_none());
+    let error = open().unwrap_err();
+    assert!(error.to_string().contains("another process"), "{error}");
     assert!(first.save(DAY, Instant::now()).unwrap());
     drop(first);
-    assert!(open().is_some());
+    assert!(open().is_ok());
     assert!(!Evidences::new(0.01).save(DAY, Instant::now()).unwrap());
     assert!(Evidences::open(&disk.path().join("no"), 0.01, DAY).is_err());
 }
