@@ -313,7 +313,7 @@ impl Stack {
     /// Returns the audit log, if there is one.
     #[must_use]
     pub fn audit(&self) -> Option<&AuditLog> {
-        self.0.shared.audit.log()
+        self.0.shared.audit.log.as_ref()
     }
 
     /// Returns what the loop guard holds and did so far.

@@ -74,7 +74,7 @@ impl StackBuilder {
             None => LoopGuardLayer::off(),
         };
         let cache = CacheLayer::new(settings.cache.clone());
-        let audit = self.audit.map_or_else(AuditLayer::off, AuditLayer::new);
+        let audit = self.audit.map_or_else(AuditLayer::default, AuditLayer::new);
         let registry = Registry::new();
         registry.keep_names(self.kept_names);
         let pool = Arc::new(Pool::new());
