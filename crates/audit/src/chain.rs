@@ -95,14 +95,6 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// The start of a log.
-    pub(crate) fn first() -> Self {
-        Self {
-            seq: 0,
-            prev: no_hash(),
-        }
-    }
-
     /// Appends a line. `members` are those of a JSON object, without its braces.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>, seal: &Seal, time: &str, members: &str) {
         let mut line = format!("{{\"seq\":{},\"time\":\"{time}\",{members}", self.seq);
@@ -190,7 +182,8 @@ mod tests {
 
     fn line(seal: &Seal) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut link = Link::first();
+        let (seq, prev) = (0, no_hash());
+        let mut link = Link { seq, prev };
         link.write(&mut out, seal, TIME, "\"kind\":\"call\",\"tool\":\"a\"");
         assert_eq!(out.pop(), Some(b'\n'));
         out
@@ -198,16 +191,6 @@ mod tests {
 
     #[test]
     fn the_hash_covers_the_line_up_to_its_hash() {
-        // FIPS 180-4, and RFC 4231, test case 2
-        assert_eq!(
-            Seal::Plain.hash(b"abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-        let mac = Hmac::new_from_slice(b"Jefe").unwrap();
-        assert_eq!(
-            Seal::Keyed(Box::new(mac)).hash(b"what do ya want for nothing?"),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
         let written = line(&Seal::Plain);
         let at = written.len() - END.len() - HASH_LEN - HASH.len();
         let read = Line::parse(&written).unwrap();

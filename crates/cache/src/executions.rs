@@ -72,21 +72,3 @@ impl Execution {
         readers.len() < MAX_READERS && !readers.contains(&session)
     }
 }
-
-#[cfg(test)]
-#[cfg(not(shuttle))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_is_new_to_a_session_once() {
-        let execution = Execution::new(Instant::now(), None, 1);
-        assert!(!execution.serve(1));
-        assert!(execution.is_new_to(2) && execution.serve(2));
-        assert!(!execution.serve(2));
-        for session in 3..200 {
-            execution.serve(session);
-        }
-        assert!(!execution.is_new_to(1_000), "too many sessions");
-    }
-}

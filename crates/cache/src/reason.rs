@@ -115,23 +115,3 @@ counts! {
     /// How often entries were removed, by cause.
     Evictions of EvictionCause
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn each_reason_has_its_own_count() {
-        let mut counts = Evictions::default();
-        for (times, reason) in EvictionCause::ALL.iter().enumerate() {
-            (0..=times).for_each(|_| counts.add_one(*reason));
-        }
-        counts += counts;
-        let written = serde_json::to_value(counts).unwrap();
-        let expected = json!({"size": 2, "expired": 4, "replaced": 6, "cleared": 8});
-        assert_eq!(written, expected);
-        assert_eq!(counts.get(EvictionCause::Expired), 4);
-    }
-}

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use humantime::{format_rfc3339_micros, parse_rfc3339};
 
-use crate::chain::{Line, Link, Seal};
+use crate::chain::{Line, Link, Seal, no_hash};
 use crate::notes::{FORMAT, Note, VERSION};
 use crate::{AuditConfig, Fsync, time};
 
@@ -91,7 +91,10 @@ impl LogFile {
             end: end.unwrap_or_else(|| End {
                 log: format!("{:016x}{:016x}", word(), word()),
                 number: 0,
-                link: Link::first(),
+                link: Link {
+                    seq: 0,
+                    prev: no_hash(),
+                },
                 began: time::now(),
             }),
             is_torn: false,

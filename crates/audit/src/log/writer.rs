@@ -140,7 +140,11 @@ impl Writer {
                 }
                 if std::mem::take(&mut self.state.lock().stats.is_failing) {
                     tracing::info!("the audit log can be written again");
-                    self.note_lost();
+                    let records = std::mem::take(&mut self.lost);
+                    if records > 0 {
+                        self.main.note(&Note::Lost { records });
+                        self.write();
+                    }
                 }
             }
             Err(error) => self.fails(&error),
@@ -150,14 +154,6 @@ impl Writer {
         self.permits.clear();
         if self.recorder.config.fsync != Fsync::EveryRecord || self.is_failing() {
             self.done.clear();
-        }
-    }
-
-    fn note_lost(&mut self) {
-        let records = std::mem::take(&mut self.lost);
-        if records > 0 {
-            self.main.note(&Note::Lost { records });
-            self.write();
         }
     }
 

@@ -86,12 +86,6 @@ impl Bed {
         records.remove(0)
     }
 
-    pub(crate) fn open_world(&self) -> Vec<Value> {
-        let mut records = records_in(&self.config().open_world_path);
-        records.retain(|record| record["kind"] == "call");
-        records
-    }
-
     /// Returns the files of the main log, in their order.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         callward_audit::files(&self.path).unwrap()

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod allocations;
 mod bed;
 mod concurrent;
 mod contract;

@@ -4,23 +4,19 @@ use std::sync::Arc;
 
 use callward_audit::Bodies;
 use callward_core::{
-    CacheStatus, Caller, ClientInfo, Delivery, ErrorKind, Inbound, Principal, SecurityLevel,
-    ServerId, SessionId, ToolError, ToolOutput, TraceContext, Transport,
+    CacheStatus, Caller, Delivery, ErrorKind, Principal, SecurityLevel, ServerId, SessionId,
+    ToolError, ToolOutput, TraceContext,
 };
-use callward_testkit::{MockService, call, tool};
+use callward_testkit::{MockService, call};
 use futures_util::FutureExt;
 use serde_json::json;
 use tower::ServiceExt;
 
-use crate::bed::{Bed, answering, audited, leveled, pay};
+use crate::bed::{Bed, audited, leveled, pay};
 
 fn ada() -> Arc<Caller> {
     let caller = Caller::new(Principal::new("ada"));
     Arc::new(caller.with_session(SessionId::new("s3ss10n-secret")))
-}
-
-fn unknown_tool() -> ToolError {
-    ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool")
 }
 
 #[tokio::test]
@@ -93,56 +89,6 @@ async fn an_internal_call_has_a_partial_record_and_a_public_one_none() {
 }
 
 #[tokio::test]
-async fn every_record_names_the_client_and_its_address() {
-    let bed = Bed::new();
-    let info = r#"{"name":"a \u001b[31m name","version":"1.2"}"#;
-    let mut inbound = Inbound::new(Transport::Tcp);
-    inbound.client_info = ClientInfo::from_json(info.as_bytes()).map(Arc::new);
-    inbound.client = Some(([127, 0, 0, 1], 4321).into());
-    let inbound = Arc::new(inbound);
-    let look = call(&leveled("look", SecurityLevel::Internal), json!({}));
-    let log = bed.open();
-    for (call, from) in [
-        (pay(json!({})), inbound.clone()),
-        (look, inbound.clone()),
-        (pay(json!({})), Arc::new(Inbound::new(Transport::Pipe))),
-    ] {
-        let asked = audited(&log, answering()).oneshot(call.with_inbound(from));
-        asked.await.unwrap();
-    }
-    log.note_refused("gone", None, Some(&inbound), &unknown_tool());
-    log.close().await;
-
-    let client =
-        json!({"name": "a \u{1b}[31m name", "version": "1.2", "address": "127.0.0.1:4321"});
-    let calls = bed.records("call");
-    for record in [&calls[0], &calls[1], &bed.records("refused")[0]] {
-        assert_eq!(record["client"], client, "{record}");
-    }
-    assert!(calls[2].get("client").is_none(), "{}", calls[2]);
-}
-
-#[tokio::test]
-async fn open_world_calls_have_their_own_file_unless_the_paths_are_equal() {
-    let bed = Bed::new();
-    let tweet = tool("tweet").hint(|hints| {
-        hints.audit_required = Some(true);
-        hints.open_world_hint = Some(true);
-    });
-    let tweet = tweet.build();
-    let beside = bed.config();
-    let together = bed.config_with(|config| config.open_world_path = bed.path.clone());
-    for (config, here) in [(beside, 0), (together, 1)] {
-        bed.record(config, [call(&tweet, json!({}))]).await;
-        assert_eq!(
-            (bed.records("call").len(), bed.open_world().len()),
-            (here, 1)
-        );
-    }
-    assert_eq!(bed.open_world()[0]["open_world"], true);
-}
-
-#[tokio::test]
 async fn refused_failed_and_cancelled_calls_have_records() {
     use Delivery::NotSent;
 
@@ -204,8 +150,9 @@ async fn refusals_of_unknown_tools_are_cut_and_rate_limited() {
     let bed = Bed::new();
     let log = bed.open();
     let long = "x".repeat(10_000);
+    let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no tool");
     for _ in 0..60 {
-        log.note_refused(&long, Some(&ada()), None, &unknown_tool());
+        log.note_refused(&long, Some(&ada()), None, &error);
     }
     log.close().await;
     let records = bed.records("refused");

@@ -207,17 +207,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn half_of_the_weight_is_left_after_a_day() {
-        let mut seen = tally(100.0, 2.0);
-        seen.age(ageing(86_400.0));
-        assert_eq!(seen, tally(50.0, 1.0));
-        seen.age(ageing(40.0 * 86_400.0));
-        assert_eq!(seen, Tally::default());
-        assert_eq!(ageing(-5.0), 1.0);
-        assert_eq!(ageing(f64::INFINITY), 0.0);
-    }
-
     /// Whether a bucket whose P(different) equals the odds ever passes within `looks` looks. A
     /// bucket only passes at an equal observation, and likelier with each, so that it is enough to
     /// look at the last one before each difference.
@@ -283,20 +272,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn more_equal_help_and_more_different_hurt(
-            odds in 1e-4..0.6_f64,
-            equal in 0.0..5_000.0_f64,
-            different in 0.0..50.0_f64,
-            more in 0.0..500.0_f64,
-        ) {
-            let test = Test::new(odds);
-            let logarithm = |equal, different| test.logarithm(&tally(equal, different));
-            let before = logarithm(equal, different);
-            prop_assert!(logarithm(equal + more, different) >= before - 1e-9);
-            prop_assert!(logarithm(equal, different + more) <= before + 1e-9);
-        }
-
         #[test]
         fn any_numbers_are_taken(odds: f64, equal: f64, different: f64, factor: f64) {
             let test = Test::new(odds);

@@ -189,33 +189,6 @@ mod tests {
     }
 
     #[test]
-    fn a_later_difference_takes_back_what_counted() {
-        let mut key = KeyEvidence::default();
-        let before = |equal, different| Seen { equal, different };
-        let (none, session) = (Credit::default(), 1);
-        assert_eq!(
-            key.note_different(session, bucket(0), 0),
-            before(none, false)
-        );
-        assert_eq!(
-            key.note_different(session, bucket(0), 0),
-            before(none, true)
-        );
-        assert!(!note(&mut key, session, 0, 0));
-        assert!(note(&mut key, session, 1, 0));
-        assert_eq!(
-            key.note_different(session, bucket(1), 0),
-            before(BOTH, false)
-        );
-        assert_eq!(
-            key.note_different(session, bucket(1), 0),
-            before(none, true)
-        );
-        let later = key.note_different(session, bucket(1), 300_001);
-        assert_eq!(later, before(none, false));
-    }
-
-    #[test]
     fn a_ninth_session_adds_no_equal_observation_until_a_visit_is_over() {
         let mut key = KeyEvidence::default();
         for session in 0..8 {

@@ -173,15 +173,11 @@ impl Drop for Keys {
 mod tests {
     use super::*;
 
-    fn keys(total: &Arc<AtomicUsize>) -> Keys {
-        Keys::new(total.clone())
-    }
-
     #[test]
     fn the_least_recently_used_keys_are_dropped_with_what_they_contributed() {
         let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
-        let total = Arc::default();
-        let mut keys = keys(&total);
+        let total = Arc::<AtomicUsize>::default();
+        let mut keys = Keys::new(total.clone());
         let bucket = Bucket::all().next().unwrap();
         for key in 0..MAX_KEYS_OF_ONE as u128 {
             keys.enter(&test, &mut tallies, key).contributed[0] = 1.0;
@@ -204,7 +200,7 @@ mod tests {
     #[test]
     fn a_dropped_key_that_differed_does_not_gain_the_trust_of_its_tool() {
         let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
-        let mut keys = keys(&Arc::default());
+        let mut keys = Keys::new(Arc::default());
         let half = MAX_KEYS_OF_ONE as u128 / 2;
         for key in 0..half {
             keys.enter(&test, &mut tallies, key);
@@ -229,8 +225,7 @@ mod tests {
     #[test]
     fn all_tools_together_have_a_bounded_number_of_keys() {
         let (test, mut tallies) = (Test::new(0.01), BucketTallies::default());
-        let total = Arc::new(AtomicUsize::new(MAX_KEYS));
-        let mut keys = keys(&total);
+        let mut keys = Keys::new(Arc::new(AtomicUsize::new(MAX_KEYS)));
         for key in 0..100 {
             keys.enter(&test, &mut tallies, key);
         }

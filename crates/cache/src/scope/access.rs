@@ -313,20 +313,16 @@ mod tests {
     }
 
     #[test]
-    fn arguments_name_the_scopes_of_a_call() {
-        let seven = ["@shop/order:7", "@billing"];
+    fn arguments_name_the_scopes_of_a_call_or_else_everything() {
+        let (seven, all) = (["@shop/order:7", "@billing"], ["@shop", "@billing"]);
         assert_eq!(read("order:{id}", json!({"id": " 7.0"})), seven);
-        assert_eq!(
-            read("order:{id}", json!({"id": [7, 8]})),
-            ["@shop/order:7", "@shop/order:8", "@billing"]
-        );
-    }
-
-    #[test]
-    fn a_template_without_its_argument_names_everything() {
-        let all = ["@shop", "@billing"];
-        assert_eq!(read("order:{id}", json!({})), all);
-        assert_eq!(read("order:{id}", json!({"id": 7, "ID": 8})), all);
+        assert_eq!(read("order:{/a/id}", json!({"a": {"id": 7}})), seven);
+        assert_eq!(read("order:{a/id}", json!({"a/id": 7})), seven);
+        let two = read("order:{id}", json!({"id": [7, 8]}));
+        assert_eq!(two, ["@shop/order:7", "@shop/order:8", "@billing"]);
+        for arguments in [json!({}), json!({"id": 7, "ID": 8}), json!({"id": [[7]]})] {
+            assert_eq!(read("order:{id}", arguments), all);
+        }
         assert_eq!(read("*", json!({"id": 7})), all);
     }
 }

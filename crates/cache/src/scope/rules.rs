@@ -280,27 +280,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_parsed_as_the_table_describes() {
-        let parse = |text: &str| text.parse::<ScopeTemplate>().unwrap();
-        assert_eq!(parse("*").names, Names::Everything);
-        assert_eq!(parse("{*}").names, Names::EachValue);
-        let billing = parse("@billing");
-        assert_eq!(billing.set.unwrap().as_str(), "billing");
-        assert_eq!(billing.names, Names::Everything);
-        let pieces = vec![
-            Piece::Text("order:".into()),
-            Piece::Argument("/id".into()),
-            Piece::Text("/".into()),
-            Piece::Argument("/a/b".into()),
-        ];
-        assert_eq!(parse("@b/order:{id}/{/a/b}").names, Names::Pieces(pieces));
-        assert_eq!(
-            parse("{a/b}").names,
-            Names::Pieces(vec![Piece::Argument("/a~1b".into())])
-        );
-    }
-
-    #[test]
     fn an_invalid_template_is_an_error_with_its_reason() {
         for text in [
             "", "a*", "{", "a}", "{}", "{a{b}}", "@", "@a b", "@a/", "{a*}",

@@ -195,10 +195,7 @@ impl World {
 
     /// Returns why another execution of a write must not answer the call, if so.
     fn forbids_kept(&self, call: &Call, from: &Execution) -> Option<&'static str> {
-        if matches!(
-            call.ask.action,
-            Action::Bump(_) | Action::Move(..) | Action::Pay(_) | Action::Wipe
-        ) {
+        if !call.ask.action.is_idempotent() {
             return Some("is not idempotent, and not executed");
         }
         if !self.tools.learned {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 
 use crate::judge::Rule;
-use crate::script::{Action, Ask, CLIENTS, Ending, Purge, RATES, Script, Step, Tools};
+use crate::script::{Action, Ask, CLIENTS, Ending, RATES, Script, Step, Tools};
 use crate::world::{World, failure};
 
 /// Plays a script on a paused clock. Returns what happened.
@@ -85,14 +85,14 @@ impl Play {
             Step::Leave(which) => self.leave(*which).await,
             Step::Pass(millis) => self.pass(Duration::from_millis(*millis)).await,
             // a lifetime begins with the answer: what is still on its way outlasts any lapse
-            Step::Drift(_, Some(Purge::Lapse)) if self.waits_for_a_rate() => {}
+            Step::Drift(_, Some("lapse")) if self.waits_for_a_rate() => {}
             Step::Drift(cell, by) => {
                 self.world.lock().drift(*cell, by.is_some());
                 if let Some(by) = by {
-                    self.purge(cell - RATES, *by).await;
+                    self.purge(cell - RATES, by).await;
                 }
             }
-            Step::Purge(by) => self.purge(0, *by).await,
+            Step::Purge(by) => self.purge(0, by).await,
         }
         self.let_run().await;
     }
@@ -143,20 +143,20 @@ impl Play {
         }
     }
 
-    async fn purge(&self, client: usize, by: Purge) {
-        self.world.lock().event(&format!("a purge: {by:?}"));
+    async fn purge(&self, client: usize, by: &str) {
+        self.world.lock().event(&format!("a purge: {by}"));
         let rate = self.tools.rate();
         match by {
-            Purge::All => self.handle.purge_all(),
-            Purge::Set => self.handle.purge_set(rate.set()),
-            Purge::Tool => self.handle.purge_tool(rate.set(), rate.name()),
-            Purge::Tag => self.handle.purge_tag("rates"),
-            Purge::Scope => self.handle.purge_tag(self.scope_of_rates),
-            Purge::Principal => {
+            "all" => self.handle.purge_all(),
+            "set" => self.handle.purge_set(rate.set()),
+            "tool" => self.handle.purge_tool(rate.set(), rate.name()),
+            "tag" => self.handle.purge_tag("rates"),
+            "scope" => self.handle.purge_tag(self.scope_of_rates),
+            "principal" => {
                 let principal = Principal::new(CLIENTS[client].0);
                 self.handle.purge_principal(&principal);
             }
-            Purge::Lapse => {
+            _lapse => {
                 if let CacheRule::Store { ttl, .. } = rate.plan().cache {
                     self.pass(ttl).await;
                 }
@@ -191,14 +191,8 @@ impl Play {
             self.let_run().await;
         }
         let stats = self.handle.stats();
-        let Self {
-            world,
-            clients,
-            cache,
-            ..
-        } = self;
-        let mut world = world.lock();
-        for Client { id, .. } in clients {
+        let mut world = self.world.lock();
+        for Client { id, .. } in &self.clients {
             world.violate(Rule::Unanswered, format!("call {id} is left waiting"));
         }
         let sent = stats.misses + stats.invalidations + stats.bypassed;
@@ -206,7 +200,6 @@ impl Play {
             let why = format!("(sent, answered) are {:?}: {stats:?}", world.counts());
             world.violate(Rule::Counted, why);
         }
-        drop(cache);
         let (tools, setting) = (world.tools.clone(), world.setting);
         std::mem::replace(&mut world, World::new(tools, setting))
     }

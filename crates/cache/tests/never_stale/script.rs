@@ -107,6 +107,7 @@ const TOOLS: [&str; 12] = [
     "wipe",
 ];
 const READS: usize = 5;
+const MUTATING: usize = 8;
 
 impl Action {
     fn number(self) -> usize {
@@ -128,6 +129,10 @@ impl Action {
 
     pub(crate) fn is_write(self) -> bool {
         self.number() >= READS
+    }
+
+    pub(crate) fn is_idempotent(self) -> bool {
+        (READS..MUTATING).contains(&self.number())
     }
 
     /// The arguments; a server takes all forms for the same.
@@ -163,6 +168,17 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
+    const fn new(client: usize, set: usize, action: Action) -> Self {
+        Self {
+            client,
+            set,
+            action,
+            form: 0,
+            patience: None,
+            at_once: false,
+        }
+    }
+
     pub(crate) const fn set(&self) -> &'static Set {
         &SETS[self.set]
     }
@@ -252,7 +268,7 @@ impl Tools {
                     hints.tags = Some(vec!["rates".into()]);
                 }),
                 0..READS => built.read_only(),
-                READS..8 => built.idempotent(),
+                READS..MUTATING => built.idempotent(),
                 11 => built.destructive(),
                 _ => built,
             };
@@ -294,9 +310,11 @@ impl Tools {
             };
             config.scopes = config.scopes.with_state(set.name.parse().unwrap(), state);
         }
-        for (set, number, bit) in RULES {
-            if setting.says(bit) {
-                let truth = |number| setting.style.truth(set, number).iter().copied();
+        for rule in 0..=ACCOUNT_RULE {
+            let set = usize::from(rule == PAY_RULE || rule == ACCOUNT_RULE);
+            let number = rule % ACCOUNT_RULE;
+            if setting.says(rule) {
+                let truth = |number| truth(setting.style, set, number).iter().copied();
                 let mut scopes = match number < READS {
                     true => ToolScopes::reading(truth(number)),
                     false => ToolScopes::writing(truth(number)),
@@ -314,54 +332,34 @@ impl Tools {
     }
 }
 
-/// The tools that may have rules: their set, their number, and the bit that says whether they have.
-const RULES: [(usize, usize, u8); 12] = [
-    (0, 0, 0),
-    (0, 1, 1),
-    (0, 2, 2),
-    (0, 3, 3),
-    (1, 0, 4),
-    (0, 5, 5),
-    (0, 6, 6),
-    (0, 7, 7),
-    (0, 8, 8),
-    (0, 9, 9),
-    (1, 10, 10),
-    (0, 11, 11),
-];
-const RATE_RULE: u8 = 3;
-const PAY_RULE: u8 = 10;
+/// Tools may have rules by their number; `get` has one in each set.
+const RATE_RULE: usize = 3;
+const PAY_RULE: usize = 10;
+const ACCOUNT_RULE: usize = 12;
 /// Whether the rule of `copy` has what it reads.
-const COPY_READS: u8 = 12;
+const COPY_READS: usize = 13;
 
 /// How scopes are named in rules.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Style {
-    Templates,
-    Tags,
-    EachValue,
-}
+const STYLES: [&str; 3] = ["templates", "tags", "each value"];
 
-impl Style {
-    /// What is true of a tool: what it reads if it is a read, or else what it writes.
-    fn truth(self, set: usize, number: usize) -> &'static [&'static str] {
-        match (TOOLS[number], self) {
-            ("get", Self::Templates) if set == 1 => &["account:{key}"],
-            ("get", Self::Tags) if set == 1 => &["accounts"],
-            ("get" | "set" | "bump", Self::Templates) => &["item:{key}"],
-            ("get" | "set" | "bump" | "move" | "copy", Self::Tags) => &["items"],
-            ("get" | "set" | "bump" | "move" | "copy", Self::EachValue) => &["{*}"],
-            ("list" | "wipe", Self::Templates) => &["item:0", "item:1", "notes"],
-            ("list" | "wipe", Self::Tags) => &["items", "notes"],
-            ("note" | "write_note", _) => &["notes"],
-            ("rate", _) => &["fx"],
-            ("move", Self::Templates) => &["item:{from}", "item:{to}"],
-            ("copy", Self::Templates) => &["item:{to}"],
-            ("pay", Self::Templates) => &["account:{key}", "@shop/item:{key}"],
-            ("pay", Self::Tags) => &["accounts", "@shop/items"],
-            ("pay", Self::EachValue) => &["{*}", "@shop"],
-            _ => &["*"],
-        }
+/// What is true of a tool: what it reads if it is a read, or else what it writes.
+fn truth(style: &str, set: usize, number: usize) -> &'static [&'static str] {
+    match (TOOLS[number], style) {
+        ("get", "templates") if set == 1 => &["account:{key}"],
+        ("get", "tags") if set == 1 => &["accounts"],
+        ("get" | "set" | "bump", "templates") => &["item:{key}"],
+        ("get" | "set" | "bump" | "move" | "copy", "tags") => &["items"],
+        ("get" | "set" | "bump" | "move" | "copy", "each value") => &["{*}"],
+        ("list" | "wipe", "templates") => &["item:0", "item:1", "notes"],
+        ("list" | "wipe", "tags") => &["items", "notes"],
+        ("note" | "write_note", _) => &["notes"],
+        ("rate", _) => &["fx"],
+        ("move", "templates") => &["item:{from}", "item:{to}"],
+        ("copy", "templates") => &["item:{to}"],
+        ("pay", "templates") => &["account:{key}", "@shop/item:{key}"],
+        ("pay", "tags") => &["accounts", "@shop/items"],
+        ("pay", "each value") => &["{*}", "@shop"],
+        _ => &["*"],
     }
 }
 
@@ -369,7 +367,7 @@ impl Style {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     pub(crate) shared: bool,
-    style: Style,
+    style: &'static str,
     /// Which tools have rules: a bit each.
     rules: u16,
     /// In bytes: for all entries, or for two or three.
@@ -377,8 +375,8 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    const fn says(self, bit: u8) -> bool {
-        self.rules & (1 << bit) != 0
+    const fn says(self, rule: usize) -> bool {
+        self.rules & (1 << rule) != 0
     }
 
     pub(crate) const fn pays_items(self) -> bool {
@@ -417,19 +415,11 @@ pub(crate) enum Ending {
     Failed(Delivery),
 }
 
-/// A purge of rates.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Purge {
-    All,
-    Set,
-    Tool,
-    Tag,
-    /// By the name of a scope, if a rule has one, or else by the tag.
-    Scope,
-    Principal,
-    /// By the end of the lifetime.
-    Lapse,
-}
+/// A purge of rates: by the name of a scope if a rule has one, or else by the tag; or by the end of
+/// the lifetime.
+pub(crate) type Purge = &'static str;
+
+const PURGES: [Purge; 7] = ["all", "set", "tool", "tag", "scope", "principal", "lapse"];
 
 /// A setting, and what happens in it.
 #[derive(Debug, Clone)]
@@ -440,7 +430,7 @@ pub(crate) struct Script {
 
 /// Calls of two sets with fixed lifetimes, with and without rules.
 pub(crate) fn fixed() -> impl Strategy<Value = Script> {
-    let style = select(vec![Style::Templates, Style::Tags, Style::EachValue]);
+    let style = select(STYLES.to_vec());
     // nothing, everything, or any of it
     let rules = prop_oneof![Just(0), Just(u16::MAX), any::<u16>()];
     let setting = (any::<bool>(), style, rules, select(vec![1 << 20, 1_600]));
@@ -473,12 +463,9 @@ fn fixed_ask() -> impl Strategy<Value = Ask> {
     let form = prop_oneof![6 => Just(0), 1 => 1..3_u8];
     let patience = prop_oneof![5 => Just(None), 1 => select(vec![Some(1), Some(30)])];
     (action, client(), form, patience).prop_map(|((set, action), client, form, patience)| Ask {
-        client,
-        set,
-        action,
         form,
         patience,
-        at_once: false,
+        ..Ask::new(client, set, action)
     })
 }
 
@@ -494,17 +481,7 @@ fn fixed_step() -> impl Strategy<Value = Step> {
         1 => Just(Ending::Failed(Delivery::NotSent)),
         2 => Just(Ending::Failed(Delivery::Unknown)),
     ];
-    let purge = || {
-        select(vec![
-            Purge::All,
-            Purge::Set,
-            Purge::Tool,
-            Purge::Tag,
-            Purge::Scope,
-            Purge::Principal,
-            Purge::Lapse,
-        ])
-    };
+    let purge = || select(PURGES.to_vec());
     let drift = (client(), purge()).prop_map(|(who, by)| Step::Drift(RATES + who, Some(by)));
     let pass = select(vec![1, 5, 59, 60, 300, 4_000]);
     prop_oneof![
@@ -526,7 +503,7 @@ pub(crate) fn learned() -> impl Strategy<Value = Script> {
     (shared, steps).prop_map(|(shared, steps)| Script {
         setting: Setting {
             shared,
-            style: Style::Tags,
+            style: STYLES[1],
             rules: 0,
             store: 1 << 20,
         },
@@ -546,12 +523,8 @@ fn learned_ask() -> impl Strategy<Value = Ask> {
     ];
     let at_once = prop::bool::weighted(0.4);
     (client, set, action, at_once).prop_map(|(client, set, action, at_once)| Ask {
-        client,
-        set,
-        action,
-        form: 0,
-        patience: None,
         at_once,
+        ..Ask::new(client, set, action)
     })
 }
 

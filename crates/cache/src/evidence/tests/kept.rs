@@ -129,25 +129,6 @@ fn a_bucket_removed_before_a_restart_stays_removed() {
 }
 
 #[test]
-fn other_odds_after_a_restart_count_each_key_by_them() {
-    let (disk, mut now) = (Disk::new(), Instant::now());
-    let (evidences, tool) = disk.tool();
-    for session in 0..30 {
-        now += Duration::from_secs(1);
-        for key in 0..4 {
-            tool.observe(key, session, seconds(1), true, now);
-            now += Duration::from_secs(301);
-        }
-    }
-    assert!(evidences.save(DAY, now).unwrap());
-    drop(evidences);
-    // at 5 % a bucket needs 65, of which a key contributes 6.5
-    let tool = disk.open(0.05, DAY).of(&subject("read", 1, 1));
-    assert!(tool.status().buckets[0].equal_weight <= 26.0 + 1e-9);
-    assert_eq!(tool.allowed(), Duration::ZERO);
-}
-
-#[test]
 fn one_process_holds_the_file() {
     let disk = Disk::new();
     let open = || Evidences::open(&disk.path(), 0.01, DAY);
@@ -223,16 +204,6 @@ fn a_file_that_is_cut_or_of_another_kind_is_set_aside() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn any_bytes_are_read_without_a_panic(
-        bytes in prop::collection::vec(any::<u8>(), 0..200),
-        text in "[\\[\\]{}\":,0-9eE.+\\-a-z_\n]{0,200}",
-    ) {
-        for text in [&bytes[..], text.as_bytes()] {
-            prop_assert!(decode(text).is_err());
-        }
-    }
 
     /// Any weights that a file may hold give evidence without a panic, and no key more than its
     /// part.
