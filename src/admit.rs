@@ -40,7 +40,7 @@ impl Settings {
             return Err(BuildError::of_server(id, fault));
         }
         let (member, rate, concurrency) = self.member(&server, weight, shared)?;
-        let endpoint = member.endpoint().clone();
+        let endpoint = member.endpoint.clone();
         let liveness = Arc::new(watch::Sender::new(Liveness::default()));
         let pinger = self.ping.0.map(|config| Pinger {
             server: server.server.0.clone(),

@@ -110,7 +110,9 @@ impl Strategy for Near {
 
     fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
         let near = |zone: Option<&str>| zone == Some("near");
-        let (index, _) = candidates.iter().max_by_key(|(_, s)| near(s.zone()))?;
+        let (index, _) = candidates
+            .iter()
+            .max_by_key(|(_, s)| near(s.zone.as_deref()))?;
         Some(index)
     }
 }

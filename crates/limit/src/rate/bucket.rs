@@ -222,12 +222,9 @@ mod tests {
         ];
         for (per_minute, period, burst) in cases {
             let quota = quota(per_minute, TEN).unwrap();
-            assert_eq!(
-                quota.replenish_interval().as_nanos(),
-                period,
-                "{per_minute}"
-            );
-            assert_eq!(quota.burst_size().get(), burst, "{per_minute}");
+            let interval = quota.replenish_interval().as_nanos();
+            let found = (interval, quota.burst_size().get());
+            assert_eq!(found, (period, burst), "{per_minute}");
         }
         for invalid in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, 1e12] {
             assert!(quota(invalid, TEN).is_none(), "{invalid}");

@@ -2,12 +2,9 @@
 
 mod bed;
 mod budget;
-mod cancelled;
-mod classified;
 mod deadlines;
 mod errors;
 mod hedge;
 mod pauses;
 mod retries;
-mod schedules;
 mod waiting;

@@ -50,7 +50,7 @@ impl Affinity {
     }
 
     /// `config` is valid.
-    fn of(config: &AffinityConfig) -> Self {
+    pub(crate) fn of(config: &AffinityConfig) -> Self {
         Self {
             keys: Keys::new(config),
             homes: Table::new(MAX_KEYS, config.ttl),

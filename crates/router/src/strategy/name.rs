@@ -86,11 +86,11 @@ impl Strategy for Stateless {
                 peak_ewma::choose(candidates, &candidates.indexes())
             }
             StrategyName::Capability => best_match(candidates, |server| {
-                let own = server.capabilities();
+                let own = &server.capabilities;
                 tags.iter().filter(|tag| own.contains(tag)).count()
             }),
             StrategyName::Category => best_match(candidates, |server| {
-                let mut own = server.categories().iter();
+                let mut own = server.categories.iter();
                 usize::from(own.any(|own| tags.contains(own)))
             }),
             StrategyName::LeastConnections => least_connections(candidates),
