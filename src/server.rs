@@ -134,32 +134,32 @@ impl Server {
 
     /// Sets how many calls the server gets at once; more wait in a queue. Default: 64.
     pub fn max_concurrent(mut self, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_max_in_flight(calls);
+        self.concurrency.max_in_flight = calls;
         self
     }
 
     /// Sets how many calls may wait for a permit; 0 refuses calls that cannot run at once. Default:
     /// 1000.
     pub fn max_waiting(mut self, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_max_waiting(calls);
+        self.concurrency.max_waiting = calls;
         self
     }
 
     /// Sets which call is refused when too many wait. Default: the newest.
     pub fn shed(mut self, shed: Shed) -> Self {
-        self.concurrency = self.concurrency.with_shed(shed);
+        self.concurrency.shed = shed;
         self
     }
 
     /// Sets how many calls of any one tool the server gets at once. Default: as many as of all.
     pub fn max_concurrent_per_tool(mut self, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_per_tool(calls);
+        self.concurrency.per_tool = Some(calls);
         self
     }
 
     /// Sets how many calls of one tool the server gets at once, whatever holds for any one tool.
     pub fn max_concurrent_of(mut self, tool: ToolName, calls: usize) -> Self {
-        self.concurrency = self.concurrency.with_tool(tool, calls);
+        self.concurrency.tools.insert(tool, calls);
         self
     }
 

@@ -80,7 +80,7 @@ impl Strategy for Stateless {
     }
 
     fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
-        let tags = &candidates.call().plan().route.tags;
+        let tags = &candidates.call.plan().route.tags;
         match self.0 {
             StrategyName::Affinity | StrategyName::PeakEwma => {
                 peak_ewma::choose(candidates, &candidates.indexes())
