@@ -212,11 +212,10 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         .state(table.state.clone())
         .defaults(table.annotations.clone())
         .cost_factor(table.cost_factor);
-    let limit = ConcurrencyLimitLayer::new(table.max_concurrent)
-        .with_max_waiting(table.max_waiting)
-        .with_shed(table.shed);
-    let per_tool = table.max_concurrent_per_tool;
-    let mut limit = with(limit, per_tool, ConcurrencyLimitLayer::with_per_tool);
+    let mut limit = ConcurrencyLimitLayer::new(table.max_concurrent);
+    limit.max_waiting = table.max_waiting;
+    limit.shed = table.shed;
+    limit.per_tool = table.max_concurrent_per_tool;
     let server = with(server, table.calls_per_minute, Server::calls_per_minute);
     let server = with(server, caching(table.ttl, table.cache), Server::caching);
     let server = with(server, table.zone.as_ref(), Server::zone);
@@ -242,9 +241,9 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
         server = with(server, said.verify_with.clone(), |server, reader| {
             server.verify_with(tool.clone(), reader)
         });
-        limit = with(limit, said.max_concurrent, |limit, permits| {
-            limit.with_tool(tool.clone(), permits.get())
-        });
+        if let Some(permits) = said.max_concurrent {
+            limit.tools.insert(tool.clone(), permits.get());
+        }
     }
     server.concurrency(limit)
 }
