@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use callward::cache::{StateGroup, ToolScopes};
-use callward::core::human::{duration, optional_duration, size};
+use callward::core::human::{duration, size};
 use callward::core::redact;
 use callward::limit::{ConcurrencyLimitLayer, Shed};
 use callward::{
@@ -64,7 +64,7 @@ with_defaults! {
         pub(crate) max_message: u64 = DEFAULT_MAX_LINE as u64,
         /// Which other sets share its state.
         pub(crate) state: StateGroup,
-        #[serde(with = "optional_duration")]
+        #[serde(with = "duration")]
         pub(crate) ttl: Option<Duration>,
         pub(crate) cache: Option<bool>,
         pub(crate) annotations: Table,
