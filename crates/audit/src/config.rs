@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use callward_core::InvalidConfig;
-use callward_core::human::{duration, optional_duration, parse_duration, size};
+use callward_core::human::{duration, parse_duration, size};
 use callward_core::redact::Redactor;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct AuditConfig {
     #[serde(with = "size")]
     pub max_bytes: u64,
     /// The age at which a file is rotated; `None` for never.
-    #[serde(with = "optional_duration")]
+    #[serde(with = "duration")]
     pub max_age: Option<Duration>,
     /// The number of closed files that are kept; `None` keeps all. The log records each deletion.
     pub keep_files: Option<u64>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use callward::audit::AuditConfig;
 use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
-use callward::core::human::{duration, optional_duration, size};
+use callward::core::human::{duration, size};
 use callward::core::redact::{self, Redactor};
 use callward::core::{AuditScope, FreshnessMode};
 use callward::limit::{Cap, RateLimitConfig};
@@ -96,10 +96,10 @@ with_defaults! {
         pub(crate) layer: CacheConfig,
         pub(crate) freshness: FreshnessMode = FreshnessMode::Learned,
         /// The ceiling of lifetimes; `None` for the profile's.
-        #[serde(with = "optional_duration")]
+        #[serde(with = "duration")]
         pub(crate) ttl: Option<Duration>,
         /// How long results of idempotent writes are kept; `None` for the mode's choice.
-        #[serde(with = "optional_duration")]
+        #[serde(with = "duration")]
         pub(crate) idempotent_ttl: Option<Duration>,
         /// Whether each result states what the cache did.
         pub(crate) report: bool,
@@ -112,7 +112,7 @@ with_defaults! {
 pub(crate) struct Limits {
     #[serde(flatten)]
     pub(crate) rate: RateLimitConfig,
-    #[serde(with = "optional_duration")]
+    #[serde(with = "duration")]
     pub(crate) attempt_timeout: Option<Duration>,
     #[serde(with = "TimesOrDuration")]
     pub(crate) progress_cap: Cap,
