@@ -130,7 +130,7 @@ async fn servers_may_end_in_good_order_when_the_gateway_does() {
     }
     let said = gateway.stopped().await;
     assert!(left(&path), "serve: {said}");
-    // a clean stop of stdio servers is no reason for a warning
+    // a clean stop of stdio servers logs no warning
     assert!(!said.contains(" WARN "), "{said}");
 }
 

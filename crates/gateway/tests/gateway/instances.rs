@@ -166,7 +166,7 @@ async fn beyond_the_limit_a_call_names_the_key_and_a_shared_server_has_none() {
 }
 
 #[tokio::test]
-async fn a_session_whose_instance_crashes_is_alone_with_it_and_shown_as_its_owner() {
+async fn a_session_whose_instance_crashes_is_alone_with_it_and_is_shown() {
     let call = r#"case $line in *crash*) exit 3 ;; esac; says "run $runs""#;
     let gateway = Gateway::configured(&doing(call, "")).await;
     let (bad, good) = (

@@ -56,14 +56,14 @@ async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
         assert_eq!(text(&done.stdout), "");
         text(&done.stderr).to_owned()
     };
-    let told = [
+    let parts = [
         "check with `shop__get_order` what it did before calling it again",
         "outcome_unknown, delivery unknown",
         "it may have run  sent ",
         "11 bytes of arguments  check with shop__get_order",
         "attempts 1",
     ];
-    failing("shop__create_order", r#"{"call": 1}"#, &told).await;
+    failing("shop__create_order", r#"{"call": 1}"#, &parts).await;
 
     let done = run(&["call", "shop__create_order", r#"{"call": 2}"#, "--json"]).await;
     assert_eq!(done.status.code(), Some(1), "{done:?}");
@@ -81,12 +81,12 @@ async fn a_write_whose_answer_is_lost_says_what_to_check_it_with() {
     }
 
     // of a read that keeps failing, all attempts are listed
-    let told = [
+    let parts = [
         "attempt 1  server shop  after 0 µs  connection_lost, delivery unknown: ",
         "attempt 3  server shop  after ",
         "attempts 3",
     ];
-    let said = failing("shop__get_order", r#"{"call": 3}"#, &told).await;
+    let said = failing("shop__get_order", r#"{"call": 3}"#, &parts).await;
     assert!(!said.contains("check with"), "it only reads: {said}");
 }
 

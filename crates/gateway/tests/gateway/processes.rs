@@ -43,7 +43,7 @@ impl Marked {
             .collect()
     }
 
-    /// Waits until there are so many.
+    /// Waits until their number is one of these.
     async fn are(&self, what: &str, is_it: impl Fn(usize) -> bool) {
         within(what, async {
             while !is_it(self.all().len()) {

@@ -143,7 +143,7 @@ fn column(headings: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn the_page_lists_members_of_calls_and_policies_and_its_config_is_accepted() {
+async fn the_page_lists_all_members_and_policies_and_its_config_is_right() {
     let (_, fields) = FORMAT.split_once("pub struct RecordedCall {").unwrap();
     let (fields, _) = fields.split_once("\n}").unwrap();
     let fields = fields.lines().filter_map(|line| {

@@ -1,7 +1,6 @@
 //! Files that must be refused, and what is said about each; and files that are fine. How settings
 //! are read and shown is in `tests/golden/check.md`.
 
-mod defaults;
 mod pages;
 
 use super::*;

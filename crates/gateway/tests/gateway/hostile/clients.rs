@@ -1,4 +1,5 @@
-//! Clients that send invalid requests, or try to use what belongs to other clients.
+//! Clients that send invalid requests, or try to use what belongs to other clients. Messages that
+//! are refused for what they say are in `callward-mcp`, `tests/server/refusals.rs`.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -113,20 +114,9 @@ fn no_json() -> Vec<Row> {
     let invalid = [start.as_bytes(), b"\xff", end.as_bytes()].concat();
     let all = rows([
         ("whole", RAN, text.clone()),
-        ("white space", 400, "  \r\n ".into()),
         ("a byte order mark", 400, format!("\u{feff}{text}")),
         ("two messages", 400, text.repeat(2)),
         ("100,000 open lists", 400, "[".repeat(100_000)),
-        (
-            "an id that is an object",
-            400,
-            text.replace(r#""id":1"#, r#""id":{}"#),
-        ),
-        (
-            "two methods",
-            400,
-            text.replace(r#""id":1"#, r#""id":1,"method":"x""#),
-        ),
         // the message reports that the tool does not exist
         (
             "half a character in the name",
@@ -154,15 +144,12 @@ fn forged() -> Vec<Row> {
         format!("{first} HTTP/1.1\r\n{HOST}{LAST}{more}\r\n").into_bytes()
     };
     let above = other("POST /mcp/../api/calls", "content-length: 0\r\n");
-    let unknown = other("DELETE /mcp", "mcp-session-id: x\r\n");
     let trace = "traceparent: 00-x\r\nbaggage: ,,=;";
     let addresses = "x-forwarded-for: 10.0.0.1\r\nforwarded: for=x";
     rows([
-        ("another tool", 400, of("mcp-name: good__ask")),
         ("a session of 10 KB", 404, session(&long)),
         ("two sessions", 400, session(two)),
         ("no session", RAN, session("")),
-        ("the end of an unknown session", 404, unknown),
         ("another path", 404, above),
         ("a tunnel", 404, other("CONNECT evil.example:443", "")),
         // what travels with a call and cannot be read is left out
