@@ -198,20 +198,3 @@ fn refusal(error: &ToolError) -> Response {
     };
     json(status, &view::error(error))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_invalid_pin_is_refused() {
-        assert_eq!(pin(None).unwrap(), None);
-        assert_eq!(pin(Some("")).unwrap(), None);
-        let named = ServerId::new("a-1").unwrap();
-        assert_eq!(pin(Some("server=a-1")).unwrap(), Some(named));
-        for odd in ["server=", "server=a&b=c", "srever=a", "a", "server=%20"] {
-            let error = pin(Some(odd)).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidCall, "{odd}");
-        }
-    }
-}
