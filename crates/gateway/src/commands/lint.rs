@@ -10,7 +10,7 @@ use crate::error::Outcome;
 use crate::listed::{Listed, Listing};
 use crate::output::{self, Tone, counted};
 use crate::plain;
-use crate::table::Table;
+use crate::table;
 
 /// The input cannot be read, or the command line is wrong.
 const UNREADABLE: u8 = 2;
@@ -109,7 +109,7 @@ fn codes(as_json: bool) {
     let codes: Vec<_> = codes.collect();
     match as_json {
         true => codes.iter().for_each(output::json),
-        false => Table::of("code severity summary", &codes).print(),
+        false => table::print("code severity summary", &codes),
     }
 }
 

@@ -6,15 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::serve::ListenerExt;
-use callward::registry::Catalogue;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::args::Serve;
 use crate::assemble::{self, Environment, Running};
 use crate::commands::check::check;
-use crate::commands::run;
-use crate::commands::tools::table;
+use crate::commands::{run, tools};
 use crate::config::{AdminAddress, Config, Servers, exposed};
 use crate::error::{AppError, Outcome};
 use crate::kept_names::NameFile;
@@ -114,19 +112,6 @@ pub(crate) struct Manner {
     pub(crate) is_wrapped: bool,
 }
 
-impl Manner {
-    /// Returns the next command to try.
-    fn next(&self, tools: &Catalogue) -> String {
-        match tools.entries().first() {
-            _ if self.file.is_none() && !self.is_wrapped => {
-                "callward call orders__get_order '{\"order_id\": 1}'".into()
-            }
-            Some(first) => format!("callward explain {}", first.client_name()),
-            None => "callward tools".into(),
-        }
-    }
-}
-
 /// The bound listeners of a gateway.
 pub(crate) struct Listeners {
     public: TcpListener,
@@ -184,9 +169,18 @@ pub(crate) async fn serve(
             return error;
         }
         if !manner.json && !manner.is_wrapped {
-            table(&view::tools(stack)).print();
+            tools::show(&view::tools(stack));
         }
-        output::note(format_args!("try:  {}", manner.next(&stack.catalogue())));
+        match stack.catalogue().entries().first() {
+            _ if manner.file.is_none() && !manner.is_wrapped => {
+                output::note("try:  callward call orders__get_order '{\"order_id\": 1}'");
+            }
+            Some(first) => output::note(format_args!(
+                "try:  callward explain {}",
+                first.client_name()
+            )),
+            None => {}
+        }
         match evidence::keep(stack.clone()).await {}
     };
     // at once: a name that is not written may go to another tool after the next start

@@ -10,7 +10,7 @@ use crate::args::{Breakers, Cache, CacheCommand, Gateway, Servers, ServersComman
 use crate::error::{AppError, Outcome};
 use crate::output;
 use crate::state_dir::StateDir;
-use crate::table::{Table, shown, split};
+use crate::table::{self, shown, split};
 
 /// The tables of an answer: of each its heading if it has one, the path of its rows, and its
 /// columns.
@@ -118,7 +118,7 @@ async fn show(
             }
             output::heading(&format!("\n{heading}"));
         }
-        Table::of(columns, rows).print();
+        table::print(columns, rows);
     }
     Ok(ExitCode::SUCCESS)
 }

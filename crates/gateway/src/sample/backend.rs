@@ -1,20 +1,15 @@
 //! Serves in-process tools over MCP without a stack: no cache, no retries, no routing.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use callward::core::{BoxFuture, BoxStream, Resolved, resolve::Source};
-use callward::{
-    CallPlan, Delivery, ErrorKind, Profile, ReplicaSetId, Tool, ToolCall, ToolError, ToolName,
-    ToolOutput, ToolServer, Tools,
-};
+use callward::core::{BoxFuture, BoxStream};
+use callward::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput, ToolServer, Tools};
 use callward_mcp::server::{Backend, CallRequest, Introduction, ToolListing};
 use futures_util::stream;
 
 /// An MCP server over [`Tools`].
 pub(crate) struct PlainBackend {
     server: Tools,
-    tools: HashMap<ToolName, Arc<Tool>>,
     listing: Arc<ToolListing>,
 }
 
@@ -25,22 +20,10 @@ impl PlainBackend {
     ///
     /// None in practice: in-process tools are always listed.
     pub(crate) async fn new(server: Tools) -> Result<Self, ToolError> {
-        let set = ReplicaSetId::from(server.id().clone());
-        let definitions = server.list_tools().await?;
-        let raw = definitions.iter().map(|tool| tool.raw.clone()).collect();
-        let tools = definitions
-            .into_iter()
-            .map(|definition| {
-                // these plans are not read: a plain server does as instructed
-                let hints = Resolved::from_single(definition.annotations.clone(), Source::Declared);
-                let plan = CallPlan::derive(&hints, &Profile::standard());
-                let tool = Tool::new(set.clone(), definition, hints, plan);
-                (tool.name().clone(), Arc::new(tool))
-            })
-            .collect();
+        let listed = server.list_tools().await?;
+        let raw = listed.into_iter().map(|tool| tool.raw).collect();
         Ok(Self {
             server,
-            tools,
             listing: Arc::new(ToolListing::new(1, raw)),
         })
     }
@@ -60,15 +43,17 @@ impl Backend for PlainBackend {
     }
 
     fn call(&self, request: CallRequest) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        match self.tools.get(request.name.as_str()) {
-            Some(tool) => self
-                .server
-                .call(ToolCall::new(tool.clone(), request.arguments).with_caller(request.caller)),
-            None => Box::pin(std::future::ready(Err(ToolError::new(
-                ErrorKind::UnknownTool,
-                Delivery::NotSent,
-                format!("no tool {:?} here", request.name),
-            )))),
+        // the plan is not read: a plain server does as instructed
+        match Tool::mutating(&request.name) {
+            Ok(tool) => {
+                let call = ToolCall::new(tool, request.arguments);
+                self.server.call(call.with_caller(request.caller))
+            }
+            Err(error) => {
+                let error =
+                    ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, error.to_string());
+                Box::pin(std::future::ready(Err(error)))
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use crate::error::AppError;
 
 pub(crate) use self::backend::PlainBackend;
 pub(crate) use self::orders::Orders;
+use self::tools::tools;
 
 /// The replica set of the sample.
 pub(crate) const SET: &str = "orders";
@@ -36,7 +37,7 @@ impl Embedded {
     /// [`AppError`] if a fixed name is invalid; a test makes them.
     pub(crate) fn new() -> Result<Self, AppError> {
         let orders = Arc::<Orders>::default();
-        let servers = [shop(PRIMARY, &orders)?, shop(REPLICA, &orders)?];
+        let servers = [tools(PRIMARY, &orders)?, tools(REPLICA, &orders)?];
         Ok(Self { orders, servers })
     }
 
@@ -66,8 +67,7 @@ impl Embedded {
 ///
 /// [`AppError`] if a fixed name is invalid; a test starts them.
 pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
-    let tools = shop(SET, &Arc::default())?;
-    Ok(tools.list_tools().await?)
+    Ok(tools(SET, &Arc::default())?.list_tools().await?)
 }
 
 /// Returns the shop as one plain MCP server.
@@ -76,10 +76,5 @@ pub(crate) async fn definitions() -> Result<Vec<ToolDefinition>, AppError> {
 ///
 /// [`AppError`] if a fixed name is invalid; a test starts it.
 pub(crate) async fn plain() -> Result<PlainBackend, AppError> {
-    Ok(PlainBackend::new(shop(SET, &Arc::default())?).await?)
-}
-
-fn shop(server: &str, orders: &Arc<Orders>) -> Result<Tools, AppError> {
-    tools::tools(server, orders)
-        .map_err(|error| AppError::Usage(format!("the sample cannot be built: {error}")))
+    Ok(PlainBackend::new(tools(SET, &Arc::default())?).await?)
 }

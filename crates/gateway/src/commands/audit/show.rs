@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::args::Show;
 use crate::error::{AppError, Outcome};
 use crate::output;
-use crate::table::Table;
+use crate::table;
 
 pub(super) fn run(args: &Show) -> Outcome {
     let cannot = |path: &Path| AppError::io(format!("{} cannot be read", path.display()));
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Show) -> Outcome {
             record["outcome"] = format!("{outcome} ({by})").into();
         }
     }
-    Table::of(COLUMNS, found.iter().map(|(record, _)| record)).print();
+    table::print(COLUMNS, found.iter().map(|(record, _)| record));
     Ok(ExitCode::SUCCESS)
 }
 

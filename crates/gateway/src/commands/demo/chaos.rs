@@ -24,7 +24,7 @@ use crate::commands::on_a_thread;
 use crate::error::{AppError, Outcome};
 use crate::output;
 use crate::sample::{self, SET};
-use crate::table::Table;
+use crate::table;
 
 /// How many servers there are, all of one replica set.
 const SERVERS: u64 = 3;
@@ -101,7 +101,7 @@ async fn show(args: &Demo, definitions: &[ToolDefinition]) -> Outcome {
         .flat_map(|row| SIDES.map(|by| side(row, by)))
         .collect();
     let columns = "tool effect calls by ran=executions duplicates done errors unknown";
-    Table::of(columns, &sides).print();
+    table::print(columns, &sides);
     let [naive, callward] = SIDES.map(|by| &sum[by]);
     output::line(format_args!(
         "\nOf {} calls that must not run twice, servers ran {} once more than asked for with naive \

@@ -10,7 +10,7 @@ use callward_replay::Capacity;
 use callward_replay::calls::{self, HintSource, Options, Sessions};
 use callward_replay::trace::Calls;
 
-use super::{named, show};
+use super::named;
 use crate::args::{Hints, Replay, ReplayCalls};
 use crate::error::{AppError, Outcome};
 use crate::listed::Listing;
@@ -44,7 +44,7 @@ pub(super) fn run(file: &Path, args: &Replay) -> Outcome {
         if replayed.calls == 0 {
             output::note(format_args!("note: {} has no calls", named(file)));
         }
-        show(&replayed.grid());
+        output::line(replayed.grid().to_string().trim_end());
     }
     Ok(ExitCode::from(u8::from(replayed.left_out > 0)))
 }

@@ -7,7 +7,7 @@ use callward_replay::{Capacity, Comparison, KeyTrace, Policy};
 use serde_json::{Value, json};
 
 use crate::args::Replay;
-use crate::commands::replay::{named, show};
+use crate::commands::replay::named;
 use crate::error::{AppError, Outcome};
 use crate::output;
 use crate::view::with_values;
@@ -69,7 +69,7 @@ fn tell(found: &Comparison, asked: &[Policy]) {
         "{} requests for {} keys: hit rate in per cent",
         found.requests, found.distinct
     ));
-    show(&found.grid());
+    output::line(found.grid().to_string().trim_end());
     for (policy, against) in [
         (Policy::Lru, "against lru"),
         (Policy::Belady, "against belady"),
