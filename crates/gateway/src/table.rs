@@ -16,7 +16,7 @@ type Cell = (String, Style);
 /// Writes a table of JSON objects to standard output. `columns` names members, separated by spaces:
 /// `set`, `client.name`, or `name=client.name` for another heading than the member's name.
 pub(crate) fn print<'a>(columns: &str, rows: impl IntoIterator<Item = &'a Value>) {
-    for line in lines(columns, rows, output::is_coloured()) {
+    for line in lines(columns, rows, *output::STDOUT_COLOURED) {
         output::line(line);
     }
 }
@@ -160,7 +160,9 @@ mod tests {
     #[test]
     fn a_member_is_shown_by_its_name_and_type() {
         for (name, value, text) in [
+            ("took_us", json!(250), "250 µs"),
             ("took_ms", json!(1.5), "1.5 ms"),
+            ("served_s", json!(2.0), "2.00 s"),
             ("hit_rate", json!(0.5), "50.0 %"),
             (
                 "bypasses",

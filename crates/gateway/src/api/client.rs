@@ -45,12 +45,10 @@ impl Remote {
     /// [`AppError`] if the address cannot be used, nothing answers, or it is a gateway's public
     /// address.
     pub(crate) async fn find(url: &str) -> Result<Option<Self>, AppError> {
-        let unusable =
-            |error: &dyn std::fmt::Display| AppError::Usage(format!("--url {url:?}: {error}"));
         let socket = url.strip_prefix("unix:");
         // of a socket, the name is for `Host` alone
         let base = Url::parse(socket.map_or(url, |_| LOCALHOST));
-        let base = base.map_err(|error| unusable(&error))?;
+        let base = base.map_err(|error| AppError::Usage(format!("--url {url:?}: {error}")))?;
         let at = At::Elsewhere(client(base.scheme() == "https", socket)?);
         let remote = Self { at, base };
         let answer = remote.send(&remote.at(&["readyz"]), None).await;
@@ -207,8 +205,6 @@ async fn whole(answer: Response<Body>) -> Result<Bytes, String> {
 }
 
 fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
-    let unusable =
-        |error: &dyn std::fmt::Display| AppError::Remote(format!("no HTTP client: {error}"));
     // no proxy: gateways are asked on the machine or the network they run on
     let mut builder = Client::builder().no_proxy();
     #[cfg(unix)]
@@ -219,21 +215,14 @@ fn client(verifies: bool, socket: Option<&str>) -> Result<Client, AppError> {
     if socket.is_some() {
         return Err(AppError::Usage("--url: no Unix sockets here".into()));
     }
-    if verifies {
-        // the system's certificates, checked by the provider that is linked in anyway; an error
-        // means that one is installed already
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    } else {
+    // an error means that a provider is installed already
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    if !verifies {
         // plain HTTP works on machines without any certificate
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(&error))?
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth();
-        builder = builder.tls_backend_preconfigured(tls);
+        builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| unusable(&error))
+    let built = builder.build();
+    built.map_err(|error| AppError::Remote(format!("no HTTP client: {error}")))
 }
 
 /// Returns the innermost cause: the outer ones only add context.

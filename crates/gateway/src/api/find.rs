@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::Remote;
-use crate::args::Gateway;
+use crate::admin;
+use crate::args;
 use crate::error::AppError;
+use crate::registered::{self, Gateway};
 use crate::state_dir::StateDir;
-use crate::{admin, registered};
 
 /// Finds the gateway that the arguments name, or else the one that is running.
 ///
@@ -15,7 +16,7 @@ use crate::{admin, registered};
 /// [`AppError`] if none answers, if what answers is not a gateway, or if several are running and
 /// none is named.
 pub(crate) async fn gateway(
-    args: &Gateway,
+    args: &args::Gateway,
     state: Option<&StateDir>,
 ) -> Result<(Remote, String), AppError> {
     let url = match &args.url {
@@ -39,31 +40,24 @@ pub(crate) async fn gateway(
 pub(crate) fn address(state: Option<&StateDir>, config: Option<&Path>) -> Result<String, AppError> {
     let all = state.map(registered::gateways).unwrap_or_default();
     let listed: String = all.iter().map(|one| format!("\n  {one}")).collect();
-    let Some(file) = config else {
-        return match &all[..] {
-            [] => Ok(format!("http://{}", admin::DEFAULT)),
-            [only] => Ok(only.admin.clone()),
-            _ => Err(AppError::Usage(format!(
-                "several gateways are running; name one:{listed}"
-            ))),
-        };
-    };
-    let shown = file.display();
-    let absolute =
-        std::fs::canonicalize(file).map_err(AppError::io(format!("--config {shown}")))?;
-    let with_it = all
-        .iter()
-        .filter(|one| one.config.as_ref() == Some(&absolute));
-    match &with_it.collect::<Vec<_>>()[..] {
+    let shown = config
+        .map(|file| file.display().to_string())
+        .unwrap_or_default();
+    let absolute = config.map(std::fs::canonicalize).transpose();
+    let absolute = absolute.map_err(AppError::io(format!("--config {shown}")))?;
+    let is_meant = |one: &&Gateway| absolute.is_none() || one.config == absolute;
+    let with = config.map_or_else(String::new, |_| format!(" with {shown}"));
+    match &all.iter().filter(is_meant).collect::<Vec<_>>()[..] {
         [only] => Ok(only.admin.clone()),
+        [] if config.is_none() => Ok(format!("http://{}", admin::DEFAULT)),
         [] if all.is_empty() => Err(AppError::Remote(format!(
-            "no gateway is running with {shown}; start it with `callward serve --config {shown}`"
+            "no gateway is running{with}; start it with `callward serve --config {shown}`"
         ))),
         [] => Err(AppError::Remote(format!(
-            "no gateway is running with {shown}, but others are; name one:{listed}"
+            "no gateway is running{with}, but others are; name one:{listed}"
         ))),
         _ => Err(AppError::Usage(format!(
-            "several gateways are running with {shown}; name one:{listed}"
+            "several gateways are running{with}; name one:{listed}"
         ))),
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn run(mut args: Serve, state: Option<&StateDir>, log: &Log) ->
     let exporter = telemetry::exporter(&config.telemetry)?;
     log.start(exporter.as_ref());
     // bound before any server starts: a taken port is said at once, and clients may wait here
-    let listeners = Listeners::bind(&config).await?;
+    let listeners = bind(&config).await?;
     let telemetry = Telemetry::exporting(exporter)?;
     let recorder = Recorder::open(&args.recording)?;
     let running = start(&args, &config, &telemetry)?;
@@ -112,35 +112,28 @@ pub(crate) struct Manner {
     pub(crate) is_wrapped: bool,
 }
 
-/// The bound listeners of a gateway.
-pub(crate) struct Listeners {
-    public: TcpListener,
-    admin: admin::Listener,
-}
+/// The bound listeners of a gateway: for clients, and for operators.
+pub(crate) type Listeners = (TcpListener, admin::Listener);
 
-impl Listeners {
-    /// Binds both.
-    ///
-    /// # Errors
-    ///
-    /// [`AppError`] if an address is taken, or not ours.
-    pub(crate) async fn bind(config: &Config) -> Result<Self, AppError> {
-        Ok(Self {
-            public: http::bind(config.http.listen, "--http or `http.listen`").await?,
-            admin: admin::Listener::bind(config.admin.listen.as_ref()).await?,
-        })
-    }
+/// Binds both.
+///
+/// # Errors
+///
+/// [`AppError`] if an address is taken, or not ours.
+pub(crate) async fn bind(config: &Config) -> Result<Listeners, AppError> {
+    let public = http::bind(config.http.listen, "--http or `http.listen`").await?;
+    let admin = admin::Listener::bind(config.admin.listen.as_ref()).await?;
+    Ok((public, admin))
 }
 
 /// Serves over HTTP until a signal comes, then ends the servers behind it.
 pub(crate) async fn serve(
     runtime: Arc<Runtime>,
-    listeners: Listeners,
+    (public, admin): Listeners,
     mut manner: Manner,
     config: &Config,
     state: Option<&StateDir>,
 ) -> Outcome {
-    let Listeners { public, admin } = listeners;
     let url = format!("http://{}/mcp", http::bound(&public)?);
     let admin_address = admin.address()?;
     let registration = register(state, &url, &admin_address, &manner);

@@ -11,6 +11,7 @@ use crate::error::{AppError, Outcome};
 use crate::output;
 use crate::state_dir::StateDir;
 use crate::table::{self, shown, split};
+use crate::view::with_values;
 
 /// The tables of an answer: of each its heading if it has one, the path of its rows, and its
 /// columns.
@@ -49,7 +50,7 @@ pub(crate) async fn cache(args: Cache, state: Option<&StateDir>) -> Outcome {
         return show(&["cache"], None, &args.gateway, state, CACHE).await;
     };
     let path = ["cache", "purge"];
-    if let Some(answer) = ask(&path, Some(json!(what)), &args.gateway, state).await? {
+    if let Some(answer) = ask(&path, Some(with_values(json!(what))), &args.gateway, state).await? {
         output::line(shown("", &answer));
     }
     Ok(ExitCode::SUCCESS)

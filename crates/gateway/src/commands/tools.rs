@@ -7,14 +7,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::args::Tools;
-use crate::commands::from::{Place, Purpose};
+use crate::commands::from::Place;
 use crate::error::Outcome;
 use crate::output::{self, counted};
 use crate::state_dir::StateDir;
 use crate::table::{self, shown};
 
 pub(crate) async fn run(args: Tools, state: Option<&StateDir>) -> Outcome {
-    let place = Place::find(&args.from, Purpose::Ask, state).await?;
+    let place = Place::find(&args.from, false, state).await?;
     let tools: Result<Vec<Value>, _> = place.remote.ask(&["tools"], None).await;
     place.tell_missing().await;
     place.end().await;

@@ -168,26 +168,3 @@ fn hints(effect: &str) -> Annotations {
     }
     hints
 }
-
-#[cfg(test)]
-mod tests {
-    use callward::ToolServer as _;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn every_tool_is_listed_and_one_of_them_without_hints() {
-        let listed = tools("orders", &Arc::default())
-            .unwrap()
-            .list_tools()
-            .await
-            .unwrap();
-        let silent: Vec<_> = listed
-            .iter()
-            .filter(|tool| tool.annotations == Annotations::default())
-            .map(|tool| tool.name.as_str())
-            .collect();
-        assert_eq!(listed.len(), 9);
-        assert_eq!(silent, ["add_note"]);
-    }
-}

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use callward::retry::RetryConfig;
 use callward::{
-    Effect, ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError,
+    ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError,
     ToolOutput,
 };
 use callward_chaos::{Chaos, ChaosServer, Ledger};
@@ -46,21 +46,10 @@ const TOOLS: [&str; 5] = [
     "delete_order",
 ];
 
-/// The calls of one tool on one side, counted.
+/// The calls of one tool on one side, counted. Executions are by the servers' own count; `repeated`
+/// are those beyond the first of a call, and `duplicates` these of calls that are not safe to retry.
 type Side = BTreeMap<&'static str, u64>;
 
-/// What is counted: executions by the servers' own count, those beyond the first of a call, and of
-/// these those of calls that are not safe to retry; callers with a result, with an error, and with
-/// `outcome_unknown`, which asks them to check before a retry.
-const COUNTS: [&str; 7] = [
-    "calls",
-    "executions",
-    "repeated",
-    "duplicates",
-    "done",
-    "errors",
-    "unknown",
-];
 /// The side of all tools together.
 const ALL: &str = "";
 
@@ -125,7 +114,7 @@ fn side(row: &Value, by: &str) -> Value {
     for member in ["tool", "effect"] {
         side[member] = row[member].clone();
     }
-    if row["unsafe"] != true {
+    if side["unsafe_calls"] == 0 {
         side["duplicates"] = Value::Null;
     }
     side
@@ -149,30 +138,25 @@ async fn rows(
     let turn = Cell::default();
     let naive = |call| naive::call(&theirs, &turn, call);
     let naive = call_all(args, &stack, (&theirs, &their_ledger), naive).await?;
-    let mut unsafe_calls = 0;
     let mut rows = Vec::new();
     for tool in TOOLS {
-        let Some(side) = callward.get(tool) else {
-            continue;
-        };
-        let effect = plan(&stack, tool, String::new())?.plan().effect;
-        let is_unsafe = matches!(effect, Effect::Mutating | Effect::Destructive);
-        unsafe_calls += if is_unsafe { side["calls"] } else { 0 };
-        rows.push(json!({
-            "tool": tool,
-            "effect": effect,
-            "unsafe": is_unsafe,
-            "calls": side["calls"],
-            "naive": naive.get(tool),
-            "callward": side,
-        }));
+        if let Some(side) = callward.get(tool) {
+            rows.push(json!({
+                "tool": tool,
+                "effect": plan(&stack, tool, String::new())?.plan().effect,
+                "calls": side.get("calls"),
+                "naive": naive.get(tool),
+                "callward": side,
+            }));
+        }
     }
+    let all = callward.get(ALL);
     let sum = json!({
         "seed": args.seed,
         "calls": args.calls,
-        "unsafe_calls": unsafe_calls,
+        "unsafe_calls": all.and_then(|all| all.get("unsafe_calls")),
         "naive": naive.get(ALL),
-        "callward": callward.get(ALL),
+        "callward": all,
     });
     Ok((rows, sum))
 }
@@ -217,12 +201,11 @@ where
             let tool = rng.choice(TOOLS).unwrap_or("get_order");
             let prepared = plan(stack, tool, arguments(call))?;
             let is_safe = prepared.plan().is_retryable();
-            let end = match make(prepared).await {
-                Ok(output) if !output.is_error() => "done",
-                Err(error) if error.kind() == ErrorKind::OutcomeUnknown => "unknown",
-                _ => "errors",
-            };
-            ended.push((call, tool, is_safe, end));
+            let answer = make(prepared).await;
+            let is_done = answer.as_ref().is_ok_and(|output| !output.is_error());
+            // it asks the caller to check before a retry
+            let is_unknown = answer.is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown);
+            ended.push((call, tool, is_safe, is_done, is_unknown));
             tokio::time::sleep(THINKS.mul_f64(rng.f64())).await;
             call += CLIENTS;
         }
@@ -233,19 +216,21 @@ where
         server.settled().await;
     }
     let mut sides = BTreeMap::new();
-    for (call, tool, is_safe, end) in ended.into_iter().flatten() {
+    for (call, tool, is_safe, is_done, is_unknown) in ended.into_iter().flatten() {
         let executions = ledger.of(call).executions;
         let repeated = executions.saturating_sub(1);
         let counts = [
             ("calls", 1),
+            ("unsafe_calls", u64::from(!is_safe)),
             ("executions", executions),
             ("repeated", repeated),
             ("duplicates", if is_safe { 0 } else { repeated }),
-            (end, 1),
+            ("done", u64::from(is_done)),
+            ("errors", u64::from(!is_done && !is_unknown)),
+            ("unknown", u64::from(is_unknown)),
         ];
         for key in [tool, ALL] {
-            let none = || Side::from(COUNTS.map(|what| (what, 0)));
-            let side: &mut Side = sides.entry(key).or_insert_with(none);
+            let side: &mut Side = sides.entry(key).or_default();
             for (what, count) in counts {
                 *side.entry(what).or_default() += count;
             }
