@@ -6,21 +6,35 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 
 use callward::cache::{BucketStatus, EvidenceStatus};
 use callward_replay::report::{Cell, Grid, Mark, percent, share};
 use callward_replay::trace::Calls;
+use clap::Parser;
 
 use crate::day::{Fault, Figures, Freshness, Model, Traffic, measure};
 
 #[path = "../crates/replay/tests/replay/day/mod.rs"]
 mod day;
 
-const USAGE: &str =
-    "usage: cargo bench --bench freshness -- [--seed N] [--times N] [--outside PER_HOUR] [FILE...]";
+/// Replays recorded sessions as a day of traffic
+#[derive(Parser)]
+struct Args {
+    #[arg(long, default_value_t = 2026)]
+    seed: u64,
+    /// How often each recorded session happens in a day
+    #[arg(long, default_value_t = 1)]
+    times: u32,
+    /// Outside changes per hour of each call with several recorded answers
+    #[arg(long, default_value_t = 1.0)]
+    outside: f64,
+    /// Passed by cargo
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Default: the sample in `docs/examples`
+    files: Vec<PathBuf>,
+}
 
 /// The number of tools whose evidence is shown.
 const TOOLS: usize = 8;
@@ -39,40 +53,22 @@ const LIFETIMES: [(&str, Freshness); 5] = [
     ("none", Freshness::Disabled),
 ];
 
-fn main() -> ExitCode {
-    callward_testkit::bench::main(run)
-}
-
-fn run() -> Result<(), String> {
-    let mut model = Model::default();
-    let mut files: Vec<PathBuf> = Vec::new();
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--seed" => model.seed = number(&word, words.next().as_deref())?,
-            "--times" => model.times = number(&word, words.next().as_deref())?,
-            "--outside" => model.outside = number(&word, words.next().as_deref())?,
-            // cargo itself passes it
-            "--bench" => {}
-            flag if flag.starts_with("--") => {
-                return Err(format!("{flag:?} is not an option\n{USAGE}"));
-            }
-            file => files.push(file.into()),
-        }
-    }
+fn main() -> Result<(), Fault> {
+    let args = Args::parse();
+    let model = Model {
+        seed: args.seed,
+        times: args.times,
+        outside: args.outside,
+    };
+    let mut files = args.files;
     if files.is_empty() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         files.push(root.join("docs/examples/orders.jsonl"));
     }
     for file in files {
-        table(&file, &model).map_err(|fault| fault.to_string())?;
+        table(&file, &model)?;
     }
     Ok(())
-}
-
-fn number<T: FromStr>(option: &str, word: Option<&str>) -> Result<T, String> {
-    let number = word.and_then(|word| word.parse().ok());
-    number.ok_or_else(|| format!("{option} needs a number, not {word:?}\n{USAGE}"))
 }
 
 fn table(file: &Path, model: &Model) -> Result<(), Fault> {

@@ -88,9 +88,11 @@ impl Settings {
     ) -> Result<(Member<Guarded>, RateLimitLayer, ConcurrencyHandle), BuildError> {
         let id = server.id().clone();
         let all = &self.limits;
-        let rate = all.rate.with_tools(false).with_per_principal(None);
-        let rate = RateLimitLayer::new(rate.with_in_all(server.calls_per_minute))
-            .map_err(BuildError::of_the(format_args!("server `{id}`")))?;
+        let mut rate = all.rate;
+        (rate.tools, rate.per_principal) = (false, None);
+        rate.in_all = server.calls_per_minute;
+        let rate =
+            RateLimitLayer::new(rate).map_err(BuildError::of_the(format_args!("server `{id}`")))?;
         let (guarded, concurrency) = order::guard(
             BreakerLayer::of_server(shared.breakers.clone(), id.clone()),
             BreakerLayer::new(shared.breakers.clone(), id.clone()),

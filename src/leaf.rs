@@ -32,7 +32,7 @@ impl Service<ToolCall> for Leaf {
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
         if call.plan().is_write()
-            && let Some(inbound) = call.inbound()
+            && let Some(inbound) = &call.inbound
             && !inbound.may_send()
         {
             return Box::pin(ready(Err(client_left())));

@@ -8,7 +8,11 @@
 //! ([`Tools`]) and MCP servers stand side by side; both are [`ToolServer`]s.
 #![doc = include_str!("details.md")]
 
+#[cfg(not(all(feature = "audit", feature = "telemetry")))]
+mod absent;
 mod admit;
+#[cfg(feature = "audit")]
+mod audit_log;
 mod builder;
 mod change;
 mod explain;
@@ -16,6 +20,7 @@ mod leaf;
 mod learned;
 mod limits;
 mod local;
+#[cfg(feature = "telemetry")]
 mod metrics;
 mod order;
 mod ping;
@@ -49,6 +54,7 @@ pub use service::{StackFuture, StackService};
 pub use stack::Stack;
 pub use tower_error::tool_error;
 
+#[cfg(feature = "audit")]
 pub use callward_audit as audit;
 pub use callward_breaker as breaker;
 pub use callward_cache as cache;
@@ -60,6 +66,7 @@ pub use callward_retry as retry;
 #[cfg(feature = "backoff")]
 pub use callward_retry::backoff;
 pub use callward_router as router;
+#[cfg(feature = "telemetry")]
 pub use callward_telemetry as telemetry;
 
 /// The README's example is compiled and run with the documentation's.

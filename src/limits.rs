@@ -13,7 +13,7 @@ use callward_limit::{Cap, ConcurrencyStatus, RateLimitConfig, RateStatus};
 /// use callward::{LimitsConfig, Stack};
 ///
 /// let mut limits = LimitsConfig::default();
-/// limits.rate = limits.rate.with_per_principal(Some(120.0));
+/// limits.rate.per_principal = Some(120.0);
 /// limits.attempt_timeout = Some(Duration::from_secs(90));
 /// let builder = Stack::builder().limits(limits);
 /// ```

@@ -1,6 +1,7 @@
 //! The order of the layers. This file is the only place that knows it.
 
-use callward_audit::{Audit, AuditFuture, AuditLayer};
+#[cfg(feature = "audit")]
+pub(crate) use callward_audit::{Audit, AuditLayer};
 use callward_breaker::{Breaker, BreakerLayer};
 use callward_cache::{Cache, CacheLayer};
 use callward_core::ToolCall;
@@ -12,9 +13,18 @@ use callward_loopguard::{LoopGuard, LoopGuardLayer};
 use callward_retry::hedge::{Hedge, HedgeLayer};
 use callward_retry::{Retry, RetryLayer};
 use callward_router::Router;
-use callward_telemetry::{AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer, SpanFuture};
+#[cfg(feature = "telemetry")]
+pub(crate) use callward_telemetry::{
+    AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer, DiscoverySpan,
+};
 use tower::{Service, ServiceBuilder};
 
+#[cfg(not(feature = "audit"))]
+pub(crate) use crate::absent::audit::{Audit, AuditLayer};
+#[cfg(not(feature = "telemetry"))]
+pub(crate) use crate::absent::telemetry::{
+    AttemptSpan, AttemptSpanLayer, CallSpan, CallSpanLayer, DiscoverySpan,
+};
 use crate::leaf::Leaf;
 
 /// The layers around one server, from outside to inside:
@@ -48,7 +58,7 @@ pub(crate) type Layers = CallSpan<Audit<Cache<Inside>>>;
 type Inside = LoopGuard<Retry<Hedge<RateLimit<AttemptSpan<Router<Guarded>>>>>>;
 
 /// The future of all layers.
-pub(crate) type Answer = SpanFuture<AuditFuture<Cache<Inside>>>;
+pub(crate) type Answer = <Layers as Service<ToolCall>>::Future;
 
 /// Calls a clone of the layers, which are shared. The outermost three are always ready.
 pub(crate) fn call(layers: &Layers, call: ToolCall) -> Answer {

@@ -89,7 +89,7 @@ impl Pinger {
                 Verdict::Failure if self.endpoint.in_flight() == 0 => {
                     permit.fail(&"it answers no pings");
                 }
-                Verdict::Failure | Verdict::Nothing => {
+                _ => {
                     drop(permit);
                     if self.circuit.time_to_probe() == Some(Duration::ZERO) {
                         // the next probe would be due at once

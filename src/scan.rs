@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_audit::AuditLayer;
 use callward_breaker::{BreakerSet, Permit, Subject};
 use callward_cache::CacheHandle;
 use callward_core::{
@@ -16,7 +15,6 @@ use callward_registry::{Changes, KeptName, Registry};
 use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
 use callward_router::{RouteEvent, RouteEvents};
-use callward_telemetry::DiscoverySpan;
 use futures_util::future::OptionFuture;
 use futures_util::{FutureExt, StreamExt};
 use parking_lot::Mutex;
@@ -25,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
+use crate::order::DiscoverySpan;
 use crate::roster::Listings;
 
 /// How long a listing may take.
@@ -53,7 +52,6 @@ type Listing = BoxFuture<'static, (Result<Vec<ToolDefinition>, ToolError>, Permi
 /// The state that every scan updates.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) audit: AuditLayer,
     pub(crate) registry: Registry,
     pub(crate) breakers: BreakerSet,
     pub(crate) cache: CacheHandle,

@@ -1,5 +1,6 @@
 //! The stack as a Tower service, and its future.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -31,7 +32,6 @@ impl Service<ToolCall> for StackService {
 
 pin_project! {
     /// One call on its way through the stack. Dropping it cancels the call.
-    #[derive(Debug)]
     pub struct StackFuture {
         #[pin]
         pub(crate) inner: Answer,
@@ -43,5 +43,11 @@ impl Future for StackFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.project().inner.poll(cx)
+    }
+}
+
+impl fmt::Debug for StackFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StackFuture").finish_non_exhaustive()
     }
 }

@@ -25,6 +25,7 @@ impl Stack {
         self.stop_discovery();
         let mut tasks = mem::take(&mut *self.0.shared.tasks.lock());
         while tasks.join_next().await.is_some() {}
+        #[cfg(feature = "audit")]
         if let Some(log) = self.audit() {
             log.close().await;
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use callward_audit::AuditLog;
 use callward_breaker::{BreakerSet, BreakerStatus};
 use callward_cache::{CacheHandle, CacheStats};
 use callward_core::{
@@ -38,6 +37,8 @@ pub struct Stack(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) layers: Layers,
+    #[cfg(feature = "audit")]
+    pub(crate) audit: order::AuditLayer,
     pub(crate) shared: Arc<Shared>,
     /// The handle of the one in the layers.
     pub(crate) router: Router<Guarded>,
@@ -76,6 +77,7 @@ impl Stack {
             Ok(call) => self.run(call).await,
             Err(error) => {
                 // no call was made, so no layer saw it
+                #[cfg(feature = "audit")]
                 if let Some(audit) = self.audit() {
                     audit.note_refused(tool, Some(&Caller::local()), None, &error);
                 }
@@ -88,7 +90,7 @@ impl Stack {
     /// be added. `arguments` is a raw JSON object; empty stands for `{}`.
     ///
     /// A call that cannot be prepared leaves no audit record: code that knows the caller writes one
-    /// with [`AuditLog::note_refused`].
+    /// with [`note_refused`](crate::audit::AuditLog::note_refused).
     ///
     /// # Errors
     ///
@@ -308,12 +310,6 @@ impl Stack {
                 Some((event, events))
             },
         ))
-    }
-
-    /// Returns the audit log, if there is one.
-    #[must_use]
-    pub fn audit(&self) -> Option<&AuditLog> {
-        self.0.shared.audit.log()
     }
 
     /// Returns what the loop guard holds and did so far.

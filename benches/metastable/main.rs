@@ -18,7 +18,11 @@
 //! **Figures.** Affected sets: the share of answered calls, attempts per call, and the time until
 //! nine of ten calls are answered again. Other sets: the increase of the p99 against a run without
 //! an outage; neighbours share a machine with an affected server.
-#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints"
+)]
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -26,10 +30,10 @@
     reason = "a benchmark may panic, and its numbers are small"
 )]
 
-use std::process::ExitCode;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use callward_testkit::bench::{self, progress};
+use clap::Parser;
 
 use crate::clients::Run;
 use crate::figures::Figures;
@@ -42,24 +46,29 @@ mod policies;
 mod report;
 mod world;
 
-const USAGE: &str = "usage: cargo bench --bench metastable -- [--json] [--seed N]";
-const SEED: u64 = 2026;
-const POLICIES: [Policy; 3] = [Policy::NoRetry, Policy::Naive, Policy::Ours];
-
-fn main() -> ExitCode {
-    bench::main(run)
+/// Simulates outages: `cargo bench --bench metastable -- [--json] [--seed N]`
+#[derive(Parser)]
+struct Args {
+    #[arg(long)]
+    json: bool,
+    #[arg(long, default_value_t = 2026)]
+    seed: u64,
+    /// Passed by cargo
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
-fn run() -> Result<(), String> {
-    let args = bench::args(&[], USAGE)?;
-    let found = all(args.number("--seed", SEED)?);
-    if !args.json() {
+const POLICIES: [Policy; 3] = [Policy::NoRetry, Policy::Naive, Policy::Ours];
+
+fn main() -> Result<(), serde_json::Error> {
+    let args = Args::parse();
+    let found = all(args.seed);
+    if !args.json {
         println!("{}", report::tables(&found));
         return Ok(());
     }
     for figures in &found {
-        let line = serde_json::to_string(figures).map_err(|fault| fault.to_string())?;
-        println!("{line}");
+        println!("{}", serde_json::to_string(figures)?);
     }
     Ok(())
 }
@@ -96,3 +105,17 @@ const SIZE: Size = Size {
     outage: Duration::from_secs(45),
     after: Duration::from_secs(105),
 };
+
+/// Shows the finished share of the work on a terminal; 1 ends the line.
+fn progress(share: f64) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let filled = "#".repeat((share.clamp(0.0, 1.0) * 40.0) as usize);
+    eprint!("\r[{filled:40}] {:3.0} %", share * 100.0);
+    if share >= 1.0 {
+        eprintln!();
+    }
+    // a failure does no harm
+    let _ = std::io::stderr().flush();
+}

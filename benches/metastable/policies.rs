@@ -61,9 +61,9 @@ impl Runtime {
     pub(crate) async fn new(policy: Policy, world: &World, seed: u64) -> Self {
         let mut cache = CacheConfig::default();
         cache.enabled = false;
-        let mut builder = Stack::builder()
-            .cache(cache)
-            .retry(RetryConfig::default().with_seed(seed));
+        let mut retry = RetryConfig::default();
+        retry.seed = Some(seed);
+        let mut builder = Stack::builder().cache(cache).retry(retry);
         let pool = Arc::new(Pool::new());
         for set in 0..world.size.sets {
             let id = ReplicaSetId::new(format!("set-{set}")).expect("a valid id");

@@ -1,17 +1,14 @@
 //! What a call costs in instructions, counted under `valgrind`: the same on a busy machine.
 
 use callward_replay::report::{Cell, Grid};
-use callward_testkit::processes;
 
+use crate::processes;
 use crate::rows::{self, Part};
-
-/// Does one row this many times, and prints nothing: for counters outside of the process.
-pub(crate) const ROW: &str = "--row";
-pub(crate) const CALLS: &str = "--calls";
 
 /// Calls that are counted; twice as many, less this many, leaves what one takes.
 const COUNTED: u64 = 512;
 
+/// Does one row this many times, and prints nothing: for counters outside of the process.
 pub(crate) fn repeat(row: &str, calls: usize) -> Result<(), String> {
     let rows = rows::all(row);
     let found = rows.iter().find(|other| other.name == row);
@@ -39,6 +36,6 @@ pub(crate) fn table(part: &str) -> Result<(), String> {
 
 /// Counts the instructions inside of what is clocked, with this many calls after the first ones.
 fn count(row: &str, calls: u64) -> Result<u64, String> {
-    let words = [ROW, row, CALLS, &calls.to_string()];
+    let words = ["--row", row, "--calls", &calls.to_string()];
     processes::instructions(Some("*stack_cost*measure*clocked*"), &words)
 }

@@ -39,7 +39,8 @@ pub(crate) fn passed(call: &ToolCall) -> Vec<Row> {
     let limited = ConcurrencyLimitLayer::default().layer(timed);
     add("concurrency limit", around(&limited, call));
     let rate = RateLimitConfig::default();
-    let of_server = rate.with_tools(false).with_per_principal(None);
+    let mut of_server = rate;
+    of_server.tools = false;
     let rated = RateLimitLayer::new(of_server).unwrap().layer(limited);
     add("rate limit of the server", around(&rated, call));
     let of_tool = BreakerLayer::new(breakers.clone(), id.clone()).layer(rated);

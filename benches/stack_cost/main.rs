@@ -20,7 +20,11 @@
 //! **Rounds.** All rows take turns, in sixteen processes. A round warms up with all distinct calls
 //! and times eight runs of 256 calls. Shown is the median run, in nanoseconds a call, and what a
 //! call allocates. The tables are left in `target/bench-reports/stack_cost.md`.
-#![expect(clippy::print_stdout, reason = "a benchmark prints")]
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints"
+)]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,10 +33,7 @@
     reason = "a benchmark may panic, and its numbers are small"
 )]
 
-use std::process::ExitCode;
-
-use callward_testkit::args::Args;
-use callward_testkit::processes::ROUNDS;
+use clap::Parser;
 
 mod calls;
 mod instructions;
@@ -44,34 +45,47 @@ mod report;
 mod rows;
 mod telemetry;
 
-const USAGE: &str = "usage: cargo bench --features otlp --bench stack_cost -- \
-                     [--json] [--rounds N] [--instructions] [PART OF A NAME]";
-
-fn main() -> ExitCode {
-    // cargo itself passes `--bench`, and `cargo test --benches` does not: one round shows it runs
-    let measured = std::env::args().any(|word| word == "--bench");
-    callward_testkit::bench::main(|| run(measured))
+/// Measures what each layer adds to a call
+#[derive(Parser)]
+struct Args {
+    #[arg(long)]
+    json: bool,
+    /// Default: 40
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Count instructions under `valgrind` in place of times
+    #[arg(long)]
+    instructions: bool,
+    /// Passed by cargo; `cargo test --benches` does not: one round shows that it runs
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Measure in this process, for the one that started it
+    #[arg(long, hide = true)]
+    rounds_here: Option<usize>,
+    /// Do one row this many times, and print nothing: for counters outside of the process
+    #[arg(long, hide = true, requires = "calls")]
+    row: Option<String>,
+    #[arg(long, hide = true)]
+    calls: Option<usize>,
+    /// Only rows whose name has this part
+    #[arg(default_value = "")]
+    part: String,
 }
 
-fn run(measured: bool) -> Result<(), String> {
-    let words = std::env::args()
-        .skip(1)
-        .filter(|word| word != "--bench" && word != "--instructions");
-    let counts = std::env::args().any(|word| word == "--instructions");
-    let options = ["--rounds", ROUNDS, instructions::ROW, instructions::CALLS];
-    let args = Args::parse(words, &options, USAGE)?;
-    if let Some(row) = args.value(instructions::ROW) {
-        return instructions::repeat(row, args.number(instructions::CALLS, 0)?);
+fn main() -> Result<(), String> {
+    let args = &Args::parse();
+    if let (Some(row), Some(calls)) = (&args.row, args.calls) {
+        return instructions::repeat(row, calls);
     }
-    let part = args.file().unwrap_or_default();
-    if counts {
+    let (measured, part) = (args.bench, args.part.as_str());
+    if args.instructions {
         return instructions::table(part);
     }
-    let rounds = args.number("--rounds", if measured { 40 } else { 1 })?;
+    let rounds = args.rounds.unwrap_or(if measured { 40 } else { 1 });
     let mut rows = rows::all(part);
     rows.retain(|row| row.is_needed() || row.name.contains(part));
-    if args.value(ROUNDS).is_some() {
-        processes::answer(rows, args.number(ROUNDS, 1)?);
+    if let Some(rounds) = args.rounds_here {
+        processes::answer(rows, rounds);
         return Ok(());
     }
     if measured {
@@ -80,7 +94,7 @@ fn run(measured: bool) -> Result<(), String> {
         processes::measure(&mut rows, rounds);
     }
     rows.iter_mut().for_each(rows::Row::count);
-    if args.json() {
+    if args.json {
         report::json(&rows);
         return Ok(());
     }

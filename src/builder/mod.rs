@@ -7,7 +7,6 @@ mod start;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_audit::AuditLog;
 use callward_breaker::BreakerConfig;
 use callward_cache::CacheConfig;
 use callward_core::infer::{Lexicon, RuleSet};
@@ -17,10 +16,10 @@ use callward_registry::KeptName;
 use callward_retry::hedge::HedgeConfig;
 use callward_retry::{MakeSchedule, RetryConfig};
 use callward_router::{RouterConfig, Strategy, StrategyName};
-use callward_telemetry::{Contents, Metrics, Sampling};
 
 pub use self::error::BuildError;
 use crate::limits::LimitsConfig;
+use crate::order::{AuditLayer, CallSpanLayer};
 use crate::ping::PingConfig;
 use crate::scan;
 use crate::server::Server;
@@ -33,10 +32,8 @@ pub struct StackBuilder {
     settings: Settings,
     schedule: Option<Arc<dyn MakeSchedule>>,
     strategy: Option<Arc<dyn Strategy>>,
-    metrics: Option<Arc<Metrics>>,
-    sampling: Sampling,
-    contents: Contents,
-    audit: Option<AuditLog>,
+    pub(crate) call_span: CallSpanLayer,
+    pub(crate) audit: AuditLayer,
     kept_names: Vec<KeptName>,
 }
 
@@ -199,33 +196,6 @@ impl StackBuilder {
     /// Sets how servers are pinged; `None` if they are not. Default: [`PingConfig::default`].
     pub fn ping(mut self, config: impl Into<Option<PingConfig>>) -> Self {
         self.settings.ping = OnByDefault(config.into());
-        self
-    }
-
-    /// Adds metrics. Default: none are taken.
-    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
-        self.metrics = Some(metrics);
-        self
-    }
-
-    /// Sets which calls are traced. It is decided before a span is built. Default:
-    /// [`Sampling::always`], so that the subscriber of `tracing` decides.
-    pub fn sampling(mut self, sampling: Sampling) -> Self {
-        self.sampling = sampling;
-        self
-    }
-
-    /// Sets which contents of calls are written into their spans. Default: none.
-    pub fn span_contents(mut self, contents: Contents) -> Self {
-        self.contents = contents;
-        self
-    }
-
-    /// Writes down calls as their plans ask. Default: nothing is written down.
-    ///
-    /// [Close](AuditLog::close) the log when the process ends: what still waits is written then.
-    pub fn audit(mut self, log: AuditLog) -> Self {
-        self.audit = Some(log);
         self
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use callward_audit::AuditLayer;
 use callward_breaker::{BreakerConfig, BreakerSet};
 use callward_cache::CacheLayer;
 use callward_limit::RateLimitLayer;
@@ -12,7 +11,6 @@ use callward_registry::Registry;
 use callward_retry::RetryLayer;
 use callward_retry::hedge::HedgeLayer;
 use callward_router::{Pool, RouteEvent, Router};
-use callward_telemetry::CallSpanLayer;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -74,19 +72,11 @@ impl StackBuilder {
             None => LoopGuardLayer::off(),
         };
         let cache = CacheLayer::new(settings.cache.clone());
-        let audit = self.audit.map_or_else(AuditLayer::off, AuditLayer::new);
         let registry = Registry::new();
         registry.keep_names(self.kept_names);
         let pool = Arc::new(Pool::new());
         send_changes(&breakers, &pool);
-        let mut call_span = CallSpanLayer::new()
-            .with_sampling(self.sampling)
-            .with_contents(self.contents);
-        if let Some(metrics) = self.metrics {
-            call_span = call_span.with_metrics(metrics);
-        }
         let shared = Arc::new(Shared {
-            audit: audit.clone(),
             registry,
             breakers,
             cache: cache.handle(),
@@ -103,8 +93,8 @@ impl StackBuilder {
             router = router.with_custom_strategy(strategy);
         }
         let layers = order::assemble(
-            call_span,
-            audit,
+            self.call_span,
+            self.audit.clone(),
             cache,
             loop_guard,
             retry,
@@ -114,6 +104,8 @@ impl StackBuilder {
         );
         let stack = Stack(Arc::new(Inner {
             layers,
+            #[cfg(feature = "audit")]
+            audit: self.audit,
             router,
             shared,
             roster: ArcSwap::default(),

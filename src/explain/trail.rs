@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_breaker::Risk;
 use callward_core::trail::{Decision, Stage, Trail, Verdict};
 use callward_core::{CacheRule, CacheStatus, RetryRule};
 use callward_loopguard::LoopGuardConfig;
@@ -198,9 +197,9 @@ fn opens(of: &Explanation) -> String {
         return "it opens only by hand".to_owned();
     }
     let (causes, time) = (causes.join(" or "), seconds(config.open_time));
-    let probe = match Risk::of(of.plan()) {
-        Risk::Safe => "",
-        Risk::Write => "; this call probes it only if no safe call comes",
+    let probe = match of.plan().is_write() && !of.plan().is_retryable() {
+        true => "; this call probes it only if no safe call comes",
+        false => "",
     };
     format!("opens after {causes}, for {time}{probe}")
 }

@@ -9,6 +9,7 @@ use super::{Offered, Visit, of_server, of_set, of_tool};
 use crate::stack::Stack;
 
 /// Without a log there are no figures.
+#[cfg(feature = "audit")]
 pub(super) fn audit(stack: &Stack, visit: &mut Visit<'_>) {
     if let Some(log) = stack.audit() {
         let stats = log.stats();

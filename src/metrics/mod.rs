@@ -15,9 +15,11 @@ use callward_core::{ReplicaSetId, ServerId, ToolName};
 use callward_telemetry::metrics::{Series, observe_counter, observe_gauge, observe_seconds};
 use callward_telemetry::names;
 use callward_telemetry::names::metric::{self, Kind, Metric};
+use callward_telemetry::{Contents, Metrics, Sampling};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
+use crate::builder::StackBuilder;
 use crate::stack::Stack;
 
 /// A value of a metric, with the word of the metric's last label; no word, no label.
@@ -29,7 +31,8 @@ type Visit<'a> = dyn FnMut(&[KeyValue], &[Value]) + 'a;
 type Read = fn(&Stack, &mut Visit<'_>);
 
 /// What reads the values of a metric, by how its name begins: the first that fits.
-const SOURCES: [(&str, Read); 11] = [
+const SOURCES: &[(&str, Read)] = &[
+    #[cfg(feature = "audit")]
     ("callward.audit.", layers::audit),
     ("callward.breaker.", layers::breakers),
     ("callward.cache.repeats", cache::repeats),
@@ -42,6 +45,27 @@ const SOURCES: [(&str, Read); 11] = [
     ("callward.router.", layers::servers),
     ("callward.server.", layers::servers),
 ];
+
+impl StackBuilder {
+    /// Adds metrics. Default: none are taken.
+    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.call_span = self.call_span.with_metrics(metrics);
+        self
+    }
+
+    /// Sets which calls are traced. It is decided before a span is built. Default:
+    /// [`Sampling::always`], so that the subscriber of `tracing` decides.
+    pub fn sampling(mut self, sampling: Sampling) -> Self {
+        self.call_span = self.call_span.with_sampling(sampling);
+        self
+    }
+
+    /// Sets which contents of calls are written into their spans. Default: none.
+    pub fn span_contents(mut self, contents: Contents) -> Self {
+        self.call_span = self.call_span.with_contents(contents);
+        self
+    }
+}
 
 impl Stack {
     /// Adds all that the layers count to a meter: cache, retry, hedges, loop guard, limits,

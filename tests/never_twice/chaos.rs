@@ -7,6 +7,7 @@ use callward_testkit::chaos::{Break, Chaos, Fault, Refusal};
 use callward_testkit::truth::Tally;
 use parking_lot::Mutex;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::round::Round;
 
@@ -75,18 +76,8 @@ fn an_unsafe_call_is_executed_at_most_once_and_its_caller_told_the_truth() {
 }
 
 fn fault() -> impl Strategy<Value = Option<Fault>> {
-    let broken = prop_oneof![Just(Break::Close), Just(Break::Reset)];
-    let code = prop_oneof![
-        Just(429),
-        Just(500),
-        Just(503),
-        Just(400),
-        Just(401),
-        Just(404),
-        Just(-32_603),
-        Just(-32_000),
-        Just(-32_602),
-    ];
+    let broken = select(&[Break::Close, Break::Reset]);
+    let code = select(&[429, 500, 503, 400, 401, 404, -32_603, -32_000, -32_602]);
     let seconds = |most: u64| (0..most).prop_map(Duration::from_secs);
     let wait = prop::option::of(seconds(90));
     let answer = (code, wait, any::<bool>()).prop_map(|(code, wait, runs)| Fault::Answer {

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::{
-    Annotations, ArgumentRule, Condition, Delivery, ErrorKind, Server, Stack, ToolCall, ToolError,
-    ToolOutput, When,
-};
+use callward::{Delivery, ErrorKind, Server, Stack, ToolCall, ToolError, ToolOutput};
 use callward_core::ServerEvent;
-use callward_testkit::{MockServer, MockService};
+use callward_testkit::truth::Sort;
+use callward_testkit::{MockServer, MockService, calls};
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use proptest::sample::select;
+
+use crate::round::paused;
 
 /// How a server treats one call that reached it.
 #[derive(Debug, Clone, Copy)]
@@ -23,35 +23,32 @@ enum Fate {
     Hangs,
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
-    let kind = prop_oneof![
-        Just(ErrorKind::ConnectFailed),
-        Just(ErrorKind::ConnectionLost),
-        Just(ErrorKind::ServerFault),
-        Just(ErrorKind::RateLimited),
-        Just(ErrorKind::Overloaded),
-        Just(ErrorKind::Protocol),
-        Just(ErrorKind::InvalidCall),
-    ];
-    let delivery = prop_oneof![
-        Just(Delivery::Answered),
-        Just(Delivery::NotSent),
-        Just(Delivery::Unknown)
-    ];
-    prop_oneof![
+fn fates() -> impl Strategy<Value = Vec<Fate>> {
+    let kind = select(&[
+        ErrorKind::ConnectFailed,
+        ErrorKind::ConnectionLost,
+        ErrorKind::ServerFault,
+        ErrorKind::RateLimited,
+        ErrorKind::Overloaded,
+        ErrorKind::Protocol,
+        ErrorKind::InvalidCall,
+    ]);
+    let delivery = select(&[Delivery::Answered, Delivery::NotSent, Delivery::Unknown]);
+    let fate = prop_oneof![
         2 => Just(Fate::Answers),
         1 => Just(Fate::Reports),
         6 => (kind, delivery).prop_map(|(kind, delivery)| Fate::Fails(kind, delivery)),
         1 => Just(Fate::Hangs),
-    ]
+    ];
+    prop::collection::vec(fate, 1..12)
 }
 
 /// How often each call ran, by tool and arguments.
 type Executions = Arc<Mutex<HashMap<(String, Vec<u8>), usize>>>;
 
 /// A server that meets its calls with these fates in turn. What it says was not sent did not run.
-fn server(id: &str, fates: &[Fate], executions: &Executions) -> Arc<MockServer> {
-    let (fates, executions) = (fates.to_vec(), executions.clone());
+fn server(id: &str, fates: Vec<Fate>, executions: &Executions) -> Arc<MockServer> {
+    let executions = executions.clone();
     let mock = MockService::new(move |call: ToolCall, n| {
         let fate = fates[n % fates.len()];
         if !matches!(fate, Fate::Fails(_, Delivery::NotSent)) {
@@ -67,65 +64,37 @@ fn server(id: &str, fates: &[Fate], executions: &Executions) -> Arc<MockServer> 
             }
         }
     });
-    let tool = |name: &str, annotations: Value| json!({"name": name, "annotations": annotations});
-    let tools = vec![
-        tool("read", json!({"readOnlyHint": true})),
-        tool("send", json!({"destructiveHint": false})),
-        tool(
-            "wipe",
-            json!({"destructiveHint": true, "idempotentHint": true}),
-        ),
-        tool("tabs", json!({"destructiveHint": true})),
-    ];
-    MockServer::new(id, tools, mock)
+    let tools = calls::tools().into_iter();
+    let tools = tools.map(|tool| serde_json::from_slice(&tool.raw).unwrap());
+    MockServer::new(id, tools.collect(), mock)
 }
 
-/// A server of the set, of which the operator says that `tabs` reads where `action` is `list`.
-fn in_set(server: &Arc<MockServer>) -> Server {
-    let lists = When::argument("action", Condition::equals("list")).unwrap();
-    let reads = ArgumentRule::new(lists, Annotations::default().with_read_only(true)).unwrap();
-    Server::shared(server.clone())
-        .in_set("set".parse().unwrap())
-        .refine_tool("tabs".parse().unwrap(), reads)
-}
-
-/// Arguments of `tabs`: only the first are a list for every reader.
-fn of_tabs(kind: u8, n: usize) -> (String, bool) {
-    let (members, reads) = match kind {
-        0 => (r#""action":"list""#, true),
-        1 => (r#""action":"close""#, false),
-        2 => (r#""action":"close","action":"list""#, false),
-        3 => (r#""action":"list","Action":"close""#, false),
-        _ => (r#""do":"close""#, false),
-    };
-    (format!("{{{members},\"n\":{n}}}"), reads)
-}
-
-/// Calls tools of two servers, by name and arguments, and checks that each call that is unsafe ran
-/// at most once, and that its caller learns that it may have run.
-async fn run(
-    first: &[Fate],
-    second: &[Fate],
-    calls: impl Iterator<Item = (&'static str, String, bool)>,
-) -> Result<(), TestCaseError> {
+/// Calls tools of two servers, and checks that each call that is unsafe ran at most once, and that
+/// its caller learns that it may have run.
+async fn run(fates: [Vec<Fate>; 2], kinds: &[(&str, Sort)]) -> Result<(), TestCaseError> {
     let executions = Executions::default();
-    let one = server("one", first, &executions);
-    let two = server("two", second, &executions);
-    let builder = Stack::builder().server(in_set(&one)).server(in_set(&two));
+    let [first, second] = fates;
+    let servers = [("one", first), ("two", second)];
+    let servers = servers.map(|(id, fates)| server(id, fates, &executions));
+    let builder = servers.iter().fold(Stack::builder(), |builder, server| {
+        let server = Server::shared(server.clone()).in_set("set".parse().unwrap());
+        builder.server(server.refine_tool("tabs".parse().unwrap(), calls::tabs_that_read()))
+    });
     let building = tokio::spawn(builder.build());
     tokio::task::yield_now().await;
-    one.emit(&ServerEvent::Up);
-    two.emit(&ServerEvent::Up);
+    for server in &servers {
+        server.emit(&ServerEvent::Up);
+    }
     let stack = building.await.unwrap().unwrap();
 
-    let mut reading = Vec::new();
-    for (tool, arguments, reads) in calls {
-        if reads {
-            reading.push((tool.to_owned(), arguments.clone().into_bytes()));
-        }
+    let mut sorts = HashMap::new();
+    for (n, (tool, sort)) in (0..).zip(kinds) {
+        let arguments = calls::arguments(tool, *sort, n);
+        let key = ((*tool).to_owned(), arguments.clone().into_bytes());
+        sorts.insert(key, *sort);
         let call = stack.prepare(&format!("set.{tool}"), arguments).unwrap();
         if let Err(error) = stack.run(call).await
-            && !reads
+            && *sort == Sort::Unsafe
         {
             prop_assert!(
                 error.delivery() != Delivery::Unknown || error.kind() == ErrorKind::OutcomeUnknown,
@@ -136,47 +105,24 @@ async fn run(
         tokio::time::advance(Duration::from_secs(120)).await;
     }
     for (call, runs) in executions.lock().iter() {
-        if !reading.contains(call) {
-            let arguments = std::str::from_utf8(&call.1);
-            prop_assert_eq!(*runs, 1, "{} {:?}", call.0, arguments);
+        if sorts[call] == Sort::Unsafe {
+            prop_assert_eq!(*runs, 1, "{:?}", call);
         }
     }
     Ok(())
 }
 
-fn paused() -> tokio::runtime::Runtime {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    builder.enable_time().start_paused(true).build().unwrap()
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
-    #[test]
-    fn a_call_that_is_unsafe_by_its_arguments_runs_at_most_once(
-        first in prop::collection::vec(fate(), 1..12),
-        second in prop::collection::vec(fate(), 1..12),
-        kinds in prop::collection::vec(0..5_u8, 1..20),
-        chance in any::<u64>(),
-    ) {
-        fastrand::seed(chance);
-        let calls = kinds.iter().enumerate().map(|(n, kind)| {
-            let (arguments, reads) = of_tabs(*kind, n);
-            ("tabs", arguments, reads)
-        });
-        paused().block_on(run(&first, &second, calls))?;
-    }
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
     fn an_unsafe_call_reaches_servers_at_most_once(
-        first in prop::collection::vec(fate(), 1..12),
-        second in prop::collection::vec(fate(), 1..12),
-        tools in prop::collection::vec(prop_oneof![Just("read"), Just("send"), Just("wipe")], 1..20),
+        first in fates(),
+        second in fates(),
+        kinds in prop::collection::vec(select(&calls::KINDS), 1..20),
         chance in any::<u64>(),
     ) {
         fastrand::seed(chance);
-        let calls = tools.iter().enumerate();
-        let calls = calls.map(|(n, tool)| (*tool, json!({"n": n}).to_string(), *tool == "read"));
-        paused().block_on(run(&first, &second, calls))?;
+        paused().block_on(run([first, second], &kinds))?;
     }
 }

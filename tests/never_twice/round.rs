@@ -12,6 +12,12 @@ use callward_testkit::chaos::{Chaos, ChaosServer, Ledger};
 use callward_testkit::truth::{CallerReply, Sort, Tally, judge};
 use futures_util::future::join_all;
 
+/// A runtime whose clock passes when all wait.
+pub(crate) fn paused() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
 /// How a round is set up.
 pub(crate) struct Round {
     pub(crate) seed: u64,
@@ -26,12 +32,7 @@ impl Round {
     pub(crate) fn run(&self) -> Result<Tally, String> {
         // what the router draws
         fastrand::seed(self.seed);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(self.calls_and_verdicts())
+        paused().block_on(self.calls_and_verdicts())
     }
 
     async fn calls_and_verdicts(&self) -> Result<Tally, String> {
@@ -59,10 +60,10 @@ impl Round {
     async fn stack(&self, servers: &[ChaosServer]) -> Stack {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let places = rng.choice([2, 8, 64]).unwrap();
-        let retry = RetryConfig::default()
-            .with_seed(self.seed)
-            .with_max_attempts(rng.u32(1..=6))
-            .with_budget_percent(rng.choice([20, 1000]).unwrap());
+        let mut retry = RetryConfig::default();
+        retry.seed = Some(self.seed);
+        retry.max_attempts = rng.u32(1..=6);
+        retry.budget_percent = rng.choice([20, 1000]).unwrap();
         let mut breaker = BreakerConfig::default();
         breaker.failures = rng.choice([3, 20, 1000]).unwrap();
         breaker.probes = rng.u32(1..=3);

@@ -101,6 +101,12 @@ pub(crate) async fn fails(stack: &Stack, tool: &str) -> ToolError {
     stack.call(tool, json!({})).await.unwrap_err()
 }
 
+/// A runtime whose clock passes when all wait.
+pub(crate) fn paused() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
 /// Lets tasks in the background take some turns.
 pub(crate) async fn turns() {
     for _ in 0..8 {

@@ -53,51 +53,46 @@ async fn a_setting_without_sense_fails_the_build_and_is_named() {
     breaker.probes = 0;
     let mut ping = PingConfig::default();
     ping.interval = Duration::ZERO;
-    let guard = LoopGuardConfig::default().with_failures(0);
-    let router = RouterConfig::default().with_cost_budget(-1.0);
+    let mut guard = LoopGuardConfig::default();
+    guard.failures = 0;
+    let mut router = RouterConfig::default();
+    router.cost_budget = Some(-1.0);
     let no_time = |limits: &mut LimitsConfig| limits.attempt_timeout = Some(Duration::ZERO);
-    let no_rate =
-        |limits: &mut LimitsConfig| limits.rate = limits.rate.with_per_principal(Some(-1.0));
+    let no_rate = |limits: &mut LimitsConfig| limits.rate.per_principal = Some(-1.0);
     let apart = |id| in_set(id).instances(Instances::Principal);
+    let alone = |set: fn(Server) -> Server| with([set(server("a"))]);
+    let rules = [rule(in_set("a"), "x"), rule(in_set("b"), "y")];
+    let scopes = [
+        reads(in_set("a"), "x"),
+        in_set("b"),
+        reads(in_set("c"), "y"),
+    ];
     for (builder, named) in [
         (
             Stack::builder().server_breaker(breaker),
-            "breaker of servers: probes is 0",
+            "servers: probes is 0",
         ),
         (Stack::builder().ping(ping), "interval"),
         (Stack::builder().loop_guard(guard), "failures"),
         (Stack::builder().router(router), "router: cost_budget"),
         (limits(no_time), "attempt_timeout"),
         (limits(no_rate), "per_principal"),
+        (alone(|one| one.calls_per_minute(0.0)), "server `a`: in_all"),
         (
-            with([server("a").calls_per_minute(0.0)]),
-            "server `a`: in_all",
-        ),
-        (
-            with([server("a").cost_factor(f64::NAN)]),
+            alone(|one| one.cost_factor(f64::NAN)),
             "server `a`: cost_factor",
         ),
         (
-            with([server("a").weight(101)]),
-            "server `a`: 101 is not a weight: expected a whole number from 0 to 100",
+            alone(|one| one.weight(101)),
+            "server `a`: 101 is not a weight",
         ),
         (
             with([server("a"), server("a")]),
             "two servers are called `a`",
         ),
         (with([apart("a"), in_set("b")]), "instance"),
-        (
-            with([rule(in_set("a"), "x"), rule(in_set("b"), "y")]),
-            "arguments",
-        ),
-        (
-            with([
-                reads(in_set("a"), "x"),
-                in_set("b"),
-                reads(in_set("c"), "y"),
-            ]),
-            "reads and writes",
-        ),
+        (with(rules), "arguments"),
+        (with(scopes), "reads and writes"),
     ] {
         let error = builder.build().await.unwrap_err().to_string();
         assert!(error.contains(named), "{named}: {error}");

@@ -49,7 +49,7 @@ async fn stack(builder: StackBuilder) -> Stack {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
     let mut limits = LimitsConfig::default();
-    limits.rate = limits.rate.with_per_principal(Some(120.0));
+    limits.rate.per_principal = Some(120.0);
     limits.progress_cap = Cap::Times(3);
     let builder = Stack::builder().hedge(HedgeConfig::default());
     let stack = stack(builder.limits(limits)).await;
@@ -85,7 +85,7 @@ async fn a_call_is_explained_with_its_hedge_rates_times_and_verifier() {
 #[tokio::test(start_paused = true)]
 async fn what_is_off_is_not_claimed() {
     let mut limits = LimitsConfig::default();
-    limits.rate = limits.rate.with_tools(false);
+    limits.rate.tools = false;
     limits.progress_cap = Cap::Times(1);
     let mut breaker = BreakerConfig::default();
     (breaker.failures, breaker.failure_rate) = (0, Some(0.29));
@@ -154,11 +154,13 @@ async fn an_explanation_heeds_settings_and_every_hint_of_a_rule() {
     let rule = ArgumentRule::new(forced, hints.with_estimated_duration(2000.0)).unwrap();
     let mut cache = CacheConfig::default();
     cache.enabled = false;
+    let mut once = RetryConfig::default();
+    once.max_attempts = 1;
     let light = replica("light").weight(10);
     let builder = Stack::builder()
         .server(light.refine_tool("delete_order".parse().unwrap(), rule))
         .cache(cache)
-        .retry(RetryConfig::default().with_max_attempts(1));
+        .retry(once);
     let stack = builder.build().await.unwrap();
     let explain = |arguments| stack.explain_call("shop.delete_order", arguments).unwrap();
     let forced = explain(r#"{"force":1}"#);

@@ -1,17 +1,16 @@
-//! What users bring: Tower's layers, whose errors become errors of calls, schedules and strategies.
+//! What users bring: Tower's layers, whose errors become errors of calls, and schedules.
 
 use std::time::Duration;
 
-use callward::retry::{MakeSchedule, RetryConfig, Schedule, Step};
-use callward::router::{Candidates, Strategy};
-use callward::{Delivery, ErrorKind, Server, Stack, ToolError};
-use callward_testkit::{MockServer, MockService, call, tool};
+use callward::retry::{RetryConfig, Schedule, Step};
+use callward::{Delivery, ErrorKind, Stack, ToolError};
+use callward_testkit::{MockService, call, tool};
 use serde_json::json;
 use tokio::time::Instant;
 use tower::load_shed::error::Overloaded;
-use tower::{ServiceBuilder, ServiceExt};
+use tower::{BoxError, ServiceBuilder, ServiceExt};
 
-use crate::bed::{alone, failing, fails, in_set, read, recorded};
+use crate::bed::{alone, failing, fails, read};
 
 #[tokio::test(start_paused = true)]
 async fn errors_of_tower_s_layers_are_errors_of_calls() {
@@ -37,36 +36,16 @@ async fn errors_of_tower_s_layers_are_errors_of_calls() {
     };
     let error = ask().await.unwrap_err();
     assert_eq!(error.to_string(), refused.to_string());
+    let late = ask().await.unwrap_err();
+    let [shed, broken] = [Box::new(Overloaded::new()) as BoxError, "broken".into()];
+    let [shed, broken] = [shed, broken].map(callward::tool_error);
     for (error, kind, delivery) in [
-        (
-            ask().await.unwrap_err(),
-            ErrorKind::Timeout,
-            Delivery::Unknown,
-        ),
-        (
-            callward::tool_error(Box::new(Overloaded::new())),
-            ErrorKind::Overloaded,
-            Delivery::NotSent,
-        ),
-        (
-            callward::tool_error("broken".into()),
-            ErrorKind::ServerFault,
-            Delivery::Unknown,
-        ),
+        (late, ErrorKind::Timeout, Delivery::Unknown),
+        (shed, ErrorKind::Overloaded, Delivery::NotSent),
+        (broken, ErrorKind::ServerFault, Delivery::Unknown),
     ] {
         assert_eq!((error.kind(), error.delivery()), (kind, delivery));
     }
-}
-
-/// Reads from a server that fails each time; says how often it was asked and how long that took.
-async fn paused_by(schedule: impl MakeSchedule) -> (usize, u64) {
-    let mock = failing(usize::MAX, ErrorKind::RateLimited, Delivery::Answered);
-    let retry = RetryConfig::default().with_max_attempts(9);
-    let builder = Stack::builder().retry(retry).schedule(schedule);
-    let (stack, _) = alone(builder, vec![read("get_order")], &mock).await;
-    let start = Instant::now();
-    fails(&stack, "s.get_order").await;
-    (mock.started(), start.elapsed().as_secs())
 }
 
 struct Two(Vec<Duration>);
@@ -79,50 +58,13 @@ impl Schedule for Two {
 
 #[tokio::test(start_paused = true)]
 async fn a_schedule_of_ones_own_sets_the_pauses() {
+    let mock = failing(usize::MAX, ErrorKind::RateLimited, Delivery::Answered);
+    let mut retry = RetryConfig::default();
+    retry.max_attempts = 9;
     let two = || Two([5, 2].map(Duration::from_secs).to_vec());
-    assert_eq!(paused_by(two).await, (3, 7));
-}
-
-#[cfg(feature = "backoff")]
-#[tokio::test(start_paused = true)]
-async fn so_does_one_of_the_backoff_crate() {
-    use callward::backoff::backoff::exponential::ExponentialBackoffBuilder;
-    use callward::backoff::{TokioClock, cloned};
-
-    let mine = ExponentialBackoffBuilder::<TokioClock>::new()
-        .with_initial_interval(Duration::from_secs(3))
-        .with_randomization_factor(0.0)
-        .with_multiplier(1.0)
-        .with_max_elapsed_time(Some(Duration::from_secs(8)))
-        .build();
-    assert_eq!(paused_by(cloned(mine)).await, (3, 6));
-}
-
-/// Stays in a zone while a server there is fit.
-#[derive(Debug)]
-struct Near;
-
-impl Strategy for Near {
-    fn name(&self) -> &'static str {
-        "near"
-    }
-
-    fn choose(&self, candidates: &Candidates<'_>) -> Option<usize> {
-        let near = |zone: Option<&str>| zone == Some("near");
-        let (index, _) = candidates.iter().max_by_key(|(_, s)| near(s.zone()))?;
-        Some(index)
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_strategy_of_ones_own_is_asked() {
-    let servers =
-        ["a", "b"].map(|id| MockServer::new(id, vec![read("get")], MockService::counting()));
-    let zone = |id: &str, server: Server| server.zone(if id == "b" { "near" } else { "far" });
-    let builder = Stack::builder().custom_strategy(Near);
-    let stack = in_set(builder, &servers, zone).await;
-    for n in 0..8 {
-        let (_, record) = recorded(&stack, "set.get", json!({"n": n})).await;
-        assert_eq!(record.facts().server.unwrap().0.as_str(), "b");
-    }
+    let builder = Stack::builder().retry(retry).schedule(two);
+    let (stack, _) = alone(builder, vec![read("get_order")], &mock).await;
+    let start = Instant::now();
+    fails(&stack, "s.get_order").await;
+    assert_eq!((mock.started(), start.elapsed().as_secs()), (3, 7));
 }

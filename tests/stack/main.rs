@@ -12,7 +12,6 @@ mod layers;
 mod lister;
 mod listings;
 mod pings;
-mod profiles;
 mod refined;
 mod runtime_changes;
 mod safe_calls;

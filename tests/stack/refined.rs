@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use callward::router::StrategyName;
 use callward::{
     Annotations, ArgumentRule, CacheStatus, Condition, Delivery, ErrorKind, Server, Stack,
-    ToolCall, ToolError, ToolName, ToolOutput, ToolSpec, Tools, When,
+    ToolCall, ToolError, ToolOutput, ToolSpec, Tools, When,
 };
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::bed::recorded;
 
@@ -37,36 +36,26 @@ impl Browser {
     }
 }
 
-fn server(id: &str, browser: &Shared) -> Server {
-    let browser = browser.clone();
+/// A browser with three tabs, whose operator says that a list only reads.
+async fn stack() -> (Stack, Shared) {
+    let shared = Shared::default();
+    shared.lock().tabs = ["a", "b", "c"].map(str::to_owned).into();
+    let browser = shared.clone();
     let service = tower::service_fn(move |call: ToolCall| {
         std::future::ready(browser.lock().tabs(call.arguments()))
     });
-    let tools = Tools::new(id)
-        .unwrap()
-        .service(ToolSpec::new("browser_tabs"), service)
-        .unwrap();
-    Server::new(tools)
-        .in_set("web".parse().unwrap())
-        .override_tool(name(), Annotations::default().with_destructive(true))
-}
-
-/// The rule that a list only reads.
-fn lists() -> ArgumentRule {
+    let tools = Tools::new("web").unwrap();
+    let tools = tools.service(ToolSpec::new("browser_tabs"), service);
     let list = When::argument("action", Condition::equals("list")).unwrap();
-    ArgumentRule::new(list, Annotations::default().with_read_only(true)).unwrap()
-}
-
-fn name() -> ToolName {
-    "browser_tabs".parse().unwrap()
-}
-
-async fn stack() -> (Stack, Shared) {
-    let browser = Shared::default();
-    browser.lock().tabs = ["a", "b", "c"].map(str::to_owned).into();
-    let server = server("chrome", &browser).refine_tool(name(), lists());
-    let stack = Stack::builder().server(server).build().await.unwrap();
-    (stack, browser)
+    let lists = ArgumentRule::new(list, Annotations::default().with_read_only(true)).unwrap();
+    let name = || "browser_tabs".parse().unwrap();
+    let server = Server::new(tools.unwrap())
+        .override_tool(name(), Annotations::default().with_destructive(true))
+        .refine_tool(name(), lists);
+    (
+        Stack::builder().server(server).build().await.unwrap(),
+        shared,
+    )
 }
 
 /// Makes a call; returns its answer and what the cache made of it.
@@ -119,24 +108,4 @@ async fn a_list_is_sent_again_and_a_close_never() {
     // what may be a close, too
     browser.lock().failures = vec![Delivery::Unknown];
     assert_eq!(call(&stack, BOTH).await.0, Err(ErrorKind::OutcomeUnknown));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_light_server_lists_but_never_closes() {
-    let browsers = [("light", 10), ("heavy", 50)].map(|of| (of, Shared::default()));
-    let mut builder = Stack::builder().strategy(StrategyName::RoundRobin);
-    for ((id, weight), browser) in &browsers {
-        let server = server(id, browser).weight(*weight);
-        builder = builder.server(server.refine_tool(name(), lists()));
-    }
-    let stack = builder.build().await.unwrap();
-    for n in 0..20 {
-        for action in ["close", "list"] {
-            let arguments = json!({"action": action, "n": n}).to_string();
-            call(&stack, &arguments).await.0.unwrap();
-        }
-    }
-    let light = &browsers[0].1.lock().asked;
-    assert!(!light.is_empty());
-    assert!(light.iter().all(|action| action == "list"), "{light:?}");
 }

@@ -17,6 +17,8 @@ use serde_json::json;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 
+use crate::bed::paused;
+
 /// What passes while something happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pace {
@@ -342,13 +344,8 @@ async fn leave_nothing(mut changes: Changes) {
 #[test]
 fn ten_thousand_calls_in_flight_each_end_once() {
     for seed in 1..=4 {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
         let (answered, without_server) =
-            runtime.block_on(round(Pace::Seconds, seed, 10_000, 4_000));
+            paused().block_on(round(Pace::Seconds, seed, 10_000, 4_000));
         assert!(answered >= 10_000, "seed {seed}: {answered}");
         assert!(without_server > 0, "seed {seed}: no call was ever refused");
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use callward::{Delivery, ErrorKind, Server, Stack};
+use callward::{ErrorKind, Server, Stack};
 use callward_core::ServerEvent;
 use callward_testkit::{MockServer, MockService};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::bed::{alone, failing, fails, has, in_set, read, recorded, refused, turns, up, wipe};
+use crate::bed::{alone, fails, has, read, refused, turns, up};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_down_hides_no_other_and_appears_when_it_comes_up() {
@@ -93,32 +93,11 @@ async fn a_listing_that_fails_is_tried_again_and_a_changed_list_is_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_destructive_call_goes_to_a_primary_or_nowhere() {
-    let tools = || vec![wipe("wipe")];
-    let replica = MockServer::new("replica", tools(), MockService::counting());
-    let sick = failing(usize::MAX, ErrorKind::ConnectFailed, Delivery::NotSent);
-    let primary = MockServer::new("primary", tools(), sick.clone());
-    let weighed = |id: &str, server: Server| server.weight(if id == "primary" { 50 } else { 49 });
-    let stack = in_set(Stack::builder(), &[replica, primary], weighed).await;
-    for n in 0..10 {
-        let (answer, record) = recorded(&stack, "set.wipe", "{}").await;
-        let error = answer.unwrap_err();
-        if n >= 3 {
-            assert_eq!(error.kind(), ErrorKind::NoEligibleServer);
-            has(error, &["primary has an open breaker"]);
-        }
-        let asked = record.facts().server;
-        assert!(asked.is_none_or(|(server, _)| server.as_str() == "primary"));
-    }
-    assert_eq!(sick.started(), 3, "never retried, and not once it is open");
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_endless_call_deadline_is_none() {
     let builder = Stack::builder()
         .call_deadline(Duration::MAX)
         .startup_timeout(Duration::MAX);
     let (stack, _) = alone(builder, vec![read("get_a")], &MockService::counting()).await;
-    assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline(), None);
+    assert_eq!(stack.prepare("s.get_a", "{}").unwrap().deadline, None);
     stack.call("s.get_a", json!({})).await.unwrap();
 }

@@ -115,7 +115,7 @@ impl Recorder {
         out.put("set", tool.set().as_str());
         out.put("open_world", rule.open_world);
         out.put("outcome", called.outcome());
-        out.put("client", client(called.call.inbound()));
+        out.put("client", client(called.call.inbound.as_ref()));
         let took = u64::try_from(called.took.as_micros()).unwrap_or(u64::MAX);
         out.put("duration_us", took);
         if rule.level == AuditLevel::Full {
@@ -133,7 +133,7 @@ impl Recorder {
         out.put("effect", plan.effect.as_str());
         out.put("plan_reason", &plan.reason);
         self.caller(call.caller(), out);
-        let trace = call.trace();
+        let trace = call.trace.as_ref();
         let trace = trace.map(|trace| format!("{:032x}", trace.trace_id()));
         out.put("trace_id", trace);
         let by = error.and_then(refuser);

@@ -44,7 +44,7 @@ impl Watch {
             log,
             called: Some(Box::new(called)),
             began: Instant::now(),
-            deadline: call.deadline().map(Instant::from_std),
+            deadline: call.deadline.map(Instant::from_std),
             weight: permits(call.arguments().len()).saturating_add(1),
             permit: None,
         };

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 #[cfg(all(test, shuttle))]
 use crate::interleavings::Mutex;
-use crate::state::{Outcome, Risk, State, Ticket};
+use crate::state::{State, Ticket};
 use crate::status::Key;
 use crate::streak::Fault;
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Rejection, Subject, Verdict};
@@ -90,7 +90,7 @@ impl Circuit {
     #[cfg(all(test, shuttle))]
     pub(crate) fn alone(config: BreakerConfig) -> Arc<Self> {
         let server = ServerId::new("x").unwrap();
-        let key = Key::new(&server, Subject::Server, None);
+        let key = Key::new(&server, &Subject::Server, None);
         Arc::new(Self::new(key, config, Observer::default()))
     }
 
@@ -100,40 +100,36 @@ impl Circuit {
     ///
     /// [`Rejection`] says why, and how long until the next probe.
     pub fn admit(self: &Arc<Self>) -> Result<Permit, Rejection> {
-        self.admit_risk(Risk::Safe)
+        self.admit_call(false, false)
     }
 
-    /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe.
-    pub(crate) fn admit_risk(self: &Arc<Self>, risk: Risk) -> Result<Permit, Rejection> {
-        let ticket = self.change("a probe is sent", |state, now| state.admit(risk, now))?;
-        Ok(self.permit(ticket))
-    }
-
-    /// Admits a read although the breaker is open; `None` if an operator holds it open.
-    pub(crate) fn admit_extra(self: &Arc<Self>) -> Option<Permit> {
-        let ticket = self.state.lock().admit_extra(Instant::now())?;
-        Some(self.permit(ticket))
-    }
-
-    fn permit(self: &Arc<Self>, ticket: Ticket) -> Permit {
-        Permit {
+    /// Admits a call, or refuses it. A write is also refused where a safe call would be a probe; an
+    /// extra call is refused only if an operator holds the breaker open.
+    pub(crate) fn admit_call(
+        self: &Arc<Self>,
+        is_write: bool,
+        is_extra: bool,
+    ) -> Result<Permit, Rejection> {
+        let admit = |state: &mut State, now| state.admit(is_write, is_extra, now);
+        Ok(Permit {
+            ticket: Some(self.change("a probe is sent", admit)?),
             circuit: self.clone(),
-            ticket: Some(ticket),
+            fault: Fault::default(),
             waited: Duration::ZERO,
-        }
+        })
     }
 
     /// Returns `true` if a safe call would be admitted and the connection is there. Takes no place.
     #[must_use]
     pub fn is_available(&self) -> bool {
-        self.availability(Risk::Safe).is_ok()
+        self.availability(false).is_ok()
     }
 
     /// Checks whether such a call would be admitted now, or returns the state that refuses it.
     /// Takes no place.
-    pub(crate) fn availability(&self, risk: Risk) -> Result<(), BreakerState> {
+    pub(crate) fn availability(&self, is_write: bool) -> Result<(), BreakerState> {
         let state = self.state.lock();
-        let wait = state.time_to_pass(risk, Instant::now());
+        let wait = state.time_to_pass(is_write, Instant::now());
         match state.state() {
             refuses @ BreakerState::Disconnected => Err(refuses),
             _ if wait == Some(Duration::ZERO) => Ok(()),
@@ -167,11 +163,6 @@ impl Circuit {
         }
     }
 
-    /// Closes it, unless an operator forced it.
-    pub(crate) fn reset(&self) {
-        self.change("the connection is new", |state, _| state.reset());
-    }
-
     /// Notes whether the server's connection is there. While it is not, the server is
     /// [unavailable](Self::is_available); no call is refused for it.
     pub fn set_connected(&self, connected: bool) {
@@ -179,7 +170,7 @@ impl Circuit {
             true => "its connection is back",
             false => "its connection is lost",
         };
-        self.change(reason, |state, _| state.connected = connected);
+        self.change(reason, |state, _| state.is_lost = !connected);
     }
 
     /// Adds the counts of another breaker, which is forgotten.
@@ -188,16 +179,6 @@ impl Circuit {
         state.opened += other.opened;
         state.closed += other.closed;
         state.refused += other.refused;
-    }
-
-    /// Holds it open or closed; `None` ends that, and it is closed and counts again.
-    pub(crate) fn force(&self, open: Option<bool>) {
-        let reason = match open {
-            Some(true) => "an operator holds it open",
-            Some(false) => "an operator holds it closed",
-            None => "an operator released it",
-        };
-        self.change(reason, |state, _| state.force(open));
     }
 
     pub(crate) fn status(&self) -> BreakerStatus {
@@ -218,7 +199,7 @@ impl Circuit {
     }
 
     /// Changes the state, and reports the change after the lock is released.
-    fn change<T>(&self, reason: &str, act: impl FnOnce(&mut State, Instant) -> T) -> T {
+    pub(crate) fn change<T>(&self, reason: &str, act: impl FnOnce(&mut State, Instant) -> T) -> T {
         let now = Instant::now();
         let mut state = self.state.lock();
         let (from, opened) = (state.state(), state.opened);
@@ -264,6 +245,8 @@ pub struct Permit {
     circuit: Arc<Circuit>,
     /// `None` once it is settled.
     ticket: Option<Ticket>,
+    /// What is known of the cause, should the call fail.
+    pub(crate) fault: Fault,
     /// How long the call waited for a person, which makes no call slow.
     pub(crate) waited: Duration,
 }
@@ -271,36 +254,27 @@ pub struct Permit {
 impl Permit {
     /// The call succeeded.
     pub fn succeed(mut self) {
-        self.settle(Verdict::Success, Fault::default(), &"");
+        self.settle(Verdict::Success, &"");
     }
 
     /// The call failed. The cause is only read if this failure opens the breaker.
-    pub fn fail(self, cause: &dyn fmt::Display) {
-        self.fail_of(Fault::default(), cause);
+    pub fn fail(mut self, cause: &dyn fmt::Display) {
+        self.settle(Verdict::Failure, cause);
     }
 
-    pub(crate) fn fail_of(mut self, fault: Fault, cause: &dyn fmt::Display) {
-        self.settle(Verdict::Failure, fault, cause);
-    }
-
-    fn settle(&mut self, verdict: Verdict, fault: Fault, cause: &dyn fmt::Display) {
+    fn settle(&mut self, verdict: Verdict, cause: &dyn fmt::Display) {
         let Some(ticket) = self.ticket.take() else {
             return;
         };
-        let outcome = Outcome {
-            verdict,
-            fault,
-            waited: self.waited,
-            cause,
-        };
+        let (fault, waited) = (self.fault, self.waited);
         self.circuit.change("a probe succeeded", |state, now| {
-            state.settle(ticket, &outcome, now);
+            state.settle(ticket, verdict, fault, waited, cause, now);
         });
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.settle(Verdict::Nothing, Fault::default(), &"");
+        self.settle(Verdict::Nothing, &"");
     }
 }

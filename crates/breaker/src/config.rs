@@ -161,28 +161,19 @@ mod tests {
     #[test]
     fn a_setting_that_makes_no_sense_is_named() {
         let cases: [(fn(&mut BreakerConfig), _); 13] = [
-            (|config| config.failures = 0, "failures"),
-            (|config| config.failure_rate = Some(0.0), "failure_rate"),
-            (|config| config.failure_rate = Some(1.01), "failure_rate"),
-            (
-                |config| config.failure_rate = Some(f64::NAN),
-                "failure_rate",
-            ),
-            (|config| config.slow_rate = Some(0.0), "slow_rate"),
-            (|config| config.slow_rate = Some(0.1), "slow_rate"),
-            (
-                |config| config.slow_after = Some(Duration::ZERO),
-                "slow_after",
-            ),
-            (|config| config.window = Duration::from_millis(9), "window"),
-            (|config| config.window = MAX_TIME * 2, "window"),
-            (|config| config.min_calls = 0, "min_calls"),
-            (|config| config.open_time = Duration::ZERO, "open_time"),
-            (
-                |config| config.max_open_time = MAX_TIME * 2,
-                "max_open_time",
-            ),
-            (|config| config.probes = 0, "probes"),
+            (|of| of.failures = 0, "failures"),
+            (|of| of.failure_rate = Some(0.0), "failure_rate"),
+            (|of| of.failure_rate = Some(1.01), "failure_rate"),
+            (|of| of.failure_rate = Some(f64::NAN), "failure_rate"),
+            (|of| of.slow_rate = Some(0.0), "slow_rate"),
+            (|of| of.slow_rate = Some(0.1), "slow_rate"),
+            (|of| of.slow_after = Some(Duration::ZERO), "slow_after"),
+            (|of| of.window = Duration::from_millis(9), "window"),
+            (|of| of.window = MAX_TIME * 2, "window"),
+            (|of| of.min_calls = 0, "min_calls"),
+            (|of| of.open_time = Duration::ZERO, "open_time"),
+            (|of| of.max_open_time = MAX_TIME * 2, "max_open_time"),
+            (|of| of.probes = 0, "probes"),
         ];
         for (change, field) in cases {
             let mut config = BreakerConfig::default();

@@ -22,7 +22,6 @@ mod circuit;
 mod config;
 #[cfg(all(test, shuttle))]
 mod interleavings;
-mod person;
 mod service;
 mod set;
 mod state;
@@ -35,7 +34,6 @@ pub use circuit::{BreakerChange, Circuit, Permit};
 pub use config::BreakerConfig;
 pub use service::{Breaker, BreakerFuture, BreakerLayer};
 pub use set::BreakerSet;
-pub use state::Risk;
 pub use status::{BreakerState, BreakerStatus, Rejection, Subject};
 pub use verdict::{Verdict, judge_error_of_transport};
 pub use window::WindowStatus;

@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict as Outcome};
 use callward_core::{
-    Delivery, ErrorKind, ServerId, Share, ToolCall, ToolError, ToolOutput, ToolService,
+    Delivery, ErrorKind, PersonClock, ProgressSink, ServerId, Share, ToolCall, ToolError,
+    ToolOutput, ToolService,
 };
 use futures_util::future::Either;
+use parking_lot::Mutex;
 use pin_project_lite::pin_project;
+use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::person::Listener;
-use crate::state::Risk;
+use crate::state::is_unsafe_write;
 use crate::streak::Fault;
 use crate::verdict::{judge_error, judge_error_of_transport, may_be_the_tool};
 use crate::{BreakerSet, BreakerState, Circuit, Permit, Rejection, Subject, Verdict};
@@ -110,12 +112,9 @@ impl Shared {
     }
 
     fn admit(&self, circuit: &Arc<Circuit>, call: &ToolCall) -> Result<Permit, ToolError> {
-        let risk = Risk::of(call.plan());
-        let may_pass = call.attempt().ignores_open_breakers && risk == Risk::Safe;
-        let admitted = circuit.admit_risk(risk).or_else(|rejection| {
-            let extra = may_pass.then(|| circuit.admit_extra()).flatten();
-            extra.ok_or(rejection)
-        });
+        let is_write = is_unsafe_write(call.plan());
+        let is_extra = call.attempt().ignores_open_breakers && !is_write;
+        let admitted = circuit.admit_call(is_write, is_extra);
         let is_open = || matches!(circuit.state(), BreakerState::HalfOpen | BreakerState::Open);
         match &admitted {
             Ok(_) if call.record().is_some() && is_open() => {
@@ -166,10 +165,14 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
     fn call(&mut self, mut call: ToolCall) -> Self::Future {
         let shared = &*self.shared;
         let (server, subject) = (&shared.server, shared.subject(&call));
-        let circuit = shared.set.of_call(server, subject, &call);
-        let permit = match shared.admit(&circuit, &call) {
+        let circuit = shared.set.of_call(server, &subject, &call);
+        let mut permit = match shared.admit(&circuit, &call) {
             Ok(permit) => permit,
             Err(refusal) => return Either::Right(future::ready(Err(refusal))),
+        };
+        permit.fault = Fault {
+            tool: Some(call.tool().digest()),
+            is_retry: call.attempt().avoid.contains(server),
         };
         let mut person = None;
         if circuit.takes_time {
@@ -177,19 +180,12 @@ impl<S: ToolService> Service<ToolCall> for Breaker<S> {
             call = call.with_progress(listener.clone());
             person = Some(listener);
         }
-        let held = Held {
-            permit,
-            is_of_server: shared.is_of_server,
-            fault: Fault {
-                tool: Some(call.tool().digest()),
-                is_retry: call.attempt().avoid.contains(server),
-            },
-            short_share: short_share(&call),
-            person,
-        };
         Either::Left(BreakerFuture {
+            short_share: short_share(&call),
+            is_of_server: shared.is_of_server,
             call: self.inner.call(call),
-            held: Some(held),
+            permit: Some(permit),
+            person,
         })
     }
 }
@@ -211,8 +207,15 @@ pin_project! {
     pub struct BreakerFuture<F> {
         #[pin]
         call: F,
-        // dropped unsettled, the permit counts as nothing
-        held: Option<Held>,
+        // dropped unsettled, it counts as nothing
+        permit: Option<Permit>,
+        // the breaker is for the whole server, rather than for the tool
+        is_of_server: bool,
+        // the attempt's share of the time, if it may end the attempt too soon to say anything
+        // about the server
+        short_share: Option<Share>,
+        // measures how long the call waits for a person, if calls are timed
+        person: Option<Arc<Listener>>,
     }
 }
 
@@ -225,8 +228,12 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let result = ready!(this.call.poll(cx));
-        if let Some(held) = this.held.take() {
-            held.settle(&result);
+        if let Some(mut permit) = this.permit.take() {
+            if let Some(person) = this.person {
+                permit.waited = person.waited();
+            }
+            let share = this.short_share.as_ref();
+            settle(permit, &result, *this.is_of_server, share);
         }
         Poll::Ready(result)
     }
@@ -238,41 +245,63 @@ impl<F> fmt::Debug for BreakerFuture<F> {
     }
 }
 
-/// What is held for as long as the call runs.
-struct Held {
-    permit: Permit,
-    /// The breaker is for the whole server, rather than for the tool.
+fn settle(
+    mut permit: Permit,
+    result: &Result<ToolOutput, ToolError>,
     is_of_server: bool,
-    /// The tool that is called, and whether an earlier attempt of the call failed here.
-    fault: Fault,
-    /// The attempt's share of the time to the deadline, if it may end the attempt too soon to say
-    /// anything about the server.
-    short_share: Option<Share>,
-    /// Measures how long the call waits for a person, if calls are timed.
-    person: Option<Arc<Listener>>,
+    short_share: Option<&Share>,
+) {
+    let Err(error) = result else {
+        return permit.succeed();
+    };
+    let verdict = match is_of_server {
+        true => judge_error_of_transport(error),
+        false => judge_error(error),
+    };
+    let was_in_a_hurry =
+        error.kind() == ErrorKind::Timeout && short_share.is_some_and(|share| share.has_ended());
+    match verdict {
+        Verdict::Success => permit.succeed(),
+        Verdict::Failure if !was_in_a_hurry => {
+            if !(is_of_server && may_be_the_tool(error)) {
+                permit.fault.tool = None;
+            }
+            permit.fail(error);
+        }
+        // the place of a probe goes back
+        _ => drop(permit),
+    }
 }
 
-impl Held {
-    fn settle(mut self, result: &Result<ToolOutput, ToolError>) {
-        self.permit.waited = self.person.map(|one| one.waited()).unwrap_or_default();
-        let Err(error) = result else {
-            return self.permit.succeed();
-        };
-        let verdict = match self.is_of_server {
-            true => judge_error_of_transport(error),
-            false => judge_error(error),
-        };
-        let was_in_a_hurry = error.kind() == ErrorKind::Timeout
-            && self.short_share.is_some_and(|share| share.has_ended());
-        match verdict {
-            Verdict::Success => self.permit.succeed(),
-            Verdict::Failure if !was_in_a_hurry => {
-                let is_tool = self.is_of_server && may_be_the_tool(error);
-                self.fault.tool = self.fault.tool.filter(|_| is_tool);
-                self.permit.fail_of(self.fault, error);
-            }
-            // the place of a probe goes back
-            Verdict::Failure | Verdict::Nothing => drop(self.permit),
+/// Measures how long a call waits for a person, and forwards everything to the sink it had before.
+struct Listener {
+    outer: Option<Arc<dyn ProgressSink>>,
+    clock: Mutex<PersonClock>,
+}
+
+impl Listener {
+    fn new(outer: Option<Arc<dyn ProgressSink>>) -> Self {
+        let clock = Mutex::default();
+        Self { outer, clock }
+    }
+
+    /// Returns how long the call waited for a person up to now.
+    fn waited(&self) -> Duration {
+        self.clock.lock().time(Instant::now().into_std())
+    }
+}
+
+impl ProgressSink for Listener {
+    fn report(&self, params: &[u8]) {
+        if let Some(outer) = &self.outer {
+            outer.report(params);
+        }
+    }
+
+    fn waits_for_person(&self, waits: bool) {
+        self.clock.lock().wait(waits, Instant::now().into_std());
+        if let Some(outer) = &self.outer {
+            outer.waits_for_person(waits);
         }
     }
 }

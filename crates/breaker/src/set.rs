@@ -8,7 +8,7 @@ use dashmap::DashMap;
 use foldhash::fast::RandomState;
 
 use crate::circuit::{BreakerChange, Observer};
-use crate::state::Risk;
+use crate::state::is_unsafe_write;
 use crate::status::Key;
 use crate::{BreakerConfig, BreakerState, BreakerStatus, Circuit, Subject};
 
@@ -69,34 +69,22 @@ impl BreakerSet {
     ///
     /// The state that excludes it.
     pub fn availability(&self, server: &ServerId, call: &ToolCall) -> Result<(), BreakerState> {
-        let risk = Risk::of(call.plan());
-        for subject in [Subject::Server, call.tool().name().into()] {
-            let shared = self.find(server, subject.clone(), None);
-            let state = shared.as_ref().map(|circuit| circuit.state());
-            let circuit = match call.owner() {
-                Some(owner) if !state.is_some_and(BreakerState::is_forced) => {
-                    self.find(server, subject, Some(owner))
-                }
-                // what an operator forced holds for all instances
-                _ => shared,
-            };
-            circuit.map_or(Ok(()), |circuit| circuit.availability(risk))?;
-        }
-        Ok(())
+        let is_write = is_unsafe_write(call.plan());
+        [Subject::Server, call.tool().name().into()]
+            .into_iter()
+            .filter_map(|subject| of_instance(call, |owner| self.find(server, &subject, owner)))
+            .try_for_each(|circuit| circuit.availability(is_write))
     }
 
     /// Returns the breaker for a call, making it if need be.
     pub(crate) fn of_call(
         &self,
         server: &ServerId,
-        subject: Subject,
+        subject: &Subject,
         call: &ToolCall,
     ) -> Arc<Circuit> {
-        let shared = self.get(server, subject.clone(), None);
-        match call.owner() {
-            Some(owner) if !shared.state().is_forced() => self.get(server, subject, Some(owner)),
-            _ => shared,
-        }
+        of_instance(call, |owner| Some(self.get(server, subject, owner)))
+            .unwrap_or_else(|| self.get(server, subject, None))
     }
 
     /// Closes the breakers of a server: its connection is new, and the outcomes of the old one say
@@ -112,7 +100,7 @@ impl BreakerSet {
 
     fn reset_if(&self, wanted: impl Fn(&Key) -> bool) {
         for (_, circuit) in self.all(wanted) {
-            circuit.reset();
+            circuit.change("the connection is new", |state, _| state.reset());
         }
     }
 
@@ -127,7 +115,7 @@ impl BreakerSet {
     pub fn forget_owner(&self, owner: Owner<'_>) {
         for (key, circuit) in self.all(|key| key.is_of(owner)) {
             self.0.circuits.remove(&key);
-            if let Some(shared) = self.find(&key.server, key.subject, None) {
+            if let Some(shared) = self.find(&key.server, &key.subject, None) {
                 shared.absorb(&circuit.status());
             }
         }
@@ -136,17 +124,22 @@ impl BreakerSet {
     /// Holds a breaker open until [`release`](Self::release)d, also through a reset of its server.
     /// A tool's name stands for its [`Subject`].
     pub fn force_open(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.circuit(server, subject).force(Some(true));
+        self.force(server, subject, Some(true), "an operator holds it open");
     }
 
     /// Holds a breaker closed until [`release`](Self::release)d: calls pass and nothing counts.
     pub fn force_closed(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.circuit(server, subject).force(Some(false));
+        self.force(server, subject, Some(false), "an operator holds it closed");
     }
 
     /// Ends a forced state: the breaker is closed and counts again.
     pub fn release(&self, server: &ServerId, subject: impl Into<Subject>) {
-        self.circuit(server, subject).force(None);
+        self.force(server, subject, None, "an operator released it");
+    }
+
+    fn force(&self, server: &ServerId, subject: impl Into<Subject>, open: Option<bool>, why: &str) {
+        let circuit = self.circuit(server, subject);
+        circuit.change(why, |state, _| state.force(open));
     }
 
     /// Returns the state of each breaker, ordered by server: its own, then those of its tools.
@@ -164,20 +157,20 @@ impl BreakerSet {
     /// Returns the breaker of a server or of a tool, making it if need be.
     #[must_use]
     pub fn circuit(&self, server: &ServerId, subject: impl Into<Subject>) -> Arc<Circuit> {
-        self.get(server, subject.into(), None)
+        self.get(server, &subject.into(), None)
     }
 
     fn find(
         &self,
         server: &ServerId,
-        subject: Subject,
+        subject: &Subject,
         owner: Option<Owner<'_>>,
     ) -> Option<Arc<Circuit>> {
         let found = self.0.circuits.get(&Key::new(server, subject, owner))?;
         Some(found.value().clone())
     }
 
-    fn get(&self, server: &ServerId, subject: Subject, owner: Option<Owner<'_>>) -> Arc<Circuit> {
+    fn get(&self, server: &ServerId, subject: &Subject, owner: Option<Owner<'_>>) -> Arc<Circuit> {
         let key = Key::new(server, subject, owner);
         if let Some(known) = self.0.circuits.get(&key) {
             return known.value().clone();
@@ -226,6 +219,19 @@ impl BreakerSet {
     }
 }
 
+/// Finds the breaker for the instance of a call; one that an operator forced holds for all.
+fn of_instance(
+    call: &ToolCall,
+    find: impl Fn(Option<Owner<'_>>) -> Option<Arc<Circuit>>,
+) -> Option<Arc<Circuit>> {
+    let shared = find(None);
+    let is_forced = |one: &Arc<Circuit>| one.state().is_forced();
+    match call.owner() {
+        Some(owner) if !shared.as_ref().is_some_and(is_forced) => find(Some(owner)),
+        _ => shared,
+    }
+}
+
 /// Returns how much is lost with a breaker; `None` if it must stay.
 fn rank(status: &BreakerStatus) -> Option<(Option<Duration>, u32, u32)> {
     let calls = status.window.map_or(0, |window| window.calls);
@@ -255,17 +261,17 @@ mod tests {
         let fails = ToolError::new(ErrorKind::ConnectionLost, Delivery::Unknown, "gone");
         let shared = breakers.circuit(&server, &tool);
         for subject in [Subject::Server, (&tool).into()] {
-            let circuit = breakers.get(&server, subject.clone(), Some(first));
+            let circuit = breakers.get(&server, &subject, Some(first));
             while let Ok(permit) = circuit.admit() {
                 permit.fail(&fails);
             }
             assert!(!circuit.is_available());
-            assert!(breakers.get(&server, subject, Some(second)).is_available());
+            assert!(breakers.get(&server, &subject, Some(second)).is_available());
         }
         let of_first = |status: &&BreakerStatus| status.instance.as_deref() == Some("ada/1");
         assert_eq!(breakers.snapshot().iter().filter(of_first).count(), 2);
         breakers.reset_instances(&server);
-        let owned = breakers.get(&server, (&tool).into(), Some(first));
+        let owned = breakers.get(&server, &Subject::from(&tool), Some(first));
         assert!(owned.is_available());
         drop(owned);
         breakers.forget_owner(first);

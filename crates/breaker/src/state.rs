@@ -7,39 +7,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::CallPlan;
+use callward_core::{CallPlan, one_line};
 use tokio::time::Instant;
 
 use crate::streak::{Fault, Streak};
 use crate::window::Window;
 use crate::{BreakerConfig, BreakerState, Rejection, Verdict, WindowStatus};
 
-/// Whether a call may be a probe of a breaker that is not closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "a call is safe to probe with, or not"
-)]
-pub enum Risk {
-    /// It changes nothing, or may be sent again if its outcome is unknown.
-    Safe,
-    /// It must not be sent twice: a probe only if no safe call comes.
-    Write,
+/// Returns `true` for a write that must not be sent twice: it is a probe only if no safe call comes.
+pub(crate) const fn is_unsafe_write(plan: &CallPlan) -> bool {
+    plan.is_write() && !plan.is_retryable()
 }
 
-impl Risk {
-    /// Returns the risk of a call with this plan.
-    #[must_use]
-    pub const fn of(plan: &CallPlan) -> Self {
-        if plan.is_write() && !plan.is_retryable() {
-            Self::Write
-        } else {
-            Self::Safe
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct State {
     config: BreakerConfig,
     phase: Phase,
@@ -50,9 +30,9 @@ pub(crate) struct State {
     streak: Streak,
     /// `true` once a safe call was admitted: then a write waits for one to be the probe.
     saw_safe_call: bool,
-    /// `false` while the server's connection is known to be lost. That makes the server
-    /// unavailable, and refuses no call: one that has nowhere else to go finds out for itself.
-    pub(crate) connected: bool,
+    /// The server's connection is known to be lost. That makes the server unavailable, and refuses
+    /// no call: one that has nowhere else to go finds out for itself.
+    pub(crate) is_lost: bool,
     window: Option<Window>,
     /// How many calls were admitted. It wraps, and is compared for equality only.
     admitted: u32,
@@ -66,8 +46,9 @@ pub(crate) struct State {
 /// A probe has this much time even if the breaker opens for less.
 const MIN_PROBE_TIME: Duration = Duration::from_secs(if cfg!(shuttle) { 3600 } else { 1 });
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 enum Phase {
+    #[default]
     Closed,
     ForcedClosed,
     ForcedOpen,
@@ -96,42 +77,30 @@ pub(crate) struct Ticket {
     given: Instant,
 }
 
-/// The outcome of a call that was admitted.
-#[derive(Clone, Copy)]
-pub(crate) struct Outcome<'a> {
-    pub(crate) verdict: Verdict,
-    pub(crate) fault: Fault,
-    /// How long it waited for a person, which makes no call slow.
-    pub(crate) waited: Duration,
-    /// Why the call failed; empty if it did not.
-    pub(crate) cause: &'a dyn fmt::Display,
-}
-
 impl State {
     /// Makes a closed breaker. `config` is valid.
     pub(crate) fn new(config: BreakerConfig, now: Instant) -> Self {
         let takes_shares = config.failure_rate.is_some() || config.slow_after.is_some();
         Self {
-            phase: Phase::Closed,
-            generation: 0,
-            trips: 0,
-            streak: Streak::default(),
-            saw_safe_call: false,
-            connected: true,
             window: takes_shares.then(|| Window::new(config.window, now)),
-            admitted: 0,
-            last_trip: None,
-            opened: 0,
-            closed: 0,
-            refused: 0,
             config,
+            ..Self::default()
         }
     }
 
-    /// Admits a call, or says why not.
-    pub(crate) fn admit(&mut self, risk: Risk, now: Instant) -> Result<Ticket, Rejection> {
-        let wait = self.time_to_pass(risk, now);
+    /// Admits a call, or says why not. An extra call is sent although the breaker is open, unless an
+    /// operator holds it so.
+    pub(crate) fn admit(
+        &mut self,
+        is_write: bool,
+        is_extra: bool,
+        now: Instant,
+    ) -> Result<Ticket, Rejection> {
+        let wait = self.time_to_pass(is_write, now);
         if wait != Some(Duration::ZERO) {
+            if is_extra && wait.is_some() {
+                return Ok(self.ticket(true, now));
+            }
             self.refused += 1;
             let to_probe = self.time_to_probe(now);
             // a safe call would be admitted now: only the write has to wait
@@ -143,34 +112,28 @@ impl State {
                 is_write_held,
             });
         }
-        self.saw_safe_call |= risk == Risk::Safe;
+        self.saw_safe_call |= !is_write;
         self.admitted = self.admitted.wrapping_add(1);
         let (places, open_time) = (self.config.probes, self.config.open_time);
         let (taken, writes) = match self.phase {
+            Phase::HalfOpen { probes, writes, .. } => (probes, writes),
+            Phase::Open { until } => (places, until + open_time),
             Phase::Closed | Phase::ForcedClosed | Phase::ForcedOpen => {
                 return Ok(self.ticket(false, now));
             }
-            Phase::HalfOpen { probes, writes, .. } => (probes, writes),
-            Phase::Open { until } => (places, until + open_time),
         };
-        let renews = now + open_time.max(MIN_PROBE_TIME);
-        let probing = |probes| Phase::HalfOpen {
-            probes,
-            renews,
+        // due, or all probes written off
+        let begins = taken >= places;
+        let phase = Phase::HalfOpen {
+            probes: if begins { 1 } else { taken + 1 },
+            renews: now + open_time.max(MIN_PROBE_TIME),
             writes,
         };
-        if taken < places {
-            self.phase = probing(taken + 1);
-        } else {
-            // due, or all probes written off
-            self.enter(probing(1));
+        if begins {
+            self.enter(phase);
         }
+        self.phase = phase;
         Ok(self.ticket(false, now))
-    }
-
-    /// Admits a call although the breaker is open; `None` if an operator holds it open.
-    pub(crate) fn admit_extra(&self, now: Instant) -> Option<Ticket> {
-        (!matches!(self.phase, Phase::ForcedOpen)).then(|| self.ticket(true, now))
     }
 
     const fn ticket(&self, is_extra: bool, given: Instant) -> Ticket {
@@ -185,25 +148,19 @@ impl State {
 
     /// Returns how long until such a call would be admitted: zero if it would be now, `None` while
     /// forced open. Takes no place.
-    pub(crate) fn time_to_pass(&self, risk: Risk, now: Instant) -> Option<Duration> {
-        let waits_for_safe = risk == Risk::Write && self.saw_safe_call;
-        let from = match self.phase {
+    pub(crate) fn time_to_pass(&self, is_write: bool, now: Instant) -> Option<Duration> {
+        let (safe, write) = match self.phase {
             Phase::Closed | Phase::ForcedClosed => return Some(Duration::ZERO),
             Phase::ForcedOpen => return None,
-            Phase::HalfOpen {
-                probes,
-                renews,
-                writes,
-            } => {
-                let place = if probes < self.config.probes {
-                    now
-                } else {
-                    renews
-                };
-                place.max(if waits_for_safe { writes } else { place })
-            }
-            Phase::Open { until } if waits_for_safe => until + self.config.open_time,
-            Phase::Open { until } => until,
+            Phase::HalfOpen { probes, writes, .. } if probes < self.config.probes => (now, writes),
+            Phase::HalfOpen { renews, writes, .. } => (renews, writes),
+            Phase::Open { until } => (until, until + self.config.open_time),
+        };
+        let waits_for_safe = is_write && self.saw_safe_call;
+        let from = if waits_for_safe {
+            safe.max(write)
+        } else {
+            safe
         };
         Some(from.saturating_duration_since(now))
     }
@@ -211,49 +168,59 @@ impl State {
     /// Returns how long until a probe is admitted; `None` while closed or forced.
     pub(crate) fn time_to_probe(&self, now: Instant) -> Option<Duration> {
         let is_open = self.is_open();
-        is_open.then(|| self.time_to_pass(Risk::Safe, now))?
+        is_open.then(|| self.time_to_pass(false, now))?
     }
 
-    /// Takes the outcome of a call that was admitted.
-    pub(crate) fn settle(&mut self, ticket: Ticket, outcome: &Outcome<'_>, now: Instant) {
+    /// Takes the outcome of a call that was admitted; time in which it waited for a person makes it
+    /// no slower. The cause is why it failed.
+    pub(crate) fn settle(
+        &mut self,
+        ticket: Ticket,
+        verdict: Verdict,
+        fault: Fault,
+        waited: Duration,
+        cause: &dyn fmt::Display,
+        now: Instant,
+    ) {
         if ticket.generation != self.generation {
             return;
         }
         if ticket.number != self.admitted {
             self.streak.overlap(now);
         }
-        let took = now.saturating_duration_since(ticket.given);
-        let took = took.saturating_sub(outcome.waited);
+        let took = now.saturating_duration_since(ticket.given + waited);
         let slow = self.config.slow_after.filter(|after| took >= *after);
-        match (&mut self.phase, outcome.verdict) {
-            (_, verdict) if ticket.is_extra => {
+        match (&mut self.phase, verdict) {
+            _ if ticket.is_extra => {
                 if verdict == Verdict::Success && slow.is_none() && self.is_open() {
                     self.close();
                 }
             }
-            (Phase::Closed, verdict @ (Verdict::Failure | Verdict::Success)) => {
-                match verdict {
-                    Verdict::Failure => self.streak.count(outcome.fault, ticket.known, now),
-                    _ => self.streak.clear(),
+            (Phase::Closed, Verdict::Failure | Verdict::Success) => {
+                let has_failed = verdict == Verdict::Failure;
+                match has_failed {
+                    true => self.streak.count(fault, ticket.known, now),
+                    false => self.streak.clear(),
                 }
                 // in a share, a lost connection proves nothing: it may be the one tool
                 if let Some(window) = &mut self.window
-                    && outcome.fault.tool.is_none()
+                    && (!has_failed || fault.tool.is_none())
                 {
-                    window.count(verdict == Verdict::Failure, slow.is_some(), now);
+                    window.count(has_failed, slow.is_some(), now);
                 }
-                if let Some(why) = self.reason(outcome, slow.is_some(), now) {
+                let cause = has_failed.then_some(cause);
+                if let Some(why) = self.reason(cause, slow, now) {
                     self.trip(&why, now);
                 }
             }
             (Phase::HalfOpen { probes, .. }, Verdict::Failure) => {
                 // each probe counts
-                self.streak.add(outcome.fault.tool);
+                self.streak.add(fault.tool);
                 if self.streak.is_one_tool() {
                     // it says no more of the server than before: the next call decides
                     *probes = probes.saturating_sub(1);
                 } else {
-                    let why = format!("a probe failed: {}", shortened(outcome.cause));
+                    let why = format!("a probe failed: {}", shortened(cause));
                     self.trip(&why, now);
                 }
             }
@@ -272,40 +239,41 @@ impl State {
         }
     }
 
-    /// Returns why the breaker opens after an outcome. A good outcome never opens it, even if it is
-    /// the one that makes the window large enough.
-    fn reason(&self, outcome: &Outcome<'_>, is_slow: bool, now: Instant) -> Option<String> {
+    /// Returns why the breaker opens after a call, with the cause if it failed, and after how long
+    /// a call is slow if it was. A good outcome never opens it, even if it is the one that makes
+    /// the window large enough.
+    fn reason(
+        &self,
+        cause: Option<&dyn fmt::Display>,
+        slow: Option<Duration>,
+        now: Instant,
+    ) -> Option<String> {
         let config = &self.config;
-        let cause = || shortened(outcome.cause);
-        let has_failed = outcome.verdict == Verdict::Failure;
-        if has_failed && self.streak.reaches(config.failures) {
+        if let Some(cause) = cause.filter(|_| self.streak.reaches(config.failures)) {
             return Some(match self.streak.failures() {
-                1 => format!("a failure: {}", cause()),
-                failures => format!("{failures} failures in a row, the last: {}", cause()),
+                1 => format!("a failure: {}", shortened(cause)),
+                many => format!("{many} failures in a row, the last: {}", shortened(cause)),
             });
         }
-        let WindowStatus {
-            calls,
-            failed,
-            slow,
-        } = self.counts(now)?;
-        let window = config.window;
+        let counts = self.counts(now)?;
         let reaches = |part: u32, share: f64| {
-            calls >= config.min_calls && f64::from(part) >= f64::from(calls) * share
+            counts.calls >= config.min_calls && f64::from(part) >= f64::from(counts.calls) * share
         };
-        if has_failed
-            && config
-                .failure_rate
-                .is_some_and(|share| reaches(failed, share))
+        let of_all = |part| {
+            format!(
+                "{part} of {} calls within {:?}",
+                counts.calls, config.window
+            )
+        };
+        if let (Some(cause), Some(share)) = (cause, config.failure_rate)
+            && reaches(counts.failed, share)
         {
-            return Some(format!(
-                "{failed} of {calls} calls within {window:?} failed, the last: {}",
-                cause()
-            ));
+            let failed = of_all(counts.failed);
+            return Some(format!("{failed} failed, the last: {}", shortened(cause)));
         }
-        let after = config.slow_after.filter(|_| is_slow)?;
-        let why = || format!("{slow} of {calls} calls within {window:?} took {after:?} or longer");
-        reaches(slow, config.slow_share()).then(why)
+        let why = |after| format!("{} took {after:?} or longer", of_all(counts.slow));
+        slow.filter(|_| reaches(counts.slow, config.slow_share()))
+            .map(why)
     }
 
     fn trip(&mut self, why: &str, now: Instant) {
@@ -369,7 +337,7 @@ impl State {
         match self.phase {
             Phase::ForcedClosed => BreakerState::ForcedClosed,
             Phase::ForcedOpen => BreakerState::ForcedOpen,
-            _ if !self.connected => BreakerState::Disconnected,
+            _ if self.is_lost => BreakerState::Disconnected,
             Phase::Closed => BreakerState::Closed,
             Phase::HalfOpen { .. } => BreakerState::HalfOpen,
             Phase::Open { .. } => BreakerState::Open,
@@ -379,12 +347,7 @@ impl State {
 
 /// Returns the beginning of a cause.
 fn shortened(cause: &dyn fmt::Display) -> String {
-    let mut cause = cause.to_string();
-    if let Some((end, _)) = cause.char_indices().nth(MAX_CAUSE_CHARS) {
-        cause.truncate(end);
-        cause.push('…');
-    }
-    cause
+    one_line(&cause.to_string(), MAX_CAUSE_CHARS)
 }
 
 const MAX_CAUSE_CHARS: usize = 200;

@@ -60,11 +60,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn new(server: &ServerId, subject: Subject, owner: Option<Owner<'_>>) -> Self {
+    pub(crate) fn new(server: &ServerId, subject: &Subject, owner: Option<Owner<'_>>) -> Self {
         let owned = |owner: Owner<'_>| (owner.principal.clone(), owner.session.cloned());
         Self {
             server: server.clone(),
-            subject,
+            subject: subject.clone(),
             owner: owner.map(owned),
         }
     }

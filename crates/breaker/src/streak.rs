@@ -143,16 +143,6 @@ mod tests {
         assert_eq!(streak.failures(), 0);
     }
 
-    #[test]
-    fn a_tool_that_always_fails_hides_no_other() {
-        let mut streak = streak(&[Some(1)]);
-        let admitted = streak.known();
-        for tool in [Some(1), Some(2)] {
-            streak.count(Fault { tool, ..SURE }, admitted, Instant::now());
-        }
-        assert!(streak.reaches(2) && !streak.is_one_tool());
-    }
-
     proptest! {
         /// Each tool counts once, and one alone is never enough.
         #[test]

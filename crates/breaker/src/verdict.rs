@@ -4,10 +4,7 @@ use callward_core::{Delivery, ErrorKind, ToolError};
 
 /// What the outcome of a call says about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "an outcome speaks for the server, against it, or not at all"
-)]
+#[non_exhaustive]
 pub enum Verdict {
     /// The server failed.
     Failure,

@@ -12,7 +12,7 @@ use crate::scope::ScopeRules;
 #[serde(default)]
 #[non_exhaustive]
 pub struct CacheConfig {
-    /// Whether anything is cached. Default: `true`.
+    /// Whether anything is cached. Default: `true`, with the feature `store`.
     pub enabled: bool,
     /// The bytes that all entries together may take, keys and bookkeeping included. Default: 64
     /// MiB.
@@ -69,7 +69,7 @@ pub struct CacheConfig {
 impl Default for CacheConfig {
     fn default() -> Self {
         Self {
-            enabled: true,
+            enabled: cfg!(feature = "store"),
             max_bytes: 64 << 20,
             max_item_bytes: 1 << 20,
             partition: Partition::Principal,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "store")]
 use moka::sync::Cache;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -63,6 +64,27 @@ impl Executions {
     pub(crate) fn clear(&self) {
         self.0.invalidate_all();
     }
+}
+
+/// Remembers nothing: what is not kept needs no lifetime.
+#[cfg(not(feature = "store"))]
+#[derive(Debug)]
+struct Cache<K, V>(std::marker::PhantomData<(K, V)>);
+
+#[cfg(not(feature = "store"))]
+#[expect(clippy::unused_self, reason = "as moka has it")]
+impl<K, V> Cache<K, V> {
+    const fn new(_: u64) -> Self {
+        Self(std::marker::PhantomData)
+    }
+
+    const fn get(&self, _: &K) -> Option<V> {
+        None
+    }
+
+    fn insert(&self, _: K, _: V) {}
+
+    const fn invalidate_all(&self) {}
 }
 
 /// An execution of the same call that was dispatched later has ended already.

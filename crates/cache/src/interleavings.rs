@@ -53,12 +53,13 @@ impl Action {
     }
 
     fn to_call(self, id: usize) -> ToolCall {
-        let call = match self {
+        let mut call = match self {
             Self::Read => call(&tool("get").read_only().build(), json!({})),
             Self::Set(value) => call(&tool("set").idempotent().build(), json!({ "value": value })),
             Self::Bump => call(&tool("bump").build(), json!({})),
         };
-        call.with_id(id.to_string())
+        call.context_mut().id = Some(id.to_string().into());
+        call
     }
 }
 
@@ -155,7 +156,7 @@ impl Setting {
         let world = Arc::new(Whole::new(World::default()));
         let inside = world.clone();
         let server = MockService::new(move |call, _| {
-            let id = call.id().and_then(|id| id.parse().ok());
+            let id = call.id.as_deref().and_then(|id| id.parse().ok());
             Inside {
                 world: inside.clone(),
                 id: id.unwrap(),

@@ -12,7 +12,8 @@
 //! every call depends on all state and every write changes all state; [`ScopeRules`] narrow that.
 //!
 //! Identical reads in flight run once. All services of one [`CacheLayer`] share entries, flights,
-//! epochs and evidence; they are always ready.
+//! epochs and evidence; they are always ready. Without the feature `store`, which brings moka,
+//! nothing is kept, and the cache is off unless a config turns it on.
 //!
 //! # Errors
 //!
@@ -37,6 +38,10 @@ mod layer;
 mod preview;
 mod principals;
 mod read;
+#[cfg_attr(
+    not(feature = "store"),
+    expect(dead_code, reason = "nothing is evicted")
+)]
 mod reason;
 mod route;
 mod scope;
@@ -44,6 +49,7 @@ mod service;
 mod settling;
 mod shared;
 mod stats;
+#[cfg_attr(not(feature = "store"), path = "store/none.rs")]
 mod store;
 mod sync;
 mod tools;
@@ -59,6 +65,6 @@ pub use preview::CachePreview;
 pub use reason::{BypassReason, Bypasses, EvictionCause, Evictions, RefusalReason, Refusals};
 pub use scope::{ScopeRules, ScopeTemplate, StateGroup, ToolScopes};
 pub use service::Cache;
-pub use stats::{CacheStats, Counts, ToolStats};
-pub use store::{MokaStore, StoreUsage};
+pub use stats::{CacheStats, Counts, StoreUsage, ToolStats};
+pub use store::MokaStore;
 pub use unsettled::UnsettledState;

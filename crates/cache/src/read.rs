@@ -43,7 +43,7 @@ impl Read {
     ) -> Result<ToolOutput, ToolError> {
         let (shared, version) = (&*self.shared, &*self.version);
         let (record, gate) = (&*version.record, &self.lookup.gate);
-        let for_caller = !call.purpose().is_background();
+        let for_caller = !call.purpose.is_background();
         let now = Instant::now();
         let read_set = self.lookup.scopes(shared, version, &call);
         let epochs = match epochs(&read_set, shared.scopes.at(now)) {
@@ -185,7 +185,7 @@ impl Read {
         };
         let longest = record.reads.p99().map_or(MAX_WAIT, |p99| p99.min(MAX_WAIT));
         let until = Instant::now() + longest;
-        let deadline = call.deadline().map(Instant::from_std);
+        let deadline = call.deadline.map(Instant::from_std);
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         let _ended_or_too_slow = timeout_at(until, flight.wait_for_previous()).await;
         record.bypass(&call, conflict.into());
@@ -225,7 +225,7 @@ fn overtaken() -> ToolError {
 
 /// Waits for the role of a call, but not beyond its deadline.
 async fn role<'a>(flight: &'a FlightGuard<'_>, call: &ToolCall) -> Result<Role<'a>, ToolError> {
-    let Some(deadline) = call.deadline() else {
+    let Some(deadline) = call.deadline else {
         return Ok(flight.role().await);
     };
     let role = timeout_at(deadline.into(), flight.role()).await;

@@ -38,7 +38,7 @@ impl Route {
         if !shared.config.enabled {
             return Self::Bypass(BypassReason::Disabled);
         }
-        let is_pinned = call.pin().is_some();
+        let is_pinned = call.pin.is_some();
         let (kind, ttl, lifetime) = match call.plan().cache {
             CacheRule::Bypass => return Self::Bypass(BypassReason::Plan),
             CacheRule::Store { .. } if is_pinned => return Self::Bypass(BypassReason::Pinned),

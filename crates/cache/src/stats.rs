@@ -35,6 +35,16 @@ impl std::ops::Deref for CacheStats {
     }
 }
 
+/// The contents of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct StoreUsage {
+    /// The number of entries.
+    pub entries: u64,
+    /// The bytes they take, keys and bookkeeping included.
+    pub bytes: u64,
+}
+
 /// The counts of one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -76,7 +76,7 @@ impl Write {
             guard: WriteGuard::begin(write_set, repeat_set.as_ref(), shared.scopes.at(at)),
             at,
             attempt_timeout: limits.attempt_timeout,
-            deadline: call.deadline().map(Instant::from_std),
+            deadline: call.deadline.map(Instant::from_std),
             declared: limits.estimated_duration,
             principal_epoch,
         });

@@ -1,6 +1,7 @@
 //! One call on its way to a tool.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -56,20 +57,46 @@ struct Parts {
     /// `None` is [`Caller::local`], whose count all threads would write to.
     caller: Option<Arc<Caller>>,
     applied: Applied,
-    record: Option<Arc<CallRecord>>,
-    purpose: Purpose,
-    is_left_out: bool,
-    deadline: Option<Instant>,
+    context: CallContext,
     /// The caller's own; it comes before one that was made.
     given_key: Option<IdempotencyKey>,
     /// `None` is [`Attempt::first`]: most calls have no other.
     attempt: Option<Box<Attempt>>,
-    pin: Option<ServerId>,
-    inbound: Option<Arc<Inbound>>,
-    trace: Option<Arc<TraceContext>>,
-    id: Option<Box<str>>,
-    baggage: Option<Baggage>,
-    cost_budget: Option<f64>,
+}
+
+/// What is known of a call besides its tool and its arguments.
+#[derive(Debug, Clone, Default)]
+#[repr(C)]
+#[non_exhaustive]
+pub struct CallContext {
+    record: Option<Arc<CallRecord>>,
+    /// What the call is made for.
+    pub purpose: Purpose,
+    /// The call is left out of the trace: no layer makes a span for it, and the trace context sent
+    /// to servers is marked as not sampled.
+    pub is_left_out: bool,
+    /// When the whole call must be over.
+    pub deadline: Option<Instant>,
+    /// The only server that may get the call, if there is only one.
+    pub pin: Option<ServerId>,
+    /// The MCP request that the call came as, if there was one.
+    pub inbound: Option<Arc<Inbound>>,
+    /// The trace context to continue.
+    pub trace: Option<Arc<TraceContext>>,
+    /// The model's name of the call, for spans.
+    pub id: Option<Box<str>>,
+    /// The caller's baggage, for servers.
+    pub baggage: Option<Baggage>,
+    /// What each attempt may cost at most, if the caller set a budget.
+    pub cost_budget: Option<f64>,
+}
+
+impl Deref for ToolCall {
+    type Target = CallContext;
+
+    fn deref(&self) -> &CallContext {
+        &self.parts.context
+    }
 }
 
 /// What each attempt has of its own.
@@ -92,18 +119,9 @@ impl ToolCall {
             arguments,
             caller: None,
             applied,
-            purpose: Purpose::Caller,
-            is_left_out: false,
-            record: None,
-            deadline: None,
+            context: CallContext::default(),
             given_key: None,
             attempt: None,
-            pin: None,
-            inbound: None,
-            trace: None,
-            id: None,
-            baggage: None,
-            cost_budget: None,
         };
         Self {
             parts: Arc::new(parts),
@@ -115,14 +133,12 @@ impl ToolCall {
     /// but no caller waits for the answer. So it has no deadline, reports no progress, writes to no
     /// record, starts with its first attempt, and does not share the idempotency key.
     pub fn in_background(&self, purpose: Purpose) -> Self {
-        let parts = Parts {
-            purpose,
-            record: None,
-            deadline: None,
-            attempt: None,
-            given_key: None,
-            ..Parts::clone(&self.parts)
-        };
+        let mut parts = Parts::clone(&self.parts);
+        parts.context.purpose = purpose;
+        parts.context.record = None;
+        parts.context.deadline = None;
+        parts.attempt = None;
+        parts.given_key = None;
         Self {
             parts: Arc::new(parts),
             own: None,
@@ -132,6 +148,11 @@ impl ToolCall {
     /// Returns the parts for changes: a copy if another clone of the call exists.
     fn parts_mut(&mut self) -> &mut Parts {
         Arc::make_mut(&mut self.parts)
+    }
+
+    /// Returns the context for changes.
+    pub fn context_mut(&mut self) -> &mut CallContext {
+        &mut self.parts_mut().context
     }
 
     fn own_mut(&mut self) -> &mut Own {
@@ -150,31 +171,13 @@ impl ToolCall {
 
     /// Sets when the whole call must be over, repeats and pauses included. Default: never.
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
-        self.parts_mut().deadline = Some(deadline);
+        self.context_mut().deadline = Some(deadline);
         self
     }
 
     /// Adds the trace context to continue.
     pub fn with_trace(mut self, trace: Arc<TraceContext>) -> Self {
-        self.parts_mut().trace = Some(trace);
-        self
-    }
-
-    /// Adds the caller's baggage, for servers.
-    pub fn with_baggage(mut self, baggage: Baggage) -> Self {
-        self.parts_mut().baggage = Some(baggage);
-        self
-    }
-
-    /// Adds the MCP request that the call came as. Default: none.
-    pub fn with_inbound(mut self, inbound: Arc<Inbound>) -> Self {
-        self.parts_mut().inbound = Some(inbound);
-        self
-    }
-
-    /// Sets the model's name of the call, for spans. Default: none.
-    pub fn with_id(mut self, id: impl Into<Box<str>>) -> Self {
-        self.parts_mut().id = Some(id.into());
+        self.context_mut().trace = Some(trace);
         self
     }
 
@@ -186,7 +189,7 @@ impl ToolCall {
     /// A cached answer belongs to no particular server, so a pinned read is sent, and its answer is
     /// not cached either.
     pub fn pinned_to(mut self, server: ServerId) -> Self {
-        self.parts_mut().pin = Some(server);
+        self.context_mut().pin = Some(server);
         self
     }
 
@@ -196,7 +199,7 @@ impl ToolCall {
     /// lower one applies.
     pub fn with_cost_budget(mut self, budget: f64) -> Self {
         // NaN is not a maximum
-        self.parts_mut().cost_budget = Some(budget.max(0.0));
+        self.context_mut().cost_budget = Some(budget.max(0.0));
         self
     }
 
@@ -208,7 +211,7 @@ impl ToolCall {
 
     /// Adds a record for the layers to write their decisions into.
     pub fn with_record(mut self, record: Arc<CallRecord>) -> Self {
-        self.parts_mut().record = Some(record);
+        self.context_mut().record = Some(record);
         self
     }
 
@@ -216,7 +219,7 @@ impl ToolCall {
     pub fn ensure_record(&mut self, new: impl FnOnce() -> CallRecord) -> Arc<CallRecord> {
         match self.record() {
             Some(record) => record.clone(),
-            None => self.parts_mut().record.insert(Arc::new(new())).clone(),
+            None => self.context_mut().record.insert(Arc::new(new())).clone(),
         }
     }
 
@@ -280,52 +283,6 @@ impl ToolCall {
         self.parts.tool.instances.owner(self.caller())
     }
 
-    /// Returns when the whole call must be over.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.parts.deadline
-    }
-
-    /// Returns the trace context to continue.
-    pub fn trace(&self) -> Option<&Arc<TraceContext>> {
-        self.parts.trace.as_ref()
-    }
-
-    /// Leaves the call out of the trace: no layer makes a span for it, and the trace context sent
-    /// to servers is marked as not sampled.
-    pub fn leave_out(&mut self) {
-        self.parts_mut().is_left_out = true;
-    }
-
-    /// Returns `true` if the call is left out of the trace.
-    pub fn is_left_out(&self) -> bool {
-        self.parts.is_left_out
-    }
-
-    /// Returns the caller's baggage, for servers.
-    pub fn baggage(&self) -> Option<&Baggage> {
-        self.parts.baggage.as_ref()
-    }
-
-    /// Returns the MCP request that the call came as, if there was one.
-    pub fn inbound(&self) -> Option<&Arc<Inbound>> {
-        self.parts.inbound.as_ref()
-    }
-
-    /// Returns the model's name of the call.
-    pub fn id(&self) -> Option<&str> {
-        self.parts.id.as_deref()
-    }
-
-    /// Returns the only server that may get the call, if there is only one.
-    pub fn pin(&self) -> Option<&ServerId> {
-        self.parts.pin.as_ref()
-    }
-
-    /// Returns what each attempt may cost at most, if the caller set a budget.
-    pub fn cost_budget(&self) -> Option<f64> {
-        self.parts.cost_budget
-    }
-
     /// Returns where progress reports go.
     pub fn progress(&self) -> Option<&Arc<dyn ProgressSink>> {
         self.own.as_ref()?.progress.as_ref()
@@ -333,14 +290,14 @@ impl ToolCall {
 
     /// Returns the record to write decisions into, if it is read.
     pub fn record(&self) -> Option<&Arc<CallRecord>> {
-        self.parts.record.as_ref()
+        self.record.as_ref()
     }
 
     /// Writes a decision about this attempt into the call's record, if that wants decisions;
     /// otherwise `decision` is not called.
     #[inline]
     pub fn decided(&self, make: impl FnOnce() -> Decision) {
-        if let Some(record) = &self.parts.record {
+        if let Some(record) = &self.record {
             record.decided(|| make().of_attempt(self.attempt()));
         }
     }
@@ -350,11 +307,6 @@ impl ToolCall {
     pub fn idempotency_key(&self) -> Option<IdempotencyKey> {
         let given = self.parts.given_key.clone();
         given.or_else(|| self.made_key().map(IdempotencyKey::from))
-    }
-
-    /// Returns what the call is made for.
-    pub fn purpose(&self) -> Purpose {
-        self.parts.purpose
     }
 
     /// Returns which attempt this is.
@@ -386,10 +338,10 @@ impl fmt::Debug for ToolCall {
             .field("argument_bytes", &self.parts.arguments.len())
             .field("applied", &self.parts.applied)
             .field("caller", self.caller())
-            .field("deadline", &self.parts.deadline)
-            .field("pin", &self.pin())
+            .field("deadline", &self.deadline)
+            .field("pin", &self.pin)
             .field("attempt", self.attempt())
-            .field("purpose", &self.parts.purpose)
+            .field("purpose", &self.purpose)
             .finish_non_exhaustive()
     }
 }

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Deserialize;
 
-use crate::{Reopening, ServerId, Trail};
+use crate::{BoxFuture, ServerId, Trail};
 
 mod history;
 mod kind;
@@ -60,32 +61,69 @@ impl Delivery {
 /// assert_eq!(error.to_string(), "no answer within 5s (timeout, delivery unknown)");
 /// assert!(error.kind().blames_server());
 /// ```
-#[derive(Clone)]
-pub struct ToolError(Box<Inner>);
+#[derive(Debug, Clone)]
+pub struct ToolError(Box<ErrorDetails>);
 
+/// What is known of a failed call: read, and added to, through its [`ToolError`].
 #[derive(Clone)]
-struct Inner {
+#[non_exhaustive]
+pub struct ErrorDetails {
     kind: ErrorKind,
     delivery: Delivery,
     message: Cow<'static, str>,
     server: Option<ServerId>,
     code: Option<i64>,
-    http_status: Option<u16>,
-    data: Option<Bytes>,
     retry_after: Option<Duration>,
-    reopening: Option<Reopening>,
-    attempts: u32,
-    history: Option<Arc<[FailedAttempt]>>,
-    outcome: Option<Arc<OutcomeUnknown>>,
-    trail: Option<Arc<Trail>>,
     source: Option<Arc<dyn Error + Send + Sync>>,
+    /// The HTTP status of an answer that was not a success, whatever its body said.
+    pub http_status: Option<u16>,
+    /// The raw `data` member of a JSON-RPC error.
+    pub data: Option<Bytes>,
+    /// When to retry at the gate that refused the call, or at a server that could not be reached.
+    /// With it, the stated time is the latest.
+    pub reopening: Option<Reopening>,
+    /// How many attempts were made in all; 0 if attempts were not counted.
+    pub attempts: u32,
+    /// All attempts of the call, in their order, the last one included. Empty where there was one
+    /// attempt only, except for a write that may have run although its server reports a fault.
+    pub history: Arc<[FailedAttempt]>,
+    /// What is known of a write that may have run: of one whose [outcome is
+    /// unknown](ErrorKind::OutcomeUnknown), and of one that was repeated, which is safe, and failed
+    /// all the same.
+    pub outcome: Option<Arc<OutcomeUnknown>>,
+    /// Everything that was decided about the call, for a client that asked.
+    pub trail: Option<Arc<Trail>>,
+}
+
+/// The moment at which a gate of ours that refused a call is worth asking again, where it may come
+/// before the time that the [refusal states](ToolError::retry_after): a breaker waits for the
+/// outcome of a probe, say, and states when it would do without. Or the moment at which an
+/// unreachable server is back, if it is restarted.
+///
+/// A function that waits for it: at once if it was after the refusal and is over. What it returns
+/// may be dropped, and it may be called by any number of callers. This is not a promise: the gate,
+/// or the server, is asked as usual and may refuse again.
+pub type Reopening = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+impl Deref for ToolError {
+    type Target = ErrorDetails;
+
+    fn deref(&self) -> &ErrorDetails {
+        &self.0
+    }
+}
+
+impl DerefMut for ToolError {
+    fn deref_mut(&mut self) -> &mut ErrorDetails {
+        &mut self.0
+    }
 }
 
 impl ToolError {
     /// Creates an error. The message starts in lower case, ends without a full stop, and says what
     /// was wrong, with which value, and what to do.
     pub fn new(kind: ErrorKind, delivery: Delivery, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorDetails {
             kind,
             delivery,
             message: message.into(),
@@ -96,7 +134,7 @@ impl ToolError {
             retry_after: None,
             reopening: None,
             attempts: 0,
-            history: None,
+            history: Arc::default(),
             outcome: None,
             trail: None,
             source: None,
@@ -139,21 +177,6 @@ impl ToolError {
         self
     }
 
-    /// Adds a signal for when to retry: the gate that refused the call may admit it before the time
-    /// it states, or an unreachable server may be back.
-    #[must_use]
-    pub fn with_reopening(mut self, reopening: Reopening) -> Self {
-        self.0.reopening = Some(reopening);
-        self
-    }
-
-    /// Removes the time to retry at: another server can be asked.
-    #[must_use]
-    pub fn without_reopening(mut self) -> Self {
-        self.0.reopening = None;
-        self
-    }
-
     /// Adds the cause. It is kept as the source and not written into the message.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
@@ -168,40 +191,13 @@ impl ToolError {
         self
     }
 
-    /// States how many attempts were made in all.
-    #[must_use]
-    pub fn with_attempts(mut self, attempts: u32) -> Self {
-        self.0.attempts = attempts;
-        self
-    }
-
-    /// Adds all attempts of the call, the last one included, in their order.
-    #[must_use]
-    pub fn with_history(mut self, attempts: Vec<FailedAttempt>) -> Self {
-        self.0.history = (!attempts.is_empty()).then(|| attempts.into());
-        self
-    }
-
-    /// Adds the details of a call that may have had an effect.
-    #[must_use]
-    pub fn with_outcome(mut self, known: OutcomeUnknown) -> Self {
-        self.0.outcome = Some(Arc::new(known));
-        self
-    }
-
-    /// Adds everything that was decided about the call, for a client that asked.
-    #[must_use]
-    pub fn with_trail(mut self, trail: Trail) -> Self {
-        self.0.trail = Some(Arc::new(trail));
-        self
-    }
-
     /// Turns the failure of a call that was sent and not answered into
     /// [`OutcomeUnknown`](ErrorKind::OutcomeUnknown), keeping itself as the source.
     #[must_use]
     pub fn into_outcome_unknown(self, known: OutcomeUnknown) -> Self {
-        self.into_kind(ErrorKind::OutcomeUnknown, known.message())
-            .with_outcome(known)
+        let mut error = self.into_kind(ErrorKind::OutcomeUnknown, known.message());
+        error.outcome = Some(Arc::new(known));
+        error
     }
 
     /// Turns the error into another kind, keeping itself as the source and everything else as it
@@ -240,15 +236,10 @@ impl ToolError {
         self.0.code
     }
 
-    /// Returns the HTTP status of the answer, if it was not a success.
-    pub fn http_status(&self) -> Option<u16> {
-        self.0.http_status
-    }
-
     /// Returns what the error of another instance of this runtime, asked as a server,
     /// [says](Delivery::told_by_peer) of how far the call got.
     pub fn peer_delivery(&self) -> Option<Delivery> {
-        Delivery::told_by_peer(self.code()?, self.data()?)
+        Delivery::told_by_peer(self.code?, self.data.as_ref()?)
     }
 
     /// Returns `true` if a call that is not read-only may have had an effect, or may still have it.
@@ -260,7 +251,7 @@ impl ToolError {
             Delivery::NotSent => false,
             Delivery::Unknown => true,
             Delivery::Answered => !matches!(
-                (self.http_status(), self.code(), self.peer_delivery()),
+                (self.http_status, self.code, self.peer_delivery()),
                 (Some(401 | 403 | 429), _, _)
                     | (None, Some(-32600 | -32601), _)
                     | (None, _, Some(Delivery::NotSent))
@@ -278,67 +269,30 @@ impl ToolError {
         // HTTP statuses are positive, so they are not codes of JSON-RPC. And an unknown outcome is
         // our own verdict, independent of the answer
         let reported = self.code().filter(|code| *code <= -32000);
-        match reported.filter(|_| self.outcome().is_none()) {
+        match reported.filter(|_| self.outcome.is_none()) {
             Some(code) => code,
             None if self.kind() == ErrorKind::UnknownTool => -32602,
             None => Self::RUNTIME_CODE,
         }
     }
 
-    /// Returns the raw `data` member of a JSON-RPC error.
-    pub fn data(&self) -> Option<&Bytes> {
-        self.0.data.as_ref()
-    }
-
     /// Returns the time after which the server permits a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
-
-    /// Returns the signal for when to retry at the gate that refused the call, or at a server that
-    /// could not be reached. With it, the stated time is the latest.
-    pub fn reopening(&self) -> Option<&Reopening> {
-        self.0.reopening.as_ref()
-    }
-
-    /// Returns how many attempts were made in all; 0 if attempts were not counted.
-    pub fn attempts(&self) -> u32 {
-        self.0.attempts
-    }
-
-    /// Returns all attempts of the call, in their order, the last one included. Empty where there
-    /// was one attempt only, except for a write that may have run although its server reports a
-    /// fault.
-    pub fn history(&self) -> &[FailedAttempt] {
-        self.0.history.as_deref().unwrap_or_default()
-    }
-
-    /// Returns what is known of a write that may have run: of one whose [outcome is
-    /// unknown](ErrorKind::OutcomeUnknown), and of one that was repeated, which is safe, and failed
-    /// all the same.
-    pub fn outcome(&self) -> Option<&OutcomeUnknown> {
-        self.0.outcome.as_deref()
-    }
-
-    /// Returns everything that was decided about the call, if a trail was added.
-    pub fn trail(&self) -> Option<&Trail> {
-        self.0.trail.as_deref()
-    }
 }
 
-impl fmt::Debug for ToolError {
+impl fmt::Debug for ErrorDetails {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolError")
-            .field("kind", &self.0.kind)
-            .field("delivery", &self.0.delivery)
-            .field("message", &self.0.message)
-            .field("server", &self.0.server)
-            .field("code", &self.0.code)
-            .field("retry_after", &self.0.retry_after)
-            .field("attempts", &self.0.attempts)
-            .field("history", &self.history())
-            .field("outcome", &self.0.outcome)
-            .field("source", &self.0.source)
+            .field("kind", &self.kind)
+            .field("delivery", &self.delivery)
+            .field("message", &self.message)
+            .field("server", &self.server)
+            .field("code", &self.code)
+            .field("history", &self.history)
+            .field("outcome", &self.outcome)
+            .field("source", &self.source)
             .finish_non_exhaustive()
     }
 }
@@ -359,7 +313,7 @@ impl fmt::Display for ToolError {
         if self.0.attempts > 1 {
             write!(f, ", {} attempts", self.0.attempts)?;
         }
-        let several = Some(self.history()).filter(|history| history.len() > 1);
+        let several = Some(&*self.history).filter(|history| history.len() > 1);
         for (place, attempt) in several.unwrap_or_default().iter().enumerate() {
             write!(f, "{} {attempt}", if place == 0 { ":" } else { "," })?;
         }

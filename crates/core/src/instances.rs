@@ -49,7 +49,7 @@ pub struct Owner<'a> {
 }
 
 /// One instance of a server, as operators see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstanceStatus {
     /// The principal it serves or served last; `None` if it has served no principal yet.
@@ -69,22 +69,6 @@ pub struct InstanceStatus {
     /// How many bytes of memory its processes hold; `None` for remote servers, and where the system
     /// does not report it.
     pub memory: Option<u64>,
-}
-
-impl InstanceStatus {
-    /// Describes an instance that has served no principal yet.
-    pub const fn new(state: &'static str, age: Duration) -> Self {
-        Self {
-            principal: None,
-            session: None,
-            state,
-            age,
-            startup: None,
-            calls: 0,
-            in_flight: 0,
-            memory: None,
-        }
-    }
 }
 
 #[cfg(test)]

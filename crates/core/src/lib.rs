@@ -47,13 +47,13 @@ mod name;
 mod one_line;
 mod output;
 mod peer;
+mod person;
 mod plan;
 mod profile;
 mod propagate;
 pub mod readable;
 pub mod redact;
 pub mod refine;
-mod reopening;
 pub mod resolve;
 mod route;
 mod server;
@@ -64,12 +64,14 @@ mod weight;
 
 pub use annotations::{AnnotationProblem, Annotations, Complexity, SecurityLevel};
 pub use attempt::{Attempt, ChosenServer, Share, TimeShare};
-pub use call::{Purpose, ToolCall};
+pub use call::{CallContext, Purpose, ToolCall};
 pub use caller::{Caller, Principal, SessionId};
 pub use category::Category;
 pub use decimal::Decimal;
 pub use effect::{Effect, SafetyLevel};
-pub use error::{Delivery, ErrorKind, FailedAttempt, OutcomeUnknown, ToolError};
+pub use error::{
+    Delivery, ErrorDetails, ErrorKind, FailedAttempt, OutcomeUnknown, Reopening, ToolError,
+};
 pub use fingerprint::FingerprintKey;
 pub use freshness::{CACHE_META, Caching, Freshness, FreshnessMode};
 pub use idempotency::IdempotencyKey;
@@ -80,8 +82,10 @@ pub use judge::{Judgement, judge};
 pub use lint::Severity;
 pub use members::Members;
 pub use name::{InvalidName, ReplicaSetId, ServerId, ToolName};
+pub use one_line::one_line;
 pub use output::{InvalidOutput, OutputStatus, ToolOutput, UPSTREAM_META, is_our_meta, nest_ours};
 pub use peer::{PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
+pub use person::PersonClock;
 pub use plan::{
     AuditLevel, AuditRule, AuditScope, CacheRule, CallPlan, ConfirmRule, Learned, Lifetime, Limits,
     RetryRule, RouteRule,
@@ -92,7 +96,6 @@ pub use propagate::{
     Transport, Watch,
 };
 pub use refine::{Applied, ArgumentRule, Condition, Refinements, When};
-pub use reopening::Reopening;
 pub use resolve::{Field, Hints, Resolved, Source, Trust};
 pub use route::{RouteCandidate, RouteDecision};
 pub use server::{BoxFuture, BoxStream, ProgressSink, ServerEvent, ToolServer, ToolService};

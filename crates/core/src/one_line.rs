@@ -3,7 +3,8 @@
 /// Puts text into one line of at most `most` characters. Each run of white space and control
 /// characters becomes one space, invisible characters that change how others are shown are dropped,
 /// and an ellipsis marks a cut.
-pub(crate) fn one_line(text: &str, most: usize) -> String {
+#[must_use]
+pub fn one_line(text: &str, most: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
     let mut gap = false;

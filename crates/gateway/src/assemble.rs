@@ -10,7 +10,7 @@ use callward::limit::{TOOL_TIMEOUT_VAR, parse_tool_timeout};
 use callward::{Annotations, LimitsConfig, Server, Stack, StackBuilder, Startup};
 use callward_mcp::client::{CommandSpec, HttpSpec, Target, Upstream, UpstreamOptions};
 
-use crate::config::{self, Config, ServerConfig};
+use crate::config::{self, Config, Rule, ServerConfig, caching};
 use crate::error::AppError;
 use crate::metrics::Telemetry;
 use crate::{audit, telemetry};
@@ -206,11 +206,11 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     let table = &config.table;
     let server = Server::new(upstream)
         .in_set(config.set.clone())
-        .weight(table.weight)
+        .weight(table.weight.get())
         .trust(table.trust)
         .prefix(config.prefix.as_deref())
         .state(table.state.clone())
-        .defaults(config.defaults.clone())
+        .defaults(table.annotations.clone())
         .cost_factor(table.cost_factor)
         .max_concurrent(table.max_concurrent)
         .max_waiting(table.max_waiting)
@@ -218,29 +218,32 @@ fn server_of(config: &ServerConfig, upstream: Upstream) -> Server {
     let per_tool = table.max_concurrent_per_tool;
     let server = with(server, per_tool, Server::max_concurrent_per_tool);
     let server = with(server, table.calls_per_minute, Server::calls_per_minute);
-    let server = with(server, config.caching, Server::caching);
+    let server = with(server, caching(table.ttl, table.cache), Server::caching);
     let server = with(server, table.zone.as_ref(), Server::zone);
     let server = with(server, table.instances, Server::instances);
     let server = table.categories.iter().fold(server, Server::category);
     let mut server = table.capabilities.iter().fold(server, Server::capability);
-    for (tool, said) in &config.tools {
+    for (tool, said) in &table.tools {
         if said.hints != Annotations::default() {
             server = server.override_tool(tool.clone(), said.hints.clone());
         }
-        for rule in &said.rules {
+        for Rule(rule) in said.rules.iter().flatten() {
             server = server.refine_tool(tool.clone(), rule.clone());
         }
-        if said.scopes != ToolScopes::default() {
-            server = server.tool_scopes(tool.clone(), said.scopes.clone());
+        let mut scopes = ToolScopes::default();
+        scopes.reads.clone_from(&said.reads);
+        scopes.writes.clone_from(&said.writes);
+        if scopes != ToolScopes::default() {
+            server = server.tool_scopes(tool.clone(), scopes);
         }
-        server = with(server, said.caching, |server, caching| {
+        server = with(server, caching(said.ttl, said.cache), |server, caching| {
             server.tool_caching(tool.clone(), caching)
         });
         server = with(server, said.verify_with.clone(), |server, reader| {
             server.verify_with(tool.clone(), reader)
         });
         server = with(server, said.max_concurrent, |server, permits| {
-            server.max_concurrent_of(tool.clone(), permits)
+            server.max_concurrent_of(tool.clone(), permits.get())
         });
     }
     server

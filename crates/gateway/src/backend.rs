@@ -67,16 +67,17 @@ impl StackBackend {
                 format!("the arguments nest deeper than {levels} levels; make them flatter"),
             ));
         }
-        let call = self
+        let mut call = self
             .runtime
             .stack
             .prepare(&request.name, request.arguments)?
             .with_caller(request.caller);
         let baggage = request.baggage.as_deref();
         let baggage = baggage.and_then(|baggage| self.runtime.baggage.pass(baggage));
-        let call = with(call, request.trace, ToolCall::with_trace);
-        let call = with(call, request.inbound, ToolCall::with_inbound);
-        let call = with(call, baggage, ToolCall::with_baggage);
+        let context = call.context_mut();
+        context.trace = request.trace;
+        context.inbound = request.inbound;
+        context.baggage = baggage;
         let call = with(
             call,
             request.idempotency_key,

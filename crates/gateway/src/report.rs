@@ -70,7 +70,10 @@ impl Taken {
             )
         });
         match (result, trail) {
-            (Err(error), Some(trail)) => Err(error.with_trail(trail)),
+            (Err(mut error), Some(trail)) => {
+                error.trail = Some(Arc::new(trail));
+                Err(error)
+            }
             (Err(error), None) => Err(error),
             (Ok(output), trail) => {
                 let output = match self.reports.cache {

@@ -25,8 +25,8 @@ pub(crate) fn error(error: &ToolError) -> Value {
         "message": error.to_string(),
         "retry_after_ms": wait.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
         // as clients get them
-        "outcome": error.outcome(),
-        "history": error.history(),
+        "outcome": error.outcome,
+        "history": error.history,
     })
 }
 

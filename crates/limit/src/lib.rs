@@ -14,8 +14,10 @@
 //! use callward_testkit::MockService;
 //! use tower::ServiceBuilder;
 //!
+//! let mut rate = RateLimitConfig::default();
+//! rate.in_all = Some(600.0);
 //! let server = ServiceBuilder::new()
-//!     .layer(RateLimitLayer::new(RateLimitConfig::default().with_in_all(Some(600.0)))?)
+//!     .layer(RateLimitLayer::new(rate)?)
 //!     .layer(ConcurrencyLimitLayer::new(16))
 //!     .layer(AttemptTimeoutLayer::new())
 //!     .service(MockService::counting());

@@ -46,13 +46,6 @@ impl LoopGuardConfig {
     /// change from outside.
     pub const WAIT: Duration = Duration::from_secs(2);
 
-    /// Sets after how many failures in a row the guard answers.
-    #[must_use]
-    pub const fn with_failures(mut self, failures: u32) -> Self {
-        self.failures = failures;
-        self
-    }
-
     /// Checks the settings, as each constructor that takes them does.
     ///
     /// # Errors
@@ -88,7 +81,7 @@ mod tests {
             config.window = window;
             assert_eq!(config.validate().unwrap_err().field, "window");
         }
-        let fault = config.with_failures(0).validate().unwrap_err();
-        assert_eq!(fault.field, "failures");
+        config.failures = 0;
+        assert_eq!(config.validate().unwrap_err().field, "failures");
     }
 }

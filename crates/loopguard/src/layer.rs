@@ -62,12 +62,9 @@ impl LoopGuardLayer {
     ///
     /// [`InvalidConfig`] names the first invalid setting.
     pub fn new(config: LoopGuardConfig) -> Result<Self, InvalidConfig> {
-        config.validate().map(|()| Self::of_valid(config))
-    }
-
-    fn of_valid(config: LoopGuardConfig) -> Self {
+        config.validate()?;
         let table = Some(Arc::new(Table::new(config)));
-        Self { table }
+        Ok(Self { table })
     }
 
     /// Makes a layer that passes every call.
@@ -89,7 +86,8 @@ impl LoopGuardLayer {
 
 impl Default for LoopGuardLayer {
     fn default() -> Self {
-        Self::of_valid(LoopGuardConfig::default())
+        let table = Some(Arc::new(Table::new(LoopGuardConfig::default())));
+        Self { table }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput};
+use callward_core::{Delivery, ErrorKind, ToolError, ToolOutput, one_line};
 
 type Output = Result<ToolOutput, ToolError>;
 
@@ -19,11 +19,15 @@ pub(crate) enum Outcome {
 impl Outcome {
     pub(crate) fn of(result: &Output) -> Self {
         match result {
-            Ok(output) if output.is_error() => Self::Failed(shorten(&output.to_text())),
+            Ok(output) if output.is_error() => Self::failed(&output.to_text()),
             Ok(_) => Self::Succeeded,
-            Err(error) if is_final(error) => Self::Failed(shorten(error.message())),
+            Err(error) if is_final(error) => Self::failed(error.message()),
             Err(_) => Self::Ignored,
         }
+    }
+
+    fn failed(message: &str) -> Self {
+        Self::Failed(one_line(message, MAX_MESSAGE_CHARS))
     }
 }
 
@@ -77,15 +81,7 @@ pub(crate) fn answer(tool: &str, failures: u32, message: &str, wait: Duration) -
     ))
 }
 
-/// Shortens a message to one line that a model can read again and again.
-fn shorten(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(MAX_MESSAGE_CHARS) {
-        Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default()),
-        None => words,
-    }
-}
-
+/// How much of a message a model can read again and again.
 const MAX_MESSAGE_CHARS: usize = 300;
 
 #[cfg(test)]
@@ -96,25 +92,19 @@ mod tests {
     fn each_kind_and_delivery_counts_as_the_table_says() {
         use Delivery::{Answered, NotSent, Unknown};
         // kinds that fail alike the next time; of an answer, the first four may have had an effect
-        let mut all: Vec<_> = ErrorKind::ALL
-            .iter()
-            .map(|kind| (*kind, false, false))
-            .collect();
-        for (kind, changes) in [
-            (ErrorKind::Protocol, true),
-            (ErrorKind::ServerFault, true),
-            (ErrorKind::Timeout, true),
-            (ErrorKind::TooLarge, true),
-            (ErrorKind::ConnectionLost, false),
-            (ErrorKind::InvalidCall, false),
-            (ErrorKind::OutcomeUnknown, false),
-            (ErrorKind::Unauthorized, false),
-            (ErrorKind::UnknownTool, false),
-        ] {
-            let row = all.iter_mut().find(|(of, ..)| *of == kind).unwrap();
-            *row = (kind, true, changes);
-        }
-        for (kind, is_final, changes) in all {
+        let finals = [
+            ErrorKind::Protocol,
+            ErrorKind::ServerFault,
+            ErrorKind::Timeout,
+            ErrorKind::TooLarge,
+            ErrorKind::ConnectionLost,
+            ErrorKind::InvalidCall,
+            ErrorKind::OutcomeUnknown,
+            ErrorKind::Unauthorized,
+            ErrorKind::UnknownTool,
+        ];
+        for kind in ErrorKind::ALL.iter().copied() {
+            let (is_final, changes) = (finals.contains(&kind), finals[..4].contains(&kind));
             for delivery in [Answered, NotSent, Unknown] {
                 let error = ToolError::new(kind, delivery, "x");
                 let later = error.clone().with_retry_after(Duration::from_secs(1));
@@ -136,24 +126,5 @@ mod tests {
         assert!(may_have_changed(&done) && !may_have_changed(&failed));
         assert_eq!(Outcome::of(&done), Outcome::Succeeded);
         assert_eq!(Outcome::of(&failed), Outcome::Failed("no".to_owned()));
-    }
-
-    #[test]
-    fn the_answer_states_failure_count_and_wait() {
-        let wait = Duration::from_millis(1_001);
-        let output = answer("get_order", 5, "no such order: 7", wait);
-        assert!(output.is_error());
-        let text = output.to_text();
-        for part in ["`get_order`", "5 times", "no such order: 7", "ask", "2 s"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-    }
-
-    #[test]
-    fn long_messages_are_cut_between_characters() {
-        assert_eq!(shorten(" a\n  b\tc "), "a b c");
-        let short = shorten(&"ä".repeat(5000));
-        assert_eq!(short.chars().count(), MAX_MESSAGE_CHARS + 1);
-        assert!(short.ends_with('…'));
     }
 }

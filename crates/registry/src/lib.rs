@@ -16,7 +16,9 @@
 //! let registry = Registry::new();
 //! let set = ReplicaSetId::new("orders")?;
 //! let tool = ToolDefinition::from_json(r#"{"name":"get","annotations":{"readOnlyHint":true}}"#)?;
-//! registry.set_options(set.clone(), SetOptions::default().with_prefix("orders"));
+//! let mut options = SetOptions::default();
+//! options.prefix = Some("orders".to_owned());
+//! registry.set_options(set.clone(), options);
 //! let server = ServerId::new("orders-1")?;
 //! registry.register(&set, &server, vec![tool], Instances::Shared);
 //! assert_eq!(registry.catalogue().find("orders.get").unwrap().client_name(), "orders__get");

@@ -14,8 +14,10 @@ use crate::catalogue::{Refusal, ToolNames};
 /// The list of one server: tools that can be offered, and those that cannot.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    /// In the order of the list.
-    listed: Vec<Listed>,
+    /// All that are listed, in order.
+    pub(crate) definitions: Vec<ToolDefinition>,
+    /// Those that can be offered with the current options, in the same order.
+    pub(crate) tools: Vec<Arc<Tool>>,
     pub(crate) names: Arc<ToolNames>,
     pub(crate) refused: Vec<Refusal>,
     /// How the server divides its state among callers.
@@ -24,14 +26,6 @@ pub(crate) struct Listing {
 
 /// How many refusals of a list are logged one by one.
 const LOGGED: usize = 10;
-
-/// One tool of a list.
-#[derive(Debug)]
-enum Listed {
-    Bound(Arc<Tool>),
-    /// It cannot be offered with the current options.
-    Refused(Box<ToolDefinition>),
-}
 
 impl Listing {
     /// Reads the list of a server.
@@ -55,27 +49,22 @@ impl Listing {
         }
         let mut names = ToolNames::default();
         let inferred = infer(server, &definitions, options);
-        for (definition, inferred) in definitions.into_iter().zip(inferred) {
-            let name = definition.name.clone();
-            let bound = if names.contains(&name) {
-                Err("listed twice".to_owned())
-            } else {
-                bind(set, &definition, &inferred, options).map(|mut tool| {
-                    tool.instances = options.instances.unwrap_or(instances);
-                    tool
-                })
+        for (definition, inferred) in definitions.iter().zip(inferred) {
+            let name = &definition.name;
+            let bound = match names.contains(name) {
+                true => Err("listed twice".to_owned()),
+                false => bind(set, definition, &inferred, options),
             };
-            listing.listed.push(match bound {
-                Ok(tool) => {
-                    names.insert(name);
-                    Listed::Bound(Arc::new(tool))
+            match bound {
+                Ok(mut tool) => {
+                    tool.instances = options.instances.unwrap_or(instances);
+                    names.insert(name.clone());
+                    listing.tools.push(Arc::new(tool));
                 }
-                Err(reason) => {
-                    listing.refused.push(Refusal::new(server, &name, reason));
-                    Listed::Refused(Box::new(definition))
-                }
-            });
+                Err(reason) => listing.refused.push(Refusal::new(server, name, reason)),
+            }
         }
+        listing.definitions = definitions;
         listing.names = Arc::new(names);
         for Refusal { tool, reason, .. } in listing.refused.iter().take(LOGGED) {
             tracing::warn!(%server, %tool, reason, "tool refused");
@@ -84,23 +73,6 @@ impl Listing {
             tracing::warn!(%server, "{} more tools refused", more + 1);
         }
         listing
-    }
-
-    /// Returns the tools that can be offered, in the order of the list.
-    pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
-        self.listed.iter().filter_map(|listed| match listed {
-            Listed::Bound(tool) => Some(tool),
-            Listed::Refused(_) => None,
-        })
-    }
-
-    /// Returns all definitions, those of refused tools too.
-    pub(crate) fn definitions(&self) -> Vec<ToolDefinition> {
-        let definition = |listed: &Listed| match listed {
-            Listed::Bound(tool) => tool.definition.clone(),
-            Listed::Refused(definition) => ToolDefinition::clone(definition),
-        };
-        self.listed.iter().map(definition).collect()
     }
 }
 

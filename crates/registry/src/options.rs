@@ -86,11 +86,4 @@ impl SetOptions {
         }
         profile
     }
-
-    /// Sets the prefix before `__` in the names that clients see.
-    #[must_use]
-    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = Some(prefix.into());
-        self
-    }
 }

@@ -84,8 +84,8 @@ impl Registry {
         let entry = state.set(set.clone());
         entry.options = Arc::new(options);
         for (server, listing) in &mut entry.servers {
-            let (definitions, instances) = (listing.definitions(), listing.instances);
-            *listing = Listing::read(set, server, definitions, instances, &entry.options);
+            let definitions = std::mem::take(&mut listing.definitions);
+            *listing = Listing::read(set, server, definitions, listing.instances, &entry.options);
         }
         let changes = entry.merge(set);
         self.publish(&mut state, changes)

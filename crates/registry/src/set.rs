@@ -34,7 +34,7 @@ impl Set {
         let mut first: HashMap<ToolName, Arc<Tool>> = HashMap::new();
         let mut changes = Changes::default();
         for (server, listing) in &self.servers {
-            for tool in listing.tools() {
+            for tool in &listing.tools {
                 let name = tool.name();
                 if let Some(first) = first.get(name) {
                     if first.digest() != tool.digest() {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use bytesize::ByteSize;
+use callward_core::InvalidValue;
 use serde::Serialize;
 
 /// The capacity of a cache, in entries of any size or in bytes.
@@ -34,16 +35,10 @@ impl Capacity {
     }
 }
 
-/// An invalid capacity.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected a number of entries, such as 1000, or of bytes with its unit, such as 64MiB")]
-#[non_exhaustive]
-pub struct InvalidCapacity;
-
 impl FromStr for Capacity {
-    type Err = InvalidCapacity;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidCapacity> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         if let Ok(entries) = text.parse() {
             return Ok(Self::Entries(entries));
         }
@@ -51,7 +46,9 @@ impl FromStr for Capacity {
         let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
         match text.parse::<ByteSize>() {
             Ok(bytes) if has_unit => Ok(Self::Bytes(bytes.as_u64())),
-            _ => Err(InvalidCapacity),
+            _ => Err(InvalidValue::new(
+                "expected a number of entries, such as 1000, or of bytes with its unit, such as 64MiB",
+            )),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::panic::resume_unwind;
 use std::thread;
 
 use serde::Serialize;
@@ -57,12 +56,8 @@ pub struct Gap {
     pub capacity: Capacity,
 }
 
-/// Requests between two reports of progress.
-const STEP: u64 = 1 << 16;
-
 impl Comparison {
-    /// Replays a recording through each policy at each capacity, on all processors. `progress`
-    /// receives the number of finished requests and of all requests.
+    /// Replays a recording through each policy at each capacity, on all processors.
     ///
     /// With a capacity in bytes an entry counts as much as in our cache: its size and the
     /// bookkeeping. A policy that does not [apply](Policy::applies) to a capacity is skipped there.
@@ -72,7 +67,7 @@ impl Comparison {
     ///
     /// let trace = KeyTrace::from_keys(["a", "b", "a", "c", "a"]);
     /// let policies = [Policy::Lru, Policy::Belady];
-    /// let found = Comparison::of(&trace, &[Capacity::Entries(2)], &policies, &|_, _| ())?;
+    /// let found = Comparison::of(&trace, &[Capacity::Entries(2)], &policies)?;
     /// assert_eq!(found.figures[0].hits, 2);
     /// # Ok::<(), callward_replay::ReplayError>(())
     /// ```
@@ -85,7 +80,6 @@ impl Comparison {
         trace: &KeyTrace,
         capacities: &[Capacity],
         policies: &[Policy],
-        progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Self, ReplayError> {
         let in_bytes = |capacity: &&Capacity| matches!(capacity, Capacity::Bytes(_));
         if let Some(capacity) = capacities.iter().find(in_bytes)
@@ -99,25 +93,23 @@ impl Comparison {
             .flat_map(|capacity| policies.iter().map(|policy| (*policy, *capacity)))
             .filter(|(policy, capacity)| policy.applies(*capacity))
             .collect();
-        let all = trace.requests().saturating_mul(jobs.len() as u64);
-        let done = AtomicU64::new(0);
-        let step = |requests| progress(done.fetch_add(requests, Ordering::Relaxed) + requests, all);
         let workers = thread::available_parallelism().map_or(1, NonZero::get);
-        let (open, ended) = (Mutex::new(jobs.iter().enumerate()), Mutex::new(Vec::new()));
-        thread::scope(|scope| {
-            for _ in 0..workers {
-                scope.spawn(|| {
-                    while let Some((place, job)) = lock(&open).next() {
-                        let found = replay(trace, *job, &step);
-                        lock(&ended).push((place, found));
-                    }
-                });
+        let mut figures = Vec::with_capacity(jobs.len());
+        for jobs in jobs.chunks(workers) {
+            #[expect(
+                clippy::needless_collect,
+                reason = "all threads start before one is joined"
+            )]
+            let found: Vec<_> = thread::scope(|scope| {
+                let run = |job| scope.spawn(move || replay(trace, job));
+                let running: Vec<_> = jobs.iter().copied().map(run).collect();
+                let ended = running.into_iter().map(thread::ScopedJoinHandle::join);
+                ended.collect()
+            });
+            for found in found {
+                figures.push(found.unwrap_or_else(|panic| resume_unwind(panic))?);
             }
-        });
-        let mut ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-        ended.sort_by_key(|(place, _)| *place);
-        let figures = ended.into_iter().map(|(_, found)| found);
-        let figures = figures.collect::<Result<_, _>>()?;
+        }
         Ok(Self {
             requests: trace.requests(),
             distinct: trace.distinct(),
@@ -200,11 +192,6 @@ impl Comparison {
     }
 }
 
-/// A worker that panics ends the comparison anyway.
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Only the optimum may be above ours.
 fn mark(other: Policy, difference: f64) -> Mark {
     match other {
@@ -229,11 +216,10 @@ impl fmt::Display for Gap {
 fn replay(
     trace: &KeyTrace,
     (policy, capacity): (Policy, Capacity),
-    step: &dyn Fn(u64),
 ) -> Result<KeyFigures, ReplayError> {
     let mut simulator = policy.build(capacity, trace)?;
     let charge = Charge::measure()?;
-    let (mut hits, mut most_kept, mut since) = (0, 0, 0);
+    let (mut hits, mut most_kept) = (0, 0);
     for (key, size) in trace.iter() {
         let size = match capacity {
             Capacity::Entries(_) => 1,
@@ -241,12 +227,7 @@ fn replay(
         };
         hits += u64::from(simulator.access(key, size));
         most_kept = most_kept.max(simulator.weight());
-        since += 1;
-        if since == STEP {
-            step(std::mem::take(&mut since));
-        }
     }
-    step(since);
     Ok(KeyFigures {
         policy,
         capacity,
@@ -266,7 +247,7 @@ mod tests {
         let trace = KeyTrace::from_keys(["a", "b", "a"]);
         let capacities = [Capacity::Entries(1), Capacity::Entries(3)];
         let policies = [Policy::Lru, Policy::Callward, Policy::Belady];
-        let mut found = Comparison::of(&trace, &capacities, &policies, &|_, _| ()).unwrap();
+        let mut found = Comparison::of(&trace, &capacities, &policies).unwrap();
         for (figures, hit_rate) in found.figures.iter_mut().zip(hit_rates) {
             figures.hit_rate = hit_rate;
         }

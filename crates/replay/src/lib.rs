@@ -26,10 +26,10 @@ mod policy;
 pub mod report;
 pub mod trace;
 
-pub use capacity::{Capacity, InvalidCapacity};
+pub use capacity::Capacity;
 pub use compare::{Comparison, Gap, KeyFigures};
 pub use error::ReplayError;
 pub(crate) use input::Lines;
 pub use keys::KeyTrace;
 pub use ours::Ours;
-pub use policy::{Policy, UnknownPolicy};
+pub use policy::Policy;

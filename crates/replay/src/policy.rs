@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use callward_core::words;
+use callward_core::{InvalidValue, words};
 
 use crate::ours::Charge;
 use crate::policies::{Belady, Queued, S3Fifo, Simulator, WTinyLfu};
@@ -67,17 +67,14 @@ impl Policy {
     }
 }
 
-/// An unknown name of a policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected one of {}", Vec::from_iter(Policy::ALL.iter().map(|one| one.as_str())).join(", "))]
-#[non_exhaustive]
-pub struct UnknownPolicy;
-
 impl FromStr for Policy {
-    type Err = UnknownPolicy;
+    type Err = InvalidValue;
 
-    fn from_str(name: &str) -> Result<Self, UnknownPolicy> {
-        Self::by_name(name).ok_or(UnknownPolicy)
+    fn from_str(name: &str) -> Result<Self, InvalidValue> {
+        Self::by_name(name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|one| one.as_str()).collect();
+            InvalidValue::new(format!("expected one of {}", names.join(", ")))
+        })
     }
 }
 

@@ -128,19 +128,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned() {
-        let mut grid = Grid::new(&["policy", "hits"]);
-        grid.rows
-            .push(vec![Cell::plain("a_long_name"), Cell::plain(1)]);
-        grid.rows
-            .push(vec![Cell::plain("b"), Cell::marked("none", Mark::Bad)]);
-        assert_eq!(
-            grid.to_string(),
-            "policy       hits\na_long_name  1\nb            none\n"
-        );
-    }
-
-    #[test]
     fn shares_have_two_decimals() {
         assert_eq!(percent(share(1, 3)), "33.33 %");
         assert_eq!(percent(share(0, 0)), "0.00 %");

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use callward_core::{Delivery, Effect, ToolName};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::{Lines, ReplayError};
 
 /// One recorded call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_structs, reason = "a line is written whole")]
 pub struct RecordedCall {
     /// The recording that the call belongs to.
     #[serde(default, deserialize_with = "name")]
@@ -60,11 +60,11 @@ pub struct RecordedCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<u64>,
     /// When the call began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at_ms: Option<Millis>,
+    #[serde(default, with = "millis", skip_serializing_if = "Option::is_none")]
+    pub at_ms: Option<Duration>,
     /// How long it took.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<Millis>,
+    #[serde(default, with = "millis", skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<Duration>,
     /// The cache status of the call while it was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cow<'static, str>>,
@@ -77,32 +77,6 @@ pub struct RecordedCall {
 }
 
 impl RecordedCall {
-    /// Creates a call of a tool; all other members are absent.
-    #[must_use]
-    pub const fn new(tool: ToolName) -> Self {
-        Self {
-            trace: String::new(),
-            session: String::new(),
-            seq: None,
-            tool,
-            args: None,
-            result_sha1: None,
-            result_bytes: None,
-            error: false,
-            write: None,
-            effect: None,
-            idempotent: None,
-            ttl_ms: None,
-            delivery: None,
-            layer: None,
-            at_ms: None,
-            duration_ms: None,
-            cache: None,
-            set: None,
-            principal: None,
-        }
-    }
-
     /// Parses one line.
     ///
     /// # Errors
@@ -167,47 +141,32 @@ impl RecordedCall {
     }
 }
 
-/// A time in milliseconds: not negative, with a fraction.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Millis(f64);
+/// A time in milliseconds, to the microsecond: not negative, and at most ten years, so that the sum
+/// of two never overflows a clock.
+mod millis {
+    use super::*;
 
-/// The longest time: the sum of two never overflows a clock.
-const MAX_MILLIS: f64 = 10.0 * 365.0 * 24.0 * 3600.0 * 1e3;
+    const MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0 * 1e3;
 
-impl Millis {
-    /// Converts a duration, to the microsecond.
-    #[must_use]
     #[expect(
         clippy::cast_precision_loss,
         reason = "microseconds of centuries are below 2^53"
     )]
-    pub const fn of(duration: Duration) -> Self {
-        Self(duration.as_micros() as f64 / 1e3)
+    pub(super) fn serialize<S: Serializer>(
+        time: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        time.map(|time| time.as_micros() as f64 / 1e3).serialize(to)
     }
 
-    /// Returns the duration, at most ten years.
-    #[must_use]
-    pub fn duration(self) -> Duration {
-        Duration::try_from_secs_f64(self.0.min(MAX_MILLIS) / 1e3).unwrap_or_default()
-    }
-}
-
-impl TryFrom<f64> for Millis {
-    type Error = String;
-
-    fn try_from(millis: f64) -> Result<Self, String> {
-        if millis >= 0.0 {
-            Ok(Self(millis))
-        } else {
-            Err(format!("{millis} is negative: expected a time"))
-        }
-    }
-}
-
-impl From<Millis> for f64 {
-    fn from(millis: Millis) -> Self {
-        millis.0
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let duration = |millis: f64| {
+            let known = Duration::try_from_secs_f64(millis.min(MAX) / 1e3);
+            known.map_err(|_| D::Error::custom(format!("{millis} is negative: expected a time")))
+        };
+        Option::deserialize(from)?.map(duration).transpose()
     }
 }
 

@@ -62,13 +62,12 @@ impl Attempts {
     }
 
     /// Adds the history to the last failure, and the delivery of the whole call.
-    pub(crate) fn complete(&self, error: ToolError) -> ToolError {
+    pub(crate) fn complete(&self, mut error: ToolError) -> ToolError {
         if self.failed.is_empty() {
             return error;
         }
         let last = FailedAttempt::new(&error, self.pause);
-        let history = self.failed.iter().cloned().chain([last]).collect();
-        let error = error.with_history(history);
+        error.history = self.failed.iter().cloned().chain([last]).collect();
         let was_sent = |one: &FailedAttempt| one.delivery != Delivery::NotSent;
         if self.failed.iter().any(was_sent) && error.delivery() == Delivery::NotSent {
             return error.with_delivery(Delivery::Unknown);

@@ -17,7 +17,8 @@
 //!     .with_initial_interval(Duration::from_millis(200))
 //!     .with_max_elapsed_time(Some(Duration::from_secs(20)))
 //!     .build();
-//! let config = RetryConfig::default().with_max_attempts(5);
+//! let mut config = RetryConfig::default();
+//! config.max_attempts = 5;
 //! let layer = RetryLayer::new(config)?.with_schedule(cloned(backoff));
 //! # Ok::<_, callward_core::InvalidConfig>(())
 //! ```
@@ -123,9 +124,9 @@ pub fn to_backoff(rule: RetryRule, error: ToolError) -> Error<ToolError> {
 pub fn pass_on(error: Error<ToolError>) -> ToolError {
     match error {
         // an error with attempts has been through a retry
-        Error::Permanent(error) => {
-            let attempts = error.attempts().max(1);
-            error.with_attempts(attempts)
+        Error::Permanent(mut error) => {
+            error.attempts = error.attempts.max(1);
+            error
         }
         Error::Transient { err, retry_after } => match retry_after {
             Some(wait) => err.with_retry_after(wait),

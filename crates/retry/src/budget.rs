@@ -113,18 +113,13 @@ impl Drop for Hold {
 
 /// A call that waits for a breaker, counted until dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<TokenBucket>);
+pub(crate) struct Waiting(pub(crate) Arc<TokenBucket>);
 
 impl Waiting {
     /// Returns the call with the number of those that waited before it.
     pub(crate) fn join(bucket: Arc<TokenBucket>) -> (Self, u64) {
         let before = bucket.waiting.fetch_add(1, Ordering::Relaxed);
         (Self(bucket), before)
-    }
-
-    /// Completes when a server of the set is connected again.
-    pub(crate) async fn server_is_back(&self) {
-        self.0.server_is_back.notified().await;
     }
 }
 
@@ -190,32 +185,9 @@ const TOKEN: u64 = 100;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
-
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn concurrent_first_calls_share_one_bucket() {
-        let (budgets, config) = (Budgets::default(), RetryConfig::default());
-        let set = ReplicaSetId::new("a").unwrap();
-        let granted = AtomicU32::new(0);
-        let gate = std::sync::Barrier::new(8);
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    gate.wait();
-                    if let Some(hold) = Hold::take(budgets.bucket(&set, &config)) {
-                        hold.spend();
-                        granted.fetch_add(1, Ordering::Relaxed);
-                    }
-                });
-            }
-        });
-        assert_eq!(granted.into_inner(), 3);
-        assert_eq!(budgets.status()[0].refused, 5);
-    }
 
     #[derive(Debug, Clone, Copy)]
     enum Step {
@@ -228,23 +200,25 @@ mod tests {
         /// Compared with a count of hundredths.
         #[test]
         fn a_bucket_counts_like_a_purse_with_a_bound(
-            percent in 0_u32..=1000,
-            reserve in 0_u32..=100,
+            budget_percent in 0_u32..=1000,
+            budget_reserve in 0_u32..=100,
             steps in prop::collection::vec(
                 prop::sample::select(vec![Step::Deposit, Step::Spend, Step::TakeAndReturn]),
                 0..500,
             ),
         ) {
-            let config = RetryConfig::default()
-                .with_budget_percent(percent)
-                .with_budget_reserve(reserve);
+            let config = RetryConfig {
+                budget_percent,
+                budget_reserve,
+                ..RetryConfig::default()
+            };
             let bucket = Arc::new(TokenBucket::new(&config));
-            let (mut purse, mut refused) = (reserve * 100, 0);
+            let (mut purse, mut refused) = (budget_reserve * 100, 0);
             for step in steps {
                 match step {
                     Step::Deposit => {
                         bucket.deposit();
-                        purse = (purse + percent).min(config.budget_capacity * 100);
+                        purse = (purse + budget_percent).min(config.budget_capacity * 100);
                     }
                     Step::Spend | Step::TakeAndReturn => {
                         let hold = Hold::take(bucket.clone());

@@ -38,7 +38,7 @@ pub fn classify(rule: RetryRule, error: &ToolError) -> RetryDecision {
         // a rule of a later version retries nothing
         _ => false,
     };
-    if !allowed || !error.kind().is_transient() || error.attempts() > 0 {
+    if !allowed || !error.kind().is_transient() || error.attempts > 0 {
         return RetryDecision::Fail;
     }
     // an operator holds the breaker open: no probe will close it

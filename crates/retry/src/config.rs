@@ -52,48 +52,6 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
-    /// Sets how many attempts a call has.
-    #[must_use]
-    pub const fn with_max_attempts(mut self, attempts: u32) -> Self {
-        self.max_attempts = attempts;
-        self
-    }
-
-    /// Sets the schedule of the pauses.
-    #[must_use]
-    pub const fn with_backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
-        self
-    }
-
-    /// Sets the longest `Retry-After` that a call waits for.
-    #[must_use]
-    pub const fn with_max_retry_after(mut self, longest: Duration) -> Self {
-        self.max_retry_after = longest;
-        self
-    }
-
-    /// Sets how many retries each hundred calls of a replica set pay for.
-    #[must_use]
-    pub const fn with_budget_percent(mut self, percent: u32) -> Self {
-        self.budget_percent = percent;
-        self
-    }
-
-    /// Sets how many retries a replica set has before any call has paid for one.
-    #[must_use]
-    pub const fn with_budget_reserve(mut self, retries: u32) -> Self {
-        self.budget_reserve = retries;
-        self
-    }
-
-    /// Seeds the jitter.
-    #[must_use]
-    pub const fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
     /// Checks the settings, as each constructor that takes them does.
     ///
     /// # Errors
@@ -136,28 +94,27 @@ const MAX_CAPACITY: u32 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Jitter;
 
     #[test]
     fn validate_names_the_invalid_setting() {
-        let config = RetryConfig::default();
-        assert_eq!(config.validate(), Ok(()));
-        let capacity = |budget_capacity| RetryConfig {
-            budget_capacity,
-            ..config
-        };
-        let cases = [
-            (config.with_max_attempts(0), "max_attempts"),
+        let cases: [(fn(&mut RetryConfig), _); 6] = [
+            (|config| config.max_attempts = 0, "max_attempts"),
             (
-                config.with_backoff(Backoff::new(Jitter::Full, Duration::ZERO)),
+                |config| config.backoff.ceiling = Duration::ZERO,
                 "backoff.ceiling",
             ),
-            (config.with_budget_percent(1001), "budget_percent"),
-            (capacity(0), "budget_capacity"),
-            (capacity(1_000_001), "budget_capacity"),
-            (config.with_budget_reserve(101), "budget_reserve"),
+            (|config| config.budget_percent = 1001, "budget_percent"),
+            (|config| config.budget_capacity = 0, "budget_capacity"),
+            (
+                |config| config.budget_capacity = 1_000_001,
+                "budget_capacity",
+            ),
+            (|config| config.budget_reserve = 101, "budget_reserve"),
         ];
-        for (config, field) in cases {
+        for (change, field) in cases {
+            let mut config = RetryConfig::default();
+            assert_eq!(config.validate(), Ok(()));
+            change(&mut config);
             let fault = config.validate().unwrap_err();
             assert_eq!(fault.field, field);
             assert!(fault.to_string().starts_with(field), "{fault}");

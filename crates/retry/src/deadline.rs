@@ -66,23 +66,9 @@ mod tests {
     #[test]
     fn each_attempt_but_the_last_gets_a_share_that_is_enough() {
         for (name, left, attempts, pause, usual, share) in [
-            ("unknown: a half", 10_000, 3, 100, None, Some(4_950)),
-            (
-                "known: an even share",
-                10_000,
-                3,
-                100,
-                Some(500),
-                Some(3_300),
-            ),
-            (
-                "slow: twice what it takes",
-                10_000,
-                3,
-                100,
-                Some(2_000),
-                Some(4_000),
-            ),
+            ("a half", 10_000, 3, 100, None, Some(4_950)),
+            ("even", 10_000, 3, 100, Some(500), Some(3_300)),
+            ("twice", 10_000, 3, 100, Some(2_000), Some(4_000)),
             ("the last", 10_000, 1, 100, None, None),
             ("too slow for a retry", 10_000, 3, 100, Some(2_600), None),
             ("too little is left", 299, 3, 100, None, None),
@@ -96,21 +82,6 @@ mod tests {
                 least: ms(100),
             };
             assert_eq!(outlook.share(), share.map(ms), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_retry_must_end_before_the_deadline() {
-        for (left, usual, ends) in [
-            (300, Some(200), true),
-            (299, Some(200), false),
-            (101, None, true),
-            // nothing is left of it
-            (100, None, false),
-            (100, Some(0), false),
-        ] {
-            let found = ends_in_time(ms(left), ms(100), usual.map(ms));
-            assert_eq!(found, ends, "{left}, {usual:?}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The failure that the caller gets when there is no further attempt.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::trail::{Decision, Stage, Verdict};
@@ -57,8 +58,8 @@ impl Stop {
         attempts: Option<&Attempts>,
         sent: Option<Instant>,
     ) -> ToolError {
-        let count = call.attempt().number.max(error.attempts());
-        let mut error = error.with_attempts(count);
+        let mut error = error;
+        error.attempts = error.attempts.max(call.attempt().number);
         if let Some(attempts) = attempts {
             error = attempts.complete(error);
         }
@@ -66,7 +67,7 @@ impl Stop {
         let mut notes = why.map_or_else(String::new, |why| format!("; not retried: {why}"));
         if error.delivery() == Delivery::Unknown
             && may_have_an_effect(call)
-            && error.outcome().is_none()
+            && error.outcome.is_none()
         {
             let sent_ago = sent.map(|sent| sent.elapsed()).unwrap_or_default();
             let outcome = OutcomeUnknown::new(call, &error, sent_ago);
@@ -76,7 +77,7 @@ impl Stop {
             if let Some(verifier) = &outcome.verify_with {
                 notes.push_str(&format!("; it may have run: check with `{verifier}`"));
             }
-            error = error.with_outcome(outcome);
+            error.outcome = Some(Arc::new(outcome));
         }
         let is_answer = error.delivery() == Delivery::Answered && error.peer_delivery().is_none();
         if is_answer && error.may_have_run() && may_have_an_effect(call) {
@@ -84,9 +85,9 @@ impl Stop {
             if let Some(verifier) = &call.tool().verifier {
                 notes.push_str(&format!(": check with `{verifier}`"));
             }
-            if error.history().is_empty() {
+            if error.history.is_empty() {
                 let only = FailedAttempt::new(&error, Duration::ZERO);
-                error = error.with_history(vec![only]);
+                error.history = Arc::new([only]);
             }
         }
         if notes.is_empty() {

@@ -27,7 +27,10 @@ const RESERVE: u64 = 100;
 const SHARE: u64 = 20;
 
 fn config() -> RetryConfig {
-    RetryConfig::default().with_budget_reserve(1)
+    RetryConfig {
+        budget_reserve: 1,
+        ..RetryConfig::default()
+    }
 }
 
 /// Runs this in three threads, by their numbers, and waits for all.
@@ -87,8 +90,9 @@ fn attempt_all(policy: &RetryPolicy, dropped: bool, attempts: &AtomicU64) {
 }
 
 fn attempts_stay_within_the_share() {
-    let policy = RetryLayer::new(config()).unwrap().policy();
-    let (shared, attempts) = (policy.shared.clone(), Arc::new(AtomicU64::new(0)));
+    let shared = RetryLayer::new(config()).unwrap().shared;
+    let policy = RetryPolicy::new(shared.clone());
+    let attempts = Arc::new(AtomicU64::new(0));
     let counted = attempts.clone();
     together(move |n| {
         for _ in 0..2 {

@@ -65,10 +65,6 @@ impl RetryLayer {
         let bucket = shared.budgets.bucket(set, &shared.config);
         bucket.server_is_back.notify_waiters();
     }
-
-    pub(crate) fn policy(&self) -> RetryPolicy {
-        RetryPolicy::new(self.shared.clone())
-    }
 }
 
 impl Default for RetryLayer {
@@ -81,7 +77,7 @@ impl<S> Layer<S> for RetryLayer {
     type Service = Retry<S>;
 
     fn layer(&self, inner: S) -> Retry<S> {
-        let policy = self.policy();
+        let policy = RetryPolicy::new(self.shared.clone());
         Retry {
             inner: tower::retry::Retry::new(policy.clone(), inner),
             policy,

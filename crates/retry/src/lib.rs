@@ -48,7 +48,7 @@ pub use budget::BudgetStatus;
 pub use classify::{RetryDecision, classify};
 pub use config::RetryConfig;
 pub use layer::{Retry, RetryLayer};
-pub use pauses::{Backoff, Jitter, Pauses};
+pub use pauses::{Backoff, Jitter};
 pub use policy::RetryPolicy;
 pub use schedule::{MakeSchedule, Schedule, Step};
 pub use stats::{RetryOutcome, RetryOutcomes, RetryStats};

@@ -42,7 +42,7 @@ impl Pause {
                 let woken = async {
                     tokio::select! {
                         () = reopened(&recorder.error) => {}
-                        () = waiting.server_is_back() => {}
+                        () = waiting.0.server_is_back.notified() => {}
                     }
                 };
                 let _ended = timeout(self.wait, woken).await;
@@ -55,8 +55,8 @@ impl Pause {
 
 /// Completes when what refused the call, or the server it was for, is worth another attempt.
 async fn reopened(error: &ToolError) {
-    match error.reopening() {
-        Some(reopening) => reopening.reopened().await,
+    match &error.reopening {
+        Some(reopening) => reopening().await,
         None => std::future::pending().await,
     }
 }

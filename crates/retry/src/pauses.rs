@@ -1,7 +1,8 @@
-//! The pauses before retries: a pure function of the settings, the first step and a seed.
+//! The pauses before retries: a pure function of the settings, the first step and the random draws.
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 /// The schedule of the pauses: exponential with factor 2, jittered, never above a ceiling.
@@ -25,36 +26,20 @@ impl Backoff {
         Self { jitter, ceiling }
     }
 
-    /// Returns the endless pauses of one call: a pure function of settings, first step and seed.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use callward_retry::{Backoff, Jitter};
-    ///
-    /// let first = Duration::from_millis(100);
-    /// let plain = Backoff::new(Jitter::None, Duration::from_millis(300));
-    /// let millis: Vec<_> = plain.pauses(first, 7).take(4).map(|pause|
-    /// pause.as_millis()).collect(); assert_eq!(millis, [100, 200, 300, 300]);
-    ///
-    /// let drawn: Vec<_> = Backoff::default().pauses(first, 7).take(4).collect();
-    /// assert_eq!(drawn, Backoff::default().pauses(first, 7).take(4).collect::<Vec<_>>());
-    /// assert_ne!(drawn, Backoff::default().pauses(first, 8).take(4).collect::<Vec<_>>());
-    /// ```
-    #[must_use]
-    pub fn pauses(self, first: Duration, seed: u64) -> Pauses {
+    /// Returns the endless pauses of one call.
+    pub(crate) fn pauses(self, first: Duration, rng: Rng) -> Pauses {
         let first = first.min(self.ceiling);
         Pauses {
             backoff: self,
             first,
             previous: first,
             retry: 0,
-            rng: fastrand::Rng::with_seed(seed),
+            rng,
         }
     }
 
     /// Returns the longest possible pause before this retry, counted from 0.
-    #[must_use]
-    pub fn longest(self, first: Duration, retry: u32) -> Duration {
+    pub(crate) fn longest(self, first: Duration, retry: u32) -> Duration {
         let factor = match self.jitter {
             Jitter::Decorrelated => 3_u32.saturating_pow(retry.saturating_add(1)),
             Jitter::Equal | Jitter::Full | Jitter::None => 2_u32.saturating_pow(retry),
@@ -87,12 +72,12 @@ pub enum Jitter {
 
 /// The pauses of one call. See [`Backoff::pauses`].
 #[derive(Debug, Clone)]
-pub struct Pauses {
+pub(crate) struct Pauses {
     backoff: Backoff,
     first: Duration,
     previous: Duration,
     retry: u32,
-    rng: fastrand::Rng,
+    rng: Rng,
 }
 
 impl Iterator for Pauses {
@@ -119,7 +104,7 @@ impl Iterator for Pauses {
 }
 
 /// Draws between two durations, both included, `low` not above `high`.
-fn between(low: Duration, high: Duration, rng: &mut fastrand::Rng) -> Duration {
+fn between(low: Duration, high: Duration, rng: &mut Rng) -> Duration {
     let range = u64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(u64::MAX);
     low.saturating_add(Duration::from_nanos(rng.u64(0..=range)))
 }
@@ -137,23 +122,14 @@ mod tests {
         Jitter::Full,
     ];
 
-    fn pauses(jitter: Jitter, seed: u64, count: usize) -> Vec<Duration> {
-        let backoff = Backoff::new(jitter, Duration::from_secs(10));
-        let first = Duration::from_millis(100);
-        backoff.pauses(first, seed).take(count).collect()
-    }
-
-    #[test]
-    fn without_jitter_pauses_double_up_to_the_ceiling() {
-        let pauses = pauses(Jitter::None, 0, 9);
-        let millis: Vec<_> = pauses.iter().map(Duration::as_millis).collect();
-        let expected = [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000];
-        assert_eq!(millis, expected);
-    }
-
     #[test]
     fn full_jitter_uses_the_step_and_equal_jitter_its_upper_half() {
-        let fourth = |jitter| (0..200).map(move |seed| pauses(jitter, seed, 4)[3]);
+        let first = Duration::from_millis(100);
+        let fourth = |jitter| {
+            let backoff = Backoff::new(jitter, Duration::from_secs(10));
+            let draws = (0..200).map(fastrand::Rng::with_seed);
+            draws.map(move |draws| backoff.pauses(first, draws).nth(3).unwrap())
+        };
         let (quarter, whole) = (Duration::from_millis(200), Duration::from_millis(800));
         for jitter in [Jitter::Full, Jitter::Equal] {
             assert!(fourth(jitter).any(|pause| pause > whole - quarter));
@@ -180,7 +156,7 @@ mod tests {
         ) {
             let backoff = Backoff::new(jitter, ceiling);
             let mut before = first;
-            for (retry, pause) in (0..).zip(backoff.pauses(first, seed).take(40)) {
+            for (retry, pause) in (0..).zip(backoff.pauses(first, fastrand::Rng::with_seed(seed)).take(40)) {
                 prop_assert!(pause <= backoff.longest(first, retry), "{retry}: {pause:?}");
                 let step = first.saturating_mul(2_u32.saturating_pow(retry)).min(ceiling);
                 let (least, most) = match jitter {
@@ -195,18 +171,6 @@ mod tests {
                 prop_assert!(least <= pause && pause <= most, "{retry}: {pause:?}");
                 before = pause;
             }
-        }
-
-        #[test]
-        fn a_seed_decides_all_pauses(
-            jitter in prop::sample::select(&JITTERS[1..]),
-            seed in any::<u64>(),
-            other in any::<u64>(),
-        ) {
-            prop_assume!(seed != other);
-            prop_assert_eq!(pauses(jitter, seed, 8), pauses(jitter, seed, 8));
-            // calls that failed together do not even begin together
-            prop_assert_ne!(pauses(jitter, seed, 1), pauses(jitter, other, 1));
         }
     }
 }

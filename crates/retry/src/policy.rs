@@ -58,7 +58,7 @@ impl RetryPolicy {
         let RetryDecision::Retry { floor } = classify(call.plan().retry, error) else {
             return Err(RetryOutcome::NotRetryable.into());
         };
-        if call.purpose().is_background() {
+        if call.purpose.is_background() {
             return Err(RetryOutcome::Background.into());
         }
         let left = time_left(call);
@@ -105,7 +105,7 @@ impl RetryPolicy {
             },
         };
         if let Some(left) = left {
-            if error.reopening().is_some() {
+            if error.reopening.is_some() {
                 // it may end at any moment, so it is worth all the time there is
                 let needed = pause
                     .rest
@@ -147,7 +147,7 @@ impl RetryPolicy {
     ) -> Result<Option<Duration>, Stop> {
         let longest = self.shared.config.max_retry_after;
         let Some(stated) = floor else {
-            let restarts = error.kind() == ErrorKind::ConnectFailed && error.reopening().is_some();
+            let restarts = error.kind() == ErrorKind::ConnectFailed && error.reopening.is_some();
             return Ok((restarts && left.is_some()).then_some(longest));
         };
         let is_open = error.kind() == ErrorKind::BreakerOpen;
@@ -155,7 +155,7 @@ impl RetryPolicy {
         let waited = self.attempts.as_ref().map(|attempts| attempts.waited);
         let waited = waited.unwrap_or_default();
         let patience = longest.saturating_sub(waited);
-        let may_end_early = is_open && error.reopening().is_some() && !patience.is_zero();
+        let may_end_early = is_open && error.reopening.is_some() && !patience.is_zero();
         if stated > longest && !may_end_early {
             let (stated, longest) = (rounded(stated), rounded(longest));
             let why =
@@ -274,40 +274,5 @@ impl Policy<ToolCall, ToolOutput, ToolError> for RetryPolicy {
         }
         self.sent = may_have_an_effect(call).then(Instant::now);
         Some(call.clone())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use callward_testkit::{call, tool};
-    use serde_json::json;
-
-    use super::*;
-    use crate::{Backoff, Jitter, RetryConfig, RetryLayer};
-
-    /// The first pauses of a call, and those of a long outage.
-    fn pauses(layer: &RetryLayer) -> Vec<Duration> {
-        let call = call(&tool("get").read_only().build(), json!({}));
-        let mut running = layer.shared.pauses(&call);
-        let pause = |retry| running.next(&Step::new(retry, Duration::ZERO)).unwrap();
-        (0..20).map(pause).collect()
-    }
-
-    #[test]
-    fn no_two_calls_share_a_sequence_nor_a_pause() {
-        for jitter in [Jitter::Decorrelated, Jitter::Equal, Jitter::Full] {
-            let backoff = Backoff::new(jitter, Duration::from_secs(10));
-            let config = RetryConfig::default().with_backoff(backoff).with_seed(1);
-            let layer = RetryLayer::new(config).unwrap();
-            let all: Vec<_> = (0..100).flat_map(|_| pauses(&layer)).collect();
-            // with nanoseconds to choose from, one meeting by chance is possible, two are not
-            let different = all.iter().collect::<HashSet<_>>().len();
-            assert!(all.len() - different < 2, "{jitter:?}: {different} differ");
-        }
-        // layers without a seed differ
-        let [one, other] = [RetryLayer::default(), RetryLayer::default()];
-        assert_ne!(pauses(&one), pauses(&other));
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::Pauses;
+use crate::pauses::Pauses;
 
 /// The pauses of one call, in place of [`Backoff`](crate::Backoff).
 ///

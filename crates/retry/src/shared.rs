@@ -1,10 +1,10 @@
 //! What all calls of one retry layer share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use callward_core::{Share, ToolCall};
+use fastrand::Rng;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -20,7 +20,8 @@ pub(crate) struct Shared {
     pub(crate) schedule: Option<Arc<dyn MakeSchedule>>,
     pub(crate) budgets: Budgets,
     pub(crate) stats: Mutex<RetryStats>,
-    seeds: AtomicU64,
+    /// Seeds the pauses of each call.
+    rng: Mutex<Rng>,
 }
 
 impl Shared {
@@ -30,7 +31,7 @@ impl Shared {
             schedule,
             budgets: Budgets::default(),
             stats: Mutex::default(),
-            seeds: AtomicU64::new(config.seed.unwrap_or_else(|| fastrand::u64(..))),
+            rng: Mutex::new(config.seed.map_or_else(Rng::new, Rng::with_seed)),
         }
     }
 
@@ -43,9 +44,9 @@ impl Shared {
         match &self.schedule {
             Some(schedule) => schedule.schedule(),
             None => {
-                let seed = mix(self.seeds.fetch_add(1, Ordering::Relaxed));
                 let first = call.plan().limits.first_backoff;
-                Box::new(self.config.backoff.pauses(first, seed))
+                let rng = self.rng.lock().fork();
+                Box::new(self.config.backoff.pauses(first, rng))
             }
         }
     }
@@ -55,8 +56,8 @@ impl Shared {
     pub(crate) fn share_out(&self, call: &mut ToolCall, begin: Instant, refused: u32) {
         let max_attempts = self.config.max_attempts;
         let shares =
-            max_attempts > 1 && call.plan().is_retryable() && !call.purpose().is_background();
-        let Some(deadline) = call.deadline().filter(|_| shares) else {
+            max_attempts > 1 && call.plan().is_retryable() && !call.purpose.is_background();
+        let Some(deadline) = call.deadline.filter(|_| shares) else {
             return;
         };
         let limits = &call.plan().limits;
@@ -84,15 +85,6 @@ pub(crate) fn retry_of(call: &ToolCall) -> u32 {
 
 /// Returns the time to the call's deadline, if it has one.
 pub(crate) fn time_left(call: &ToolCall) -> Option<Duration> {
-    let deadline = call.deadline()?;
+    let deadline = call.deadline?;
     Some(deadline.saturating_duration_since(Instant::now().into_std()))
-}
-
-/// Spreads neighbouring seeds (the finisher of SplitMix64), as the generator adds a constant for
-/// each draw.
-const fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }

@@ -104,7 +104,7 @@ impl<S> Selection<S> {
 
     /// Returns `true` if a server may be left to choose.
     pub(crate) fn has_more(&self, call: &ToolCall) -> bool {
-        let only_one = call.pin().is_some() || self.set.home(call).is_some();
+        let only_one = call.pin.is_some() || self.set.home(call).is_some();
         let all = if only_one { 1 } else { self.heavy_enough(call) };
         self.tried.len() < all.min(MAX_TRIED)
     }
@@ -235,7 +235,7 @@ impl<S> Selection<S> {
         let prefer = &call.plan().route.prefer;
         if !self.tried.is_empty() {
             "fallback: first choice refused"
-        } else if call.pin().is_some() {
+        } else if call.pin.is_some() {
             "pinned"
         } else if self.set.home(call).is_some() {
             "keeps the caller's state"

@@ -9,12 +9,12 @@ use crate::strategy::StrategyName;
 /// How calls are spread over servers that may get them.
 ///
 /// ```
-/// use callward_router::affinity::{AffinityConfig, AffinityKey};
+/// use callward_router::affinity::AffinityKey;
 /// use callward_router::{RouterConfig, StrategyName};
 ///
-/// let config = RouterConfig::default()
-///     .with_strategy(StrategyName::Affinity)
-///     .with_affinity(AffinityConfig::default().with_by(AffinityKey::User));
+/// let mut config = RouterConfig::default();
+/// config.strategy = StrategyName::Affinity;
+/// config.affinity.by = AffinityKey::User;
 /// assert_eq!(config.validate(), Ok(()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,35 +48,6 @@ impl Default for RouterConfig {
 }
 
 impl RouterConfig {
-    /// Sets the strategy.
-    #[must_use]
-    pub const fn with_strategy(mut self, strategy: StrategyName) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// Sets what calls are kept together by, where the strategy is [`StrategyName::Affinity`].
-    #[must_use]
-    pub fn with_affinity(mut self, affinity: AffinityConfig) -> Self {
-        self.affinity = affinity;
-        self
-    }
-
-    /// Sets what each attempt of a call may cost at most, in the units of `costHint`.
-    #[must_use]
-    pub const fn with_cost_budget(mut self, budget: f64) -> Self {
-        self.cost_budget = Some(budget);
-        self
-    }
-
-    /// Sets the share of a set, in percent, that keeps getting reads even if breakers are open
-    /// there.
-    #[must_use]
-    pub const fn with_min_available(mut self, percent: u32) -> Self {
-        self.min_available = percent;
-        self
-    }
-
     /// Checks the settings. Every constructor that takes them does so too.
     ///
     /// # Errors
@@ -105,20 +76,33 @@ mod tests {
 
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
     fn an_invalid_setting_is_refused_even_if_it_is_not_used() {
-        let affinity = AffinityConfig::default().with_ttl(Duration::ZERO);
-        let config = RouterConfig::default().with_affinity(affinity);
-        let fault = config.validate().unwrap_err();
-        assert_eq!(fault.field, "ttl");
-        for budget in [-1.0, f64::NAN] {
-            let config = RouterConfig::default().with_cost_budget(budget);
-            let fault = config.validate().unwrap_err();
-            assert_eq!(fault.field, "cost_budget");
+        let cases: [(fn(&mut RouterConfig), _); 8] = [
+            (|config| config.affinity.ttl = Duration::MAX, Some("ttl")),
+            (
+                |config| config.affinity.ttl = SECOND * 999 / 1000,
+                Some("ttl"),
+            ),
+            (|config| config.affinity.ttl = SECOND, None),
+            (|config| config.affinity.ttl = SECOND * 604_800, None),
+            (
+                |config| config.cost_budget = Some(-1.0),
+                Some("cost_budget"),
+            ),
+            (
+                |config| config.cost_budget = Some(f64::NAN),
+                Some("cost_budget"),
+            ),
+            (|config| config.min_available = 101, Some("min_available")),
+            (|config| config.cost_budget = Some(0.0), None),
+        ];
+        for (change, field) in cases {
+            let mut config = RouterConfig::default();
+            change(&mut config);
+            assert_eq!(config.validate().err().map(|fault| fault.field), field);
         }
-        let config = RouterConfig::default().with_min_available(101);
-        assert_eq!(config.validate().unwrap_err().field, "min_available");
-        let config = RouterConfig::default().with_cost_budget(0.0);
-        assert_eq!(config.validate(), Ok(()));
     }
 }

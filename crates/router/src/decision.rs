@@ -173,7 +173,7 @@ pub(crate) fn error<S>(selection: &Selection<S>, call: &ToolCall) -> ToolError {
             "no other healthy server may take the call beside the one that has it".to_owned(),
         );
     }
-    if let Some(pin) = call.pin() {
+    if let Some(pin) = &call.pin {
         return pinned(selection, call, pin);
     }
     let (tool, name) = (call.tool().name(), call.tool().set());

@@ -38,7 +38,7 @@ where
                 Err(error) => error,
             };
             let asked = selection.set().endpoints().get(place);
-            let error = match asked {
+            let mut error = match asked {
                 Some(asked) if error.server().is_none() => {
                     error.with_server(asked.server().clone())
                 }
@@ -47,10 +47,8 @@ where
             if !is_refusal(&error) {
                 let has_others = spare.as_ref().is_some_and(|call| selection.has_more(call));
                 // a retry goes to one of them, and need not wait for this one
-                return Err(match error.reopening() {
-                    Some(_) if has_others => error.without_reopening(),
-                    _ => error,
-                });
+                error.reopening = error.reopening.take().filter(|_| !has_others);
+                return Err(error);
             }
             let shortest = match refusal {
                 Some(earlier) if !passes_sooner(&error, &earlier) => earlier,
@@ -105,7 +103,7 @@ impl<S: ToolService> Begun<S> {
             call.attempt_mut().ignores_open_breakers = self.ignores_open_breakers;
         }
         let is_ready = poll_fn(|cx| self.service.poll_ready(cx));
-        let is_ready = match call.deadline() {
+        let is_ready = match call.deadline {
             None => is_ready.await,
             Some(deadline) => timeout_at(deadline.into(), is_ready)
                 .await

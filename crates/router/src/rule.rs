@@ -91,7 +91,7 @@ pub(crate) struct Rule<'a> {
 impl<'a> Rule<'a> {
     /// The lower of both budgets counts: the router's, and that of the call.
     pub(crate) fn new(call: &'a ToolCall, budget: Option<f64>) -> Self {
-        let budget = match (budget, call.cost_budget()) {
+        let budget = match (budget, call.cost_budget) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
@@ -109,7 +109,12 @@ impl<'a> Rule<'a> {
     }
 
     pub(crate) fn check_except_weight(&self, endpoint: &Endpoint) -> Result<(), ExclusionReason> {
-        if self.call.pin().is_some_and(|pin| pin != endpoint.server()) {
+        if self
+            .call
+            .pin
+            .as_ref()
+            .is_some_and(|pin| pin != endpoint.server())
+        {
             return Err(ExclusionReason::PinnedElsewhere);
         }
         if let (Some(cost), Some(budget)) = (self.call.plan().route.cost, self.budget) {

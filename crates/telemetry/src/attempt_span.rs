@@ -37,7 +37,7 @@ impl<S> Layer<S> for AttemptSpanLayer {
 
 /// Makes one span per attempt, and writes each attempt into the call's record if it has one.
 ///
-/// An attempt of a call that is [not sampled](ToolCall::is_left_out) gets no span. One that is sent
+/// An attempt of a call that is [not sampled](callward_core::CallContext::is_left_out) gets no span. One that is sent
 /// as an MCP request becomes a span of kind `client`, and the request carries its context. An
 /// attempt that is dropped is recorded as `cancelled`, delivery unknown.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl<S: ToolService> Service<ToolCall> for AttemptSpan<S> {
     }
 
     fn call(&mut self, call: ToolCall) -> Self::Future {
-        let is_traced = sampling::is_enabled() && !call.is_left_out();
+        let is_traced = sampling::is_enabled() && !call.is_left_out;
         let span = match is_traced {
             true => span::begin(&call),
             false => Span::none(),

@@ -93,7 +93,7 @@ impl<S: ToolService> Service<ToolCall> for CallSpan<S> {
         if sampling::is_enabled() {
             match settings.sampling.takes(&call) {
                 true => span = span::begin(&call, &settings.contents),
-                false => call.leave_out(),
+                false => call.context_mut().is_left_out = true,
             }
         }
         if span.is_disabled() && settings.metrics.is_none() {

@@ -50,10 +50,10 @@ impl Sampling {
 
     /// Returns `true` if the call is traced.
     pub(crate) fn takes(self, call: &ToolCall) -> bool {
-        if call.is_left_out() {
+        if call.is_left_out {
             return false;
         }
-        match call.trace() {
+        match &call.trace {
             Some(trace) => trace.is_sampled(),
             None if self.threshold == 0 => true,
             // a call within a span of this process belongs to its trace

@@ -6,8 +6,7 @@
 //!   executions; [`truth`] compares these counts with the answers that callers got.
 //! - [`mod@score`] measures inference on labelled tools, and [`parity`] compares our answers with
 //!   those of NeuroLink; both have a binary.
-//! - [`WorkQueue`] is the base of simulated servers; [`mod@bench`] and [`processes`] support
-//!   benches.
+//! - [`WorkQueue`] is the base of simulated servers.
 //! - [`page`] compares the tables of documents with the code.
 #![expect(
     clippy::unwrap_used,
@@ -15,8 +14,6 @@
     reason = "a test's helper fails by panicking"
 )]
 
-pub mod args;
-pub mod bench;
 pub mod calls;
 #[cfg(feature = "collector")]
 pub mod collector;
@@ -25,7 +22,7 @@ pub mod hostile;
 mod mock;
 pub mod page;
 pub mod parity;
-pub mod processes;
+pub mod recorded;
 pub mod score;
 mod server;
 mod share;

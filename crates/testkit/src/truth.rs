@@ -98,7 +98,7 @@ pub fn judge(
             // an answered fault is not a promise, by its own documentation
             Delivery::NotSent | Delivery::Answered => Ok(()),
             Delivery::Unknown
-                if error.kind() == ErrorKind::OutcomeUnknown && error.outcome().is_none() =>
+                if error.kind() == ErrorKind::OutcomeUnknown && error.outcome.is_none() =>
             {
                 fail("an unknown outcome without what is known")
             }

@@ -7,7 +7,7 @@ use callward_testkit::MockServer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bed::{failing, in_set, tool};
+use crate::bed::{failing, in_set, paused, tool};
 use crate::trail::bed::{prepare, run};
 
 /// A tool as its server lists it.
@@ -127,13 +127,8 @@ proptest! {
         weights in prop::sample::select(&[[100, 100], [60, 10], [10, 10]][..]),
         failure in failure(),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap();
         let profile = Profile::by_name(profile).unwrap();
-        let done = runtime.block_on(explained_and_made(&tool, profile, caches, weights, failure));
+        let done = paused().block_on(explained_and_made(&tool, profile, caches, weights, failure));
         prop_assert!(done.is_ok(), "{}", done.unwrap_err());
     }
 }

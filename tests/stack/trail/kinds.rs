@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use callward::breaker::BreakerConfig;
 use callward::cache::CacheConfig;
-use callward::core::trail::{Stage, Verdict};
+use callward::core::trail::Stage;
 use callward::loopguard::LoopGuardConfig;
 use callward::retry::RetryConfig;
-use callward::{Delivery, ErrorKind, LimitsConfig, Server, Stack, StackBuilder, ToolOutput, Trail};
+use callward::{
+    Caching, Delivery, ErrorKind, LimitsConfig, Server, Stack, StackBuilder, ToolOutput, Trail,
+};
 use callward_testkit::MockService;
+use futures_util::future::join_all;
+use tokio::time::sleep;
 
 use crate::bed::{failing, failure};
 use crate::trail::bed::{prepare, run, stack, stack_with, steps, why};
@@ -36,8 +40,13 @@ fn row(name: &'static str, calls: &'static [(u64, &'static str)]) -> Row {
     }
 }
 
+fn once() -> RetryConfig {
+    let mut retry = RetryConfig::default();
+    retry.max_attempts = 1;
+    retry
+}
+
 fn rows() -> Vec<Row> {
-    let once = || RetryConfig::default().with_max_attempts(1);
     let mut stale = CacheConfig::default();
     stale.stale_if_error = Duration::from_secs(3600);
     let old = MockService::new(|_, n| async move {
@@ -52,7 +61,8 @@ fn rows() -> Vec<Row> {
         breaker.failures = 1;
         Stack::builder().retry(once()).breaker(breaker)
     };
-    let guard = LoopGuardConfig::default().with_failures(1);
+    let mut guard = LoopGuardConfig::default();
+    guard.failures = 1;
     vec![
         Row {
             steps: "cache:miss route#1:chosen@a attempt#1:answered@a answer:answered",
@@ -153,69 +163,36 @@ async fn each_kind_of_call_says_what_happened_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trail_has_the_hints_the_plan_and_each_decision_of_the_router() {
-    let stack = stack(Stack::builder(), &[("a", MockService::counting())]).await;
-    let trail = run(&stack, "read").await;
-    let hints = "readOnlyHint=true (declared), idempotentHint=true (inferred)";
-    assert!(trail.annotations.starts_with(hints), "{trail}");
-    assert_eq!(trail.first(Stage::Plan).unwrap().verdict, Verdict::ReadOnly);
-    assert!(trail.of(Stage::Route).all(|one| one.route.is_some()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_equal_read_joins_the_one_that_runs() {
-    let (service, gate) = MockService::gated();
-    let stack = stack(Stack::builder(), &[("a", service)]).await;
-    let (first, second) = (run(&stack, "read"), run(&stack, "read"));
-    let open = async {
-        tokio::task::yield_now().await;
-        gate.open(1);
-    };
-    let (_, second, ()) = tokio::join!(first, second, open);
-    assert_eq!(steps(&second), ["cache:joined", "answer:answered"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_limit_that_refuses_or_holds_up_is_told() {
-    let mut limits = LimitsConfig::default();
-    limits.rate = limits.rate.with_max_wait(Duration::ZERO);
-    let mut cache = CacheConfig::default();
-    cache.enabled = false;
-    for (limits, last) in [
-        (limits, "limit#1:refused"),
-        (LimitsConfig::default(), "limit#1:waited"),
+    let mut strict = LimitsConfig::default();
+    strict.rate.max_wait = Duration::ZERO;
+    let slow = MockService::new(|_, n| async move {
+        sleep(Duration::from_secs(1)).await;
+        Ok(ToolOutput::text(n.to_string()))
+    });
+    let rate = "12 calls a minute for set::rare";
+    for (limits, tool, told, reason, waited) in [
+        (strict, "rare", "limit#1:refused", rate, 0..=0),
+        (
+            LimitsConfig::default(),
+            "rare",
+            "limit#1:waited",
+            rate,
+            1..=5,
+        ),
+        (LimitsConfig::default(), "add", "limit#1:waited", "", 2..=2),
     ] {
-        let builder = Stack::builder().limits(limits).cache(cache.clone());
-        let builder = builder.retry(RetryConfig::default().with_max_attempts(1));
-        let stack = stack(builder, &[("a", MockService::counting())]).await;
-        run(&stack, "rare").await;
-        run(&stack, "rare").await;
-        let third = run(&stack, "rare").await;
-        assert_eq!(steps(&third)[..2], ["cache:bypass", last], "{third}");
-        let reason = why(&third, Stage::Limit);
-        assert_eq!(reason, "12 calls a minute for set::rare", "{third}");
-        let waited = third.first(Stage::Limit).unwrap().waited.unwrap();
-        assert_eq!(waited.is_zero(), last.ends_with("refused"));
+        let builder = Stack::builder().limits(limits).retry(once());
+        // one call at a time, and no more than two at once of the tool that is limited
+        let one = |server: Server| server.max_concurrent(1).caching(Caching::Never);
+        let stack = stack_with(builder, &[("a", slow.clone())], one).await;
+        let calls = join_all((0..3).map(|_| run(&stack, tool))).await;
+        let third = &calls[2];
+        assert!(steps(third).iter().any(|step| step == told), "{third}");
+        let limit = third.first(Stage::Limit).unwrap();
+        assert!(limit.reason.contains(reason), "{third}");
+        assert!(waited.contains(&limit.waited.unwrap().as_secs()), "{third}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_wait_for_a_permit_of_a_server_is_told() {
-    let (service, gate) = MockService::gated();
-    let one = |server: Server| server.max_concurrent(1);
-    let stack = stack_with(Stack::builder(), &[("a", service)], one).await;
-    let open = async {
-        for _ in 0..2 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            gate.open(1);
-        }
-    };
-    let (_, second, ()) = tokio::join!(run(&stack, "add"), run(&stack, "add"), open);
-    let expected = "cache:invalidated route#1:chosen@a limit#1:waited attempt#1:answered@a \
-                    answer:answered";
-    assert_eq!(steps(&second).join(" "), expected);
-    let waited = second.first(Stage::Limit).unwrap().waited.unwrap();
-    assert_eq!(waited.as_secs(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -101,11 +101,16 @@ async fn every_record_names_the_client_and_its_address() {
     inbound.client = Some(([127, 0, 0, 1], 4321).into());
     let inbound = Arc::new(inbound);
     let look = call(&leveled("look", SecurityLevel::Internal), json!({}));
+    let pipe = Arc::new(Inbound::new(Transport::Pipe));
     let calls = [
-        pay(json!({})).with_inbound(inbound.clone()),
-        look.with_inbound(inbound.clone()),
-        pay(json!({})).with_inbound(Arc::new(Inbound::new(Transport::Pipe))),
+        (pay(json!({})), &inbound),
+        (look, &inbound),
+        (pay(json!({})), &pipe),
     ];
+    let calls = calls.map(|(mut call, inbound)| {
+        call.context_mut().inbound = Some(inbound.clone());
+        call
+    });
     bed.record(bed.config(), calls).await;
     let log = bed.open();
     let error = ToolError::new(ErrorKind::UnknownTool, Delivery::NotSent, "no such tool");

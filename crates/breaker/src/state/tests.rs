@@ -1,8 +1,6 @@
 //! The machine against scripts, and against random steps.
 
-use callward_testkit::{call, tool};
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
 use crate::streak::EVENT;
@@ -31,14 +29,9 @@ impl Bench {
     }
 
     fn settle(&mut self, ticket: Ticket, verdict: Verdict, fault: Fault) -> String {
-        let outcome = Outcome {
-            verdict,
-            fault,
-            waited: Duration::ZERO,
-            cause: &"down",
-        };
         let (opened, closed) = (self.state.opened, self.state.closed);
-        self.state.settle(ticket, &outcome, self.now);
+        let (state, now) = (&mut self.state, self.now);
+        state.settle(ticket, verdict, fault, Duration::ZERO, &"down", now);
         if self.state.opened > opened {
             let open_for = self.state.time_to_probe(self.now).unwrap().as_secs();
             return format!("{open_for} s: {}", self.state.last_trip.as_ref().unwrap());
@@ -49,7 +42,7 @@ impl Bench {
     /// Admits a call and settles it by its letter: `f`ails, `s`ucceeds, means `n`othing. A figure
     /// after it is the time that the call takes, or after `l`oses the tool that was called.
     fn call(&mut self, what: &str) -> String {
-        let ticket = self.state.admit(Risk::Safe, self.now).unwrap();
+        let ticket = self.state.admit(false, false, self.now).unwrap();
         if !what.starts_with('l') {
             self.wait(what[1..].parse().unwrap_or(0));
         }
@@ -83,22 +76,22 @@ impl Bench {
         let mut last = String::new();
         for step in script.split_whitespace() {
             let (word, after) = step.split_once(':').unwrap_or((step, ""));
-            let risk = match word {
-                "write" | "unwritten" => Risk::Write,
-                _ => Risk::Safe,
-            };
+            let is_write = matches!(word, "write" | "unwritten");
             match (word, word.split_at(1)) {
                 ("hold" | "write", _) => {
-                    let ticket = self.state.admit(risk, self.now).expect(step);
+                    let ticket = self.state.admit(is_write, false, self.now).expect(step);
                     self.held.push(ticket);
                 }
-                ("extra", _) => self.held.push(self.state.admit_extra(self.now).unwrap()),
+                ("extra", _) => {
+                    let ticket = self.state.admit(false, true, self.now).unwrap();
+                    self.held.push(ticket);
+                }
                 ("end", _) => {
                     let ticket = self.held.remove(0);
                     last = self.end(ticket, after);
                 }
                 ("refused" | "unwritten", _) => {
-                    let refused = self.state.admit(risk, self.now).unwrap_err();
+                    let refused = self.state.admit(is_write, false, self.now).unwrap_err();
                     let wait = after.parse().ok().map(Duration::from_secs);
                     assert_eq!(refused.time_to_probe, wait, "{step}");
                 }
@@ -106,7 +99,7 @@ impl Bench {
                 ("force", _) => self.state.force(Some(after == "open")),
                 ("release", _) => self.state.force(None),
                 ("reset", _) => self.state.reset(),
-                ("lost", _) => self.state.connected = false,
+                ("lost", _) => self.state.is_lost = true,
                 (_, ("+", secs)) => self.wait(secs.parse().unwrap()),
                 (_, ("=", state)) => assert_eq!(self.state.state().as_str(), state),
                 (_, ("#", failures)) => {
@@ -250,25 +243,10 @@ fn one_tool_that_loses_connections_never_opens_the_breaker_of_its_server() {
     }
 }
 
-#[test]
-fn only_the_beginning_of_a_long_cause_is_kept() {
-    let cause = shortened(&"ü".repeat(5000));
-    assert!(cause.starts_with("üü") && cause.ends_with("ü…"));
-    assert!(cause.chars().count() < 250);
-}
-
-#[test]
-fn only_what_must_not_run_twice_is_a_risk() {
-    let of = |tool| Risk::of(call(&tool, json!({})).plan());
-    assert_eq!(of(tool("get").read_only().build()), Risk::Safe);
-    assert_eq!(of(tool("set").idempotent().build()), Risk::Safe);
-    assert_eq!(of(tool("add").build()), Risk::Write);
-    assert_eq!(of(tool("drop").destructive().build()), Risk::Write);
-}
-
 #[derive(Debug, Clone)]
 enum Step {
-    Admit(Risk),
+    /// A call, or a write that must not be sent twice.
+    Admit(bool),
     Reset,
     Settle(usize, Verdict, Fault),
     Wait(u64),
@@ -280,8 +258,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let faults = (prop::option::of(0_u128..3), any::<bool>())
         .prop_map(|(tool, is_retry)| Fault { tool, is_retry });
     let step = prop_oneof![
-        4 => Just(Step::Admit(Risk::Safe)),
-        3 => Just(Step::Admit(Risk::Write)),
+        4 => Just(Step::Admit(false)),
+        3 => Just(Step::Admit(true)),
         6 => (any::<usize>(), verdicts, faults)
             .prop_map(|(which, verdict, fault)| Step::Settle(which, verdict, fault)),
         3 => prop_oneof![0_u64..8, 0_u64..40].prop_map(Step::Wait),
@@ -313,12 +291,12 @@ proptest! {
         let mut flying: Vec<(Ticket, Instant, bool)> = Vec::new();
         for step in steps {
             match step {
-                Step::Admit(risk) => {
+                Step::Admit(is_write) => {
                     let before = bench.state.clone();
-                    let wait = before.time_to_pass(risk, bench.now);
-                    let safe_wait = before.time_to_pass(Risk::Safe, bench.now);
+                    let wait = before.time_to_pass(is_write, bench.now);
+                    let safe_wait = before.time_to_pass(false, bench.now);
                     prop_assert!(safe_wait <= wait, "no call waits less than a safe one");
-                    let admitted = bench.state.admit(risk, bench.now);
+                    let admitted = bench.state.admit(is_write, false, bench.now);
                     prop_assert_eq!(wait == Some(Duration::ZERO), admitted.is_ok());
                     if let Ok(ticket) = admitted {
                         let probe = before.state() != BreakerState::Closed;
@@ -340,9 +318,9 @@ proptest! {
             prop_assert!(probing <= probes as usize, "{probing} probes in flight");
             // no other call is made: time alone leads to the next call, also a write
             let (longest, grace) = (config.max_open_time, config.open_time);
-            for (risk, longest) in [(Risk::Safe, longest), (Risk::Write, longest + grace)] {
+            for (is_write, longest) in [(false, longest), (true, longest + grace)] {
                 let mut later = bench.state.clone();
-                prop_assert!(later.admit(risk, bench.now + longest).is_ok());
+                prop_assert!(later.admit(is_write, false, bench.now + longest).is_ok());
             }
         }
     }

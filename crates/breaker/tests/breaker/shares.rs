@@ -3,20 +3,14 @@
 
 use std::sync::Arc;
 
-use callward_breaker::{Breaker, BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
+use callward_breaker::{BreakerConfig, BreakerLayer, BreakerSet, BreakerState};
 use callward_core::{ProgressSink, ToolCall};
 use callward_testkit::MockService;
 use parking_lot::Mutex;
-use tokio::time::{advance, sleep};
+use tokio::time::sleep;
 use tower::{Layer, ServiceExt};
 
 use crate::bed::{fine, of, secs, server};
-
-fn breaker(config: BreakerConfig, inner: MockService) -> (BreakerSet, Breaker<MockService>) {
-    let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
-    let layer = BreakerLayer::new(set.clone(), server("a"));
-    (set, layer.layer(inner))
-}
 
 /// Records the progress it receives.
 #[derive(Default)]
@@ -48,7 +42,8 @@ async fn slow_calls_count_without_the_time_of_persons() {
         sleep(secs(1 + u64::from(n % 4 == 0))).await;
         fine()
     });
-    let (set, service) = breaker(config, mock.clone());
+    let set = BreakerSet::new(config, BreakerConfig::server()).unwrap();
+    let service = BreakerLayer::new(set.clone(), server("a")).layer(mock);
     for _ in 0..8 {
         service.clone().oneshot(of("get")).await.unwrap();
     }
@@ -66,19 +61,4 @@ async fn slow_calls_count_without_the_time_of_persons() {
     assert_eq!(status.state, BreakerState::Open);
     let why = status.last_trip.as_deref().unwrap();
     assert_eq!(why, "3 of 12 calls within 600s took 2s or longer");
-}
-
-#[tokio::test(start_paused = true)]
-async fn calls_that_are_not_timed_have_no_listener_and_old_ones_do_not_count() {
-    let mock = MockService::new(|call: ToolCall, _| async move {
-        assert!(call.progress().is_none());
-        fine()
-    });
-    let mut config = BreakerConfig::default();
-    config.failure_rate = Some(0.5);
-    let (set, plain) = breaker(config, mock);
-    plain.oneshot(of("get")).await.unwrap();
-    assert_eq!(set.snapshot()[0].window.unwrap().calls, 1);
-    advance(secs(60)).await;
-    assert_eq!(set.snapshot()[0].window.unwrap().calls, 0);
 }

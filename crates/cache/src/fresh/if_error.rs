@@ -10,7 +10,7 @@ use crate::shared::{Shared, note};
 impl Shared {
     /// Returns `true` if the call may be answered with the last answer, should the server fail.
     pub(crate) fn covers_failures(&self, call: &ToolCall) -> bool {
-        !self.config.stale_if_error.is_zero() && !call.purpose().is_background()
+        !self.config.stale_if_error.is_zero() && !call.purpose.is_background()
     }
 }
 

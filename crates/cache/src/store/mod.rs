@@ -31,6 +31,7 @@ pub(crate) use entry::{Entry, RefreshGuard};
 
 use crate::config::CacheConfig;
 use crate::reason::{EvictionCause, Evictions};
+use crate::stats::StoreUsage;
 use crate::sync::Mutex as StepMutex;
 
 /// Entries are evicted in batches, each of this share of the store. One at a time would cost a
@@ -60,16 +61,6 @@ struct Evicted {
     mean: Mutex<Option<f64>>,
     returning: Mutex<Vec<(u128, Arc<Entry>)>>,
     counts: Mutex<Evictions>,
-}
-
-/// The contents of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct StoreUsage {
-    /// The number of entries.
-    pub entries: u64,
-    /// The bytes they take, keys and bookkeeping included.
-    pub bytes: u64,
 }
 
 impl MokaStore {

@@ -50,7 +50,7 @@ impl Play {
         let world = Arc::new(Mutex::new(World::new(setting)));
         let inside = world.clone();
         let server = MockService::new(move |call, _| {
-            let id = call.id().and_then(|id| id.parse().ok());
+            let id = call.id.as_deref().and_then(|id| id.parse().ok());
             let answer = inside.lock().arrive(id.unwrap());
             async move {
                 answer
@@ -134,15 +134,13 @@ impl Play {
         };
         self.say(format_args!("call {id}: {ask:?}"));
         let caller = Caller::new(Principal::new(format!("p{}", ask.who)));
-        let mut call: ToolCall = call(ask.action.tool(), ask.action.arguments(ask.form))
-            .with_id(id.to_string())
-            .with_caller(Arc::new(caller));
+        let mut call: ToolCall =
+            call(ask.action.tool(), ask.action.arguments(ask.form)).with_caller(Arc::new(caller));
         let deadline = ask
             .patience
             .map(|secs| Instant::now() + Duration::from_secs(secs));
-        if let Some(deadline) = deadline {
-            call = call.with_deadline(deadline.into_std());
-        }
+        call.context_mut().id = Some(id.to_string().into());
+        call.context_mut().deadline = deadline.map(Instant::into_std);
         self.clients.push(Client {
             id,
             began,

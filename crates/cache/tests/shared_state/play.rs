@@ -43,7 +43,7 @@ impl<'a> Play<'a> {
         let world = Arc::new(Mutex::new(World::new(script.partition)));
         let inside = world.clone();
         let server = MockService::new(move |call, _| {
-            let id = call.id().and_then(|id| id.parse().ok()).unwrap();
+            let id = call.id.as_deref().and_then(|id| id.parse().ok()).unwrap();
             serve(inside.clone(), id)
         });
         Self {

@@ -108,12 +108,10 @@ impl Ask {
             Some(session) => caller.with_session(SessionId::new(session)),
             None => caller,
         };
-        call(
-            &tools.0[self.set][self.action.tool()],
-            self.action.arguments(),
-        )
-        .with_id(id.to_string())
-        .with_caller(Arc::new(caller))
+        let tool = &tools.0[self.set][self.action.tool()];
+        let mut call = call(tool, self.action.arguments()).with_caller(Arc::new(caller));
+        call.context_mut().id = Some(id.to_string().into());
+        call
     }
 }
 

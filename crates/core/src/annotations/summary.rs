@@ -24,9 +24,7 @@ impl fmt::Display for Annotations {
         }
         let complexity = self.complexity.map(|word| format!("{word} complexity"));
         parts.extend(complexity.map(Cow::from));
-        let duration = self
-            .estimated_duration
-            .map(|millis| format!("~{}ms", number(millis)));
+        let duration = self.estimated_duration.map(|millis| format!("~{millis}ms"));
         parts.extend(duration.map(Cow::from));
         let tags = self.tags.as_deref().filter(|tags| !tags.is_empty());
         parts.extend(tags.map(|tags| format!("tags: {}", tags.join(", ")).into()));
@@ -35,18 +33,6 @@ impl fmt::Display for Annotations {
             true => f.write_str("[no annotations]"),
             false => write!(f, "[{}]", parts.join(" | ")),
         }
-    }
-}
-
-/// Writes a number as JavaScript does, so that the line is the one that NeuroLink's users know:
-/// shortest digits that read back equal, an exponent from 1e21 up and below 1e-6.
-fn number(value: f64) -> String {
-    match value.abs() {
-        size if size.is_infinite() => value.to_string().replace("inf", "Infinity"),
-        size if size >= 1e21 => format!("{value:e}").replace('e', "e+"),
-        size if size != 0.0 && size < 1e-6 => format!("{value:e}"),
-        // no sign before zero
-        _ => (value + 0.0).to_string(),
     }
 }
 
@@ -69,24 +55,5 @@ mod tests {
         }
         let untagged = Annotations::default().with_tags([""; 0]);
         assert_eq!(untagged.to_string(), "[no annotations]");
-    }
-
-    #[test]
-    fn numbers_print_as_javascript_prints_them() {
-        for (value, text) in [
-            (1.0, "1"),
-            (-0.0, "0"),
-            (-1.5, "-1.5"),
-            (250.5, "250.5"),
-            (1e20, "100000000000000000000"),
-            (1e21, "1e+21"),
-            (-1.25e300, "-1.25e+300"),
-            (0.000_001, "0.000001"),
-            (1e-7, "1e-7"),
-            (f64::NAN, "NaN"),
-            (f64::NEG_INFINITY, "-Infinity"),
-        ] {
-            assert_eq!(number(value), text);
-        }
     }
 }

@@ -1,16 +1,16 @@
 //! Validates a set of hints: finds every problem, not only the first.
 
-use std::fmt;
-
 use crate::{Annotations, Field, Severity};
 
 /// One problem of a set of hints.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnnotationProblem {
     /// `readOnlyHint` and `destructiveHint` are both true.
+    #[error("readOnlyHint and destructiveHint are both true")]
     ReadOnlyAndDestructive,
     /// A number is negative, infinite or not a number.
+    #[error("{field} is {value}, not a number from 0 up")]
     InvalidNumber {
         /// The field.
         field: Field,
@@ -18,11 +18,13 @@ pub enum AnnotationProblem {
         value: f64,
     },
     /// A tag is empty or only white space.
+    #[error("tag {} is blank", index + 1)]
     BlankTag {
         /// Its place in the list, from 0.
         index: usize,
     },
     /// `destructiveHint` is true and `requiresConfirmation` is false: the tool still asks.
+    #[error("requiresConfirmation is false on a destructive tool, which asks all the same")]
     DestructiveUnconfirmed,
 }
 
@@ -30,10 +32,8 @@ impl AnnotationProblem {
     /// Returns how much it matters.
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::ReadOnlyAndDestructive | Self::InvalidNumber { .. } | Self::BlankTag { .. } => {
-                Severity::Error
-            }
             Self::DestructiveUnconfirmed => Severity::Warning,
+            _ => Severity::Error,
         }
     }
 
@@ -44,23 +44,6 @@ impl AnnotationProblem {
             Self::InvalidNumber { field, .. } => *field,
             Self::BlankTag { .. } => Field::Tags,
             Self::DestructiveUnconfirmed => Field::RequiresConfirmation,
-        }
-    }
-}
-
-impl fmt::Display for AnnotationProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ReadOnlyAndDestructive => {
-                f.write_str("readOnlyHint and destructiveHint are both true")
-            }
-            Self::InvalidNumber { field, value } => {
-                write!(f, "{field} is {value}, not a number from 0 up")
-            }
-            Self::BlankTag { index } => write!(f, "tag {} is blank", index + 1),
-            Self::DestructiveUnconfirmed => f.write_str(
-                "requiresConfirmation is false on a destructive tool, which asks all the same",
-            ),
         }
     }
 }

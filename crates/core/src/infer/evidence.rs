@@ -16,6 +16,12 @@ words! {
     }
 }
 
+impl Strength {
+    pub(super) const fn strong_if(strong: bool) -> Self {
+        if strong { Self::Strong } else { Self::Weak }
+    }
+}
+
 /// Why one field was concluded.
 ///
 /// Its `Display` is the word or rule that it rests on.

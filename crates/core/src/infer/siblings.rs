@@ -88,11 +88,7 @@ impl Habits {
     pub(super) fn apply(&self, inferred: &mut Inferred) {
         let weak = Strength::Weak;
         if let Some(open) = self.open_world.settled(FEW) {
-            let strength = if self.open_world.is_unanimous() {
-                Strength::Strong
-            } else {
-                weak
-            };
+            let strength = Strength::strong_if(self.open_world.is_unanimous());
             inferred.drop_hint(Field::OpenWorld);
             inferred.set(Field::OpenWorld, open, strength, Reason::Siblings);
         }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::refine::Applied;
-use crate::{AuditLevel, CallPlan, ConfirmRule, Effect, ReplicaSetId, Resolved, Tool, ToolName};
+use crate::{CallPlan, ConfirmRule, Effect, ReplicaSetId, Resolved, Tool, ToolName};
 
 mod decision;
 mod observed;
@@ -141,15 +141,11 @@ impl Trail {
         let mut trail = Self::start(Tense::Expected, tool, applied);
         trail.decisions.extend(from_plan(tool, applied));
         let audit = tool.plan_applied(applied).audit;
-        let verdict = match audit.level {
-            AuditLevel::None => return trail,
-            AuditLevel::Partial => Verdict::Partial,
-            AuditLevel::Full => Verdict::Full,
-        };
-        let reason = audit.to_string();
-        trail
-            .decisions
-            .push(Decision::new(Stage::Audit, verdict, reason));
+        // there is no verdict `none`
+        let verdict = Verdict::by_name(audit.level.as_str());
+        let audited =
+            verdict.map(|verdict| Decision::new(Stage::Audit, verdict, audit.to_string()));
+        trail.decisions.extend(audited);
         trail
     }
 

@@ -127,7 +127,6 @@ fn ordered(stack: &Stack, id: &str, act: impl FnOnce(&ServerId) -> bool) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use callward::Principal;
 
@@ -136,7 +135,7 @@ mod tests {
     #[test]
     fn a_session_is_shown_by_the_beginning_of_its_id() {
         let owner = |status: &_| instance(&ServerId::new("a").unwrap(), status)["owner"].clone();
-        let mut status = InstanceStatus::new("up", Duration::from_secs(1));
+        let mut status = InstanceStatus::default();
         assert_eq!(owner(&status), Value::Null);
         status.principal = Some(Principal::new("ada"));
         assert_eq!(owner(&status), "ada");

@@ -92,9 +92,9 @@ fn judged(
     let is_its = |server: &&ServerConfig| Some(server.id.as_str()) == tool.server.as_deref();
     let server = config.servers.iter().find(is_its);
     let trust = args.trust.or_else(|| Some(server?.table.trust));
-    let operator = server.and_then(|server| server.tools.get(tool.name()));
+    let operator = server.and_then(|server| server.table.tools.get(tool.name()));
     let hints = Hints {
-        server_defaults: server.map(|server| &server.defaults),
+        server_defaults: server.map(|server| &server.table.annotations),
         operator: operator.map(|operator| &operator.hints),
         ..Hints::new(inferred, declared, trust.unwrap_or_default())
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward::{Caching, Instances, ServerId};
+use callward::{Instances, ServerId};
 use serde_json::{Map, Value};
 
 use crate::api::{self, Remote};
@@ -204,7 +204,7 @@ pub(crate) fn wrapped(args: &Run) -> Result<Config, AppError> {
         }
     };
     if let Some(ttl) = args.ttl {
-        server.caching = Some(Caching::For(ttl));
+        (server.table.ttl, server.table.cache) = (Some(ttl), None);
     }
     if args.no_cache {
         config.cache.layer.enabled = false;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::error::dotted;
 use super::{Config, Server, ServerConfig};
 
 /// Keys with their values, as a file would have them; those of an inner table as `inner.key`.
@@ -14,45 +15,36 @@ impl Config {
         let (ours, defaults) = (json!(self), json!(Self::default()));
         let mut sections = Map::new();
         for (key, value) in members(&ours).filter(|(key, _)| *key != "servers") {
-            let mut keys = Keys::new();
-            differing("", value, &defaults[key], &mut keys);
-            let keys = self.references.scrub_keys(keys);
-            match keys.get("") {
-                Some(value) => sections.insert(key.clone(), value.clone()),
-                None if keys.is_empty() => None,
-                None => sections.insert(key.clone(), keys.into()),
-            };
+            let mut keys = self.differing("", value, &defaults[key]);
+            if let Some(value) = keys.remove("") {
+                sections.insert(key.clone(), value);
+            } else if !keys.is_empty() {
+                sections.insert(key.clone(), keys.into());
+            }
         }
         sections
     }
 
     /// Returns the same of one server; how it is reached is left out.
     pub(crate) fn changed_of(&self, server: &ServerConfig) -> Keys {
-        let mut keys = Keys::new();
-        differing("", &server.shown(), &json!(Server::default()), &mut keys);
-        self.references.scrub_keys(keys)
+        self.differing("", &server.shown(), &json!(Server::default()))
+    }
+
+    /// Returns the leaves that differ, each under its dotted path.
+    fn differing(&self, path: &str, ours: &Value, defaults: &Value) -> Keys {
+        if ours == defaults {
+            return Keys::new();
+        }
+        if !ours.is_object() {
+            return Keys::from_iter([(path.to_owned(), self.references.scrub_json(ours))]);
+        }
+        let inner = |(key, value): (&String, &Value)| {
+            self.differing(&dotted(path, key), value, &defaults[key])
+        };
+        members(ours).flat_map(inner).collect()
     }
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flatten()
-}
-
-/// Collects the leaves that differ, each under its dotted path.
-fn differing(path: &str, ours: &Value, defaults: &Value, found: &mut Keys) {
-    match ours {
-        _ if ours == defaults => {}
-        Value::Object(table) => {
-            for (key, value) in table {
-                let path = match path {
-                    "" => key.clone(),
-                    path => format!("{path}.{key}"),
-                };
-                differing(&path, value, &defaults[key], found);
-            }
-        }
-        leaf => {
-            found.insert(path.to_owned(), leaf.clone());
-        }
-    }
 }

@@ -12,6 +12,7 @@ mod error;
 mod listen;
 mod read;
 mod references;
+mod rules;
 mod sections;
 mod server;
 
@@ -37,8 +38,9 @@ pub(crate) use self::defaults::with_defaults;
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::listen::{AdminAddress, exposed, parse_listen};
 pub(crate) use self::references::References;
+pub(crate) use self::rules::Rule;
 pub(crate) use self::sections::{Audit, Http, Telemetry, as_usize};
-pub(crate) use self::server::{Server, ServerConfig};
+pub(crate) use self::server::{Server, ServerConfig, caching};
 
 use crate::report::Reports;
 
@@ -117,8 +119,14 @@ impl Config {
     ///
     /// [`ConfigError`] with every problem found.
     pub(crate) fn load(file: &Path, servers: Servers) -> Result<Self, ConfigError> {
-        let bytes = std::fs::read(file)
-            .map_err(|error| ConfigError::new(file, vec![Fault::unreadable(&error)]))?;
+        let bytes = std::fs::read(file).map_err(|error| {
+            let message = format!("cannot be read: {error}");
+            let fault = Fault {
+                message,
+                ..Fault::default()
+            };
+            ConfigError::new(file, vec![fault])
+        })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();

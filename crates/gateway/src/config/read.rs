@@ -3,19 +3,28 @@
 //! A key is known if the serialized defaults have it. Each key is first read in a file of its own;
 //! one that cannot be read is reported and taken out, and the rest is read at once.
 
+use callward::core::Field;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 use super::error::{Fault, Source};
+use super::server::ToolConfig;
 use super::{Config, Server};
 use crate::similar::near;
 
 /// Reads what can be read. The faults are those of all other keys.
 pub(super) fn read(root: Spanned<DeTable<'_>>, source: &Source<'_>) -> (Config, Vec<Fault>) {
+    let hints = Field::ALL.iter().map(|field| (field.as_str(), Value::Null));
+    let (mut server, mut tool) = (json!(Server::default()), json!(ToolConfig::default()));
+    server["annotations"] = hints.clone().collect();
+    for (hint, value) in hints {
+        tool[hint] = value;
+    }
+    server["tools"] = json!({ ANY: tool });
     let mut defaults = json!(Config::default());
-    defaults["servers"] = json!({ ANY: Server::default() });
+    defaults["servers"] = json!({ ANY: server });
     let mut reader = Reader {
         source,
         faults: Vec::new(),
@@ -51,7 +60,10 @@ impl Reader<'_, '_> {
             let name = key.get_ref().to_string();
             let span = key.span();
             path.push(key.clone());
-            let known = defaults.get(&name).or_else(|| defaults.get(ANY));
+            let known = defaults.get(&name);
+            // the short forms of hints, such as `readOnly`
+            let known = known.or_else(|| defaults.get(format!("{name}Hint")));
+            let known = known.or_else(|| defaults.get(ANY));
             let fault = match (known, value.get_mut()) {
                 (None, _) => {
                     let message = unknown(&name, defaults);
@@ -87,11 +99,7 @@ impl Reader<'_, '_> {
             table.insert(key.clone(), inner);
             inner = Spanned::new(value.span(), DeValue::Table(table));
         }
-        let DeValue::Table(root) = inner.into_inner() else {
-            return None;
-        };
-        let root = Spanned::new(value.span(), root);
-        let error = Config::deserialize(toml::de::Deserializer::from(root)).err()?;
+        let error = Config::deserialize(ValueDeserializer::from(inner)).err()?;
         let mut fault = self.source.parser_fault(&error);
         let key = dotted(path);
         if !super::is_within(&fault.key, &key) {
@@ -108,15 +116,9 @@ fn dotted(path: &Path<'_>) -> String {
 
 /// States that a key is unknown, with the one that may have been meant or else all known ones.
 fn unknown(name: &str, known: &Value) -> String {
-    let known = || {
-        known
-            .as_object()
-            .into_iter()
-            .flat_map(serde_json::Map::keys)
-    };
-    let expected = near(name, known().map(String::as_str)).unwrap_or_else(|| {
-        let names: Vec<_> = known().map(|name| format!("`{name}`")).collect();
-        format!("expected one of {}", names.join(", "))
-    });
+    let known = known.as_object().into_iter().flat_map(Map::keys);
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let expected = near(name, known.iter().copied())
+        .unwrap_or_else(|| format!("expected one of `{}`", known.join("`, `")));
     format!("unknown field `{name}`, {expected}")
 }

@@ -1,20 +1,20 @@
 //! `[servers.ID]`: how a server is reached and called, and what the operator says about its tools.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use callward::cache::{StateGroup, ToolScopes};
+use callward::cache::{ScopeTemplate, StateGroup};
 use callward::core::human::{duration, optional_duration, size};
 use callward::core::redact;
 use callward::limit::{ConcurrencyLimitLayer, Shed};
-use callward::{
-    Annotations, ArgumentRule, Caching, Instances, ReplicaSetId, ServerId, ToolName, Trust, Weight,
-};
+use callward::{Annotations, Caching, Instances, ReplicaSetId, ServerId, ToolName, Trust, Weight};
 use callward_mcp::client::EraChoice;
 use callward_mcp::wire::DEFAULT_MAX_LINE;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::rules::Rule;
 use super::sections::{names, optional_url};
 use super::with_defaults;
 
@@ -35,8 +35,8 @@ with_defaults! {
         pub(crate) url: Option<String>,
         #[serde(serialize_with = "names")]
         pub(crate) headers: BTreeMap<String, String>,
-        pub(crate) set: Option<String>,
-        pub(crate) weight: u32 = Weight::PRIMARY.get(),
+        pub(crate) set: Option<ReplicaSetId>,
+        pub(crate) weight: Weight,
         pub(crate) categories: Vec<String>,
         pub(crate) capabilities: Vec<String>,
         pub(crate) zone: Option<String>,
@@ -67,14 +67,49 @@ with_defaults! {
         #[serde(with = "optional_duration")]
         pub(crate) ttl: Option<Duration>,
         pub(crate) cache: Option<bool>,
-        pub(crate) annotations: Table,
-        pub(crate) tools: BTreeMap<String, Table>,
+        pub(crate) annotations: Annotations,
+        pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
     }
 }
 
-/// Hints as written; those of a tool may have other keys beside them. They are checked one by one,
-/// so that each fault is reported at its own line.
-pub(crate) type Table = BTreeMap<String, toml::Value>;
+/// What the operator says about one tool.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolConfig {
+    /// The first that matches a call's arguments wins.
+    pub(crate) rules: Option<Vec<Rule>>,
+    /// Which state its calls read and write.
+    #[serde(serialize_with = "scopes")]
+    pub(crate) reads: Option<Vec<ScopeTemplate>>,
+    #[serde(serialize_with = "scopes")]
+    pub(crate) writes: Option<Vec<ScopeTemplate>>,
+    /// The tool that shows whether a call with an unknown outcome took effect.
+    pub(crate) verify_with: Option<ToolName>,
+    /// How many calls of it this server gets at once.
+    pub(crate) max_concurrent: Option<NonZeroUsize>,
+    #[serde(with = "optional_duration")]
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) cache: Option<bool>,
+    #[serde(flatten)]
+    pub(crate) hints: Annotations,
+}
+
+/// Returns whether results are kept, and for how long.
+pub(crate) fn caching(ttl: Option<Duration>, cache: Option<bool>) -> Option<Caching> {
+    match (ttl, cache) {
+        (_, Some(false)) => Some(Caching::Never),
+        (Some(ttl), _) => Some(Caching::For(ttl)),
+        (None, Some(true)) => Some(Caching::ByMode),
+        (None, None) => None,
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde passes references to fields")]
+fn scopes<S: Serializer>(list: &Option<Vec<ScopeTemplate>>, to: S) -> Result<S::Ok, S::Error> {
+    let list = list.as_deref();
+    list.map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>())
+        .serialize(to)
+}
 
 /// Shows arguments of a command without secrets.
 fn words<S: Serializer>(args: &[String], to: S) -> Result<S::Ok, S::Error> {
@@ -102,9 +137,6 @@ pub(crate) struct ServerConfig {
     pub(crate) id: ServerId,
     pub(crate) set: ReplicaSetId,
     pub(crate) prefix: Option<String>,
-    pub(crate) caching: Option<Caching>,
-    pub(crate) defaults: Annotations,
-    pub(crate) tools: BTreeMap<ToolName, ToolConfig>,
     /// The rest of the table.
     pub(crate) table: Server,
 }
@@ -134,9 +166,6 @@ impl ServerConfig {
             set: ReplicaSetId::from(id.clone()),
             id,
             prefix: None,
-            caching: None,
-            defaults: Annotations::default(),
-            tools: BTreeMap::new(),
             table,
         }
     }
@@ -151,32 +180,5 @@ impl ServerConfig {
             table.retain(|key, _| !elsewhere.contains(&key.as_str()));
         }
         shown
-    }
-}
-
-/// What the operator says about one tool.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct ToolConfig {
-    pub(crate) hints: Annotations,
-    /// The first that matches a call's arguments wins.
-    pub(crate) rules: Vec<ArgumentRule>,
-    /// Which state its calls read and write.
-    pub(crate) scopes: ToolScopes,
-    /// The tool that shows whether a call with an unknown outcome took effect.
-    pub(crate) verify_with: Option<ToolName>,
-    /// Whether its results are kept, and for how long.
-    pub(crate) caching: Option<Caching>,
-    /// How many calls of it this server gets at once.
-    pub(crate) max_concurrent: Option<usize>,
-}
-
-impl ToolConfig {
-    /// Returns `true` if a setting holds for the whole replica set.
-    pub(crate) fn speaks_for_set(&self) -> bool {
-        let own = Self {
-            max_concurrent: self.max_concurrent,
-            ..Self::default()
-        };
-        *self != own
     }
 }

@@ -2,7 +2,7 @@
 
 use callward::core::{FingerprintKey, Members, OutputStatus, ToolName};
 use callward::{Effect, ToolCall, ToolOutput};
-use callward_replay::trace::{Millis, RecordedCall};
+use callward_replay::trace::RecordedCall;
 use serde_json::json;
 use serde_json::value::RawValue;
 use sha1::{Digest, Sha1};
@@ -33,24 +33,27 @@ impl Scribe {
         let plan = call.plan();
         let name = ToolName::new(&recorded.tool).unwrap_or_else(|_| call.tool().name().clone());
         let output = recorded.answer.as_ref().ok();
-        let mut line = RecordedCall::new(name);
-        line.trace.clone_from(&self.trace);
-        line.session = self.session(call);
-        line.seq = Some(recorded.seq);
-        line.args = self.args(call.arguments());
-        line.result_sha1 = output.map(digest);
-        line.result_bytes = output.map(|output| output.body().len() as u64);
-        line.error = output.is_none_or(ToolOutput::is_error);
-        line.write = Some(plan.effect.is_write());
-        line.effect = Some(plan.effect);
-        line.ttl_ms = lifetime(call, output);
-        line.delivery = recorded.answer.as_ref().err().copied();
-        line.at_ms = Some(Millis::of(recorded.at));
-        line.duration_ms = Some(Millis::of(recorded.took));
-        line.cache = Some(recorded.record.with(|facts| facts.cache).as_str().into());
-        line.set = Some(call.tool().set().as_str().to_owned());
-        line.principal = Some(self.hash(call.caller().principal.as_str().as_bytes()));
-        line
+        RecordedCall {
+            trace: self.trace.clone(),
+            session: self.session(call),
+            seq: Some(recorded.seq),
+            tool: name,
+            args: self.args(call.arguments()),
+            result_sha1: output.map(digest),
+            result_bytes: output.map(|output| output.body().len() as u64),
+            error: output.is_none_or(ToolOutput::is_error),
+            write: Some(plan.effect.is_write()),
+            effect: Some(plan.effect),
+            idempotent: None,
+            ttl_ms: lifetime(call, output),
+            delivery: recorded.answer.as_ref().err().copied(),
+            layer: None,
+            at_ms: Some(recorded.at),
+            duration_ms: Some(recorded.took),
+            cache: Some(recorded.record.with(|facts| facts.cache).as_str().into()),
+            set: Some(call.tool().set().as_str().to_owned()),
+            principal: Some(self.hash(call.caller().principal.as_str().as_bytes())),
+        }
     }
 
     /// A session's own name may open it: never written as it is.

@@ -1,17 +1,13 @@
-//! One limit: governor's token bucket, and a queue for its tokens.
+//! One limit: a token bucket, and a queue for its tokens.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use governor::clock::Clock;
-use governor::middleware::NoOpMiddleware;
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::tokens::Tokens;
 use super::{RateStatus, RateSubject};
 
 /// One limit: a token bucket, and a queue for its tokens.
@@ -21,12 +17,7 @@ use super::{RateStatus, RateSubject};
 #[derive(Debug)]
 pub(crate) struct Bucket {
     per_minute: f64,
-    /// The time from one token to the next.
-    period: Duration,
-    /// The time from an empty bucket to a full one.
-    refill: Duration,
-    clock: TokioClock,
-    limiter: RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Duration>>,
+    tokens: Tokens,
     turn: Semaphore,
     queue: Mutex<Queue>,
 }
@@ -41,20 +32,13 @@ struct Queue {
     refused: u64,
 }
 
-/// One call per year. Governor counts nanoseconds in 64 bits and panics beyond.
-const MAX_PERIOD: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
 impl Bucket {
     /// Makes a full bucket. `None` if the rate is invalid, or above one call per nanosecond.
     pub(crate) fn new(per_minute: f64, burst: Duration) -> Option<Self> {
-        let quota = quota(per_minute, burst)?;
-        let (clock, now) = (TokioClock(Instant::now()), Instant::now());
+        let now = Instant::now();
         Some(Self {
             per_minute,
-            period: quota.replenish_interval(),
-            refill: quota.burst_size_replenished_in(),
-            limiter: RateLimiter::direct_with_clock(quota, clock),
-            clock,
+            tokens: Tokens::new(per_minute, burst)?,
             turn: Semaphore::new(1),
             queue: Mutex::new(Queue {
                 waiting: 0,
@@ -70,7 +54,7 @@ impl Bucket {
     pub(crate) fn try_acquire(&self) -> bool {
         let mut queue = self.queue.lock();
         queue.last_used = Instant::now();
-        queue.waiting == 0 && self.check().is_ok()
+        queue.waiting == 0 && self.tokens.take().is_ok()
     }
 
     /// Takes a token, now or when the call's turn comes, but not after `until`. If that is too
@@ -96,7 +80,7 @@ impl Bucket {
     /// Returns `true` if it was unused for long enough to have all tokens, as a new one has.
     pub(crate) fn is_full(&self) -> bool {
         let queue = self.queue.lock();
-        queue.waiting == 0 && queue.last_used.elapsed() >= self.refill
+        queue.waiting == 0 && queue.last_used.elapsed() >= self.tokens.refill
     }
 
     pub(crate) fn status(&self, subject: RateSubject) -> RateStatus {
@@ -114,37 +98,18 @@ impl Bucket {
     fn join(self: &Arc<Self>, until: Instant) -> Result<Option<Waiting>, Duration> {
         let mut queue = self.queue.lock();
         if queue.waiting == 0 {
-            match self.check() {
+            match self.tokens.take() {
                 Ok(()) => return Ok(None),
                 Err(wait) => queue.first_due = after(wait),
             }
         }
         let first = queue.first_due.saturating_duration_since(Instant::now());
-        let wait = first.saturating_add(self.period.saturating_mul(queue.waiting));
+        let wait = first.saturating_add(self.tokens.period.saturating_mul(queue.waiting));
         if after(wait) > until {
             return Err(wait);
         }
         queue.waiting += 1;
         Ok(Some(Waiting(self.clone())))
-    }
-
-    /// Takes a token, or returns the time until there is one.
-    fn check(&self) -> Result<(), Duration> {
-        let now = self.clock.now();
-        let check = self.limiter.check();
-        check.map_err(|not_until| not_until.earliest_possible().saturating_sub(now))
-    }
-}
-
-/// Governor's clock on tokio's time, which tests can pause: the time since it was made.
-#[derive(Debug, Clone, Copy)]
-struct TokioClock(Instant);
-
-impl Clock for TokioClock {
-    type Instant = Duration;
-
-    fn now(&self) -> Duration {
-        self.0.elapsed()
     }
 }
 
@@ -162,8 +127,8 @@ impl Waiting {
         loop {
             let wait = {
                 let mut queue = bucket.queue.lock();
-                let Err(wait) = bucket.check() else {
-                    queue.first_due = after(bucket.period);
+                let Err(wait) = bucket.tokens.take() else {
+                    queue.first_due = after(bucket.tokens.period);
                     return Ok(());
                 };
                 queue.first_due = after(wait);
@@ -188,53 +153,4 @@ impl Drop for Waiting {
 pub(crate) fn after(time: Duration) -> Instant {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     Instant::now() + time.min(CENTURY)
-}
-
-/// Reads a rate as governor's quota. `None` if it is invalid, or above one call per nanosecond.
-fn quota(per_minute: f64, burst: Duration) -> Option<Quota> {
-    if !(per_minute.is_finite() && per_minute > 0.0) {
-        return None;
-    }
-    let period = Duration::try_from_secs_f64(60.0 / per_minute)
-        .unwrap_or(MAX_PERIOD)
-        .min(MAX_PERIOD);
-    // rounded down, after a small step up for what should be whole
-    let tokens = (burst.as_secs_f64() / period.as_secs_f64() + 1e-9) as u32;
-    let burst = NonZeroU32::new(tokens).unwrap_or(NonZeroU32::MIN);
-    Some(Quota::with_period(period)?.allow_burst(burst))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEN: Duration = Duration::from_secs(10);
-
-    #[test]
-    fn a_rate_becomes_a_period_and_a_burst() {
-        let cases = [
-            (60.0, 1_000_000_000, 10),
-            (30.0, 2_000_000_000, 5),
-            (12.0, 5_000_000_000, 2),
-            (1.0, 60_000_000_000, 1),
-            (600.0, 100_000_000, 100),
-            (0.5, 120_000_000_000, 1),
-        ];
-        for (per_minute, period, burst) in cases {
-            let quota = quota(per_minute, TEN).unwrap();
-            assert_eq!(
-                quota.replenish_interval().as_nanos(),
-                period,
-                "{per_minute}"
-            );
-            assert_eq!(quota.burst_size().get(), burst, "{per_minute}");
-        }
-        for invalid in [0.0, -1.0, f64::NAN, f64::INFINITY, f64::MAX, 1e12] {
-            assert!(quota(invalid, TEN).is_none(), "{invalid}");
-        }
-        for extreme in [f64::MIN_POSITIVE, 1e-300, 1e-9, 6e10] {
-            let quota = quota(extreme, Duration::from_secs(3600)).unwrap();
-            assert!(quota.replenish_interval() <= MAX_PERIOD, "{extreme}");
-        }
-    }
 }

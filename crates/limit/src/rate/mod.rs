@@ -6,6 +6,9 @@
 //! out. If its turn would come after [`RateLimitConfig::max_wait`] or too late for its deadline, it
 //! is refused at once.
 //!
+//! **Feature.** Without `rate`, which brings governor, no rate is limited: those of plans are not
+//! enforced, and a config with a rate is refused.
+//!
 //! **Readiness** is that of the inner service: the limits are known only from the call.
 //!
 //! **Cancellation.** A dropped call leaves the queue without its token, and those behind move up.
@@ -22,6 +25,8 @@ mod bucket;
 mod config;
 mod layer;
 mod status;
+#[cfg_attr(not(feature = "rate"), path = "no_tokens.rs")]
+mod tokens;
 
 pub use config::RateLimitConfig;
 pub use layer::{RateLimit, RateLimitLayer};

@@ -50,7 +50,7 @@ impl Bounds {
             limit,
             cap: cap.of(limit),
             share: call.attempt().share.clone(),
-            deadline: call.deadline().map(Instant::from_std),
+            deadline: call.deadline.map(Instant::from_std),
             writer: Writer::of(call),
         }
     }
@@ -69,7 +69,7 @@ impl Bounds {
     pub(crate) fn due(&self, meter: &Meter, now: Instant) -> Due {
         let left = |bound: Duration, used: Duration| {
             // while a person decides, only the deadline comes closer
-            let counts = !meter.is_paused();
+            let counts = !meter.person.is_open();
             counts.then(|| now.checked_add(bound.saturating_sub(used)))?
         };
         let share = self.share.as_ref();
@@ -124,7 +124,7 @@ impl Bounds {
     /// Returns the error of an attempt that ended at a bound, and records it.
     pub(crate) fn error(&self, bound: Bound, meter: &Meter, now: Instant) -> ToolError {
         let (limit, cap) = (self.limit, self.cap);
-        let after = now.saturating_duration_since(meter.started().unwrap_or(now));
+        let after = now.saturating_duration_since(meter.started);
         let why = match bound {
             Bound::Cap => format!("no answer within {cap:?}, the cap with progress"),
             Bound::Deadline => format!("no answer before the call's deadline, after {after:?}"),
@@ -141,7 +141,7 @@ impl Bounds {
             Some(ago) => format!("the last progress was {ago:?} ago"),
             None => "no progress was reported".to_owned(),
         };
-        let person = match meter.person(now) {
+        let person = match meter.person.time(now.into_std()) {
             Duration::ZERO => String::new(),
             time => format!("; {time:?} of waiting for a person are not counted"),
         };

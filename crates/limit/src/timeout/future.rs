@@ -87,8 +87,8 @@ impl Timer {
                 return Poll::Pending;
             }
             let now = Instant::now();
-            let meter = self.watch.read(now, cx.waker());
-            self.paused = meter.is_paused();
+            let meter = self.watch.read(cx.waker());
+            self.paused = meter.person.is_open();
             let at = match self.bounds.due(&meter, now) {
                 // a retry follows, or this attempt goes on
                 Due::Over(Bound::Share) if !self.bounds.ends_with_share(now) => continue,
@@ -113,7 +113,7 @@ impl Timer {
         // an attempt that was ready at once was not stretched
         if self.sleep.is_some() && result.is_ok() {
             let now = Instant::now();
-            self.bounds.answered(&self.watch.read(now, cx.waker()), now);
+            self.bounds.answered(&self.watch.read(cx.waker()), now);
         }
     }
 }

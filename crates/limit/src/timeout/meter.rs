@@ -2,29 +2,27 @@
 
 use std::time::Duration;
 
+use callward_core::PersonClock;
 use tokio::time::Instant;
 
 /// The time of one attempt.
 ///
-/// *Active* time counts toward the bounds: all time since the first poll, without that in which a
-/// person decides.
-#[derive(Debug, Default, Clone, Copy)]
+/// *Active* time counts toward the bounds: all time since the start, without that in which a person
+/// decides.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter {
-    started: Option<Instant>,
-    /// How many questions to a person are open, and since when.
-    questions: u32,
-    asked: Option<Instant>,
-    /// How long persons took for the questions that are closed.
-    decided: Duration,
+    pub(crate) started: Instant,
+    pub(crate) person: PersonClock,
     /// The active time at the last progress report, and its moment.
     reported: Option<(Duration, Instant)>,
 }
 
 impl Meter {
-    /// Starts to count, once.
-    pub(crate) fn start(&mut self, now: Instant) {
-        if self.started.is_none() {
-            self.started = Some(now);
+    pub(crate) fn new(started: Instant) -> Self {
+        Self {
+            started,
+            person: PersonClock::default(),
+            reported: None,
         }
     }
 
@@ -33,45 +31,10 @@ impl Meter {
         self.reported = Some((self.active(now), now));
     }
 
-    /// Opens or closes a question to a person. Returns `true` if it closed the last one.
-    pub(crate) fn wait_for_person(&mut self, waits: bool, now: Instant) -> bool {
-        if waits {
-            self.questions = self.questions.saturating_add(1);
-            self.asked.get_or_insert(now);
-            return false;
-        }
-        if self.questions == 0 {
-            return false;
-        }
-        self.questions -= 1;
-        if self.questions > 0 {
-            return false;
-        }
-        self.decided = self.person(now);
-        self.asked = None;
-        true
-    }
-
-    /// Returns `true` while a person decides.
-    pub(crate) const fn is_paused(&self) -> bool {
-        self.asked.is_some()
-    }
-
-    /// Returns the time that persons took since the start.
-    pub(crate) fn person(&self, now: Instant) -> Duration {
-        let open = self
-            .asked
-            .zip(self.started)
-            .map(|(asked, started)| now.saturating_duration_since(asked.max(started)));
-        self.decided.saturating_add(open.unwrap_or_default())
-    }
-
     /// Returns the active time.
     pub(crate) fn active(&self, now: Instant) -> Duration {
-        self.started
-            .map(|started| now.saturating_duration_since(started))
-            .unwrap_or_default()
-            .saturating_sub(self.person(now))
+        let all = now.saturating_duration_since(self.started);
+        all.saturating_sub(self.person.time(now.into_std()))
     }
 
     /// Returns the active time since the last progress report, or since the start.
@@ -79,10 +42,6 @@ impl Meter {
         let reported = self.reported.map(|(active, _)| active);
         self.active(now)
             .saturating_sub(reported.unwrap_or_default())
-    }
-
-    pub(crate) const fn started(&self) -> Option<Instant> {
-        self.started
     }
 
     /// Returns how long ago the last report was.
@@ -99,19 +58,6 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn a_question_before_the_start_counts_from_the_start() {
-        let start = Instant::now();
-        let at = |secs: u32| start + SECOND * secs;
-        let mut meter = Meter::default();
-        meter.wait_for_person(true, at(0));
-        meter.start(at(5));
-        assert_eq!(meter.person(at(7)), 2 * SECOND);
-        assert_eq!(meter.active(at(7)), Duration::ZERO);
-        meter.wait_for_person(false, at(9));
-        assert_eq!(meter.active(at(10)), SECOND);
-    }
 
     #[derive(Debug, Clone)]
     enum Step {
@@ -133,17 +79,16 @@ mod tests {
             ),
         ) {
             let start = Instant::now();
-            let (mut meter, mut now, mut active) = (Meter::default(), start, Duration::ZERO);
-            meter.start(start);
+            let (mut meter, mut now, mut active) = (Meter::new(start), start, Duration::ZERO);
             let (mut open, mut quiet) = (0_u32, Duration::ZERO);
             for step in steps {
                 match step {
                     Step::Ask(true) => {
-                        meter.wait_for_person(true, now);
+                        meter.person.wait(true, now.into_std());
                         open += 1;
                     }
                     Step::Ask(false) => {
-                        let last = meter.wait_for_person(false, now);
+                        let last = meter.person.wait(false, now.into_std());
                         prop_assert_eq!(last, open == 1);
                         open = open.saturating_sub(1);
                     }
@@ -161,8 +106,8 @@ mod tests {
                 }
                 prop_assert_eq!(meter.active(now), active);
                 prop_assert_eq!(meter.quiet(now), quiet);
-                prop_assert_eq!(meter.active(now) + meter.person(now), now - start);
-                prop_assert_eq!(meter.is_paused(), open > 0);
+                prop_assert_eq!(meter.active(now) + meter.person.time(now.into_std()), now - start);
+                prop_assert_eq!(meter.person.is_open(), open > 0);
             }
         }
     }

@@ -13,41 +13,29 @@ use super::meter::Meter;
 pub(crate) struct ProgressWatch {
     /// The caller's sink.
     next: Option<Arc<dyn ProgressSink>>,
-    inner: Mutex<Inner>,
-}
-
-#[derive(Default)]
-struct Inner {
-    meter: Meter,
-    /// The task to wake when the person has decided: until then it has no timer.
-    paused: Option<Waker>,
+    /// With the task to wake when the person has decided: until then it has no timer.
+    state: Mutex<(Meter, Option<Waker>)>,
 }
 
 impl ProgressWatch {
     pub(crate) fn before(next: Option<Arc<dyn ProgressSink>>) -> Self {
-        Self {
-            next,
-            inner: Mutex::default(),
-        }
+        let state = Mutex::new((Meter::new(Instant::now()), None));
+        Self { next, state }
     }
 
-    /// Reads the meter, and starts it on the first call. Keeps the waker while a person decides.
-    pub(crate) fn read(&self, now: Instant, waker: &Waker) -> Meter {
-        let mut inner = self.inner.lock();
-        inner.meter.start(now);
-        if inner.meter.is_paused() {
-            match &mut inner.paused {
-                Some(paused) => paused.clone_from(waker),
-                none => *none = Some(waker.clone()),
-            }
+    /// Reads the meter. Keeps the waker while a person decides.
+    pub(crate) fn read(&self, waker: &Waker) -> Meter {
+        let (meter, paused) = &mut *self.state.lock();
+        if meter.person.is_open() {
+            *paused = Some(waker.clone());
         }
-        inner.meter
+        *meter
     }
 }
 
 impl ProgressSink for ProgressWatch {
     fn report(&self, params: &[u8]) {
-        self.inner.lock().meter.report(Instant::now());
+        self.state.lock().0.report(Instant::now());
         if let Some(next) = &self.next {
             next.report(params);
         }
@@ -55,9 +43,9 @@ impl ProgressSink for ProgressWatch {
 
     fn waits_for_person(&self, waits: bool) {
         let woken = {
-            let mut inner = self.inner.lock();
-            let resumed = inner.meter.wait_for_person(waits, Instant::now());
-            if resumed { inner.paused.take() } else { None }
+            let (meter, paused) = &mut *self.state.lock();
+            let is_over = meter.person.wait(waits, Instant::now().into_std());
+            paused.take_if(|_| is_over)
         };
         // the timer must be set again; outside the lock, which the woken task takes
         if let Some(waker) = woken {

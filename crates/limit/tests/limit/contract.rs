@@ -8,8 +8,8 @@ use tower::Layer;
 async fn the_layers_keep_the_contract() {
     contract::check(|inner| AttemptTimeoutLayer::new().layer(inner)).await;
     contract::check(|inner| ConcurrencyLimitLayer::default().layer(inner)).await;
-    let config = RateLimitConfig::default().with_in_all(Some(6000.0));
-    let config = config.with_per_principal(Some(600.0));
+    let mut config = RateLimitConfig::default();
+    (config.in_all, config.per_principal) = (Some(6000.0), Some(600.0));
     for config in [RateLimitConfig::default(), config] {
         contract::check(|inner| RateLimitLayer::new(config).unwrap().layer(inner)).await;
     }

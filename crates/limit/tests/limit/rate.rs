@@ -55,7 +55,9 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(config: RateLimitConfig) -> Self {
+    fn with(change: impl FnOnce(&mut RateLimitConfig)) -> Self {
+        let mut config = RateLimitConfig::default();
+        change(&mut config);
         let layer = RateLimitLayer::new(config).unwrap();
         let service = MockService::counting();
         Self {
@@ -68,7 +70,7 @@ impl Bench {
 
     /// Its burst is used up.
     fn used() -> Self {
-        let bench = Self::new(RateLimitConfig::default());
+        let bench = Self::with(|_| {});
         let _passed = [0, 1].map(|_| bench.begin(search()));
         assert_eq!(bench.service.started(), 2);
         bench
@@ -95,7 +97,7 @@ impl Bench {
 
 #[tokio::test(start_paused = true)]
 async fn calls_over_the_rate_of_their_tool_wait_in_order() {
-    let bench = Bench::new(RateLimitConfig::default());
+    let bench = Bench::with(|_| {});
     let calls = [0; 6].map(|_| bench.begin(search()));
     assert_eq!((bench.service.started(), bench.waiting()), (2, 4));
     let timed = calls.into_iter().map(|call| async {
@@ -146,7 +148,7 @@ async fn a_call_whose_turn_is_too_late_is_refused_with_retry_after() {
 
 #[tokio::test(start_paused = true)]
 async fn max_wait_and_estimated_duration_bound_the_wait() {
-    let bench = Bench::new(RateLimitConfig::default().with_max_wait(secs(5)));
+    let bench = Bench::with(|config| config.max_wait = secs(5));
     let _calls = [0, 1, 2].map(|_| bench.begin(search()));
     let error = bench.begin(search()).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(secs(10)));
@@ -190,10 +192,9 @@ async fn an_unpolled_waiter_keeps_no_other_beyond_its_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn tools_principals_and_sets_do_not_share_a_limit() {
-    let config = RateLimitConfig::default()
-        .with_per_principal(Some(60.0))
-        .with_max_wait(Duration::ZERO);
-    let bench = Bench::new(config);
+    let bench = Bench::with(|config| {
+        (config.per_principal, config.max_wait) = (Some(60.0), Duration::ZERO);
+    });
     let elsewhere = limited("a").set("elsewhere").build();
     for tool in [slow("a"), slow("b"), elsewhere] {
         for _ in 0..2 {
@@ -212,10 +213,10 @@ async fn tools_principals_and_sets_do_not_share_a_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_for_all_calls_is_shared_by_all() {
-    let config = RateLimitConfig::default()
-        .with_tools(false)
-        .with_in_all(Some(6.0));
-    let bench = Bench::new(config.with_max_wait(Duration::ZERO));
+    let bench = Bench::with(|config| {
+        (config.tools, config.in_all) = (false, Some(6.0));
+        config.max_wait = Duration::ZERO;
+    });
     bench.begin(by("ada", &slow("a"))).await.unwrap();
     let error = bench.begin(by("bob", &slow("b"))).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(secs(10)));
@@ -226,7 +227,7 @@ async fn a_limit_for_all_calls_is_shared_by_all() {
     advance(secs(10)).await;
     bench.begin(by("bob", &slow("b"))).await.unwrap();
     // without it, and without the rates of tools, nothing is limited
-    let bench = Bench::new(RateLimitConfig::default().with_tools(false));
+    let bench = Bench::with(|config| config.tools = false);
     for _ in 0..100 {
         bench.begin(search()).await.unwrap();
     }
@@ -235,7 +236,7 @@ async fn a_limit_for_all_calls_is_shared_by_all() {
 #[tokio::test(start_paused = true)]
 async fn the_limits_kept_are_bounded_and_full_buckets_go_first() {
     const MAX: usize = 10_000;
-    let bench = Bench::new(RateLimitConfig::default().with_per_principal(Some(12.0)));
+    let bench = Bench::with(|config| config.per_principal = Some(12.0));
     let free = tool("free").build();
     let pass = |name: &str| assert!(bench.begin(by(name, &free)).now_or_never().is_some());
     (0..2).for_each(|_| pass("patient"));
@@ -255,7 +256,7 @@ async fn the_limits_kept_are_bounded_and_full_buckets_go_first() {
 
 #[tokio::test(start_paused = true)]
 async fn retain_sets_drops_limits_of_other_sets_without_waiters() {
-    let bench = Bench::new(RateLimitConfig::default());
+    let bench = Bench::with(|_| {});
     let mut running = Vec::new();
     for (set, calls) in [("gone", 1), ("busy", 3), ("kept", 1)] {
         let tool = limited("get").set(set).build();
@@ -288,7 +289,7 @@ proptest! {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let bench = Bench::new(RateLimitConfig::default());
+            let bench = Bench::with(|_| {});
             let rate = f64::from(per_minute);
             let tool = tool("x").hint(|hints| hints.rate_limit_hint = Some(rate)).build();
             let start = Instant::now();

@@ -9,9 +9,11 @@ const WAIT: Duration = LoopGuardConfig::WAIT;
 const WINDOW: Duration = Duration::from_secs(60);
 
 fn table() -> Table {
-    let mut config = LoopGuardConfig::default().with_failures(FAILURES);
-    config.window = WINDOW;
-    Table::new(config)
+    Table::new(LoopGuardConfig {
+        failures: FAILURES,
+        window: WINDOW,
+        ..LoopGuardConfig::default()
+    })
 }
 
 #[tokio::test(start_paused = true)]

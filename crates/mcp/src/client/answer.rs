@@ -303,11 +303,11 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         for data in [deep, "[1e400]".to_owned()] {
             let error = refused(RpcError::new(-32050, "no").with_data(data));
-            assert_eq!(error.data(), None);
+            assert_eq!(error.data, None);
         }
         let error = refused(RpcError::new(-32050, "no").with_data(r#"["\ud800"]"#));
         assert_eq!(
-            error.data().map(|data| &data[..]),
+            error.data.as_ref().map(|data| &data[..]),
             Some(&br#"["\ufffd"]"#[..])
         );
     }
@@ -317,7 +317,7 @@ mod tests {
         let error = status(StatusCode::SWITCHING_PROTOCOLS, &HeaderMap::new(), None, "");
         let error = error.into_tool_error();
         assert_eq!(error.kind(), ErrorKind::Protocol);
-        assert_eq!(error.http_status(), Some(101));
+        assert_eq!(error.http_status, Some(101));
     }
 
     #[test]

@@ -190,28 +190,3 @@ pub(super) fn cancelled(id: u64) -> Vec<u8> {
     let params = format!(r#"{{"requestId":{id},"reason":"the call was cancelled"}}"#);
     write::notification("notifications/cancelled", Some(params.as_bytes()))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn meta_is_added_only_where_there_is_something_to_say() {
-        let written = |id, era| {
-            let ask = Ask::new("ping", "{}");
-            let bytes = ask.to_message(id, &Style::unknown(era), &Carried::default());
-            String::from_utf8(bytes).unwrap()
-        };
-        assert_eq!(
-            written(3, Era::Legacy),
-            r#"{"jsonrpc":"2.0","id":3,"method":"ping","params":{}}"#
-        );
-        let context = std::str::from_utf8(&MODERN_CONTEXT).unwrap();
-        assert_eq!(
-            written(4, Era::Modern),
-            format!(
-                r#"{{"jsonrpc":"2.0","id":4,"method":"ping","params":{{"_meta":{context}}}}}}}"#
-            )
-        );
-    }
-}

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use callward_core::{Outbound, ToolCall, TraceContext};
+use callward_core::{Outbound, TraceContext};
 use http::{HeaderMap, HeaderValue};
 
 use super::ask::{Ask, text_member};
@@ -22,15 +22,17 @@ impl<'a> Carried<'a> {
     /// that it returns; otherwise takes what the call came with.
     pub(super) fn new(ask: &Ask<'a>, request: &Outbound<'_>) -> Self {
         let (call, watch) = (ask.call, ask.watch.as_ref());
-        let baggage = call.and_then(ToolCall::baggage).map(|all| all.as_str());
+        let baggage = call
+            .and_then(|call| call.baggage.as_ref())
+            .map(|all| all.as_str());
         let (parent, state) = match watch.and_then(|watch| watch.sends(request)) {
             Some(own) => {
                 let state = own.state().map(|state| Cow::Owned(state.to_owned()));
                 (Some(own.to_string()), state)
             }
             None => {
-                let trace = call.and_then(ToolCall::trace);
-                let parent = match (trace, call.is_some_and(ToolCall::is_left_out)) {
+                let trace = call.and_then(|call| call.trace.as_ref());
+                let parent = match (trace, call.is_some_and(|call| call.is_left_out)) {
                     (Some(trace), true) => Some(trace.unsampled().to_string()),
                     (Some(trace), false) => Some(trace.to_string()),
                     // otherwise each further server would sample again, and record parts of an

@@ -145,7 +145,7 @@ impl Fault {
 /// Turns the failure of a call into what the client sees.
 pub(super) fn of_call(error: &ToolError) -> RpcError {
     let code = error.rpc_code();
-    if error.code() == Some(code) && error.outcome().is_none() {
+    if error.code() == Some(code) && error.outcome.is_none() {
         let upstream = with_history(of_upstream(code, error), error);
         return with_trail(upstream, error);
     }
@@ -158,7 +158,7 @@ pub(super) fn of_call(error: &ToolError) -> RpcError {
 /// Passes on the error of an upstream. What is in its `data` under names of ours is found apart.
 fn of_upstream(code: i64, error: &ToolError) -> RpcError {
     let passed_on = RpcError::new(code, error.message().to_owned());
-    match error.data() {
+    match error.data.as_ref() {
         data if code == RUNTIME_ERROR => {
             let passed_on = runtime(error);
             match data.and_then(|data| object::remove_member(data, OUTCOME).ok()) {
@@ -194,16 +194,16 @@ fn reads_as_ours(data: &[u8]) -> bool {
 
 /// Adds the attempts of a call that was retried or may have run.
 fn with_history(upstream: RpcError, error: &ToolError) -> RpcError {
-    if error.history().is_empty() || upstream.code == RUNTIME_ERROR {
+    if error.history.is_empty() || upstream.code == RUNTIME_ERROR {
         return upstream;
     }
-    let counted = with_member(upstream, "attempts", &error.attempts());
-    with_member(counted, "history", error.history())
+    let counted = with_member(upstream, "attempts", &error.attempts);
+    with_member(counted, "history", &error.history)
 }
 
 /// Adds what was decided about the call, if the error has it.
 fn with_trail(ours: RpcError, error: &ToolError) -> RpcError {
-    match error.trail() {
+    match &error.trail {
         Some(trail) => with_member(ours, TRAIL_META, trail),
         None => ours,
     }
@@ -228,12 +228,12 @@ fn runtime(error: &ToolError) -> RpcError {
         "delivery": error.delivery().as_str(),
         "server": error.server().map(ServerId::as_str),
         "retryAfterMs": retry_after.map(|wait| u64::try_from(wait).unwrap_or(u64::MAX)),
-        "attempts": error.attempts(),
+        "attempts": error.attempts,
     });
-    if !error.history().is_empty() {
-        data["history"] = json!(error.history());
+    if !error.history.is_empty() {
+        data["history"] = json!(error.history);
     }
-    if let Some(outcome) = error.outcome() {
+    if let Some(outcome) = &error.outcome {
         data[OUTCOME] = json!(outcome);
     }
     RpcError::new(RUNTIME_ERROR, error.message().to_owned()).with_data(data.to_string())
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn attempts_and_trail_are_added_to_data_that_is_an_object_or_absent() {
-        let trail = Trail::expected(&tool("read"), Applied::Tool);
+        let trail = Arc::new(Trail::expected(&tool("read"), Applied::Tool));
         let written = serde_json::to_string(&trail).unwrap();
         let ours = format!(
             r#""attempts":1,"history":[{{"server":"shop","kind":"server_fault","delivery":"answered","code":-32050,"message":"it broke","pauseMs":0}}],"{TRAIL_META}":{written}"#
@@ -293,15 +293,17 @@ mod tests {
             ),
             ("[1]", "[1]".to_owned()),
         ] {
-            let tried = |error: ToolError| {
-                let attempt = FailedAttempt::new(&error, Duration::ZERO);
-                let error = error.with_attempts(1).with_history(vec![attempt]);
-                error.with_trail(trail.clone())
+            let tried = |mut error: ToolError| {
+                error.attempts = 1;
+                error.history = Arc::new([FailedAttempt::new(&error, Duration::ZERO)]);
+                error.trail = Some(trail.clone());
+                error
             };
             assert_eq!(seen(-32050, theirs, tried), expected);
         }
-        let ours = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
-        let seen: Value = serde_json::from_str(text(&of_call(&ours.with_trail(trail)))).unwrap();
+        let mut ours = ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer");
+        ours.trail = Some(trail);
+        let seen: Value = serde_json::from_str(text(&of_call(&ours))).unwrap();
         assert_eq!(seen["kind"], "timeout");
         assert_eq!(seen[TRAIL_META].to_string(), sorted(&written));
     }
@@ -347,11 +349,11 @@ mod tests {
 
     #[test]
     fn our_own_errors_have_five_members_and_no_http_status_for_a_code() {
-        let limited = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "no")
+        let mut limited = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "no")
             .with_code(429)
             .with_server(ServerId::new("shop").unwrap())
-            .with_retry_after(Duration::from_millis(1_500))
-            .with_attempts(2);
+            .with_retry_after(Duration::from_millis(1_500));
+        limited.attempts = 2;
         let limited = of_call(&limited);
         assert_eq!((limited.code, &*limited.message), (RUNTIME_ERROR, "no"));
         assert_eq!(
@@ -373,7 +375,8 @@ mod tests {
         let known =
             OutcomeUnknown::new(&ToolCall::new(tool, "{}"), &lost, Duration::from_millis(20));
         let attempt = FailedAttempt::new(&lost, Duration::ZERO);
-        let error = lost.into_outcome_unknown(known).with_history(vec![attempt]);
+        let mut error = lost.into_outcome_unknown(known);
+        error.history = Arc::new([attempt]);
         let seen = of_call(&error);
         assert_eq!(seen.code, RUNTIME_ERROR);
         assert!(seen.message.contains("`shop__get_payment`"), "{seen:?}");

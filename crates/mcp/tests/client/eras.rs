@@ -1,7 +1,5 @@
 //! HTTP servers of both eras: state is kept in the sessions of the earlier one.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,158 +9,16 @@ use callward_core::{
 use callward_mcp::client::{EraChoice, Upstream};
 use callward_mcp::wire::Era;
 use futures_util::StreamExt;
-use parking_lot::Mutex;
-use serde_json::Value;
-use tokio::task::JoinHandle;
 
 use crate::instances::caller;
-use crate::script::{LONG, assert_fails, tool_of};
-use crate::script_http::{Exchange, Server, upstream_at};
-
-/// What a server does with `initialize`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Initialize {
-    Opens,
-    WithoutId,
-    Refused,
-    Busy,
-    Silent,
-}
-
-#[derive(Debug)]
-struct State {
-    initialize: Initialize,
-    /// The revisions of a discovery; none is a server that knows only `initialize`.
-    versions: &'static str,
-    /// How often each method was asked for.
-    asked: HashMap<String, u32>,
-    /// The calls of each session; those without one share an entry.
-    calls: HashMap<String, u32>,
-    unanswered: Vec<Exchange>,
-}
-
-/// A server with a counter for each session. A request of 2026-07-28 is always the first one.
-struct Counter {
-    state: Arc<Mutex<State>>,
-    address: SocketAddr,
-    serving: JoinHandle<()>,
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
+use crate::script::{DISCOVERED, LONG, RESULT, assert_fails, calling, tool_of};
+use crate::script_http::{JSON, Server};
 
 const MODERN: &str = r#"["2026-07-28"]"#;
 const BOTH: &str = r#"["2025-11-25","2026-07-28"]"#;
 
-impl Counter {
-    async fn start(versions: &'static str, initialize: Initialize) -> Self {
-        Self::start_at("127.0.0.1:0".parse().unwrap(), versions, initialize).await
-    }
-
-    async fn start_at(address: SocketAddr, versions: &'static str, initialize: Initialize) -> Self {
-        let mut server = Server::start_at(address).await;
-        let address = server.address;
-        let state = Arc::new(Mutex::new(State {
-            initialize,
-            versions,
-            asked: HashMap::new(),
-            calls: HashMap::new(),
-            unanswered: Vec::new(),
-        }));
-        let shared = state.clone();
-        let serving = tokio::spawn(async move {
-            loop {
-                answer(&shared, server.next().await).await;
-            }
-        });
-        Self {
-            state,
-            address,
-            serving,
-        }
-    }
-
-    async fn upstream(&self) -> Upstream {
-        let upstream = upstream_at(self.address, |_| {});
-        upstream.ready(LONG).await.unwrap();
-        upstream
-    }
-
-    fn set(&self, initialize: Initialize) {
-        self.state.lock().initialize = initialize;
-    }
-
-    fn asked(&self, method: &str) -> u32 {
-        self.state.lock().asked.get(method).copied().unwrap_or(0)
-    }
-
-    /// Waits until a method was asked for so often.
-    async fn until_asked(&self, method: &str, times: u32) {
-        while self.asked(method) < times {
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
-async fn answer(state: &Mutex<State>, asked: Exchange) {
-    let method = match asked.json()["method"].as_str() {
-        Some(method) => method.to_owned(),
-        None => asked.method.clone(),
-    };
-    let session = asked.headers.get("mcp-session-id").cloned();
-    let (initialize, versions, opened) = {
-        let mut state = state.lock();
-        let asked = state.asked.entry(method.clone()).or_default();
-        *asked += 1;
-        let opened = *asked;
-        (state.initialize, state.versions, opened)
-    };
-    match method.as_str() {
-        "server/discover" if versions.is_empty() => asked.refuse(400, -32000).await,
-        "server/discover" => {
-            let result = format!(
-                r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{{"tools":{{}}}}}}"#
-            );
-            asked.result(&result).await;
-        }
-        "initialize" => {
-            let id = match initialize {
-                Initialize::Opens => format!("mcp-session-id: s{opened}\r\n"),
-                Initialize::WithoutId => String::new(),
-                Initialize::Refused => return asked.refuse(400, -32601).await,
-                Initialize::Busy => return asked.answer(503, "", "").await,
-                Initialize::Silent => return state.lock().unanswered.push(asked),
-            };
-            let body = format!(
-                r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}"#,
-                asked.id()
-            );
-            let headers = format!("content-type: application/json\r\n{id}");
-            asked.answer(200, &headers, &body).await;
-        }
-        "tools/call" => {
-            let is_modern = asked.headers["mcp-protocol-version"] == "2026-07-28";
-            let run = {
-                let mut state = state.lock();
-                let calls = &mut state.calls;
-                let run = calls.entry(session.unwrap_or_default()).or_default();
-                *run += 1;
-                if is_modern { 1 } else { *run }
-            };
-            let result = format!(r#"{{"content":[{{"type":"text","text":"{run}"}}]}}"#);
-            asked.result(&result).await;
-        }
-        "notifications/initialized" | "DELETE" => asked.answer(202, "", "").await,
-        "GET" => asked.answer(405, "", "").await,
-        other => panic!("unexpected request {other:?}"),
-    }
-}
-
-/// Calls the counter as a stack does: as the server says whose instance runs it.
-fn counting(mode: Instances, caller: &Arc<Caller>) -> ToolCall {
+/// A call whose owner is chosen by this mode.
+fn owned(mode: Instances, caller: &Arc<Caller>) -> ToolCall {
     let mut tool = Tool::clone(&tool_of(
         r#"{"name":"add","inputSchema":{"type":"object"}}"#,
     ));
@@ -170,150 +26,223 @@ fn counting(mode: Instances, caller: &Arc<Caller>) -> ToolCall {
     ToolCall::new(Arc::new(tool), "{}").with_caller(caller.clone())
 }
 
-async fn count(upstream: &Upstream, caller: &Arc<Caller>) -> u64 {
-    counted(upstream, upstream.instances(), caller).await
-}
-
-async fn counted(upstream: &Upstream, mode: Instances, caller: &Arc<Caller>) -> u64 {
-    let output = upstream.call(counting(mode, caller)).await.unwrap();
-    let result: Value = serde_json::from_slice(output.body()).unwrap();
-    let text = result["content"][0]["text"].as_str().unwrap();
-    text.parse().unwrap()
-}
-
 /// A caller of 2026-07-28.
 fn without_session() -> Arc<Caller> {
     Arc::new(Caller::new(Principal::new("ada")))
 }
 
+/// Answers a discovery with these revisions; one that knows only `initialize` has none.
+async fn discover(server: &mut Server, versions: &str) {
+    let probe = server.asked("server/discover").await;
+    let result = format!(
+        r#"{{"resultType":"complete","supportedVersions":{versions},"capabilities":{{"tools":{{}}}}}}"#
+    );
+    match versions {
+        "" => probe.refuse(400, -32000).await,
+        _ => probe.result(&result).await,
+    }
+}
+
+/// Answers `initialize`, with a session of this id if it is not empty.
+async fn initialized(server: &mut Server, session: &str) {
+    let hello = server.asked("initialize").await;
+    let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}"#;
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
+        hello.id()
+    );
+    let id = match session {
+        "" => String::new(),
+        id => format!("mcp-session-id: {id}\r\n"),
+    };
+    hello.answer(200, &format!("{JSON}{id}"), &body).await;
+}
+
+async fn deleted(server: &mut Server, session: &str) {
+    let delete = server.next().await;
+    assert_eq!(delete.method, "DELETE", "{delete:?}");
+    assert_eq!(delete.headers["mcp-session-id"], session);
+    delete.answer(202, "", "").await;
+}
+
+/// An upstream of a server of both eras, whose first session was ended after the greeting.
+async fn both(versions: &str) -> (Upstream, Server) {
+    let mut server = Server::start().await;
+    let upstream = server.upstream(|options| options.spare = 0);
+    discover(&mut server, versions).await;
+    initialized(&mut server, "greeting").await;
+    deleted(&mut server, "greeting").await;
+    upstream.ready(LONG).await.unwrap();
+    (upstream, server)
+}
+
+/// Makes a call; returns the session it came in.
+async fn session(server: &mut Server, upstream: &Upstream, call: ToolCall) -> Option<String> {
+    let asked = server.serve(upstream, call).await;
+    asked.headers.get("mcp-session-id").cloned()
+}
+
+/// Makes the first call of an owner, which opens this session.
+async fn opens(server: &mut Server, upstream: &Upstream, call: ToolCall, id: &str) {
+    let running = calling(upstream, call);
+    server.initialize(id).await;
+    let asked = server.answer(running).await;
+    assert_eq!(asked.headers["mcp-session-id"], id);
+}
+
 #[tokio::test]
 async fn each_legacy_session_has_one_at_a_server_of_both_eras() {
     for versions in [BOTH, MODERN] {
-        let server = Counter::start(versions, Initialize::Opens).await;
-        let upstream = server.upstream().await;
+        let (upstream, mut server) = both(versions).await;
         assert_eq!(upstream.server_info().unwrap().era, Era::Modern);
+        let mode = upstream.instances();
         let [one, two] = [caller("ada", "1"), caller("ada", "2")];
-        for run in 1..=3 {
-            assert_eq!(count(&upstream, &one).await, run);
-            assert_eq!(count(&upstream, &two).await, run);
-            assert_eq!(count(&upstream, &without_session()).await, 1);
+        for (caller, id) in [(&one, "s1"), (&two, "s2")] {
+            opens(&mut server, &upstream, owned(mode, caller), id).await;
         }
-        // that which the greeting opened is ended, and each ends with its client's
-        server.until_asked("DELETE", 1).await;
+        for (caller, id) in [
+            (&one, Some("s1")),
+            (&two, Some("s2")),
+            (&without_session(), None),
+        ] {
+            let found = session(&mut server, &upstream, owned(mode, caller)).await;
+            assert_eq!(found.as_deref(), id);
+        }
         upstream.session_ended(&one);
-        server.until_asked("DELETE", 2).await;
-        upstream.shutdown().await;
+        deleted(&mut server, "s1").await;
     }
 }
 
 #[tokio::test]
 async fn an_instance_per_principal_is_a_session_there() {
-    let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = server.upstream().await;
-    let callers = [caller("ada", "1"), caller("ada", "2"), without_session()];
-    for (run, caller) in (1..).zip(&callers) {
-        assert_eq!(counted(&upstream, Instances::Principal, caller).await, run);
+    let mut server = Server::start().await;
+    let upstream = server.upstream(|options| options.spare = 0);
+    let of = |caller: &_| owned(Instances::Principal, caller);
+    // the first call waits until it is known what is there
+    let running = calling(&upstream, of(&caller("ada", "1")));
+    discover(&mut server, BOTH).await;
+    initialized(&mut server, "greeting").await;
+    deleted(&mut server, "greeting").await;
+    server.initialize("ada's").await;
+    server.answer(running).await;
+    for caller in [caller("ada", "2"), without_session()] {
+        let found = session(&mut server, &upstream, of(&caller)).await;
+        assert_eq!(found.as_deref(), Some("ada's"));
     }
-    let eve = caller("eve", "1");
-    assert_eq!(counted(&upstream, Instances::Principal, &eve).await, 1);
+    opens(&mut server, &upstream, of(&caller("eve", "1")), "eve's").await;
 }
 
 #[tokio::test]
 async fn a_server_that_opens_no_session_is_asked_once_and_shared() {
-    use Initialize::{Busy, Opens, Refused, Silent, WithoutId};
-
-    let second = Duration::from_secs(1);
-    for (versions, initialize, era, greetings) in [
-        (BOTH, Refused, EraChoice::Auto, 1),
-        (BOTH, WithoutId, EraChoice::Auto, 1),
-        ("", WithoutId, EraChoice::Auto, 1),
-        (MODERN, Busy, EraChoice::Auto, 1),
-        (MODERN, Silent, EraChoice::Auto, 1),
-        // it is not asked at all
-        (BOTH, Opens, EraChoice::Modern, 0),
+    for (versions, greeting, era) in [
+        (BOTH, "refused", EraChoice::Auto),
+        (BOTH, "without id", EraChoice::Auto),
+        ("", "without id", EraChoice::Auto),
+        (MODERN, "busy", EraChoice::Auto),
+        (MODERN, "silent", EraChoice::Auto),
+        (BOTH, "not asked", EraChoice::Modern),
     ] {
-        let at = format!("{versions} {initialize:?} {era:?}");
-        let server = Counter::start(versions, initialize).await;
-        let upstream = upstream_at(server.address, |options| {
-            (options.era, options.connect_timeout) = (era, second);
+        let mut server = Server::start().await;
+        let upstream = server.upstream(|options| {
+            (options.era, options.connect_timeout) = (era, Duration::from_secs(1));
         });
+        discover(&mut server, versions).await;
+        let mut unanswered = None;
+        match greeting {
+            "refused" => server.asked("initialize").await.refuse(400, -32601).await,
+            "without id" => initialized(&mut server, "").await,
+            "busy" => server.asked("initialize").await.answer(503, "", "").await,
+            "silent" => unanswered = Some(server.asked("initialize").await),
+            _ => {}
+        }
+        if versions.is_empty() {
+            let ready = server.asked("notifications/initialized").await;
+            ready.answer(202, "", "").await;
+        }
         upstream.ready(LONG).await.unwrap();
+        let at = format!("{versions} {greeting}");
         assert_eq!(upstream.instances(), Instances::Shared, "{at}");
-        for session in ["1", "2", "3"] {
-            let caller = caller("ada", session);
-            count(&upstream, &caller).await;
-            if !versions.is_empty() {
-                // the same where the configuration wants an instance per session
-                counted(&upstream, Instances::Session, &caller).await;
+        for number in ["1", "2"] {
+            let caller = caller("ada", number);
+            // the same where the configuration wants an instance per session
+            for mode in [Instances::Shared, Instances::Session] {
+                if !versions.is_empty() || mode == Instances::Shared {
+                    let found = session(&mut server, &upstream, owned(mode, &caller)).await;
+                    assert_eq!(found, None, "{at}");
+                }
             }
         }
-        assert_eq!(server.asked("initialize"), greetings, "{at}");
-        assert_eq!(server.asked("server/discover"), 1, "{at}");
-        assert_eq!(server.asked("DELETE"), 0, "{at}");
+        drop(unanswered);
     }
 }
 
 #[tokio::test]
 async fn a_server_that_names_sessions_but_opens_none_fails_those_calls() {
-    let server = Counter::start(BOTH, Initialize::Busy).await;
-    let upstream = server.upstream().await;
+    let mut server = Server::start().await;
+    let upstream = server.upstream(|options| options.spare = 0);
+    discover(&mut server, BOTH).await;
+    server.asked("initialize").await.answer(503, "", "").await;
+    upstream.ready(LONG).await.unwrap();
+    let of = |caller: &_| owned(upstream.instances(), caller);
     let ada = caller("ada", "1");
-    let error = upstream.call(counting(upstream.instances(), &ada)).await;
-    let error = error.unwrap_err();
+    let mut running = calling(&upstream, of(&ada));
+    let error = loop {
+        tokio::select! {
+            ended = &mut running => break ended.unwrap().unwrap_err(),
+            asked = server.asked("initialize") => asked.answer(503, "", "").await,
+        }
+    };
     assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
     assert_eq!(error.code(), Some(503));
+    // once it opens one, calls work
+    opens(&mut server, &upstream, of(&ada), "s1").await;
+    let found = session(&mut server, &upstream, of(&ada)).await;
+    assert_eq!(found.as_deref(), Some("s1"));
     // requests without a session do without
-    assert_eq!(count(&upstream, &without_session()).await, 1);
-    server.set(Initialize::Opens);
-    for run in 1..=3 {
-        assert_eq!(count(&upstream, &ada).await, run);
-    }
-}
-
-#[tokio::test]
-async fn the_first_call_waits_until_it_is_known_who_is_there() {
-    let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = upstream_at(server.address, |_| {});
-    for run in 1..=3 {
-        let ada = caller("ada", "1");
-        assert_eq!(counted(&upstream, Instances::Session, &ada).await, run);
-    }
+    let found = session(&mut server, &upstream, of(&without_session())).await;
+    assert_eq!(found, None);
 }
 
 #[tokio::test]
 async fn a_server_that_comes_back_is_asked_again() {
-    let server = Counter::start(MODERN, Initialize::Refused).await;
-    let address = server.address;
-    let upstream = server.upstream().await;
+    let mut server = Server::start().await;
+    let upstream = server.upstream(|options| options.spare = 0);
     let mut events = upstream.events().unwrap();
+    server.greet_modern().await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
-    drop(server);
+    let address = server.stop().await;
     let ada = caller("ada", "1");
-    upstream
-        .call(counting(Instances::Shared, &ada))
-        .await
-        .unwrap_err();
+    let lost = upstream.call(owned(Instances::Shared, &ada)).await;
+    lost.unwrap_err();
     assert!(matches!(events.next().await, Some(ServerEvent::Down(_))));
-    let server = Counter::start_at(address, BOTH, Initialize::Opens).await;
+    let mut server = Server::start_at(address).await;
+    discover(&mut server, BOTH).await;
+    initialized(&mut server, "greeting").await;
+    deleted(&mut server, "greeting").await;
     assert_eq!(events.next().await, Some(ServerEvent::Up));
     // the tools are listed again, and with them whose instance runs their calls
     assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
-    for run in 1..=3 {
-        assert_eq!(count(&upstream, &ada).await, run);
-    }
-    assert_eq!(server.asked("server/discover"), 1);
+    let call = owned(upstream.instances(), &ada);
+    opens(&mut server, &upstream, call, "s1").await;
 }
 
 #[tokio::test]
 async fn a_server_that_opens_sessions_no_more_is_shared() {
-    let server = Counter::start(BOTH, Initialize::Opens).await;
-    let upstream = upstream_at(server.address, |options| options.spare = 0);
-    upstream.ready(LONG).await.unwrap();
+    let (upstream, mut server) = both(BOTH).await;
     let mode = upstream.instances();
-    assert_eq!(counted(&upstream, mode, &caller("ada", "1")).await, 1);
-    server.set(Initialize::Refused);
-    for _ in 0..2 {
-        assert_eq!(counted(&upstream, mode, &caller("ada", "2")).await, 1);
-    }
+    let first = owned(mode, &caller("ada", "1"));
+    opens(&mut server, &upstream, first, "s1").await;
+    let running = calling(&upstream, owned(mode, &caller("ada", "2")));
+    let asked = loop {
+        let asked = server.next().await;
+        match asked.json()["method"].as_str().unwrap_or_default() {
+            "initialize" => asked.refuse(400, -32601).await,
+            "server/discover" => asked.result(DISCOVERED).await,
+            _ => break asked,
+        }
+    };
+    assert!(!asked.headers.contains_key("mcp-session-id"), "{asked:?}");
+    asked.result(RESULT).await;
+    running.await.unwrap().unwrap();
     assert_eq!(upstream.instances(), Instances::Shared);
 }

@@ -16,7 +16,7 @@ use crate::script::{
     DISCOVERED_LISTENING, LONG, Reports, Watching, assert_fails, call, calling, progress, start,
     tool_of,
 };
-use crate::script_http::{JSON, Server, legacy as legacy_http, modern, upstream_at};
+use crate::script_http::{Exchange, JSON, Server, legacy as legacy_http, modern};
 
 const RESULT: &str =
     r#"{ "content":[{"type":"hologram","x": 1.00}] ,"isError":false, "vendor":[ ]}"#;
@@ -66,29 +66,35 @@ async fn a_header_that_a_server_repeats_in_an_error_is_hidden() {
     let upstream = start(Target::Http(spec), |_| {});
     server.greet_modern().await;
     upstream.ready(LONG).await.unwrap();
-    let error =
-        r#""code":-32000,"message":"got s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]"#;
-    for (status, has_id) in [(200, true), (500, true), (500, false)] {
-        let error = server.fail(&upstream, async |asked| {
-            let id = if has_id {
-                asked.id()
-            } else {
-                "null".to_owned()
-            };
-            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{{error}}}}}"#);
-            asked.answer(status, JSON, &body).await;
-        });
-        let error = format!("{:?}", error.await);
-        assert!(error.contains("[redacted], short"), "{error}");
-        assert!(!error.contains("s3cr3t"), "{error}");
+    let rpc =
+        r#"{"code":-32000,"message":"no s3cr3t-t0k3n, short","data":["Bearer s3cr3t-t0k3n"]}"#;
+    let text = "content-type: text/plain\r\n";
+    for (status, headers, body) in [
+        (
+            200,
+            JSON,
+            format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{rpc}}}"#),
+        ),
+        (
+            500,
+            JSON,
+            format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{rpc}}}"#),
+        ),
+        (
+            500,
+            JSON,
+            format!(r#"{{"jsonrpc":"2.0","id":null,"error":{rpc}}}"#),
+        ),
+        (503, text, "no s3cr3t-t0k3n, short".to_owned()),
+    ] {
+        let answer = async |asked: Exchange| {
+            let body = body.replace("ID", &asked.id());
+            asked.answer(status, headers, &body).await;
+        };
+        let error = server.fail(&upstream, answer).await;
+        assert!(error.message().contains("no [redacted], short"), "{error}");
+        assert!(!format!("{error:?}").contains("s3cr3t"), "{error:?}");
     }
-    let error = server.fail(&upstream, async |asked| {
-        asked
-            .answer(503, "content-type: text/plain\r\n", "no s3cr3t-t0k3n")
-            .await;
-    });
-    let error = error.await.to_string();
-    assert!(error.contains("no [redacted]"), "{error}");
 }
 
 #[tokio::test]
@@ -151,10 +157,8 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
         (400, words.into()),
     ] {
         let (upstream, mut server) = legacy_http("one").await;
-        let running = calling(&upstream, call("x", "{}"));
-        let asked = server.asked("tools/call").await;
-        asked.answer(status, "", &body).await;
-        let error = running.await.unwrap().unwrap_err();
+        let lost = |asked: Exchange| async move { asked.answer(status, "", &body).await };
+        let error = server.fail_once(&upstream, lost).await;
         // the next call has a new session
         let running = calling(&upstream, call("x", "{}"));
         if status == 404 {
@@ -165,10 +169,8 @@ async fn a_call_whose_session_is_lost_is_not_sent_again_here() {
             assert!(error.message().contains(words), "{error}");
             server.greet_legacy("two").await;
         }
-        let asked = server.asked("tools/call").await;
+        let asked = server.answer(running).await;
         assert_eq!(asked.headers["mcp-session-id"], "two");
-        asked.result(RESULT).await;
-        running.await.unwrap().unwrap();
     }
 }
 
@@ -181,10 +183,8 @@ async fn an_unsafe_call_in_an_idle_session_follows_a_ping() {
     let running = calling(&upstream, call("x", "{}"));
     server.asked("ping").await.answer(404, "", "").await;
     server.initialize("two").await;
-    let asked = server.asked("tools/call").await;
+    let asked = server.answer(running).await;
     assert_eq!(asked.headers["mcp-session-id"], "two");
-    asked.result(RESULT).await;
-    running.await.unwrap().unwrap();
     // the session has just answered
     server.serve(&upstream, call("x", "{}")).await;
 }
@@ -194,33 +194,30 @@ async fn calls_whose_session_is_lost_share_the_next_one() {
     let (upstream, mut server) = legacy_http("one").await;
     let mut events = upstream.events().unwrap();
     assert_eq!(events.next().await, Some(ServerEvent::Up));
-    let calls = || -> Vec<_> {
-        (0..8)
+    for is_lost in [true, false] {
+        let running: Vec<_> = (0..8)
             .map(|_| calling(&upstream, call("x", "{}")))
-            .collect()
-    };
-    let running = calls();
-    let mut asked = Vec::new();
-    for _ in 0..8 {
-        asked.push(server.asked("tools/call").await);
-    }
-    for asked in asked {
-        asked.answer(404, "", "").await;
-    }
-    for running in running {
-        running.await.unwrap().unwrap_err();
-    }
-    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
-    let running = calls();
-    // one session for all of them
-    server.initialize("two").await;
-    for _ in 0..8 {
-        let asked = server.asked("tools/call").await;
-        assert_eq!(asked.headers["mcp-session-id"], "two");
-        asked.result(RESULT).await;
-    }
-    for running in running {
-        running.await.unwrap().unwrap();
+            .collect();
+        if !is_lost {
+            // one session for all of them
+            server.initialize("two").await;
+        }
+        let mut asked = Vec::new();
+        for _ in 0..8 {
+            asked.push(server.asked("tools/call").await);
+        }
+        for asked in asked {
+            match is_lost {
+                true => asked.answer(404, "", "").await,
+                false => asked.result(RESULT).await,
+            }
+        }
+        for running in running {
+            assert_eq!(running.await.unwrap().is_err(), is_lost);
+        }
+        if is_lost {
+            assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
+        }
     }
 }
 
@@ -265,7 +262,8 @@ async fn dropping_a_legacy_call_cancels_it() {
 #[tokio::test]
 async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
     let (upstream, mut server) = modern().await;
-    let running = calling(&upstream, call("x", r#"{"region":"eu"}"#));
+    let eu = || call("x", r#"{"region":"eu"}"#);
+    let running = calling(&upstream, eu());
     let asked = server.asked("tools/call").await;
     assert!(!asked.headers.contains_key("mcp-param-region"));
     asked.refuse(400, -32020).await;
@@ -280,9 +278,7 @@ async fn stale_headers_are_rebuilt_from_a_fresh_list_for_the_next_attempt() {
     let error = running.await.unwrap().unwrap_err();
     assert_fails(&error, ErrorKind::Protocol, Delivery::Answered);
     assert_eq!(error.code(), Some(-32020));
-    let asked = server
-        .serve(&upstream, call("x", r#"{"region":"eu"}"#))
-        .await;
+    let asked = server.serve(&upstream, eu()).await;
     assert_eq!(asked.headers["mcp-param-region"], "eu");
 }
 
@@ -314,9 +310,8 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
     let (upstream, mut server) = legacy_http("one").await;
     let trace = TraceContext::parse(PARENT, Some("k=v")).unwrap();
     let baggage = BaggageFilter::new(["tenant"]).unwrap().pass("tenant=acme");
-    let mut traced = call("x", "{}")
-        .with_trace(Arc::new(trace))
-        .with_baggage(baggage.unwrap());
+    let mut traced = call("x", "{}").with_trace(Arc::new(trace));
+    traced.context_mut().baggage = baggage;
     let watching = Arc::new(Watching::default());
     traced.attempt_mut().watch = Some(watching.clone());
     let asked = server.serve(&upstream, traced).await;
@@ -333,18 +328,6 @@ async fn what_is_carried_of_a_trace_stands_in_headers_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_starts_late_is_found() {
-    let server = Server::start().await;
-    let address = server.stop().await;
-    let upstream = upstream_at(address, |_| {});
-    let error = upstream.call(call("x", "{}")).await.unwrap_err();
-    assert_fails(&error, ErrorKind::ConnectFailed, Delivery::NotSent);
-    let mut server = Server::start_at(address).await;
-    server.greet_modern().await;
-    upstream.ready(LONG).await.unwrap();
-}
-
-#[tokio::test]
 async fn a_404_that_answers_the_call_itself_loses_no_session() {
     let (upstream, mut server) = legacy_http("s").await;
     // it was read, and may have been run
@@ -354,13 +337,11 @@ async fn a_404_that_answers_the_call_itself_loses_no_session() {
     assert_fails(&error, ErrorKind::InvalidCall, Delivery::Answered);
     assert_eq!(error.code(), Some(-32602));
     // the same from a server that lost the session, and names the request it refuses for that
-    let running = calling(&upstream, call("x", "{}"));
-    let asked = server.asked("tools/call").await;
-    let body = format!(
-        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32001,"message":"Session not found"}}}}"#,
-        asked.id()
-    );
-    asked.answer(404, JSON, &body).await;
-    let error = running.await.unwrap().unwrap_err();
+    let lost = async |asked: Exchange| {
+        let error = r#"{"code":-32001,"message":"Session not found"}"#;
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, asked.id());
+        asked.answer(404, JSON, &body).await;
+    };
+    let error = server.fail_once(&upstream, lost).await;
     assert_fails(&error, ErrorKind::SessionLost, Delivery::Unknown);
 }

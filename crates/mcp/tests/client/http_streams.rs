@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use callward_core::{ServerEvent, ToolServer};
 use callward_mcp::client::Upstream;
+use futures_util::StreamExt;
 
 use crate::script::{INITIALIZED, LEGACY, RESULT, Reports, call, calling, progress};
-use crate::script_http::{Exchange, Server, legacy as legacy_http};
+use crate::script_http::{Server, legacy as legacy_http};
 
 /// At most eight notices are sent at once, for a second each, and none that has waited for five.
 const MOST_NOTICES: usize = 8 * 6;
@@ -17,18 +19,6 @@ async fn legacy() -> (Upstream, Server) {
     let (upstream, mut server) = legacy_http("s").await;
     server.stream().await.answer(405, "", "").await;
     (upstream, server)
-}
-
-/// Returns the messages that come before the next call, unanswered, and the call.
-async fn before_the_next_call(server: &mut Server) -> (Vec<Exchange>, Exchange) {
-    let mut unanswered = Vec::new();
-    loop {
-        let asked = server.next().await;
-        if asked.json()["method"] == "tools/call" {
-            return (unanswered, asked);
-        }
-        unanswered.push(asked);
-    }
 }
 
 fn request(id: &str, method: &str) -> String {
@@ -52,7 +42,14 @@ async fn a_flood_of_requests_gets_a_bounded_number_of_replies() {
     asked.end(RESULT).await;
     running.await.unwrap().unwrap();
     let running = calling(&upstream, call("x", "{}"));
-    let (replies, asked) = before_the_next_call(&mut server).await;
+    let mut replies = Vec::new();
+    let asked = loop {
+        let asked = server.next().await;
+        match asked.json()["method"] == "tools/call" {
+            true => break asked,
+            false => replies.push(asked),
+        }
+    };
     asked.result(RESULT).await;
     running.await.unwrap().unwrap();
     assert!(!replies.is_empty());
@@ -64,32 +61,16 @@ async fn a_flood_of_requests_gets_a_bounded_number_of_replies() {
 }
 
 #[tokio::test]
-async fn cancellations_that_are_not_taken_are_bounded_in_number() {
-    let (upstream, mut server) = legacy().await;
-    let mut cancelled = Vec::new();
-    for _ in 0..FLOOD {
-        let running = calling(&upstream, call("x", "{}"));
-        let (unanswered, asked) = before_the_next_call(&mut server).await;
-        cancelled.extend(unanswered);
-        running.abort();
-        let _ = running.await;
-        drop(asked);
-    }
-    let running = calling(&upstream, call("x", "{}"));
-    let (unanswered, asked) = before_the_next_call(&mut server).await;
-    cancelled.extend(unanswered);
-    assert!(!cancelled.is_empty());
-    assert!(cancelled.len() <= MOST_NOTICES, "{}", cancelled.len());
-    asked.result(RESULT).await;
-    running.await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn requests_on_a_stream_of_the_server_s_own_are_answered() {
-    let (_upstream, mut server) = legacy_http("s").await;
+async fn what_comes_on_a_stream_of_the_server_s_own_is_heard_and_answered() {
+    let (upstream, mut server) = legacy_http("s").await;
+    let mut events = upstream.events().unwrap();
+    assert_eq!(events.next().await, Some(ServerEvent::Up));
     let mut get = server.stream().await;
     assert_eq!(get.headers["mcp-session-id"], "s");
     get.events().await;
+    get.event(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+        .await;
+    assert_eq!(events.next().await, Some(ServerEvent::ToolsChanged));
     for (method, member) in [("ping", "result"), ("sampling/createMessage", "error")] {
         get.event(&request(method, method)).await;
         let reply = server.next().await;

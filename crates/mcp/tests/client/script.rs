@@ -11,9 +11,7 @@ use callward_mcp::client::{CommandSpec, EraChoice, Io, Target, Upstream, Upstrea
 use callward_mcp::wire::{Message, RequestId};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -149,24 +147,13 @@ pub(crate) fn scripted(
 
 impl Script {
     /// Returns the next connection, with nothing read from it.
-    pub(crate) async fn stream(&mut self) -> DuplexStream {
-        self.0.recv().await.expect("a connection")
-    }
-
     pub(crate) async fn accept(&mut self) -> Peer {
-        let (reader, writer) = tokio::io::split(self.stream().await);
-        Peer {
-            lines: BufReader::new(reader).lines(),
-            writer,
-        }
+        Peer(self.0.recv().await.expect("a connection"))
     }
 }
 
 /// One connection, seen from the server.
-pub(crate) struct Peer {
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    writer: WriteHalf<DuplexStream>,
-}
+pub(crate) struct Peer(pub(crate) DuplexStream);
 
 /// A request as the server sees it. `params` is the raw text.
 #[derive(Debug)]
@@ -182,9 +169,20 @@ impl Asked {
 }
 
 impl Peer {
+    /// Returns the next line; nothing if the client has closed the pipe.
+    pub(crate) async fn next_line(&mut self) -> Option<String> {
+        let mut line = Vec::new();
+        loop {
+            match self.0.read_u8().await.ok()? {
+                b'\n' => return Some(String::from_utf8(line).unwrap()),
+                byte => line.push(byte),
+            }
+        }
+    }
+
     /// Returns the next message; nothing if the client has closed the pipe.
     pub(crate) async fn message(&mut self) -> Option<Message> {
-        let line = self.lines.next_line().await.unwrap()?;
+        let line = self.next_line().await?;
         Some(Message::parse(&line.into()).unwrap())
     }
 
@@ -210,8 +208,8 @@ impl Peer {
     }
 
     pub(crate) async fn line(&mut self, text: &str) {
-        self.writer.write_all(text.as_bytes()).await.unwrap();
-        self.writer.write_all(b"\n").await.unwrap();
+        self.0.write_all(text.as_bytes()).await.unwrap();
+        self.0.write_all(b"\n").await.unwrap();
     }
 
     pub(crate) async fn reply(&mut self, to: &Asked, result: &str) {

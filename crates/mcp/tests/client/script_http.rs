@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use callward_core::{ToolCall, ToolError};
 use callward_mcp::client::{HttpSpec, Target, Upstream, UpstreamOptions};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
-use crate::script::{DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, start};
+use crate::script::{Calling, DISCOVERED, INITIALIZED, LONG, RESULT, call, calling, start};
 
 pub(crate) const JSON: &str = "content-type: application/json\r\n";
 
@@ -43,13 +43,7 @@ pub(crate) struct Server {
     requests: mpsc::UnboundedReceiver<Exchange>,
     /// What is asked for with GET: a legacy server may be asked for a stream at any time.
     streams: mpsc::UnboundedReceiver<Exchange>,
-    accepting: JoinHandle<()>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
+    accepting: JoinSet<()>,
 }
 
 /// One request, and the connection to answer it on. Dropped, it breaks the connection.
@@ -58,7 +52,7 @@ pub(crate) struct Exchange {
     pub(crate) method: String,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
-    stream: TcpStream,
+    stream: BufReader<TcpStream>,
 }
 
 impl Server {
@@ -71,15 +65,20 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (sender, requests) = mpsc::unbounded_channel();
         let (to_streams, streams) = mpsc::unbounded_channel();
-        let accepting = serving(listener, move |stream| {
-            let (sender, to_streams) = (sender.clone(), to_streams.clone());
-            async move {
-                if let Some(exchange) = Exchange::read(stream).await {
-                    let _ = match &exchange.method[..] {
-                        "GET" => to_streams.send(exchange),
-                        _ => sender.send(exchange),
-                    };
-                }
+        let mut accepting = JoinSet::new();
+        accepting.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (sender, to_streams) = (sender.clone(), to_streams.clone());
+                open.spawn(async move {
+                    if let Some(exchange) = Exchange::read(stream).await {
+                        let _ = match &exchange.method[..] {
+                            "GET" => to_streams.send(exchange),
+                            _ => sender.send(exchange),
+                        };
+                    }
+                });
+                while open.try_join_next().is_some() {}
             }
         });
         Self {
@@ -92,8 +91,7 @@ impl Server {
 
     /// Stops listening and waits until the port is free.
     pub(crate) async fn stop(mut self) -> SocketAddr {
-        self.accepting.abort();
-        let _ = (&mut self.accepting).await;
+        self.accepting.shutdown().await;
         self.address
     }
 
@@ -103,7 +101,11 @@ impl Server {
 
     /// Answers a call that the upstream makes; returns what the server got.
     pub(crate) async fn serve(&mut self, upstream: &Upstream, call: ToolCall) -> Exchange {
-        let running = calling(upstream, call);
+        self.answer(calling(upstream, call)).await
+    }
+
+    /// Answers a call that runs; returns what the server got.
+    pub(crate) async fn answer(&mut self, running: Calling) -> Exchange {
         let mut asked = self.asked("tools/call").await;
         asked.reply(RESULT).await;
         running.await.unwrap().unwrap();
@@ -116,11 +118,20 @@ impl Server {
         upstream: &Upstream,
         fault: impl FnOnce(Exchange) -> Fut,
     ) -> ToolError {
-        let running = calling(upstream, call("x", "{}"));
-        fault(self.asked("tools/call").await).await;
-        let error = running.await.unwrap().unwrap_err();
+        let error = self.fail_once(upstream, fault).await;
         self.serve(upstream, call("x", "{}")).await;
         error
+    }
+
+    /// Fails a call of the upstream as the server likes.
+    pub(crate) async fn fail_once<Fut: Future<Output = ()>>(
+        &mut self,
+        upstream: &Upstream,
+        fault: impl FnOnce(Exchange) -> Fut,
+    ) -> ToolError {
+        let running = calling(upstream, call("x", "{}"));
+        fault(self.asked("tools/call").await).await;
+        running.await.unwrap().unwrap_err()
     }
 
     /// Returns the next request that is not for a stream.
@@ -179,85 +190,28 @@ pub(crate) fn upstream_at(address: SocketAddr, set: impl FnOnce(&mut UpstreamOpt
     start(Target::Http(spec), set)
 }
 
-/// Serves each connection in a task of its own. Aborted, all of them end.
-pub(crate) fn serving<Fut>(
-    listener: TcpListener,
-    serve: impl Fn(TcpStream) -> Fut + Send + 'static,
-) -> JoinHandle<()>
-where
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    tokio::spawn(async move {
-        let mut open = JoinSet::new();
-        while let Ok((stream, _)) = listener.accept().await {
-            open.spawn(serve(stream));
-            while open.try_join_next().is_some() {}
-        }
-    })
-}
-
-/// What has arrived of a request.
-#[derive(Debug, Default)]
-pub(crate) struct Request {
-    pub(crate) bytes: Vec<u8>,
-    /// Where its head ends, and where all of it does.
-    ends: Option<(usize, usize)>,
-}
-
-impl Request {
-    /// Reads up to `most` bytes in all; less if the request ends before, or the client.
-    pub(crate) async fn read(
-        &mut self,
-        stream: &mut TcpStream,
-        most: usize,
-    ) -> std::io::Result<()> {
-        let mut piece = vec![0; 1 << 16];
-        while self.bytes.len() < most && !self.is_whole() {
-            let space = piece.len().min(most - self.bytes.len());
-            let read = stream.read(&mut piece[..space]).await?;
-            if read == 0 {
-                return Ok(());
-            }
-            self.bytes.extend_from_slice(&piece[..read]);
-            if self.ends.is_none()
-                && let Some(at) = self.bytes.windows(4).position(|four| four == b"\r\n\r\n")
-            {
-                let head = at + 4;
-                let length = headers(&self.bytes[..head]).remove("content-length");
-                let length: usize = length.map_or(0, |length| length.parse().unwrap());
-                self.ends = Some((head, head + length));
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn is_whole(&self) -> bool {
-        self.ends.is_some_and(|(_, end)| self.bytes.len() >= end)
-    }
-
-    pub(crate) fn body(&self) -> &[u8] {
-        self.ends.map_or(&[], |(head, _)| &self.bytes[head..])
-    }
-}
-
-fn headers(head: &[u8]) -> HashMap<String, String> {
-    let head = std::str::from_utf8(head).unwrap();
-    let headers = head.lines().filter_map(|line| line.split_once(": "));
-    headers
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-        .collect()
-}
-
 impl Exchange {
-    async fn read(mut stream: TcpStream) -> Option<Self> {
-        let mut request = Request::default();
-        request.read(&mut stream, usize::MAX).await.ok()?;
-        let (head, body) = request.bytes.split_at(request.ends?.0);
-        let (method, _) = std::str::from_utf8(head).unwrap().split_once(' ')?;
+    async fn read(stream: TcpStream) -> Option<Self> {
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line).await.ok()?;
+        let (method, _) = line.split_once(' ')?;
+        let (method, mut headers) = (method.to_owned(), HashMap::new());
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).await.ok()?;
+            let Some((name, value)) = line.trim_end().split_once(": ") else {
+                break;
+            };
+            headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        }
+        let length = headers.get("content-length");
+        let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+        stream.read_exact(&mut body).await.ok()?;
         Some(Self {
-            method: method.to_owned(),
-            headers: headers(head),
-            body: String::from_utf8(body.to_vec()).unwrap(),
+            method,
+            headers,
+            body: String::from_utf8(body).unwrap(),
             stream,
         })
     }

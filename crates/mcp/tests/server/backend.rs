@@ -160,7 +160,9 @@ async fn answer(
             let error = ToolError::new(ErrorKind::RateLimited, Delivery::Answered, "too many");
             let error = error.with_server(ServerId::new("shop").unwrap());
             let error = error.with_retry_after(Duration::from_millis(250));
-            return Err(error.with_code(429).with_attempts(3));
+            let mut error = error.with_code(429);
+            error.attempts = 3;
+            return Err(error);
         }
         name => {
             let text = format!("no tool {name:?}");

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use callward_core::{Caller, Principal};
 use callward_mcp::server::{HttpOptions, router};
 use serde_json::json;
 
 use crate::backend::{Bench, ODD_RESULT, ODD_TOOL};
-use crate::http::{INITIALIZE, META, Server, ask, call, json, request, seen, status, text};
+use crate::http::{INITIALIZE, META, Server, ask, call, json, request, seen, session_of};
+use crate::http::{status, text};
 
 #[tokio::test]
 async fn ids_tools_and_results_come_back_byte_for_byte() {
@@ -45,20 +48,10 @@ async fn ids_tools_and_results_come_back_byte_for_byte() {
         let answer = raw(list).await;
         assert!(answer.contains(ODD_TOOL), "{answer}");
     }
-    let large = server
-        .modern("tools/call", r#""name":"large""#)
-        .send()
-        .await;
-    let large = large.unwrap();
-    assert!(
-        large
-            .content_length()
-            .is_some_and(|length| length > 200_000)
-    );
-    let result = json(large).await["result"].take();
-    let length = result["content"][0]["text"].as_str().map(str::len);
-    assert_eq!(length, Some(200_000));
-    assert_eq!(result["resultType"], "complete");
+    let large = server.modern("tools/call", r#""name":"large""#);
+    let large = large.send().await.unwrap();
+    assert!(large.content_length().is_some_and(|bytes| bytes > 200_000));
+    assert_eq!(json(large).await["result"]["resultType"], "complete");
     // an error of a server, too
     let failed = raw(server.post(call("1", "upstream", ""))).await;
     assert!(failed.contains(r#""data":{"free": 0.0}"#), "{failed}");
@@ -154,24 +147,33 @@ async fn what_a_modern_client_can_do_reaches_the_backend() {
     assert_eq!(status(legacy).await, 200, "a matter of JSON-RPC");
 }
 
+async fn by_header(mut request: Request, next: Next) -> Response {
+    if let Some(user) = request.headers().get("x-user") {
+        let caller = Caller::new(Principal::new(user.to_str().unwrap()));
+        request.extensions_mut().insert(Arc::new(caller));
+    }
+    next.run(request).await
+}
+
 #[tokio::test]
-async fn the_caller_is_that_of_the_outer_layer_or_anonymous() {
+async fn the_caller_is_that_of_the_outer_layer_and_so_is_its_session() {
     let bench = Bench::new();
-    let ada = Arc::new(Caller::new(Principal::new("ada")));
-    let router = router(Arc::clone(&bench), HttpOptions::default()).layer(Extension(ada));
-    for (server, principal) in [
-        (Server::start().await, "anonymous"),
-        (Server::serving(bench, router).await, "ada"),
-    ] {
-        let whoami = || server.post(call("1", "seen", ""));
-        let stateless = seen(whoami()).await;
-        assert_eq!(stateless["principal"], principal);
-        assert_eq!(stateless["session"], json!(null));
-        let session = server.session().await;
-        let caller = seen(whoami().header("mcp-session-id", &session)).await;
-        assert_eq!(caller["principal"], principal);
-        assert_eq!(caller["session"], session);
-        assert_eq!(caller["client"], "raw 0");
+    let router = router(Arc::clone(&bench), HttpOptions::default()).layer(from_fn(by_header));
+    let server = Server::serving(bench, router).await;
+    let whoami = || server.post(call("1", "seen", ""));
+    let stateless = seen(whoami()).await;
+    assert_eq!(stateless["principal"], "anonymous");
+    assert_eq!(stateless["session"], json!(null));
+    let opened = server.post(INITIALIZE).header("x-user", "ada").send().await;
+    let session = session_of(opened.unwrap().headers());
+    let in_session = || whoami().header("mcp-session-id", &session);
+    let caller = seen(in_session().header("x-user", "ada")).await;
+    assert_eq!(caller["principal"], "ada");
+    assert_eq!(caller["session"], session);
+    assert_eq!(caller["client"], "raw 0");
+    // to others it is of no use
+    for other in [in_session().header("x-user", "eve"), in_session()] {
+        assert_eq!(status(other).await, 404);
     }
 }
 

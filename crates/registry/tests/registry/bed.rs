@@ -32,7 +32,9 @@ pub(crate) fn named(names: &[&str]) -> Vec<ToolDefinition> {
 }
 
 pub(crate) fn prefixed(prefix: &str) -> SetOptions {
-    SetOptions::default().with_prefix(prefix)
+    let mut options = SetOptions::default();
+    options.prefix = Some(prefix.to_owned());
+    options
 }
 
 /// Options with the operator's hints about a tool.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use callward_core::infer::RuleSet;
 use callward_core::{Annotations, Caching, Effect};
 use callward_registry::SetOptions;
 use serde_json::{Value, json};
@@ -40,24 +39,6 @@ fn new_options_apply_to_listed_tools_and_change_no_others() {
     assert_eq!(reset().changed, [name("get_order")]);
     assert_eq!(bed.tool("get_order").plan(), order.plan());
     assert!(reset().is_empty());
-}
-
-#[test]
-fn new_inference_rules_reread_the_list() {
-    let bed = Bed::default();
-    bed.names("shop", &["get_or_create_order"]);
-    // the keywords of the second see the `get` only
-    for (rules, reads) in [
-        (RuleSet::Standard, false),
-        (RuleSet::Neurolink, true),
-        (RuleSet::Standard, false),
-    ] {
-        let mut options = SetOptions::default();
-        options.rules = rules;
-        bed.change_options(&set("shop"), options);
-        let effect = bed.tool("get_or_create_order").plan().effect;
-        assert_eq!(effect == Effect::ReadOnly, reads);
-    }
 }
 
 #[test]

@@ -42,18 +42,12 @@ struct InFlight {
     ends: Option<Duration>,
 }
 
-/// The cache of one world. All worlds share one store, with separate keys.
-struct World {
-    layer: CacheLayer,
-    /// The number of the last call.
-    used: u64,
-}
-
 /// Sends recorded calls through the cache layer.
 pub(crate) struct Driver {
     config: CacheConfig,
     store: MokaStore,
-    worlds: HashMap<u128, World>,
+    /// The cache of each world. All share one store, with separate keys.
+    worlds: HashMap<u128, CacheLayer>,
     running: FuturesUnordered<Running>,
     in_flight: HashMap<u128, Vec<InFlight>>,
     tally: Tally,
@@ -66,8 +60,8 @@ pub(crate) struct Driver {
 /// The limit on concurrent calls.
 const MAX_IN_FLIGHT: usize = 4_096;
 
-/// The limit on worlds; beyond it, the least recently used ones lose their results.
-const MAX_WORLDS: usize = 512;
+/// The limit on worlds; at the next one, all lose their results.
+const MAX_WORLDS: usize = 1_024;
 
 /// The limit on the duration of a call.
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
@@ -100,7 +94,8 @@ impl Driver {
     /// Waits until the call may begin.
     pub(crate) async fn await_turn(&mut self, timed: &Timed) {
         if self.worlds.len() >= MAX_WORLDS && !self.worlds.contains_key(&timed.place.world) {
-            self.forget_half().await;
+            self.end_all().await;
+            self.worlds.clear();
         }
         if let Some(at) = timed.at {
             self.run_until(at).await;
@@ -165,7 +160,7 @@ impl Driver {
             id,
             session: place.session,
             layer: call.layer,
-            ends: at.and_then(|at| Some(at.saturating_add(call.duration_ms?.duration()))),
+            ends: at.and_then(|at| Some(at.saturating_add(call.duration_ms?))),
         });
     }
 
@@ -177,29 +172,15 @@ impl Driver {
 
     /// Returns the cache of a world.
     fn cache(&mut self, world: u128) -> &CacheLayer {
-        let used = self.sent;
         let (config, store) = (&self.config, &self.store);
-        let known = self.worlds.entry(world).or_insert_with(|| World {
-            layer: CacheLayer::with_store(config.clone(), store.clone()),
-            used,
-        });
-        known.used = used;
-        &known.layer
-    }
-
-    /// Drops the least recently used half of the worlds, after all calls have ended.
-    async fn forget_half(&mut self) {
-        self.end_all().await;
-        let mut used: Vec<u64> = self.worlds.values().map(|world| world.used).collect();
-        let (_, middle, _) = used.select_nth_unstable(MAX_WORLDS / 2);
-        let middle = *middle;
-        self.worlds.retain(|_, world| world.used >= middle);
+        let cache = || CacheLayer::with_store(config.clone(), store.clone());
+        self.worlds.entry(world).or_insert_with(cache)
     }
 
     /// Returns the time that the server takes for a call.
     fn takes(&self, timed: &Timed) -> Duration {
         match timed.call.duration_ms {
-            Some(duration) if self.now() < END_OF_TIME => duration.duration().min(MAX_DURATION),
+            Some(duration) if self.now() < END_OF_TIME => duration.min(MAX_DURATION),
             _ => Duration::ZERO,
         }
     }

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use callward_cache::CacheConfig;
 use callward_core::Effect;
 
-pub use self::options::{HintSource, Options, Sessions};
+pub use self::options::Options;
 pub use self::report::Replayed;
 pub use self::tally::Figures;
 
@@ -29,7 +29,7 @@ use self::tally::{Facts, Kept};
 use self::tools::Tools;
 pub use self::tools::labelled_tool;
 use crate::ours::{Charge, paused};
-use crate::trace::{Millis, RecordedCall};
+use crate::trace::RecordedCall;
 use crate::{Capacity, ReplayError};
 
 /// The assumed length of a result without a recorded one.
@@ -51,7 +51,7 @@ const MIN_RESULT: u32 = 100;
 /// let recorded = format!("{call}\"{digest}\"}}\n").repeat(2);
 /// let recorded = Calls::from_reader("calls.jsonl", std::io::Cursor::new(recorded))?;
 /// let replayed = calls::replay(recorded, &Options::default(), &mut |_| ())?;
-/// let ours = replayed.ours();
+/// let ours = &replayed.policies[0];
 /// assert_eq!((ours.hits, ours.stale, ours.writes_swallowed), (1, Some(0), 0));
 /// # Ok::<(), callward_replay::ReplayError>(())
 /// ```
@@ -84,7 +84,7 @@ async fn run(
     let mut sessions = HashSet::new();
     let (mut replayed, mut left_out) = (0, 0);
 
-    for next in InOrder::new(calls, options.sessions) {
+    for next in InOrder::new(calls, options.share_sessions) {
         let timed = match next {
             Ok(timed) => timed,
             Err(error) => {
@@ -140,7 +140,7 @@ fn facts(timed: &Timed, effect: Effect) -> Facts {
         bytes: call.result_bytes.unwrap_or(UNKNOWN_BYTES),
         result: Kept {
             digest: digest.and_then(|digits| u128::from_str_radix(digits, 16).ok()),
-            cost: cost.map(Millis::duration),
+            cost,
         },
         error: call.error || call.delivery.is_some(),
         lost: call.delivery,

@@ -11,10 +11,12 @@ use crate::Capacity;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// The source of the plans. Default: the recording.
-    pub hints: HintSource,
-    /// Which sessions share state. Default: none.
-    pub sessions: Sessions,
+    /// `true` plans by the tool's name alone, with the standard rules. Default: by the labels of
+    /// the recording, and by the name where there is none.
+    pub infer: bool,
+    /// `true` lets all sessions of a trace share one state and one principal. Default: each session
+    /// has its own state, unless the recording names a replica set.
+    pub share_sessions: bool,
     /// Listed tools; they override the labels of the recording. Default: none.
     pub tools: Vec<ToolDefinition>,
     /// The scopes of single tools, for our cache. Default: each tool touches its whole world.
@@ -34,34 +36,12 @@ pub struct Options {
     pub gap: Duration,
 }
 
-/// The source of the plans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum HintSource {
-    /// The labels of the recording; the tool's name where there is none.
-    #[default]
-    Recorded,
-    /// The tool's name alone, with the standard rules.
-    Inferred,
-}
-
-/// Which sessions share state and results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Sessions {
-    /// Each session has its own state, unless the recording names a replica set.
-    #[default]
-    Apart,
-    /// All sessions of a trace share one state and one principal.
-    Shared,
-}
-
 impl Default for Options {
     fn default() -> Self {
         let profile = Profile::standard();
         Self {
-            hints: HintSource::default(),
-            sessions: Sessions::default(),
+            infer: false,
+            share_sessions: false,
             tools: Vec::new(),
             scopes: Vec::new(),
             ttl: profile.read_ttl,

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::iter::Fuse;
 use std::time::Duration;
 
-use super::Sessions;
 use super::place::Place;
 use crate::ReplayError;
 use crate::trace::RecordedCall;
@@ -36,7 +35,7 @@ const LATEST: Duration = Duration::from_secs(50 * 365 * 24 * 3600);
 #[derive(Debug)]
 pub(crate) struct InOrder<I> {
     lines: Fuse<I>,
-    sessions: Sessions,
+    share_sessions: bool,
     /// By the start of each call, then by its line.
     ahead: BTreeMap<(Duration, u64), Timed>,
     /// For each recorded clock, its first time less the lead, and the same moment in the replay.
@@ -46,10 +45,10 @@ pub(crate) struct InOrder<I> {
 }
 
 impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> InOrder<I> {
-    pub(crate) fn new(lines: I, sessions: Sessions) -> Self {
+    pub(crate) fn new(lines: I, share_sessions: bool) -> Self {
         Self {
             lines: lines.fuse(),
-            sessions,
+            share_sessions,
             ahead: BTreeMap::new(),
             clocks: HashMap::new(),
             latest: Duration::ZERO,
@@ -58,10 +57,8 @@ impl<I: Iterator<Item = Result<RecordedCall, ReplayError>>> InOrder<I> {
     }
 
     fn take_in(&mut self, call: RecordedCall) {
-        let place = Place::of(&call, self.sessions);
-        let at = call
-            .at_ms
-            .map(|at| self.place_in_time(place.clock, at.duration()));
+        let place = Place::of(&call, self.share_sessions);
+        let at = call.at_ms.map(|at| self.place_in_time(place.clock, at));
         self.latest = self.latest.max(at.unwrap_or_default());
         self.read += 1;
         let turn = (at.unwrap_or(self.latest), self.read);
@@ -98,7 +95,7 @@ mod tests {
         let read = lines
             .iter()
             .map(|line| Ok(RecordedCall::from_line(line.as_bytes()).unwrap()));
-        InOrder::new(read, Sessions::Apart)
+        InOrder::new(read, false)
             .map(|timed| {
                 let timed = timed.unwrap();
                 let at = timed.at.map(|at| at.as_secs());

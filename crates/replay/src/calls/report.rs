@@ -1,7 +1,5 @@
 //! The result of a replay of calls.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::Figures;
@@ -22,17 +20,6 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Returns the figures of our cache.
-    ///
-    /// # Panics
-    ///
-    /// Never: ours is always there.
-    #[must_use]
-    #[expect(clippy::indexing_slicing, reason = "ours is always there")]
-    pub fn ours(&self) -> &Figures {
-        &self.policies[0]
-    }
-
     /// Returns the figures of a policy, by its name.
     #[must_use]
     pub fn policy(&self, name: &str) -> Option<&Figures> {
@@ -93,9 +80,7 @@ fn wrong(count: u64) -> Cell {
 
 /// Formats a time.
 fn span(millis: f64) -> String {
-    let seconds = Duration::try_from_secs_f64(millis / 1e3)
-        .unwrap_or(Duration::MAX)
-        .as_secs_f64();
+    let seconds = millis / 1e3;
     if seconds < 60.0 {
         format!("{seconds:.1} s")
     } else if seconds < 3_600.0 {

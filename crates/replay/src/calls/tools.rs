@@ -10,13 +10,13 @@ use callward_core::{
     Resolved, RuleSet, Source, Subject, Tool, ToolDefinition, ToolName, Trust, judge,
 };
 
-use super::{HintSource, Options};
+use super::Options;
 use crate::trace::RecordedCall;
 
 /// The tools seen so far.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    hints: HintSource,
+    infer: bool,
     profile: Profile,
     pub(crate) listed: HashMap<ToolName, Arc<Tool>>,
     made: HashMap<Kind, Arc<Tool>>,
@@ -29,7 +29,7 @@ type Kind = (ToolName, Option<Effect>, Option<u64>);
 impl Tools {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
-            hints: options.hints,
+            infer: options.infer,
             profile: options.profile.clone(),
             listed: listed(options),
             made: HashMap::new(),
@@ -41,9 +41,8 @@ impl Tools {
         if let Some(listed) = self.listed.get(&call.tool) {
             return listed.clone();
         }
-        let is_recorded = self.hints == HintSource::Recorded;
-        let effect = call.labelled().filter(|_| is_recorded);
-        let ttl_ms = call.ttl_ms.filter(|_| is_recorded);
+        let effect = call.labelled().filter(|_| !self.infer);
+        let ttl_ms = call.ttl_ms.filter(|_| !self.infer);
         let kind = (call.tool.clone(), effect, ttl_ms);
         let made = self.made.entry(kind);
         made.or_insert_with_key(|kind| Arc::new(make(kind, &self.profile)))

@@ -50,19 +50,6 @@ fn an_invalid_line_is_an_error_and_reading_continues() {
 }
 
 #[test]
-fn a_line_over_the_limit_is_one_invalid_line() {
-    let text = format!(
-        "{{\"tool\":\"a\"}}\n{}\n{{\"tool\":\"b\"}}\n",
-        "x".repeat(90)
-    );
-    let lines = Lines::from_reader("f", Cursor::new(text), 20).unwrap();
-    let read =
-        Calls::of(lines).map(|call| call.map_or_else(|e| e.to_string(), |c| c.tool.to_string()));
-    let want = ["a", "f:2: longer than 20 bytes", "b"];
-    assert_eq!(read.collect::<Vec<_>>(), want);
-}
-
-#[test]
 fn a_session_is_a_string_or_a_number() {
     let session = |value: &str| {
         let line = format!("{{\"tool\":\"a\",\"session\":{value},\"trace\":{value}}}");

@@ -12,7 +12,7 @@ fn generated_requests_are_not_below_lru() {
     let capacities = [32, 256].map(Capacity::Entries);
     for (name, trace) in workload::all(6_000, 11) {
         let policies = [Policy::Lru, Policy::Callward];
-        let found = Comparison::of(&trace, &capacities, &policies, &|_, _| ()).unwrap();
+        let found = Comparison::of(&trace, &capacities, &policies).unwrap();
         let gap = found.gap(Policy::Lru).unwrap();
         assert!(gap.worst >= LEAST_GAP, "{name}: {gap}\n{}", found.grid());
         for figures in &found.figures {

@@ -8,8 +8,6 @@ use crate::day::random::Random;
 const POPULAR: u32 = 20_000;
 /// The length of a run of unique keys: several times a small cache.
 const SCAN: u64 = 2_000;
-/// Concurrent agents.
-const AGENTS: u64 = 8;
 
 /// Returns this many requests in each pattern. The same seed gives the same requests.
 pub(crate) fn all(requests: usize, seed: u64) -> Vec<(&'static str, KeyTrace)> {
@@ -22,7 +20,6 @@ pub(crate) fn all(requests: usize, seed: u64) -> Vec<(&'static str, KeyTrace)> {
         ("scans", scans(requests, seed)),
         ("loops", loops(requests)),
         ("mixed", mixed(requests, seed)),
-        ("sessions", sessions(requests, seed)),
     ];
     let trace = |keys: Vec<u64>| KeyTrace::from_keys(keys.iter().map(|key| key.to_le_bytes()));
     patterns.map(|(name, keys)| (name, trace(keys))).into()
@@ -72,49 +69,6 @@ fn mixed(requests: usize, seed: u64) -> Vec<u64> {
         [zipf, scans, loops(part), drift(part, seed)]
     });
     parts.flatten().take(requests).collect()
-}
-
-/// Several agents: each looks up a topic, reads items of it, and rereads.
-fn sessions(requests: usize, seed: u64) -> Vec<u64> {
-    let mut random = Random::new(seed);
-    let topics = Zipf::new(3_000, 0.8);
-    // for each agent the reads that are left, and what it read in its session
-    let mut agents = vec![(0, Vec::new()); AGENTS as usize];
-    let mut keys = Vec::with_capacity(requests);
-    while keys.len() < requests {
-        let (left, read) = &mut agents[(random.next() % AGENTS) as usize];
-        if *left == 0 {
-            *left = 8 + random.next() % 25;
-            // every session begins with a few common keys
-            *read = vec![kind(3) + random.next() % 4];
-        } else {
-            *left -= 1;
-            let key = next_of(read, &topics, &mut random);
-            read.push(key);
-        }
-        keys.extend(read.last());
-    }
-    keys
-}
-
-/// Returns the next read of an agent: an earlier key, an item of its topic, or another topic.
-fn next_of(read: &[u64], topics: &Zipf, random: &mut Random) -> u64 {
-    let chance = random.next() % 100;
-    let last = read[read.len() - 1];
-    if chance < 15 {
-        let back = random.next() as usize % read.len().min(6);
-        return read[read.len() - 1 - back];
-    }
-    if chance < 70 && matches!(last >> 40, 4 | 5) {
-        // ten items of each topic, the first ones more often
-        let topic = match last >> 40 {
-            4 => last - kind(4),
-            _ => (last - kind(5)) / 10,
-        };
-        let item = (random.next() % 10).min(random.next() % 10);
-        return kind(5) + topic * 10 + item;
-    }
-    kind(4) + topics.draw(random)
 }
 
 /// Draws 0, 1, 2… so that number `n` comes in proportion to `1 / (n + 1)^exponent`.

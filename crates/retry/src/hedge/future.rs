@@ -63,10 +63,10 @@ pub(super) async fn hedged<S: ToolService>(
         Poll::Pending => None,
     };
     if ended.as_ref().is_some_and(not_sent) {
-        shared.count(|stats| stats.no_server += 1);
+        shared.stats.lock().no_server += 1;
         record(&call, Verdict::Skip, "no other server can take it", None);
     } else {
-        shared.count(|stats| stats.sent += 1);
+        shared.stats.lock().sent += 1;
         record(&call, Verdict::Sent, "the first is slow", Some(&chosen));
         note(&call, HedgeStatus::Sent);
     }
@@ -86,7 +86,7 @@ pub(super) async fn hedged<S: ToolService>(
         }
         match (result, is_second) {
             (Ok(output), true) => {
-                shared.count(|stats| stats.won += 1);
+                shared.stats.lock().won += 1;
                 record(&call, Verdict::Won, "it answered first", Some(&chosen));
                 note(&call, HedgeStatus::Won);
                 name_server(&call, &chosen, "answered before a slow attempt");
@@ -124,7 +124,7 @@ fn prepare(
         return None;
     };
     if !shared.retry.bucket(call).withdraw() {
-        shared.count(|stats| stats.no_budget += 1);
+        shared.stats.lock().no_budget += 1;
         record(call, Verdict::Skip, "the retry budget is spent", None);
         return None;
     }

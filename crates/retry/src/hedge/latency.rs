@@ -97,7 +97,7 @@ mod tests {
             micros in prop::collection::vec(0_u32..600_000_000, 1..1500),
             percentile in 50_u32..=99,
         ) {
-            let config = HedgeConfig::default().with_percentile(percentile);
+            let config = HedgeConfig { percentile };
             let (latencies, tool) = (Latencies::default(), tool("read").build());
             for micros in &micros {
                 latencies.observe(&tool, Duration::from_micros(u64::from(*micros)), &config);

@@ -82,12 +82,6 @@ impl RetryLayer {
     }
 }
 
-impl Shared {
-    pub(super) fn count(&self, count: impl FnOnce(&mut HedgeStats)) {
-        count(&mut self.stats.lock());
-    }
-}
-
 impl<S> Layer<S> for HedgeLayer {
     type Service = Hedge<S>;
 
@@ -134,6 +128,6 @@ fn may_hedge(call: &ToolCall) -> bool {
     let plan = call.plan();
     !plan.is_write()
         && plan.is_retryable()
-        && !call.purpose().is_background()
+        && !call.purpose.is_background()
         && !call.attempt().elsewhere_only
 }

@@ -19,7 +19,9 @@
 //! use tower::ServiceBuilder;
 //!
 //! let retry = RetryLayer::default();
-//! let hedge = retry.hedge(HedgeConfig::default().with_percentile(90))?;
+//! let mut config = HedgeConfig::default();
+//! config.percentile = 90;
+//! let hedge = retry.hedge(config)?;
 //! let service = ServiceBuilder::new().layer(retry).layer(hedge).service(MockService::counting());
 //! # Ok::<_, callward_core::InvalidConfig>(())
 //! ```

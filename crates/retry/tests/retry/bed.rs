@@ -86,9 +86,29 @@ pub(crate) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
+/// The default settings with this change.
+pub(crate) fn with(change: impl FnOnce(&mut RetryConfig)) -> RetryConfig {
+    let mut config = RetryConfig::default();
+    change(&mut config);
+    config
+}
+
 /// Pauses are known: 100 ms, 200 ms, and so on.
-pub(crate) fn plain() -> RetryConfig {
-    RetryConfig::default().with_backoff(Backoff::new(Jitter::None, ms(10_000)))
+pub(crate) fn plain(change: impl FnOnce(&mut RetryConfig)) -> RetryConfig {
+    with(|config| {
+        config.backoff = Backoff::new(Jitter::None, ms(10_000));
+        change(config);
+    })
+}
+
+/// Only this many retries are ever paid for.
+pub(crate) fn reserve(config: &mut RetryConfig, retries: u32) {
+    (config.budget_percent, config.budget_reserve) = (0, retries);
+}
+
+/// A call has this many attempts, and the budget pays for all.
+pub(crate) fn attempts(config: &mut RetryConfig, attempts: u32) {
+    (config.max_attempts, config.budget_reserve) = (attempts, 100);
 }
 
 pub(crate) fn layer(config: RetryConfig) -> RetryLayer {

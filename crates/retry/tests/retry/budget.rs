@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, ToolCall};
-use callward_retry::{RetryConfig, RetryLayer};
+use callward_retry::RetryLayer;
 use callward_testkit::{MockService, call, tool};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use serde_json::json;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{layer, ms, result, run, runtime, scripted, within};
+use crate::bed::{layer, ms, result, run, runtime, scripted, with, within};
 
 fn read_of(set: &str) -> ToolCall {
     call(&tool("get_order").set(set).read_only().build(), json!({}))
@@ -62,8 +62,8 @@ async fn each_refused_retry_is_counted_and_stated_in_the_error() {
     let cause = last.source().unwrap().to_string();
     assert!(cause.starts_with("scripted ("), "{cause}");
     // the attempts before it are its history, each with its own message
-    let refused = errors.iter().find(|error| error.attempts() == 2).unwrap();
-    let history = refused.history().iter().map(|attempt| &*attempt.message);
+    let refused = errors.iter().find(|error| error.attempts == 2).unwrap();
+    let history = refused.history.iter().map(|attempt| &*attempt.message);
     assert_eq!(history.collect::<Vec<_>>(), ["scripted", "scripted"]);
     // another set has a budget of its own
     let flaky = run(&layer, read_of("flaky"), "connect_failed-").await;
@@ -80,7 +80,7 @@ async fn a_retry_that_a_gate_of_our_own_refused_costs_nothing() {
         ("rate_limited!", 2),
         ("connect_failed-", 2),
     ] {
-        let layer = layer(RetryConfig::default().with_budget_percent(0));
+        let layer = layer(with(|config| config.budget_percent = 0));
         let ended = run(&layer, read_of("orders"), failure).await;
         assert_eq!(ended.begins.len(), 3, "{failure}");
         assert_eq!(layer.budgets()[0].tokens, 3 - spent, "{failure}");
@@ -94,10 +94,8 @@ async fn a_set_that_returns_has_a_new_budget_with_the_reserve() {
         run(&layer, read_of(set), "connect_failed-").await;
     }
     layer.retain_sets(|set| set.as_str() == "kept");
-    let [left] = &layer.budgets()[..] else {
-        panic!("one is left")
-    };
-    assert_eq!(left.set.as_str(), "kept");
+    let left: Vec<_> = layer.budgets().into_iter().map(|one| one.set).collect();
+    assert_eq!(left, ["kept".parse().unwrap()]);
     let mut attempts = 0;
     for _ in 0..3 {
         let ended = run(&layer, read_of("orders"), "connect_failed-").await;
@@ -172,11 +170,10 @@ proptest! {
                 result(if fate == Fate::Lost { "timeout?" } else { "ok" })
             }
         });
-        let config = RetryConfig::default()
-            .with_max_attempts(max_attempts)
-            .with_budget_percent(fifth * 20)
-            .with_budget_reserve(reserve);
-        let layer = layer(config);
+        let layer = layer(with(|config| {
+            (config.max_attempts, config.budget_reserve) = (max_attempts, reserve);
+            config.budget_percent = fifth * 20;
+        }));
         let service = layer.layer(mock);
         let make = |(id, scripted): (usize, Scripted)| {
             let service = service.clone();

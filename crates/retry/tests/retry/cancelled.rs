@@ -3,14 +3,13 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use callward_retry::RetryConfig;
 use callward_testkit::MockService;
 use futures_util::poll;
 use tokio::task::yield_now;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{Output, layer, read, result};
+use crate::bed::{Output, layer, read, result, with};
 
 /// Polls a call this often at most, with all the time in between that it wants, and drops it.
 async fn poll_times(call: impl Future<Output = Output>, times: usize) -> bool {
@@ -29,7 +28,7 @@ async fn poll_times(call: impl Future<Output = Output>, times: usize) -> bool {
 async fn a_drop_at_any_await_spends_only_what_was_sent() {
     let mut polls = 0;
     loop {
-        let layer = layer(RetryConfig::default().with_budget_reserve(10));
+        let layer = layer(with(|config| config.budget_reserve = 10));
         let mock = MockService::new(|_, _| async {
             yield_now().await;
             result("connection_lost?")

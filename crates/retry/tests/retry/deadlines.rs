@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{Delivery, ErrorKind, Tool, ToolCall, ToolError, ToolOutput};
-use callward_retry::{Retry, RetryConfig};
+use callward_retry::Retry;
 use callward_testkit::{MockService, call, tool};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -14,12 +14,12 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::{Layer, ServiceExt};
 
-use crate::bed::{layer, ms, of, plain, result, run, runtime, scripted};
+use crate::bed::{self, layer, ms, of, plain, reserve, result, run, runtime, scripted, with};
 
 /// Never answers, but ends each attempt when its share is over, or at the deadline.
 fn silent() -> MockService {
     MockService::new(|call, _| async move {
-        let deadline = call.deadline().unwrap().into();
+        let deadline = call.deadline.unwrap().into();
         let mut kind = ErrorKind::DeadlineExceeded;
         if let Some(share) = &call.attempt().share {
             sleep(share.time()).await;
@@ -41,15 +41,11 @@ fn read(estimated_ms: Option<f64>) -> Arc<Tool> {
 }
 
 fn within(tool: &Arc<Tool>, limit: Duration) -> ToolCall {
-    crate::bed::within(limit, call(tool, json!({})))
-}
-
-fn config(attempts: u32) -> RetryConfig {
-    plain().with_max_attempts(attempts).with_budget_reserve(100)
+    bed::within(limit, call(tool, json!({})))
 }
 
 fn retry(inner: MockService, attempts: u32) -> Retry<MockService> {
-    layer(config(attempts)).layer(inner)
+    layer(plain(|config| bed::attempts(config, attempts))).layer(inner)
 }
 
 /// How long each attempt was given.
@@ -74,7 +70,7 @@ async fn a_server_that_never_answers_leaves_time_for_every_attempt() {
 async fn only_an_attempt_before_another_one_has_a_share() {
     let limited = || within(&read(None), ms(5_000));
     let unlimited = call(&read(None), json!({}));
-    let unsafe_call = crate::bed::within(ms(5_000), of("pay"));
+    let unsafe_call = bed::within(ms(5_000), of("pay"));
     for (name, call, attempts, shares) in [
         ("the last has all", limited(), 2, &[true, false][..]),
         ("no deadline", unlimited, 3, &[false; 3]),
@@ -95,7 +91,12 @@ async fn only_an_attempt_before_another_one_has_a_share() {
 async fn a_retry_that_would_not_finish_is_not_started() {
     // a pause of 0.2 s and a usual 0.4 s fit into 0.7 s; one of 0.4 s and as much again does not
     let call = within(&read(Some(400.0)), ms(700));
-    let ended = run(&layer(config(9)), call, "server_fault!").await;
+    let ended = run(
+        &layer(plain(|config| bed::attempts(config, 9))),
+        call,
+        "server_fault!",
+    )
+    .await;
     assert_eq!((ended.begins, ended.took), (vec![0, 200], ms(200)));
     let error = ended.result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ServerFault);
@@ -104,16 +105,10 @@ async fn a_retry_that_would_not_finish_is_not_started() {
     assert_eq!(error.message(), why);
 }
 
-fn budget(reserve: u32) -> RetryConfig {
-    RetryConfig::default()
-        .with_budget_percent(0)
-        .with_budget_reserve(reserve)
-}
-
 #[tokio::test(start_paused = true)]
 async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_retry() {
     let (mock, start) = (silent(), Instant::now());
-    let retry = layer(budget(1)).layer(mock.clone());
+    let retry = layer(with(|config| reserve(config, 1))).layer(mock.clone());
     let calls = (0..4).map(|_| retry.clone().oneshot(within(&read(None), ms(8_000))));
     let errors = join_all(calls).await;
     // one of the four is retried; the others have all their time
@@ -126,7 +121,7 @@ async fn while_the_budget_is_spent_no_attempt_is_ended_for_a_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_a_share_is_paid_once_and_refunded_if_not_sent() {
-    let layer = layer(budget(2));
+    let layer = layer(with(|config| reserve(config, 2)));
     let left = || layer.budgets()[0].tokens;
     let call = || within(&read(None), ms(8_000));
     let answers = MockService::new(|call: ToolCall, n| async move {
@@ -173,7 +168,7 @@ proptest! {
         let usual = usual.unwrap_or_default();
         let inner = silent();
         let mock = MockService::new(move |call: ToolCall, n| {
-            let left = call.deadline().unwrap() - Instant::now().into_std();
+            let left = call.deadline.unwrap() - Instant::now().into_std();
             // a timer may be late by a millisecond
             assert!(n == 1 || left + ms(2) >= usual, "{left:?} of {usual:?}");
             if let Some(share) = call.attempt().share.as_ref().map(|share| share.time()) {

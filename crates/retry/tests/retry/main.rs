@@ -8,7 +8,6 @@ mod classified;
 mod deadlines;
 mod errors;
 mod hedge;
-mod keys;
 mod pauses;
 mod retries;
 mod schedules;

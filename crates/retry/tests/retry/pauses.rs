@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use callward_core::CallRecord;
 use callward_core::trail::Verdict;
-use callward_retry::{RetryConfig, RetryLayer};
+use callward_retry::RetryLayer;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{layer, ms, plain, read, rows, run, scripted, within};
+use crate::bed::{layer, ms, plain, read, rows, run, scripted, with, within};
 
 /// How many attempts a call has, its milliseconds, the results of the server, when each attempt
 /// begins, and a part of the error.
@@ -31,7 +31,7 @@ const PAUSES: &str = "
 #[tokio::test(start_paused = true)]
 async fn attempts_begin_and_calls_end_as_the_table_says() {
     for [max, limit, results, begins, error] in rows(PAUSES) {
-        let layer = layer(plain().with_max_attempts(max.parse().unwrap()));
+        let layer = layer(plain(|config| config.max_attempts = max.parse().unwrap()));
         let call = match limit.parse() {
             Ok(limit) => within(ms(limit), read()),
             Err(_) => read(),
@@ -54,9 +54,10 @@ async fn attempts_begin_and_calls_end_as_the_table_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_seed_replays_the_pauses_and_a_stated_time_is_a_floor_for_them() {
-    let config = RetryConfig::default().with_budget_reserve(10);
     let replay = async |seed| {
-        let layer = layer(config.with_seed(seed));
+        let layer = layer(with(|config| {
+            (config.seed, config.budget_reserve) = (Some(seed), 10);
+        }));
         let first = run(&layer, read(), "server_fault!").await.begins;
         let second = run(&layer, read(), "server_fault!").await.begins;
         assert_ne!(first, second);
@@ -71,7 +72,7 @@ async fn a_seed_replays_the_pauses_and_a_stated_time_is_a_floor_for_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_of_a_breaker_is_no_attempt_before_the_deadline() {
-    let patient = plain().with_max_retry_after(ms(600_000));
+    let patient = plain(|config| config.max_retry_after = ms(600_000));
     let results = "breaker_open-@30000 ".repeat(7) + "timeout? timeout? ok";
     let ended = run(&layer(patient), within(ms(600_000), read()), &results).await;
     assert_eq!((ended.begins.len(), ended.result.is_ok()), (10, true));
@@ -80,7 +81,7 @@ async fn a_refusal_of_a_breaker_is_no_attempt_before_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn the_record_has_the_real_time_of_a_wait() {
     for (back_after, waited) in [(Some(5_000), 5_100), (None, 30_100)] {
-        let (layer, record) = (layer(plain()), Arc::new(CallRecord::new()));
+        let (layer, record) = (layer(plain(|_| {})), Arc::new(CallRecord::new()));
         let call = within(ms(60_000), read()).with_record(record.clone());
         let set = call.tool().set().clone();
         let back = async {
@@ -100,7 +101,7 @@ async fn the_record_has_the_real_time_of_a_wait() {
     // a call that is given up waited until then
     let record = Arc::new(CallRecord::new());
     let call = within(ms(60_000), read()).with_record(record.clone());
-    let given_up = layer(plain())
+    let given_up = layer(plain(|_| {}))
         .layer(scripted("breaker_open-@30000"))
         .oneshot(call);
     let limit = ms(3_000);

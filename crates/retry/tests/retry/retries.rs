@@ -1,15 +1,21 @@
 //! What is retried, and how a call ends.
+#![expect(clippy::unwrap_used, reason = "a test's helper fails by panicking")]
 
 use std::sync::Arc;
 
-use callward_core::{CallRecord, Delivery, ErrorKind, Purpose, ServerId, ToolError, ToolOutput};
-use callward_retry::{RetryConfig, RetryLayer};
+use callward_core::{
+    CallRecord, Delivery, ErrorKind, IdempotencyKey, Purpose, ServerId, ToolCall, ToolError,
+    ToolOutput,
+};
+use callward_retry::RetryLayer;
 use callward_testkit::{MockService, contract};
 use proptest::prelude::*;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{Output, layer, ms, of, read, result, rows, run, runtime, scripted, within};
+use crate::bed::{
+    Output, attempts, layer, ms, of, read, result, rows, run, runtime, scripted, with, within,
+};
 
 #[tokio::test(start_paused = true)]
 async fn the_layer_keeps_the_contract() {
@@ -52,7 +58,7 @@ async fn calls_are_retried_and_end_as_the_table_says() {
         let of = |result: &Output| result.as_ref().err().map(|e| (e.kind(), e.delivery()));
         assert_eq!(of(&found), of(&result(end)), "{tool}: {results}");
         if let Err(error) = found {
-            assert_eq!(error.attempts(), attempts, "{tool}: {results}");
+            assert_eq!(error.attempts, attempts, "{tool}: {results}");
         }
         let earlier = results.split_whitespace().take(attempts as usize - 1);
         let sent = |word: &str| !word.ends_with('-');
@@ -74,7 +80,7 @@ async fn a_nested_retry_does_not_multiply_the_attempts() {
     let inner = RetryLayer::default().layer(server.clone());
     let nested = RetryLayer::default().layer(inner);
     let error = nested.oneshot(read()).await.unwrap_err();
-    assert_eq!((server.started(), error.attempts()), (3, 3));
+    assert_eq!((server.started(), error.attempts), (3, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +97,7 @@ async fn a_retry_avoids_the_servers_that_failed_and_not_those_that_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_in_the_background_pays_but_is_not_retried() {
-    let layer = layer(RetryConfig::default().with_budget_reserve(0));
+    let layer = layer(with(|config| config.budget_reserve = 0));
     for _ in 0..5 {
         let refresh = read().in_background(Purpose::Refresh);
         run(&layer, refresh, "ok").await.result.unwrap();
@@ -102,6 +108,35 @@ async fn a_call_in_the_background_pays_but_is_not_retried() {
     let ended = run(&layer, refresh, "timeout?").await;
     assert_eq!(ended.result.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!((ended.begins.len(), layer.budgets()[0].tokens), (1, 1));
+}
+
+/// Returns the keys of the attempts of a call.
+async fn keys(call: ToolCall, results: &str) -> Vec<Option<IdempotencyKey>> {
+    let server = scripted(results);
+    let service = RetryLayer::default().layer(server.clone());
+    service.oneshot(call).await.unwrap();
+    let seen = server.seen();
+    seen.iter().map(ToolCall::idempotency_key).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_attempts_of_a_call_carry_one_key_and_an_equal_call_another() {
+    let same = read();
+    let twice = "connection_lost? connection_lost? ok";
+    let [one, other] = [keys(same.clone(), twice).await, keys(same, twice).await];
+    for keys in [&one, &other] {
+        assert!(keys[0].is_some() && *keys == vec![keys[0].clone(); 3]);
+    }
+    assert_ne!(one[0], other[0], "two calls are meant, so two keys");
+
+    // a caller's own key is kept, and not used for a background call
+    let own: IdempotencyKey = "payment-4711".parse().unwrap();
+    let asked = read().with_idempotency_key(own.clone());
+    assert_eq!(keys(asked.clone(), twice).await, vec![Some(own.clone()); 3]);
+    let refresh = asked.in_background(Purpose::Refresh);
+    assert_eq!(refresh.idempotency_key(), None);
+    let key = keys(refresh, "ok").await.remove(0);
+    assert!(key.is_some_and(|key| key != own));
 }
 
 fn failures() -> impl Strategy<Value = Output> {
@@ -132,8 +167,7 @@ proptest! {
             !matches!(result, Err(error) if error.delivery() == Delivery::NotSent)
         };
         let mock = MockService::sequence(script.clone());
-        let config = RetryConfig::default().with_max_attempts(max_attempts);
-        let config = config.with_budget_reserve(100);
+        let config = with(|config| attempts(config, max_attempts));
         let service = layer(config).layer(mock.clone());
         let result = runtime().block_on(service.oneshot(of(tool)));
         let runs = script[..mock.started()].iter().filter(|result| sent(result)).count();

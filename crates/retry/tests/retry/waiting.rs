@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::bed::{Output, layer, ms, named, plain, read, result, rows, run, runtime, within};
+use crate::bed::{self, Output, layer, ms, named, plain, read, result, rows, run, runtime, within};
 
 /// A breaker, or a server, that notifies when it is worth another attempt.
 #[derive(Clone, Default)]
@@ -24,7 +24,7 @@ struct Gate(Arc<Notify>);
 impl Gate {
     fn reopening(&self) -> Reopening {
         let gate = self.0.clone();
-        Reopening::new(move || {
+        Arc::new(move || {
             let gate = gate.clone();
             Box::pin(async move { gate.notified().await })
         })
@@ -61,9 +61,10 @@ async fn at_gate(
             let at = start.elapsed();
             let share = call.attempt().share.as_ref().map(|share| share.time());
             attempts.lock().push((at.as_millis(), share));
-            let closed = || match notifies {
-                true => error.clone().with_reopening(gate.reopening()),
-                false => error.clone(),
+            let closed = || {
+                let mut error = error.clone();
+                error.reopening = notifies.then(|| gate.reopening());
+                error
             };
             let is_open = opens.is_some_and(|opens| at >= secs(opens));
             std::future::ready(if is_open { result("ok") } else { Err(closed()) })
@@ -112,7 +113,7 @@ async fn a_call_waits_for_a_breaker_or_a_server_but_not_too_long() {
             opens.parse().ok(),
             notice == "yes",
         );
-        let (attempts, results) = at_gate(plain(), vec![call], gate).await;
+        let (attempts, results) = at_gate(plain(|_| {}), vec![call], gate).await;
         let found: Vec<_> = attempts.iter().map(|(at, _)| at.to_string()).collect();
         assert_eq!(found.join(" "), begins, "{row}");
         match &results[0] {
@@ -129,9 +130,11 @@ async fn a_wait_for_a_server_is_a_paid_and_counted_attempt() {
         let mock = MockService::new(|_, _| async {
             let gate = Gate::default();
             gate.0.notify_one();
-            Err(gone().with_reopening(gate.reopening()))
+            let mut error = gone();
+            error.reopening = Some(gate.reopening());
+            Err(error)
         });
-        let config = plain().with_budget_reserve(reserve).with_budget_percent(0);
+        let config = plain(|config| bed::reserve(config, reserve));
         let service = layer(config).layer(mock.clone());
         service.oneshot(within(secs(60), read())).await.unwrap_err();
         assert_eq!(mock.started(), attempts);
@@ -145,7 +148,7 @@ async fn an_attempt_after_a_short_wait_shares_all_time_left() {
     for (opens, left) in [(2, 58), (30, 30)] {
         let call = within(secs(60), read());
         let gate = (refused(30), Some(opens), true);
-        let (attempts, _) = at_gate(plain(), vec![call], gate).await;
+        let (attempts, _) = at_gate(plain(|_| {}), vec![call], gate).await;
         // half of what is left after the pause before it, and the longest that may come after it
         let expected = (secs(left) - ms(100) - ms(200)) / 2;
         assert_eq!(attempts[1].1, Some(expected), "{opens}");
@@ -155,7 +158,7 @@ async fn an_attempt_after_a_short_wait_shares_all_time_left() {
 #[tokio::test(start_paused = true)]
 async fn waiting_calls_come_in_steps_that_double() {
     // a spent budget: to wait costs nothing
-    let config = plain().with_budget_reserve(0).with_budget_percent(0);
+    let config = plain(|config| bed::reserve(config, 0));
     let calls = (0..31).map(|_| within(secs(60), read())).collect();
     let gate = (refused(30), Some(2), true);
     let (attempts, results) = at_gate(config, calls, gate).await;
@@ -187,7 +190,7 @@ proptest! {
                     false => Err(refused(30)),
                 }
             });
-            let config = plain().with_budget_percent(0).with_budget_reserve(50);
+            let config = plain(|config| bed::reserve(config, 50));
             let layer = layer(config);
             let start = |was_sent: bool| {
                 let call = call(&named("read"), json!({"sent": was_sent}));

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 /// use std::time::Duration;
 /// use callward_router::affinity::{AffinityConfig, AffinityKey};
 ///
-/// let config = AffinityConfig::default()
-///     .with_by("/account/id".parse()?)
-///     .with_ttl(Duration::from_secs(600));
+/// let mut config = AffinityConfig::default();
+/// config.by = "/account/id".parse()?;
+/// config.ttl = Duration::from_secs(600);
 /// assert_eq!(config.validate(), Ok(()));
 /// assert_eq!(AffinityConfig::default().by, AffinityKey::Session);
 /// # Ok::<(), callward_core::InvalidValue>(())
@@ -77,27 +77,6 @@ impl Default for AffinityConfig {
 }
 
 impl AffinityConfig {
-    /// Sets what calls are kept together by.
-    #[must_use]
-    pub fn with_by(mut self, key: AffinityKey) -> Self {
-        self.by = key;
-        self
-    }
-
-    /// Sets how long after its last call a key is forgotten.
-    #[must_use]
-    pub const fn with_ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
-        self
-    }
-
-    /// Sets what becomes of callers without a session.
-    #[must_use]
-    pub const fn with_without_session(mut self, choice: WithoutSession) -> Self {
-        self.without_session = choice;
-        self
-    }
-
     /// Checks the settings. Every constructor that takes them does so too.
     ///
     /// # Errors
@@ -174,19 +153,6 @@ impl fmt::Display for AffinityKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_setting_that_makes_no_sense_is_named() {
-        let config = AffinityConfig::default();
-        assert_eq!(config.validate(), Ok(()));
-        let ttl = |ttl| config.clone().with_ttl(ttl);
-        for wrong in [Duration::ZERO, Duration::from_millis(999), Duration::MAX] {
-            assert_eq!(ttl(wrong).validate().unwrap_err().field, "ttl");
-        }
-        for right in [SHORTEST, LONGEST] {
-            assert_eq!(ttl(right).validate(), Ok(()));
-        }
-    }
 
     #[test]
     fn a_key_is_read_as_it_is_written() {

@@ -144,7 +144,10 @@ mod tests {
     }
 
     fn keys(by: &str) -> Keys {
-        Keys::new(&AffinityConfig::default().with_by(by.parse().unwrap()))
+        Keys::new(&AffinityConfig {
+            by: by.parse().unwrap(),
+            ..AffinityConfig::default()
+        })
     }
 
     #[test]
@@ -153,10 +156,11 @@ mod tests {
         let again = call("ada", Some("1"), r#"{"other":"arguments"}"#);
         let (eve, ad) = (call("eve", Some("1"), "{}"), call("ad", Some("a1"), "{}"));
         let (none, eves) = (call("ada", None, "{}"), call("eve", None, "{}"));
-        let by_principal = AffinityConfig::default();
-        let by_principal = by_principal.with_without_session(WithoutSession::ByPrincipal);
         let (session, user) = (keys("session"), keys("user"));
-        let either = Keys::new(&by_principal);
+        let either = Keys::new(&AffinityConfig {
+            without_session: WithoutSession::ByPrincipal,
+            ..AffinityConfig::default()
+        });
         for (name, keys, one, two, same) in [
             ("arguments do not count", &session, &ada, &again, true),
             ("another session", &session, &ada, &other, false),

@@ -21,7 +21,8 @@ use crate::rule::ExclusionReason;
 /// use callward_router::affinity::{AffinityConfig, AffinityKey};
 /// use callward_router::{Affinity, StrategyName};
 ///
-/// let config = AffinityConfig::default().with_by(AffinityKey::User);
+/// let mut config = AffinityConfig::default();
+/// config.by = AffinityKey::User;
 /// let strategy = Affinity::new(&config)?.with_fallback(StrategyName::RoundRobin.strategy());
 /// # Ok::<(), callward_core::InvalidConfig>(())
 /// ```

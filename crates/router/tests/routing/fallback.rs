@@ -66,11 +66,12 @@ async fn a_fallback_is_as_fit_as_the_first_choice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_gone_is_waited_for_only_where_there_is_no_other() {
-    let never = Reopening::new(|| Box::pin(std::future::pending()));
-    let gone = not_sent(ErrorKind::ConnectFailed).with_reopening(never);
+    let never: Reopening = Arc::new(|| Box::pin(std::future::pending()));
+    let mut gone = not_sent(ErrorKind::ConnectFailed);
+    gone.reopening = Some(never);
     for others in ["", "b"] {
         let error = before(gone.clone(), others).fail(read()).await;
-        assert_eq!(error.reopening().is_some(), others.is_empty(), "{others}");
+        assert_eq!(error.reopening.is_some(), others.is_empty(), "{others}");
     }
 }
 

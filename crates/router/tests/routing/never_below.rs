@@ -341,9 +341,8 @@ fn open_breakers_leave_reads_a_minimum_share_of_a_set() {
             false => id(n),
         });
         let bed = Bed::of(&words.collect::<Vec<_>>().join(" "));
-        let config = RouterConfig::default()
-            .with_strategy(StrategyName::RoundRobin)
-            .with_min_available(percent);
+        let mut config = RouterConfig::default();
+        (config.strategy, config.min_available) = (StrategyName::RoundRobin, percent);
         let router = Router::with_config(bed.pool.clone(), &config).unwrap();
         let reached: BTreeSet<_> = (0..20).filter_map(|_| router.decide(&read())).collect();
         assert_eq!(reached.len(), expected, "{percent} {broken} {reason}");

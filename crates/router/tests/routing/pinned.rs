@@ -63,8 +63,8 @@ async fn a_call_goes_where_it_costs_no_more_than_both_budgets() {
     let bed = Bed::of("half*0.5 plain dear*4");
     let request = || call(&costing(10.0).build(), json!({}));
     let reached = |routers: Option<f64>, calls: Option<f64>| {
-        let mut config = RouterConfig::default().with_strategy(StrategyName::Priority);
-        config.cost_budget = routers;
+        let mut config = RouterConfig::default();
+        (config.strategy, config.cost_budget) = (StrategyName::Priority, routers);
         let router = Router::with_config(bed.pool.clone(), &config).unwrap();
         let call = match calls {
             Some(budget) => request().with_cost_budget(budget),

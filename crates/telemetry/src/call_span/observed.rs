@@ -61,7 +61,7 @@ impl ObservedCall {
             confirm: call.plan().confirm,
             started: Instant::now(),
             metrics: settings.metrics.clone(),
-            is_served: call.inbound().is_some(),
+            is_served: call.inbound.is_some(),
             contents: shows_result.then(|| settings.contents.clone()),
         };
         (call, observed)

@@ -11,7 +11,7 @@ use crate::{context, names};
 /// none of its fields is computed.
 pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
     let (tool, plan) = (call.tool(), call.plan());
-    let inbound = call.inbound().map(|inbound| &**inbound);
+    let inbound = call.inbound.as_deref();
     let client = inbound.and_then(|inbound| inbound.client);
     let http_version = inbound.and_then(|inbound| inbound.http_version);
     // a call that came as an MCP request is a server's; only others describe the tool
@@ -43,7 +43,7 @@ pub(super) fn begin(call: &ToolCall, contents: &Contents) -> Span {
         { names::TOOL } = tool.name().as_str(),
         { names::TOOL_TYPE } = is_local.then_some(names::TOOL_TYPE_FUNCTION),
         { names::TOOL_DESCRIPTION } = description(tool).filter(|_| is_local),
-        { names::CALL_ID } = call.id(),
+        { names::CALL_ID } = call.id.as_deref(),
         { names::ARGUMENTS } = contents.arguments(call),
         { names::REQUEST_ID } = inbound.and_then(|from| from.request.as_ref()).map(display),
         { names::PROTOCOL_VERSION } = inbound.and_then(|from| from.protocol_version),

@@ -9,7 +9,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 /// Makes a new span of a call continue the trace the call came with, and links to the other one.
 /// Must come before the span is used.
 pub(crate) fn continue_call(span: &Span, call: &ToolCall) {
-    if let Some(parent) = call.trace() {
+    if let Some(parent) = &call.trace {
         // the surrounding span cannot be a parent as well
         let around = Span::current();
         if !around.is_disabled() {
@@ -18,7 +18,7 @@ pub(crate) fn continue_call(span: &Span, call: &ToolCall) {
         }
         set_parent(span, parent);
     }
-    let inbound = call.inbound();
+    let inbound = call.inbound.as_ref();
     if let Some(beside) = inbound.and_then(|inbound| inbound.beside.as_ref()) {
         span.add_link(remote(beside));
     }
@@ -27,7 +27,7 @@ pub(crate) fn continue_call(span: &Span, call: &ToolCall) {
 /// Makes a new span without a parent continue the trace of its call.
 pub(crate) fn continue_alone(span: &Span, call: &ToolCall) {
     if Span::current().is_disabled()
-        && let Some(parent) = call.trace()
+        && let Some(parent) = &call.trace
     {
         set_parent(span, parent);
     }

@@ -168,26 +168,21 @@ const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An invalid setting of the exporter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{setting}: {expected}, found {value:?}")]
+#[error("{setting}: {reason}")]
+#[non_exhaustive]
 pub struct InvalidOtlp {
-    pub(super) setting: String,
-    value: String,
-    expected: &'static str,
+    /// The setting, or the variable of the environment.
+    pub setting: String,
+    /// What was expected, and what was found.
+    pub reason: String,
 }
 
 impl InvalidOtlp {
-    pub(super) fn new(setting: &str, value: &str, expected: &'static str) -> Self {
+    pub(super) fn new(setting: &str, value: &str, expected: &str) -> Self {
         Self {
             setting: setting.to_owned(),
-            value: value.to_owned(),
-            expected,
+            reason: format!("{expected}, found {value:?}"),
         }
-    }
-
-    /// Returns what was expected and what was found.
-    #[must_use]
-    pub fn reason(&self) -> String {
-        format!("{}, found {:?}", self.expected, self.value)
     }
 }
 

@@ -8,8 +8,6 @@ use std::sync::{Arc, Weak};
 use callward_core::Tool;
 use dashmap::DashMap;
 use foldhash::fast::RandomState;
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram};
 
 /// The series of each tool and outcome `K`.
 ///
@@ -24,9 +22,6 @@ pub(super) struct ByTool<K, S> {
 
 /// Fewer series than this are never removed.
 const MIN: usize = 1024;
-
-/// Records a value in one series.
-pub(super) type Record<T> = Box<dyn Fn(T) + Send + Sync>;
 
 impl<K: Hash + Eq, S> ByTool<K, S> {
     pub(super) fn new() -> Self {
@@ -62,34 +57,6 @@ impl<K, S> fmt::Debug for ByTool<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ByTool").finish_non_exhaustive()
     }
-}
-
-/// Returns the series of a counter that has these attributes.
-pub(super) fn counted(counter: &Counter<u64>, attributes: &[KeyValue]) -> Record<u64> {
-    #[cfg(feature = "bound-metrics")]
-    return {
-        let series = counter.bind(attributes);
-        Box::new(move |value| series.add(value))
-    };
-    #[cfg(not(feature = "bound-metrics"))]
-    return {
-        let (counter, attributes) = (counter.clone(), attributes.to_vec());
-        Box::new(move |value| counter.add(value, &attributes))
-    };
-}
-
-/// Returns the series of a histogram that has these attributes.
-pub(super) fn measured(histogram: &Histogram<f64>, attributes: &[KeyValue]) -> Record<f64> {
-    #[cfg(feature = "bound-metrics")]
-    return {
-        let series = histogram.bind(attributes);
-        Box::new(move |value| series.record(value))
-    };
-    #[cfg(not(feature = "bound-metrics"))]
-    return {
-        let (histogram, attributes) = (histogram.clone(), attributes.to_vec());
-        Box::new(move |value| histogram.record(value, &attributes))
-    };
 }
 
 #[cfg(test)]

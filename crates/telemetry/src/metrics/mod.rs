@@ -10,13 +10,13 @@ use callward_core::{
     CacheStatus, CallFacts, ConfirmRule, Effect, ErrorKind, HedgeStatus, ServerId, Tool,
 };
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram, Meter};
+use opentelemetry::metrics::{BoundCounter, BoundHistogram, Counter, Histogram, Meter};
 
 use crate::call_span::ObservedCall;
 use crate::error_type::{Ending, of_ending};
 use crate::names;
 use crate::names::metric::{self, Metric, OPERATION_BUCKETS, OWN_BUCKETS, label};
-use by_tool::{ByTool, Record, counted, measured};
+use by_tool::ByTool;
 
 pub use observe::{Series, observe_counter, observe_gauge, observe_seconds, overflow};
 
@@ -65,9 +65,9 @@ pub struct Metrics {
     limit_wait: Histogram<f64>,
     backoff: Histogram<f64>,
     of_calls: ByTool<Outcome, OfCalls>,
-    of_attempts: ByTool<(Option<ServerId>, Option<&'static str>), Record<u64>>,
+    of_attempts: ByTool<(Option<ServerId>, Option<&'static str>), BoundCounter<u64>>,
     /// Calls to MCP servers.
-    of_sent: ByTool<(Option<ServerId>, Option<&'static str>), Record<f64>>,
+    of_sent: ByTool<(Option<ServerId>, Option<&'static str>), BoundHistogram<f64>>,
 }
 
 /// The attributes of a call that ended, except for its tool.
@@ -81,9 +81,9 @@ struct Outcome {
 
 /// The series of calls of one tool with one outcome.
 struct OfCalls {
-    calls: Record<u64>,
-    duration: Record<f64>,
-    overhead: Record<f64>,
+    calls: BoundCounter<u64>,
+    duration: BoundHistogram<f64>,
+    overhead: BoundHistogram<f64>,
 }
 
 impl Metrics {
@@ -125,10 +125,10 @@ impl Metrics {
             let outcome = (attempt.server.clone(), error);
             let new = || {
                 let attributes = of_request(&call.tool, attempt.server.as_ref(), error);
-                counted(&self.attempts, &attributes)
+                self.attempts.bind(&attributes)
             };
             self.of_attempts
-                .with(&call.tool, outcome, new, |add| add(1));
+                .with(&call.tool, outcome, new, |series| series.add(1));
         }
         let outcome = Outcome {
             is_served: call.is_served,
@@ -138,14 +138,14 @@ impl Metrics {
         };
         let new = || self.of_calls(&call.tool, outcome);
         self.of_calls.with(&call.tool, outcome, new, |series| {
-            (series.calls)(1);
-            (series.duration)(took.as_secs_f64());
+            series.calls.add(1);
+            series.duration.record(took.as_secs_f64());
             // a cancelled call, and one that asks a person, wait for others
             if ending.is_some()
                 && call.confirm == ConfirmRule::Skip
                 && let Some(overhead) = overhead(facts, took, last_attempt)
             {
-                (series.overhead)(overhead.as_secs_f64());
+                series.overhead.record(overhead.as_secs_f64());
             }
         });
         if call.confirm != ConfirmRule::Skip {
@@ -169,18 +169,16 @@ impl Metrics {
         common.push(cache.clone());
         common.extend(outcome.error.map(of_error));
         let with = |more: &[KeyValue]| [&common, more].concat();
+        let call = [operation(), method(names::METHOD_TOOLS_CALL)];
         let duration = match outcome.is_served {
-            true => {
-                let attributes = with(&[operation(), method(names::METHOD_TOOLS_CALL)]);
-                measured(&self.served, &attributes)
-            }
-            false => measured(&self.executed, &with(&[operation()])),
+            true => self.served.bind(&with(&call)),
+            false => self.executed.bind(&with(&[operation()])),
         };
         let effect = KeyValue::new(names::EFFECT, outcome.effect.as_str());
         OfCalls {
-            calls: counted(&self.calls, &with(&[effect])),
+            calls: self.calls.bind(&with(&[effect])),
             duration,
-            overhead: measured(&self.overhead, &[cache]),
+            overhead: self.overhead.bind(&[cache]),
         }
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use callward_core::{ErrorKind, PeerObserver, PeerOutcome, PeerRequest, PeerSession, PeerSide};
 use opentelemetry::KeyValue;
 
-use super::by_tool::measured;
 use super::{Metrics, method, of_error, of_request, of_server, operation};
 use crate::error_type::{code_word, error_type};
 use crate::names;
@@ -20,12 +19,12 @@ impl PeerObserver for Metrics {
             let new = || {
                 let mut attributes = of_request(tool, request.server, error);
                 attributes.extend([method(request.method), operation()]);
-                measured(&self.sent, &attributes)
+                self.sent.bind(&attributes)
             };
             let outcome = (request.server.cloned(), error);
             return self
                 .of_sent
-                .with(tool, outcome, new, |record| record(seconds));
+                .with(tool, outcome, new, |series| series.record(seconds));
         }
         let mut attributes = vec![method(request.method)];
         attributes.extend(request.server.map(of_server));

@@ -132,9 +132,10 @@ fn inbound() -> ToolCall {
     inbound.client = Some(([10, 0, 0, 1], 5000).into());
     inbound.beside = TraceContext::new(0xbe51de, 5, TraceContext::SAMPLED);
     let trace = TraceContext::new(0xcafe, 0xf00d, TraceContext::SAMPLED).unwrap();
-    call(&tool("read_order").read_only().build(), json!({}))
-        .with_trace(Arc::new(trace.with_state(Some("v=1"))))
-        .with_inbound(Arc::new(inbound))
+    let mut call = call(&tool("read_order").read_only().build(), json!({}));
+    call.context_mut().trace = Some(Arc::new(trace.with_state(Some("v=1"))));
+    call.context_mut().inbound = Some(Arc::new(inbound));
+    call
 }
 
 async fn send(leaf: &MockService, call: ToolCall) -> Result<ToolOutput, ToolError> {
@@ -190,7 +191,8 @@ async fn a_trace_continues_from_client_to_server() {
 #[tokio::test(start_paused = true)]
 async fn a_local_call_is_exported_as_execute_tool() {
     let exporter = Exporter::start();
-    let request = call(&tool("add").build(), json!({})).with_id("call_7");
+    let mut request = call(&tool("add").build(), json!({}));
+    request.context_mut().id = Some("call_7".into());
     let around = tracing::info_span!("agent");
     let leaf = MockService::counting();
     send(&leaf, request).instrument(around).await.unwrap();

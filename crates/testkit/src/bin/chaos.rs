@@ -1,34 +1,46 @@
-//! An MCP server on standard input and output that fails as instructed:
-//! `chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]`.
+//! An MCP server on standard input and output that fails as instructed.
 //!
 //! What it executes is written into the ledger at once, so that it outlives the process. A fault
 //! that is its death ends it with status 1.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use callward_testkit::args::Args;
 use callward_testkit::calls;
 use callward_testkit::chaos::{Chaos, Ledger};
 use callward_testkit::hostile::Era;
 use callward_testkit::hostile::pipe::{Ended, PipeServer};
+use clap::Parser;
 use tokio::io::{stdin, stdout};
 
-const USAGE: &str = "usage: chaos --ledger FILE [--seed N] [--share PER_MILLE] [--hasten TIMES] [--era legacy|modern]";
+/// Serves MCP on standard input and output, and fails as instructed.
+#[derive(Parser)]
+struct Args {
+    /// Where executions are written
+    #[arg(long)]
+    ledger: PathBuf,
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many of a thousand exchanges fail
+    #[arg(long, default_value_t = 300)]
+    share: u32,
+    /// How many times faster than real delays
+    #[arg(long, default_value_t = 1)]
+    hasten: u32,
+    #[arg(long, default_value = "legacy", value_parser = ["legacy", "modern"])]
+    era: String,
+}
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let options = ["--era", "--hasten", "--ledger", "--seed", "--share"];
-    let args = Args::parse(std::env::args().skip(1), &options, USAGE)?;
-    let ledger = args.value("--ledger").ok_or(USAGE)?;
-    let ledger = Ledger::in_file(Path::new(ledger))?;
-    let chaos = Chaos::everything(args.number("--seed", 0)?)
-        .with_share(args.number("--share", 300)?)
-        .hastened(args.number("--hasten", 1)?);
-    let era = match args.value("--era") {
-        None | Some("legacy") => Era::Legacy,
-        Some("modern") => Era::Modern,
-        Some(_) => return Err(USAGE.into()),
+    let args = Args::parse();
+    let ledger = Ledger::in_file(&args.ledger)?;
+    let chaos = Chaos::everything(args.seed)
+        .with_share(args.share)
+        .hastened(args.hasten);
+    let era = match args.era.as_str() {
+        "modern" => Era::Modern,
+        _ => Era::Legacy,
     };
     // each life draws its own breaks, or one that begins with a break would never get further
     let life = u64::from(std::process::id());

@@ -1,32 +1,46 @@
-//! Measures inference: `score [--rules standard|neurolink] [--errors N] [--json] [FILE]`.
-//!
-//! `--errors` shows this many mistakes, the worst first; writes that would be called read-only are
-//! always shown. Behind a figure stands how far it depends on which servers are in the file.
-//!
-//! FILE holds one tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. By
-//! default it is the recording that is beside the checkout, or the corpus of this crate where
-//! there is none.
+//! Measures inference. Writes that would be called read-only are always shown. Behind a figure
+//! stands how far it depends on which servers are in the file.
 
 use std::error::Error;
 use std::io::Write;
+use std::path::PathBuf;
 
 use callward_core::RuleSet;
-use callward_testkit::{args::Args, score};
+use callward_testkit::{recorded, score};
+use clap::Parser;
 
-const USAGE: &str = "usage: score [--rules standard|neurolink] [--errors N] [--json] [FILE]";
+/// Measures inference on tools whose authors declared what they are
+#[derive(Parser)]
+struct Args {
+    /// `standard` or `neurolink`
+    #[arg(long, default_value = "standard", value_parser = rules)]
+    rules: RuleSet,
+    /// How many mistakes to show, the worst first
+    #[arg(long, default_value_t = 0)]
+    errors: usize,
+    #[arg(long)]
+    json: bool,
+    /// A tool a line, `{"server", "tool", "description", "input_schema", "declared"}`. Default: the
+    /// recording that is beside the checkout, or the corpus of this crate where there is none
+    file: Option<PathBuf>,
+}
+
+fn rules(name: &str) -> Result<RuleSet, &'static str> {
+    RuleSet::by_name(name).ok_or("expected standard or neurolink")
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse(std::env::args().skip(1), &["--rules", "--errors"], USAGE)?;
-    let rules = match args.value("--rules") {
-        Some(name) => RuleSet::by_name(name).ok_or(USAGE)?,
-        None => RuleSet::Standard,
-    };
-    let errors = args.number("--errors", 0)?;
-    let (file, text) = args.read("data/tools-dev.jsonl", "corpus.jsonl")?;
+    let Args {
+        rules,
+        errors,
+        json,
+        file,
+    } = Args::parse();
+    let (file, text) = recorded::read(file, "data/tools-dev.jsonl", "corpus.jsonl")?;
     let cases = score::read(&text).map_err(|error| format!("{file}, {error}"))?;
     let score = score::score(&cases, rules);
     let mut out = std::io::stdout().lock();
-    if args.json() {
+    if json {
         writeln!(out, "{}", score.to_json())?;
     } else {
         writeln!(out, "{file}, rules `{rules}`\n")?;

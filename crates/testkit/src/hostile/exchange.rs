@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use callward_chaos::Break;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
@@ -177,7 +177,7 @@ const MAX_BODY: usize = 1 << 20;
 /// # Errors
 ///
 /// If the connection fails or ends within the message, or its body is chunked or longer than 1 MiB.
-pub async fn read(stream: &mut Stream) -> io::Result<Option<Message>> {
+pub async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Message>> {
     let mut first = String::new();
     if stream.read_line(&mut first).await? == 0 {
         return Ok(None);

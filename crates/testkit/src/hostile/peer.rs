@@ -1,22 +1,23 @@
 //! An MCP server on a real socket that answers calls with arbitrary bytes.
 //!
-//! [`Peer::plays`] sets the reply to each call. All other requests get correct answers.
+//! [`Peer::plays`] sets the reply to each call, and [`Peer::loses`] breaks the next request. All
+//! other requests get correct answers.
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use callward_chaos::{Chaos, Engine, Ledger};
+use callward_chaos::{Break, Chaos, Engine, Ledger};
 use callward_core::ToolDefinition;
 use parking_lot::Mutex;
-use tokio::io::BufReader;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
 pub use super::exchange::{Reply, Then};
 
-use super::exchange;
+use super::exchange::{self, Message};
 use super::protocol::{Asked, Call, Era, Protocol};
 
 type Plays = dyn Fn(&str) -> Reply + Send + Sync;
@@ -33,6 +34,7 @@ struct Shared {
     protocol: Protocol,
     engine: Engine,
     plays: Mutex<Arc<Plays>>,
+    loses: Mutex<Option<(u64, Break)>>,
 }
 
 impl fmt::Debug for Shared {
@@ -53,6 +55,7 @@ impl Peer {
             protocol: Protocol::new(era, tools),
             engine: Engine::new(Chaos::calm(), ledger),
             plays: Mutex::new(Arc::new(|_: &str| Reply::bytes(""))),
+            loses: Mutex::new(None),
         });
         let running = tokio::spawn(serve(listener, shared.clone())).abort_handle();
         Ok(Self {
@@ -71,6 +74,12 @@ impl Peer {
     /// Sets the reply to calls, made from the JSON id of the request.
     pub fn plays(&self, plays: impl Fn(&str) -> Reply + Send + Sync + 'static) {
         *self.shared.plays.lock() = Arc::new(plays);
+    }
+
+    /// Reads this many bytes of the next POST, or all there are, and ends its connection. A call
+    /// that arrives whole is executed.
+    pub fn loses(&self, bytes: u64, broken: Break) {
+        *self.shared.loses.lock() = Some((bytes, broken));
     }
 }
 
@@ -96,12 +105,17 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let mut stream = BufReader::new(stream);
-    while let Ok(Some(request)) = exchange::read(&mut stream).await {
-        let reply = match (request.method(), shared.protocol.read(&request.body)) {
-            ("POST", Asked::Call(call)) => shared.call(&call),
-            ("POST", other) => other.reply("peer"),
-            ("DELETE", _) => Reply::http(200, "", ""),
-            _ => Reply::http(405, "", ""),
+    while let Ok([first, ..]) = stream.fill_buf().await {
+        let lost = shared.loses.lock().take_if(|_| *first == b'P');
+        let limit = lost.map_or(u64::MAX, |(bytes, _)| bytes);
+        let request = exchange::read(&mut (&mut stream).take(limit)).await;
+        let reply = match request {
+            Ok(Some(request)) => shared.reply(&request),
+            _ => Reply::bytes(""),
+        };
+        let reply = match lost {
+            Some((_, broken)) => Reply::bytes("").then(Then::End(broken)),
+            None => reply,
         };
         if !reply.write(&mut stream).await {
             return;
@@ -110,6 +124,15 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 }
 
 impl Shared {
+    fn reply(&self, request: &Message) -> Reply {
+        match (request.method(), self.protocol.read(&request.body)) {
+            ("POST", Asked::Call(call)) => self.call(&call),
+            ("POST", other) => other.reply("peer"),
+            ("DELETE", _) => Reply::http(200, "", ""),
+            _ => Reply::http(405, "", ""),
+        }
+    }
+
     fn call(&self, call: &Call) -> Reply {
         self.engine.see(call.identity);
         let plays = self.plays.lock().clone();

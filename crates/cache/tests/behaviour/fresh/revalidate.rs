@@ -69,8 +69,8 @@ async fn a_refresh_has_neither_the_record_nor_the_deadline_of_its_caller() {
     assert_eq!(bench.text(caller).await, "1");
     settle().await;
     let fetched = &bench.mock.seen()[1];
-    assert_eq!(fetched.purpose(), Purpose::Refresh);
-    assert!(fetched.record().is_none() && fetched.deadline().is_none());
+    assert_eq!(fetched.purpose, Purpose::Refresh);
+    assert!(fetched.record().is_none() && fetched.deadline.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +85,7 @@ async fn a_refresh_that_finds_a_write_in_flight_is_not_sent() {
         () = settle() => {}
     }
     let seen = bench.mock.seen();
-    let refreshed = seen.iter().any(|call| call.purpose() == Purpose::Refresh);
+    let refreshed = seen.iter().any(|call| call.purpose == Purpose::Refresh);
     gate.open(1);
     writing.await.unwrap();
     assert_eq!((refreshed, bench.stats().bypassed), (false, 0));

@@ -51,11 +51,7 @@ impl Verdict {
         let verdict = Self {
             kind: named.kind,
             idempotent: named.idempotent,
-            strength: if strong {
-                Strength::Strong
-            } else {
-                Strength::Weak
-            },
+            strength: Strength::strong_if(strong),
             reason: match (named.leads, agrees) {
                 (true, _) => Reason::NameLeads(word.clone()),
                 (false, true) => Reason::NameAndDescription(word.clone()),
@@ -72,11 +68,7 @@ impl Verdict {
     pub(super) fn of_prose(look: &Look<'_, '_>) -> Option<Self> {
         let verb = look.prose.worst()?;
         let strong = look.prose.opens && verb.kind == VerbKind::Read;
-        let strength = if strong {
-            Strength::Strong
-        } else {
-            Strength::Weak
-        };
+        let strength = Strength::strong_if(strong);
         let reason = Reason::DescriptionLeads(verb.word.clone());
         Some(Self::new(verb.kind, strength, reason).doubted(verb, look))
     }

@@ -127,7 +127,9 @@ async fn rows(
 ) -> Result<(Vec<Value>, Value), AppError> {
     let set = ReplicaSetId::new(SET)?;
     let (ours, our_ledger) = servers(args.seed, definitions)?;
-    let mut builder = Stack::builder().retry(RetryConfig::default().with_seed(args.seed));
+    let mut retry = RetryConfig::default();
+    retry.seed = Some(args.seed);
+    let mut builder = Stack::builder().retry(retry);
     for server in &ours {
         builder = builder.server(Server::new(server.clone()).in_set(set.clone()));
     }

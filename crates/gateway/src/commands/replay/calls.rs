@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use callward::cache::ToolScopes;
 use callward::core::{Profile, ToolDefinition, ToolName};
 use callward_replay::Capacity;
-use callward_replay::calls::{self, HintSource, Options, Sessions};
+use callward_replay::calls::{self, Options};
 use callward_replay::trace::Calls;
 
 use super::named;
@@ -51,13 +51,8 @@ pub(super) fn run(file: &Path, args: &Replay) -> Outcome {
 
 fn options(args: &ReplayCalls) -> Result<Options, AppError> {
     let mut options = Options::default();
-    options.hints = match args.hints {
-        Hints::Recorded => HintSource::Recorded,
-        Hints::Inferred => HintSource::Inferred,
-    };
-    if args.share_sessions {
-        options.sessions = Sessions::Shared;
-    }
+    options.infer = matches!(args.hints, Hints::Inferred);
+    options.share_sessions = args.share_sessions;
     if let Some(file) = &args.tools {
         options.tools = definitions(file)?;
     }

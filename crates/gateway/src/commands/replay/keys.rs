@@ -19,7 +19,7 @@ pub(crate) fn run(file: &Path, args: &Replay) -> Outcome {
     }
     let capacities = capacities(&args.capacity, &trace)?;
     let policies = policies(&args.policy, &capacities)?;
-    let found = Comparison::of(&trace, &capacities, &policies, &|_, _| {})?;
+    let found = Comparison::of(&trace, &capacities, &policies)?;
     let name = file.display().to_string();
     if args.json {
         for figures in &found.figures {

@@ -1,7 +1,5 @@
 //! Checks the keys of a file together, and reports every problem at its place.
 
-mod hints;
-mod rules;
 mod servers;
 
 use std::collections::BTreeMap;
@@ -251,13 +249,13 @@ impl Faults<'_, '_> {
         self.each(&config.audit.redact, &["audit", "redact"], is_name, names);
         self.each(&telemetry.redact, &["telemetry", "redact"], is_name, names);
         if let Some(endpoint) = &telemetry.otlp_endpoint {
-            let checked = OtlpConfig::new(endpoint).map_err(|fault| fault.reason());
+            let checked = OtlpConfig::new(endpoint).map_err(|fault| fault.reason);
             self.ok(checked, &["telemetry", "otlp_endpoint"]);
         }
         for (name, value) in &telemetry.otlp_headers {
             let checked = OtlpConfig::new("http://localhost")
                 .and_then(|config| config.with_header(name, value))
-                .map_err(|fault| fault.reason());
+                .map_err(|fault| fault.reason);
             self.ok(checked, &["telemetry", "otlp_headers", name]);
         }
         for (number, key) in (1_usize..).zip(&telemetry.baggage) {

@@ -1,17 +1,14 @@
 //! The tables of servers, and the settings that must be equal in one replica set.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use callward::cache::{ScopeTemplate, ToolScopes};
-use callward::core::human::parse_duration;
+use callward::core::Severity;
 use callward::limit::RateLimitConfig;
-use callward::{Caching, ReplicaSetId, ServerId, ToolName, Weight};
+use callward::{Annotations, ReplicaSetId, ServerId};
 use callward_mcp::client::HttpSpec;
-use serde::de::DeserializeOwned;
 
-use super::super::server::{Prefix, Server, ServerConfig, Table, ToolConfig};
+use super::super::server::{Prefix, Server, ServerConfig, ToolConfig};
 use super::{Faults, join};
 
 impl Faults<'_, '_> {
@@ -19,10 +16,8 @@ impl Faults<'_, '_> {
         let root = ["servers", key];
         let id = self.ok(ServerId::new(key), &root);
         let at = |name| ["servers", key, name];
-        let set = match &table.set {
-            Some(set) => self.ok(ReplicaSetId::new(set), &at("set")),
-            None => id.clone().map(ReplicaSetId::from),
-        };
+        let set = table.set.clone();
+        let set = set.or_else(|| id.clone().map(ReplicaSetId::from));
         let prefix = match &table.prefix {
             None | Some(Prefix::Set(true)) => set.as_ref().map(ToString::to_string),
             Some(Prefix::Set(false)) => None,
@@ -30,7 +25,6 @@ impl Faults<'_, '_> {
                 .ok(ReplicaSetId::new(name), &at("prefix"))
                 .map(|name| name.to_string()),
         };
-        self.ok(Weight::new(table.weight), &at("weight"));
         let is_word = |word: &str| !word.trim().is_empty();
         for (name, words) in [
             ("categories", &table.categories),
@@ -52,7 +46,7 @@ impl Faults<'_, '_> {
              "expected more than 0: an instance would end with each call"),
             (table.zone.as_deref().is_none_or(is_word), "zone",
              "expected the name of a zone; leave the key out where there is none"),
-            (table.cost_factor.is_finite() && table.cost_factor >= 0.0, "cost_factor",
+            (table.cost_factor >= 0.0, "cost_factor",
              "expected a number of 0 or more: what a call costs here for each unit of its tool's \
               cost"),
             (message_size.contains(&table.max_message), "max_message", "expected 4KiB to 1GiB"),
@@ -60,28 +54,45 @@ impl Faults<'_, '_> {
         for (holds, name, message) in rules {
             self.expect(holds, &at(name), message);
         }
-        let rate = RateLimitConfig::default().with_in_all(table.calls_per_minute);
-        if let Err(fault) = rate.validate() {
-            self.at(&at("calls_per_minute"), fault.reason);
-        }
+        let mut rate = RateLimitConfig::default();
+        rate.in_all = table.calls_per_minute;
+        let rate = rate.validate().map_err(|fault| fault.reason);
+        self.ok(rate, &at("calls_per_minute"));
         self.target(key, &table);
-        let defaults = self.hints(&at("annotations"), &table.annotations);
-        let mut tools = BTreeMap::new();
-        for (tool, written) in &table.tools {
-            let name = self.ok(ToolName::new(tool), &["servers", key, "tools", tool]);
-            let said = self.tool(key, tool, written.clone());
-            tools.extend(name.map(|name| (name, said)));
+        self.caching(&root, table.ttl, table.cache);
+        self.hints(&at("annotations"), &table.annotations);
+        for (tool, said) in &table.tools {
+            let root = ["servers", key, "tools", tool.as_str()];
+            self.caching(&root, said.ttl, said.cache);
+            self.hints(&root, &said.hints);
+            self.expect(
+                said.verify_with.as_ref() != Some(tool),
+                &join(&root, "verify_with"),
+                "expected another tool, one that only reads: to call this one again checks nothing",
+            );
         }
-        let caching = self.caching(&root, table.ttl, table.cache);
         Some(ServerConfig {
             id: id?,
             set: set?,
             prefix,
-            caching,
-            defaults,
-            tools,
             table,
         })
+    }
+
+    fn caching(&mut self, root: &[&str], ttl: Option<Duration>, cache: Option<bool>) {
+        self.expect(
+            ttl.is_none() || cache != Some(false),
+            &join(root, "ttl"),
+            "expected either `ttl` or `cache = false`, found both",
+        );
+    }
+
+    fn hints(&mut self, root: &[&str], hints: &Annotations) {
+        for problem in hints.validate() {
+            let holds = problem.severity() != Severity::Error;
+            let path = join(root, problem.field().as_str());
+            self.expect(holds, &path, &problem.to_string());
+        }
     }
 
     fn target(&mut self, key: &str, table: &Server) {
@@ -139,95 +150,6 @@ impl Faults<'_, '_> {
         }
     }
 
-    fn tool(&mut self, server: &str, tool: &str, mut written: Table) -> ToolConfig {
-        let root = ["servers", server, "tools", tool];
-        let at = |key| join(&root, key);
-        let expected = "expected the name of a tool of the same set that only reads, as a string";
-        let reader = self.take(&root, &mut written, "verify_with", expected);
-        let verify_with = reader.and_then(|reader: String| {
-            self.expect(
-                reader != tool,
-                &at("verify_with"),
-                "expected another tool, one that only reads: to call this one again checks nothing",
-            );
-            self.ok(ToolName::new(reader), &at("verify_with"))
-        });
-        let expected = "expected a whole number, 1 or more: calls of the tool at once";
-        let max_concurrent = self.take(&root, &mut written, "max_concurrent", expected);
-        let expected = "expected a duration, such as \"30s\"";
-        let ttl = self.take(&root, &mut written, "ttl", expected);
-        let ttl = ttl.and_then(|text: String| {
-            self.ok(parse_duration(&text).map_err(|_| expected), &at("ttl"))
-        });
-        let cache = self.take(&root, &mut written, "cache", "expected `true` or `false`");
-        let caching = self.caching(&root, ttl, cache);
-        let mut scopes = ToolScopes::default();
-        scopes.reads = self.templates(&root, &mut written, "reads");
-        scopes.writes = self.templates(&root, &mut written, "writes");
-        let rules = written.remove("rules");
-        let rules = rules.map(|rules| self.rules(&at("rules"), &rules));
-        ToolConfig {
-            hints: self.hints(&root, &written),
-            rules: rules.unwrap_or_default(),
-            scopes,
-            verify_with,
-            caching,
-            max_concurrent: max_concurrent.map(NonZeroUsize::get),
-        }
-    }
-
-    /// Takes one key out of a table, and reads it.
-    fn take<T: DeserializeOwned>(
-        &mut self,
-        path: &[&str],
-        written: &mut Table,
-        key: &str,
-        expected: &str,
-    ) -> Option<T> {
-        let value = written.remove(key)?.try_into();
-        self.ok(value.map_err(|_| expected), &join(path, key))
-    }
-
-    /// Reads a list of scopes; elements are counted from 1.
-    fn templates(
-        &mut self,
-        path: &[&str],
-        written: &mut Table,
-        key: &str,
-    ) -> Option<Vec<ScopeTemplate>> {
-        let expected = "expected a list of scopes, such as [\"order:{id}\", \"@billing\"]";
-        let list: Vec<toml::Value> = self.take(path, written, key, expected)?;
-        let mut scopes = Vec::new();
-        for (number, written) in (1_usize..).zip(list) {
-            let number = number.to_string();
-            let path = [path, &[key, &number]].concat();
-            let expected = "expected a scope as a string, such as \"order:{id}\"";
-            let text = self.ok(written.as_str().ok_or(expected), &path);
-            scopes.extend(text.and_then(|text| self.ok(text.parse(), &path)));
-        }
-        Some(scopes)
-    }
-
-    /// Returns whether results are kept, and for how long.
-    fn caching(
-        &mut self,
-        root: &[&str],
-        ttl: Option<Duration>,
-        cache: Option<bool>,
-    ) -> Option<Caching> {
-        self.expect(
-            ttl.is_none() || cache != Some(false),
-            &join(root, "ttl"),
-            "expected either `ttl` or `cache = false`, found both",
-        );
-        match (ttl, cache) {
-            (_, Some(false)) => Some(Caching::Never),
-            (Some(ttl), _) => Some(Caching::For(ttl)),
-            (None, Some(true)) => Some(Caching::ByMode),
-            (None, None) => None,
-        }
-    }
-
     /// Reports what the servers of one set do not agree on: clients see one list of tools per set.
     pub(super) fn sets<'a>(&mut self, servers: &'a [ServerConfig]) {
         for (index, server) in servers.iter().enumerate() {
@@ -263,16 +185,18 @@ impl Faults<'_, '_> {
                     (first.prefix == server.prefix, "prefix", "the same prefix"),
                     (theirs.trust == ours.trust, "trust", "the same trust"),
                     (theirs.state == ours.state, "state", "the same state"),
-                    (first.caching == server.caching, "ttl", "the same `ttl` and `cache`"),
-                    (first.defaults == server.defaults, "annotations", "the same hints"),
+                    ((theirs.ttl, theirs.cache) == (ours.ttl, ours.cache), "ttl",
+                     "the same `ttl` and `cache`"),
+                    (theirs.annotations == ours.annotations, "annotations", "the same hints"),
                 ];
                 for (_, key, what) in rules.into_iter().filter(|(agree, ..)| !agree) {
                     conflict(first, &[key], what);
                 }
             }
-            for (tool, said) in &server.tools {
-                let clashes =
-                    |other: &'a ServerConfig| Some((other, clash(said, other.tools.get(tool)?)?));
+            for (tool, said) in &server.table.tools {
+                let clashes = |other: &'a ServerConfig| {
+                    Some((other, clash(said, other.table.tools.get(tool)?)?))
+                };
                 if let Some((other, (key, what))) = in_set().find_map(clashes) {
                     conflict(other, &[&["tools", tool.as_str()], key].concat(), what);
                 }
@@ -284,11 +208,8 @@ impl Faults<'_, '_> {
     pub(super) fn scopes(&mut self, servers: &[ServerConfig]) {
         let sets: BTreeSet<&ReplicaSetId> = servers.iter().map(|server| &server.set).collect();
         for server in servers {
-            for (tool, said) in &server.tools {
-                for (key, list) in [
-                    ("reads", &said.scopes.reads),
-                    ("writes", &said.scopes.writes),
-                ] {
+            for (tool, said) in &server.table.tools {
+                for (key, list) in [("reads", &said.reads), ("writes", &said.writes)] {
                     for (number, scope) in (1_usize..).zip(list.iter().flatten()) {
                         let Some(set) = scope.set().filter(|set| !sets.contains(set)) else {
                             continue;
@@ -311,18 +232,25 @@ impl Faults<'_, '_> {
 /// Returns the keys of a tool in which two servers of one set differ. Their concurrency limits may
 /// differ.
 fn clash(said: &ToolConfig, other: &ToolConfig) -> Option<(&'static [&'static str], &'static str)> {
-    if !said.speaks_for_set() || !other.speaks_for_set() {
+    let of_set = |tool: &ToolConfig| ToolConfig {
+        max_concurrent: None,
+        ..tool.clone()
+    };
+    let (said, other, unsaid) = (of_set(said), of_set(other), ToolConfig::default());
+    if said == other || said == unsaid || other == unsaid {
         return None;
     }
-    let same = said.hints == other.hints
-        && said.rules == other.rules
-        && said.scopes == other.scopes
-        && said.caching == other.caching;
-    if !same {
-        Some((&[], "the same hints, rules and scopes for the tool"))
-    } else if said.verify_with != other.verify_with {
-        Some((&["verify_with"], "the same tool to verify with"))
-    } else {
-        None
-    }
+    let verify_with = other.verify_with.clone();
+    Some(
+        if other
+            == (ToolConfig {
+                verify_with,
+                ..said
+            })
+        {
+            (&["verify_with"], "the same tool to verify with")
+        } else {
+            (&[], "the same hints, rules and scopes for the tool")
+        },
+    )
 }

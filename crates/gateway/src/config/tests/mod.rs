@@ -37,11 +37,13 @@ fn bad_files_are_refused_with_all_faults_at_their_lines() {
         assert!(!expected.is_empty(), "no fault is expected in\n{text}");
         let said = error.to_string();
         let is_it = |(fault, (line, key, message)): (&Fault, &(usize, &str, &str))| {
-            let place = format!("t.toml:{line}:{}: `{key}`: ", fault.column);
-            fault.line == Some(*line) && fault.message.contains(message) && said.contains(&place)
+            fault.at.is_some_and(|(at, column)| {
+                let place = format!("t.toml:{line}:{column}: `{key}`: ");
+                at == *line && fault.message.contains(message) && said.contains(&place)
+            })
         };
-        let is_right = error.faults().len() == expected.len()
-            && error.faults().iter().zip(&expected).all(is_it);
+        let is_right =
+            error.faults.len() == expected.len() && error.faults.iter().zip(&expected).all(is_it);
         if !is_right {
             wrong.push(format!("{text}{error}\n"));
         }
@@ -74,8 +76,8 @@ fn a_text_that_is_not_toml_is_refused_at_its_line() {
         ("{\n  \"mcpServers\": { \"a\": {} }\n}\n", 1, "found JSON"),
     ] {
         let error = refusal(text);
-        assert_eq!(error.faults()[0].line, Some(line), "{error}");
-        assert!(error.faults()[0].message.contains(expected), "{error}");
+        assert_eq!(error.faults[0].at.unwrap().0, line, "{error}");
+        assert!(error.faults[0].message.contains(expected), "{error}");
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), b"rules = \"standard\"\n# caf\xe9\n").unwrap();
@@ -143,20 +145,18 @@ fn servers_are_read_in_their_order_with_sets_prefixes_and_tools() {
         ("a", Some("s")),
     ];
     assert!(prefixes.eq(expected));
-    let tool = config.servers[2].tools.values().next().unwrap();
+    let tool = config.servers[2].table.tools.values().next().unwrap();
     assert_eq!(tool.hints.read_only_hint, Some(false));
     assert_eq!(tool.hints.cost_hint, Some(3.0));
-    let scopes = callward::cache::ToolScopes::reading(["order:{id}"]).unwrap();
-    assert_eq!(
-        (&tool.scopes.reads, &tool.scopes.writes),
-        (&scopes.reads, &Some(Vec::new()))
-    );
+    let reads = vec!["order:{id}".parse().unwrap()];
+    assert_eq!((&tool.reads, &tool.writes), (&Some(reads), &Some(vec![])));
     assert_eq!(
         tool.verify_with.as_ref().map(|name| name.as_str()),
         Some("get_payment")
     );
-    assert_eq!(tool.max_concurrent, Some(2));
-    let rules = tool.rules.iter().map(|rule| rule.when().to_string());
+    assert_eq!(tool.max_concurrent.map(|calls| calls.get()), Some(2));
+    let rules = tool.rules.iter().flatten();
+    let rules = rules.map(|rule| rule.0.when().to_string());
     let expected = [
         r#"/target/kind = "draft" and action wholly matches "close|hide""#,
         "choice is 1.5 or \"x\" and force is absent and given is present and list = [1,\"a\"] \

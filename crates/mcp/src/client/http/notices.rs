@@ -94,27 +94,3 @@ async fn send(link: &Arc<HttpLink>, notice: Notice) {
         tracing::debug!(server = %link.shared.id, %error, "a notice was not taken");
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_reply_that_is_lost_is_told() {
-        let session = Arc::new(super::super::session::unconnected());
-        let (queue, waiting) = mpsc::channel(1);
-        let notices = Notices {
-            queue,
-            has_dropped: AtomicBool::new(false),
-        };
-        let has_told = || notices.has_dropped.swap(false, Ordering::Relaxed);
-        assert!(notices.push(&session, Vec::new()));
-        assert!(!notices.push(&session, Vec::new()));
-        assert!(!has_told(), "a cancellation that finds the queue full");
-        notices.reply(&session, Vec::new());
-        assert!(has_told());
-        drop(waiting);
-        notices.reply(&session, Vec::new());
-        assert!(!has_told(), "at the end");
-    }
-}

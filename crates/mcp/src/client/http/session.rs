@@ -96,10 +96,3 @@ impl Session {
         self.headers.contains_key(header::SESSION_ID)
     }
 }
-
-/// A session for tests that connect to no server.
-#[cfg(test)]
-pub(super) fn unconnected() -> Session {
-    let info = ServerInfo::new(LATEST);
-    Session::new(info, None, HeaderMap::new(), &UpstreamOptions::default())
-}

@@ -247,8 +247,9 @@ impl Pool {
             Some(_) if entry.principal.is_none() => "spare",
             Some(_) => "up",
         };
-        let age = now.saturating_duration_since(entry.since);
-        let mut status = InstanceStatus::new(state, age);
+        let mut status = InstanceStatus::default();
+        status.state = state;
+        status.age = now.saturating_duration_since(entry.since);
         status.principal.clone_from(&entry.principal);
         status.session = entry.owner.as_ref().and_then(|owner| owner.1.clone());
         status.startup = entry.startup;

@@ -69,13 +69,13 @@ impl PipeLink {
             LinkState::Live(live) => live.request(ask).await,
             LinkState::Connecting => Err(RequestError::Failed(self.no_connection())),
             LinkState::Lost(at) => {
-                let error = self.no_connection();
+                let mut error = self.no_connection();
                 let until = at + SOON;
                 if until <= Instant::now() {
                     return Err(RequestError::Failed(error));
                 }
-                let soon = back(self.state.subscribe(), until);
-                Err(RequestError::Failed(error.with_reopening(soon)))
+                error.reopening = Some(back(self.state.subscribe(), until));
+                Err(RequestError::Failed(error))
             }
         }
     }
@@ -101,7 +101,7 @@ const SOON: Duration = Duration::from_secs(5);
 
 /// The return of a server, or the end of the time in which it is expected.
 fn back(state: watch::Receiver<LinkState>, until: Instant) -> Reopening {
-    Reopening::new(move || {
+    Arc::new(move || {
         let mut state = state.clone();
         Box::pin(async move {
             let back = state.wait_for(|state| matches!(state, LinkState::Live(_)));

@@ -139,11 +139,15 @@ mod tests {
         const PATH: &str = "/mcp";
         for (pattern, uri, hosts, expected) in [
             ("loopback", PATH, &["LOCALHOST:80"][..], true),
-            ("loopback", PATH, &["127.0.0.1:9000"], true),
+            ("loopback", PATH, &["127.9.9.9:9000"], true),
+            ("loopback", PATH, &["[::ffff:127.0.0.1]"], true),
+            ("loopback", PATH, &["0.0.0.0"], false),
+            ("loopback", PATH, &["192.168.1.1"], false),
             ("loopback", PATH, &["[::1]:1"], true),
             ("loopback", PATH, &["[::1]"], true),
             ("loopback", PATH, &["evil.example"], false),
             ("loopback", PATH, &["localhost.evil.example"], false),
+            ("loopback", PATH, &["127.0.0.1.evil.example"], false),
             ("loopback", PATH, &["127.0.0.1@evil"], false),
             ("loopback", PATH, &[], false),
             ("loopback", PATH, &["localhost", "localhost"], false),

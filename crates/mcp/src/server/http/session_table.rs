@@ -412,15 +412,4 @@ mod tests {
         assert!(bed.table.find(now, id, &Principal::new("eve")).is_none());
         assert!(bed.finds(1_000_000, id));
     }
-
-    #[test]
-    fn closing_cancels_calls_and_streams() {
-        let mut bed = Bed::new(1, 60);
-        let session = bed.open(0, None).unwrap();
-        let older = session.open_stream();
-        let newer = session.open_stream();
-        assert!(older.is_cancelled() && !newer.is_cancelled());
-        bed.table.close(session.id);
-        assert!(session.calls.ended.is_cancelled() && newer.is_cancelled());
-    }
 }

@@ -166,14 +166,6 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let bytes = Bytes::from(bytes);
-        if let Err(error) = Message::parse(&bytes) {
-            let _ = error.to_rpc_error();
-        }
-    }
-
-    #[test]
     fn a_damaged_message_never_panics(
         message in message(), at in any::<prop::sample::Index>(), byte in any::<u8>(),
     ) {

@@ -1,16 +1,17 @@
 //! An HTTP server that is gone after every byte of its answer.
 
 use callward_core::{Delivery, ErrorKind, ToolError};
-use callward_mcp::client::EraChoice;
+use callward_testkit::chaos::Break;
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::peer::{Reply, Then};
 
-use super::socket::{End, Fault, RESULT, Server};
-use super::{assert_told_the_truth, delivery, object_end};
+use super::{Bed, assert_told_the_truth, delivery, object_end};
 
 /// One way to say something.
 #[derive(Clone, Copy)]
 struct Form {
     name: &'static str,
-    answer: fn(u64) -> String,
+    answer: fn(&str) -> String,
     /// What is known once this much was said.
     meaning: fn(&str) -> Option<Delivery>,
 }
@@ -64,11 +65,12 @@ const FORMS: [Form; 8] = [
     },
 ];
 
-fn result(id: u64) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},{RESULT}}}"#)
+fn result(id: &str) -> String {
+    let result = r#"{"content":[{"type":"text","text":"{\"}"}]}"#;
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-fn error(id: u64) -> String {
+fn error(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"no }} way"}}}}"#)
 }
 
@@ -116,34 +118,42 @@ fn events(said: &str) -> Option<Delivery> {
     (!is_said).then_some(Delivery::Unknown)
 }
 
-async fn fails_at_every_byte(era: EraChoice, end: End) {
-    let mut server = Server::start().await;
-    let upstream = server.upstream(era).await;
+async fn fails_at_every_byte(era: Era, end: Break) {
+    let mut bed = Bed::new(era).await;
     for form in FORMS {
-        for count in 0.. {
-            let fault = Fault::Answer(form.answer, count, end);
-            let (ended, executions, seen) = server.faulty(&upstream, fault, 0).await;
+        // ids have as many digits as the last one
+        let length = (form.answer)("10000").len();
+        for count in 0..=length {
+            let (sender, mut sent) = tokio::sync::mpsc::unbounded_channel();
+            bed.peer.plays(move |id| {
+                let answer = (form.answer)(id);
+                let then = match count < answer.len() || answer.contains("connection: close") {
+                    true => Then::End(end),
+                    false => Then::Keep,
+                };
+                let said = answer.get(..count).unwrap_or(&answer).to_owned();
+                let reply = Reply::bytes(&*said).then(then);
+                sender.send(said).unwrap();
+                reply
+            });
+            let (ended, executions) = bed.call(0).await;
+            let said = sent.recv().await.unwrap();
             let at = format!("{era:?}, {}, {end:?} after {count} bytes", form.name);
-            let at = format!("{at}: {:?}: {ended:?}", seen.written);
+            let at = format!("{at}: {said:?}: {ended:?}");
             assert_eq!(executions, 1, "{at}");
             assert_told_the_truth(&ended, executions, &at);
-            let (reported, meant) = (delivery(&ended), (form.meaning)(&seen.written));
+            let (reported, meant) = (delivery(&ended), (form.meaning)(&said));
             // what was said before a reset may be lost with it
-            let is_lost = end == End::Reset && reported == Some(Delivery::Unknown);
+            let is_lost = end == Break::Reset && reported == Some(Delivery::Unknown);
             assert!(
                 reported == meant || is_lost,
                 "{at}: {reported:?}, not {meant:?}"
             );
             if let Err(error) = &ended {
-                assert_error(error, &seen.written, &at);
-            }
-            if seen.answered {
-                break;
+                assert_error(error, &said, &at);
             }
         }
     }
-    let (ended, executions) = server.arriving(&upstream, 0).await;
-    assert_eq!(executions, 1, "{ended:?}");
 }
 
 fn assert_error(error: &ToolError, said: &str, at: &str) {
@@ -164,9 +174,9 @@ fn assert_error(error: &ToolError, said: &str, at: &str) {
 #[tokio::test]
 async fn a_server_that_ends_the_connection_within_its_answer() {
     tokio::join!(
-        fails_at_every_byte(EraChoice::Legacy, End::Fin),
-        fails_at_every_byte(EraChoice::Legacy, End::Reset),
-        fails_at_every_byte(EraChoice::Modern, End::Fin),
-        fails_at_every_byte(EraChoice::Modern, End::Reset),
+        fails_at_every_byte(Era::Legacy, Break::Close),
+        fails_at_every_byte(Era::Legacy, Break::Reset),
+        fails_at_every_byte(Era::Modern, Break::Close),
+        fails_at_every_byte(Era::Modern, Break::Reset),
     );
 }

@@ -8,13 +8,17 @@
 //! piece, so a connection that ends in the middle of it looks as if all was sent, and the call is
 //! `Unknown` at every byte; a larger one is `NotSent` while its last byte was not asked for.
 
-mod child;
 mod http_answers;
 mod http_requests;
 mod pipe;
-pub(crate) mod socket;
 
-use callward_core::{Delivery, ToolError, ToolOutput};
+use callward_core::{Delivery, ToolError, ToolOutput, ToolServer};
+use callward_mcp::client::{HttpSpec, Target, Upstream};
+use callward_testkit::chaos::Ledger;
+use callward_testkit::hostile::Era;
+use callward_testkit::hostile::peer::Peer;
+
+use crate::script::{LONG, call, start};
 
 /// How a call ended.
 pub(crate) type Ended = Result<ToolOutput, ToolError>;
@@ -43,7 +47,7 @@ pub(crate) fn object_end(bytes: &[u8]) -> Option<usize> {
 
 /// Holds a call to what the server did: what was run may not be called unsent, and there is no
 /// success without a run.
-pub(crate) fn assert_told_the_truth(ended: &Ended, executions: usize, at: &str) {
+pub(crate) fn assert_told_the_truth(ended: &Ended, executions: u64, at: &str) {
     assert!(executions <= 1, "{at}: run {executions} times");
     match ended {
         Ok(_) => assert_eq!(executions, 1, "{at}: a success without an execution"),
@@ -57,4 +61,38 @@ pub(crate) fn assert_told_the_truth(ended: &Ended, executions: usize, at: &str) 
 
 pub(crate) fn delivery(ended: &Ended) -> Option<Delivery> {
     ended.as_ref().err().map(ToolError::delivery)
+}
+
+/// An upstream of an HTTP server that fails as instructed, and counts what it runs.
+struct Bed {
+    peer: Peer,
+    upstream: Upstream,
+    ledger: Ledger,
+    calls: u64,
+}
+
+impl Bed {
+    async fn new(era: Era) -> Self {
+        let ledger = Ledger::new();
+        let peer = Peer::start(era, &[], ledger.clone()).await.unwrap();
+        let spec = HttpSpec::new(&peer.url()).unwrap();
+        let upstream = start(Target::Http(spec), |_| {});
+        upstream.ready(LONG).await.unwrap();
+        Self {
+            peer,
+            upstream,
+            ledger,
+            calls: 0,
+        }
+    }
+
+    /// Makes a call of its own number, padded with that many bytes. Returns its end, and how often
+    /// it was run.
+    async fn call(&mut self, padding: usize) -> (Ended, u64) {
+        self.calls += 1;
+        let (number, padding) = (self.calls, "x".repeat(padding));
+        let arguments = format!(r#"{{"padding":"{padding}","call":{number}}}"#);
+        let ended = self.upstream.call(call("x", &arguments)).await;
+        (ended, self.ledger.of(number).executions)
+    }
 }

@@ -1,62 +1,54 @@
 //! A pipe that breaks at every byte.
 
-use callward_core::{Delivery, ErrorKind, ToolServer};
+use callward_core::{Delivery, ErrorKind};
 use callward_mcp::client::{EraChoice, Upstream};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Ended, assert_told_the_truth, delivery, object_end};
-use crate::script::{DISCOVERED, INITIALIZED, LONG, Script, call, scripted};
+use crate::script::{DISCOVERED, LONG, Peer, Script, call, calling, scripted};
 
 const RESULT: &str = r#""result":{"content":[{"type":"text","text":"{\"}"}]}"#;
 const ERROR: &str = r#""error":{"code":-32603,"message":"no } \" way"}"#;
 
 /// One connected upstream, and the far end of its pipe.
 struct Pair {
+    era: EraChoice,
     upstream: Upstream,
     script: Script,
-    peer: DuplexStream,
+    peer: Peer,
 }
 
 /// Connects over a pipe that holds `capacity` bytes.
 async fn connected(era: EraChoice, capacity: usize) -> Pair {
     let (upstream, mut script) = scripted(capacity, |options| options.era = era);
-    let mut peer = script.stream().await;
-    greet(&mut peer).await;
+    let peer = greeted(era, &mut script).await;
     upstream.ready(LONG).await.unwrap();
     Pair {
+        era,
         upstream,
         script,
         peer,
     }
 }
 
-async fn line(peer: &mut DuplexStream) -> String {
-    let mut line = Vec::new();
-    loop {
-        match peer.read_u8().await.unwrap() {
-            b'\n' => return String::from_utf8(line).unwrap(),
-            byte => line.push(byte),
-        }
+async fn greeted(era: EraChoice, script: &mut Script) -> Peer {
+    let mut peer = script.accept().await;
+    if era == EraChoice::Legacy {
+        peer.initialize().await;
+    } else {
+        let probe = peer.asked("server/discover").await;
+        peer.reply(&probe, DISCOVERED).await;
     }
+    peer
 }
 
-fn id_in(request: &str) -> u64 {
+/// What a request is answered with.
+fn answer(request: &str, outcome: &str) -> String {
     let request: serde_json::Value = serde_json::from_str(request).unwrap();
-    request["id"].as_u64().unwrap()
-}
-
-async fn greet(peer: &mut DuplexStream) {
-    let hello = line(peer).await;
-    let is_legacy = hello.contains("initialize");
-    let result = if is_legacy { INITIALIZED } else { DISCOVERED };
-    let answer = format!(
-        "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n",
-        id_in(&hello)
-    );
-    peer.write_all(answer.as_bytes()).await.unwrap();
-    if is_legacy {
-        assert!(line(peer).await.contains("notifications/initialized"));
-    }
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{},{outcome}}}\n",
+        request["id"]
+    )
 }
 
 /// Lets every task go as far as it gets.
@@ -68,29 +60,25 @@ async fn settle() {
 
 /// Reads `count` bytes of a call, then is gone. Returns what it read and what the caller gets.
 async fn dies_reading(pair: &mut Pair, count: usize) -> (Vec<u8>, Ended) {
-    let running = tokio::spawn(pair.upstream.call(call("x", r#"{"a":"}\""}"#)));
+    let running = calling(&pair.upstream, call("x", r#"{"a":"}\""}"#));
     let mut read = Vec::new();
     while read.len() < count && read.last() != Some(&b'\n') {
-        read.push(pair.peer.read_u8().await.unwrap());
+        read.push(pair.peer.0.read_u8().await.unwrap());
     }
     settle().await; // the writer fills the space that was made
-    pair.peer = tokio::io::duplex(1).0;
+    pair.peer.0 = tokio::io::duplex(1).0;
     (read, running.await.unwrap())
 }
 
 /// Makes a call on the next connection. The first call it sees has to be this one.
 async fn works_again(pair: &mut Pair) {
-    pair.peer = pair.script.stream().await;
-    greet(&mut pair.peer).await;
+    pair.peer = greeted(pair.era, &mut pair.script).await;
     settle().await;
-    let running = tokio::spawn(pair.upstream.call(call("after", "{}")));
-    let asked = line(&mut pair.peer).await;
+    let running = calling(&pair.upstream, call("after", "{}"));
+    let asked = pair.peer.next_line().await.unwrap();
     assert!(asked.contains(r#""name":"after""#), "{asked}");
-    let answer = format!(
-        "{{\"jsonrpc\":\"2.0\",\"id\":{},{RESULT}}}\n",
-        id_in(&asked)
-    );
-    pair.peer.write_all(answer.as_bytes()).await.unwrap();
+    let answer = answer(&asked, RESULT);
+    pair.peer.0.write_all(answer.as_bytes()).await.unwrap();
     running.await.unwrap().unwrap();
 }
 
@@ -111,7 +99,7 @@ async fn a_call_is_not_sent_until_the_pipe_has_taken_its_last_bracket() {
                     "{era:?}, capacity {capacity}, {count} of {} bytes",
                     whole.len()
                 );
-                let executions = usize::from(object_end(&read).is_some());
+                let executions = u64::from(object_end(&read).is_some());
                 assert_told_the_truth(&ended, executions, &at);
                 let expected = if count + capacity < end {
                     Delivery::NotSent
@@ -133,17 +121,14 @@ async fn an_answer_counts_from_its_last_bracket_on() {
         for outcome in [RESULT, ERROR] {
             for count in 0.. {
                 let mut pair = connected(era, 1 << 16).await;
-                let running = tokio::spawn(pair.upstream.call(call("x", "{}")));
-                let asked = line(&mut pair.peer).await;
-                let answer = format!(
-                    "{{\"jsonrpc\":\"2.0\",\"id\":{},{outcome}}}\n",
-                    id_in(&asked)
-                );
+                let running = calling(&pair.upstream, call("x", "{}"));
+                let asked = pair.peer.next_line().await.unwrap();
+                let answer = answer(&asked, outcome);
                 let Some(part) = answer.as_bytes().get(..count) else {
                     break;
                 };
-                pair.peer.write_all(part).await.unwrap();
-                pair.peer = tokio::io::duplex(1).0;
+                pair.peer.0.write_all(part).await.unwrap();
+                pair.peer.0 = tokio::io::duplex(1).0;
                 let ended = running.await.unwrap();
                 let at = format!("{era:?}, {count} bytes of {answer}");
                 assert_told_the_truth(&ended, 1, &at);
@@ -167,28 +152,25 @@ async fn an_answer_counts_from_its_last_bracket_on() {
 async fn a_call_given_up_at_any_byte_is_never_sent_again() {
     let mut pair = connected(EraChoice::Modern, 1).await;
     for count in 0..120 {
-        let running = tokio::spawn(pair.upstream.call(call("given-up", "{}")));
+        let running = calling(&pair.upstream, call("given-up", "{}"));
         let mut read = Vec::new();
         while read.len() < count {
-            read.push(pair.peer.read_u8().await.unwrap());
+            read.push(pair.peer.0.read_u8().await.unwrap());
         }
         settle().await;
         running.abort();
         settle().await;
         // what was begun is written to its end, for the sake of those behind it
-        let after = tokio::spawn(pair.upstream.call(call("after", "{}")));
+        let after = calling(&pair.upstream, call("after", "{}"));
         let mut names = 0;
         loop {
-            let rest = line(&mut pair.peer).await;
+            let rest = pair.peer.next_line().await.unwrap();
             let whole = String::from_utf8(std::mem::take(&mut read)).unwrap() + &rest;
             if whole.contains("given-up") {
                 names += 1;
             } else if whole.contains("after") {
-                let answer = format!(
-                    "{{\"jsonrpc\":\"2.0\",\"id\":{},{RESULT}}}\n",
-                    id_in(&whole)
-                );
-                pair.peer.write_all(answer.as_bytes()).await.unwrap();
+                let answer = answer(&whole, RESULT);
+                pair.peer.0.write_all(answer.as_bytes()).await.unwrap();
                 break;
             } else {
                 assert!(whole.contains("notifications/cancelled"), "{whole}");

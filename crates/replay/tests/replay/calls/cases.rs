@@ -6,7 +6,7 @@ use std::time::Duration;
 use callward_cache::ToolScopes;
 use callward_core::{ToolDefinition, ToolName};
 use callward_replay::ReplayError;
-use callward_replay::calls::{self, Figures, HintSource, Options, Replayed, Sessions};
+use callward_replay::calls::{self, Figures, Options, Replayed};
 use callward_replay::trace::Calls;
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn counts(figures: &Figures) -> (u64, u64, Option<u64>, u64) {
 
 /// Replays with the default options.
 fn ours(lines: &[Value]) -> (u64, u64, Option<u64>, u64) {
-    counts(replay(lines, &Options::default()).ours())
+    counts(&replay(lines, &Options::default()).policies[0])
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_repeated_read_is_a_hit_until_a_write() {
         read(1, 2),
     ];
     let replayed = replay(&lines, &Options::default());
-    assert_eq!(counts(replayed.ours()), (2, 0, Some(0), 0));
+    assert_eq!(counts(&replayed.policies[0]), (2, 0, Some(0), 0));
     let named = |name: &str| counts(replayed.policy(name).unwrap());
     assert_eq!(named("no cache"), (0, 0, Some(0), 0));
     assert_eq!(named("flush on any write"), (2, 0, Some(0), 0));
@@ -99,20 +99,13 @@ fn failures_are_not_stored_and_a_failed_write_invalidates() {
 }
 
 #[test]
-fn a_hit_in_place_of_a_recorded_failure_is_stale() {
-    let gone = with(read(1, 9), json!({"error": true, "result_sha1": null}));
-    let replayed = replay(&[read(1, 1), gone], &Options::default());
-    assert_eq!(counts(replayed.ours()), (1, 0, Some(1), 0));
-}
-
-#[test]
 fn without_recorded_results_stale_is_unknown() {
     let bare = with(
         read(1, 1),
         json!({"result_sha1": null, "result_bytes": null}),
     );
     let replayed = replay(&[bare.clone(), bare], &Options::default());
-    assert_eq!(counts(replayed.ours()), (1, 0, None, 0));
+    assert_eq!(counts(&replayed.policies[0]), (1, 0, None, 0));
     assert!(replayed.grid().to_string().contains("unknown"));
     let json = serde_json::to_value(&replayed).unwrap();
     assert_eq!(json["policies"][0]["stale"], Value::Null);
@@ -123,13 +116,18 @@ fn sessions_are_separate_unless_shared() {
     let other = with(read(1, 1), json!({"session": "t"}));
     let write_there = with(write(1, 1), json!({"session": "t"}));
     let lines = [read(1, 1), other, write_there, read(1, 1)];
-    assert_eq!(replay(&lines, &Options::default()).ours().hits, 1);
+    assert_eq!(replay(&lines, &Options::default()).policies[0].hits, 1);
     assert_eq!(replay(&lines, &Options::default()).sessions, 2);
     let mut shared = Options::default();
-    shared.sessions = Sessions::Shared;
-    assert_eq!(replay(&lines, &shared).ours().hits, 1);
-    assert_eq!(replay(&lines[..2], &Options::default()).ours().hits, 0);
-    assert_eq!(replay(&lines[..2], &shared).ours().hits, 1);
+    shared.share_sessions = true;
+    assert_eq!(replay(&lines, &shared).policies[0].hits, 1);
+    assert_eq!(replay(&lines[..2], &Options::default()).policies[0].hits, 0);
+    assert_eq!(replay(&lines[..2], &shared).policies[0].hits, 1);
+    let elsewhere = with(read(1, 1), json!({"trace": "t"}));
+    assert_eq!(
+        replay(&[read(1, 1), elsewhere], &shared).policies[0].hits,
+        0
+    );
 }
 
 #[test]
@@ -149,7 +147,7 @@ fn sessions_of_a_named_set_share_state_but_not_results() {
     ];
     let replayed = replay(&lines, &Options::default());
     assert_eq!(replayed.sessions, 3);
-    assert_eq!(counts(replayed.ours()), (1, 0, Some(0), 0));
+    assert_eq!(counts(&replayed.policies[0]), (1, 0, Some(0), 0));
 }
 
 #[test]
@@ -168,13 +166,16 @@ fn only_a_labelled_idempotent_write_is_answered() {
     let set = |value| with(write(1, value), json!({"idempotent": true}));
     let lines = [set(1), set(1), set(2), set(1)];
     let replayed = replay(&lines, &Options::default());
-    let ours = replayed.ours();
+    let ours = &replayed.policies[0];
     assert_eq!((ours.repeats_answered, ours.writes_swallowed), (1, 0));
     let blind = replayed.policy("blind, TTL").unwrap();
     assert_eq!((blind.repeats_answered, blind.writes_swallowed), (1, 1));
     assert_eq!((blind.reads, blind.calls), (0, 4));
     let plain = replay(&[write(1, 1), write(1, 1)], &Options::default());
-    assert_eq!(plain.ours().repeats_answered + plain.ours().hits, 0);
+    assert_eq!(
+        plain.policies[0].repeats_answered + plain.policies[0].hits,
+        0
+    );
 }
 
 #[test]
@@ -185,14 +186,14 @@ fn plans_come_from_labels_names_or_definitions() {
         call
     };
     let twice = |call: Value| [call.clone(), call];
-    let hits = |call: Value, options: &Options| replay(&twice(call), options).ours().hits;
+    let hits = |call: Value, options: &Options| replay(&twice(call), options).policies[0].hits;
     let recorded = Options::default();
     assert_eq!(hits(unlabelled("get_order"), &recorded), 1);
     assert_eq!(hits(unlabelled("frobnicate"), &recorded), 0);
     let labelled = with(unlabelled("frobnicate"), json!({"write": false}));
     assert_eq!(hits(labelled.clone(), &recorded), 1);
     let mut inferred = Options::default();
-    inferred.hints = HintSource::Inferred;
+    inferred.infer = true;
     assert_eq!(hits(labelled.clone(), &inferred), 0);
     let definition = json!({"name": "frobnicate", "annotations": {"readOnlyHint": true}});
     inferred.tools = vec![ToolDefinition::from_json(definition.to_string()).unwrap()];
@@ -211,15 +212,18 @@ fn a_write_invalidates_only_its_scopes() {
         (ToolName::new("put").unwrap(), scopes(["item:{id}"], true)),
     ];
     let lines = [read(1, 1), read(2, 1), write(1, 5), read(1, 2), read(2, 1)];
-    assert_eq!(counts(replay(&lines, &options).ours()), (1, 0, Some(0), 0));
+    assert_eq!(
+        counts(&replay(&lines, &options).policies[0]),
+        (1, 0, Some(0), 0)
+    );
     let unnamed = replay(&lines, &Options::default());
-    assert_eq!(unnamed.ours().hits, 0);
+    assert_eq!(unnamed.policies[0].hits, 0);
 }
 
 #[test]
 fn sessions_over_the_limit_lose_hits_only() {
     let of = |session: usize| with(read(1, 1), json!({"session": session.to_string()}));
-    let lines: Vec<_> = (0..800).chain([799, 0]).map(of).collect();
+    let lines: Vec<_> = (0..1_100).chain([1_099, 0]).map(of).collect();
     assert_eq!(ours(&lines), (1, 0, Some(0), 0));
 }
 
@@ -232,13 +236,13 @@ fn recorded_times_advance_the_clock() {
         assert_eq!(replayed.policy(name).unwrap().hits, 2, "{name}");
     }
     assert!(
-        (replayed.ours().saved_ms - 81.0).abs() < 1e-6,
+        (replayed.policies[0].saved_ms - 81.0).abs() < 1e-6,
         "{:?}",
-        replayed.ours()
+        replayed.policies[0]
     );
     // begins while the first one is in flight
     assert_eq!(
-        counts(replay(&[at(0), at(20)], &Options::default()).ours()).1,
+        counts(&replay(&[at(0), at(20)], &Options::default()).policies[0]).1,
         1
     );
 }
@@ -246,18 +250,18 @@ fn recorded_times_advance_the_clock() {
 #[test]
 fn without_times_only_the_gap_advances_the_clock() {
     let lines = vec![read(1, 1); 5];
-    assert_eq!(replay(&lines, &Options::default()).ours().hits, 4);
+    assert_eq!(replay(&lines, &Options::default()).policies[0].hits, 4);
     let mut slow = Options::default();
     slow.gap = Duration::from_secs(200);
-    assert_eq!(replay(&lines, &slow).ours().hits, 2);
+    assert_eq!(replay(&lines, &slow).policies[0].hits, 2);
 }
 
 #[test]
 fn a_result_with_ttl_zero_or_over_the_limit_is_not_stored() {
     let lines = vec![with(read(1, 1), json!({"ttl_ms": 0})); 2];
-    assert_eq!(replay(&lines, &Options::default()).ours().hits, 0);
+    assert_eq!(replay(&lines, &Options::default()).policies[0].hits, 0);
     let huge = vec![with(read(1, 1), json!({"result_bytes": u64::MAX})); 2];
-    assert_eq!(replay(&huge, &Options::default()).ours().hits, 0);
+    assert_eq!(replay(&huge, &Options::default()).policies[0].hits, 0);
 }
 
 #[test]
@@ -279,5 +283,5 @@ fn invalid_lines_are_reported_and_skipped() {
     let replayed = calls::replay(calls, &Options::default(), &mut report).unwrap();
     assert_eq!((replayed.calls, replayed.left_out), (2, 1));
     assert!(bad[0].starts_with("f:2: not a JSON object"), "{bad:?}");
-    assert_eq!(replayed.ours().hits, 1);
+    assert_eq!(replayed.policies[0].hits, 1);
 }

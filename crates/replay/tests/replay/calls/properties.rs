@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use callward_replay::calls::{Options, Sessions};
+use callward_replay::calls::Options;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -107,10 +107,10 @@ proptest! {
         let lines = recorded(&steps, one_state);
         let mut options = Options::default();
         if one_state {
-            options.sessions = Sessions::Shared;
+            options.share_sessions = true;
         }
         let replayed = replay(&lines, &options);
-        let ours = replayed.ours();
+        let ours = &replayed.policies[0];
         prop_assert_eq!(ours.stale, Some(0));
         prop_assert_eq!(ours.writes_swallowed, 0);
         if !one_state {

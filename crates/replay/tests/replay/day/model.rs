@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::Fault;
 use super::random::Random;
-use callward_replay::trace::{Millis, RecordedCall};
+use callward_replay::trace::RecordedCall;
 
 /// The time from the beginning of one day to the next.
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -263,7 +263,7 @@ fn times(
     let mut made = Vec::with_capacity(session.len());
     for (number, step) in session.iter().enumerate() {
         let call = &step.call;
-        let recorded = |call: &RecordedCall| call.at_ms.map(Millis::duration);
+        let recorded = |call: &RecordedCall| call.at_ms;
         if let Some(last) = last.map(|last: &Step| &last.call) {
             let together = call.layer.is_some() && call.layer == last.layer;
             match (recorded(last), recorded(call)) {
@@ -273,7 +273,7 @@ fn times(
             }
         }
         let takes = match call.duration_ms {
-            Some(takes) => takes.duration(),
+            Some(takes) => takes,
             None => log_normal(random, 0.2, 0.8),
         };
         ends = ends.max(at + takes);

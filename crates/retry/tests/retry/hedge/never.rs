@@ -1,15 +1,15 @@
 //! What is never sent twice at a time.
 
 use callward_core::{Annotations, Effect, Profile, RetryRule, ToolCall};
+use callward_retry::RetryLayer;
 use callward_retry::hedge::{HedgeConfig, HedgeLayer};
-use callward_retry::{RetryConfig, RetryLayer};
 use callward_testkit::{MockService, call, contract, tool};
 use proptest::prelude::*;
 use serde_json::json;
 use tower::util::MapRequest;
 use tower::{Layer, ServiceExt};
 
-use crate::bed::runtime;
+use crate::bed::{runtime, with};
 use crate::hedge::bed::Bed;
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +62,7 @@ proptest! {
         let plan = asked.plan();
         let reads = plan.effect == Effect::ReadOnly && plan.retry == RetryRule::Safe;
         let any_slow = slow.contains(&true);
-        let budget = RetryConfig::default().with_budget_reserve(100);
+        let budget = with(|config| config.budget_reserve = 100);
         let bed = Bed::with(2, budget, HedgeConfig::default(), {
             let slow = slow.clone();
             move |n| {

@@ -1,12 +1,11 @@
 //! When a second attempt is sent.
 
 use callward_core::{HedgeStatus, Purpose};
-use callward_retry::RetryConfig;
 use callward_retry::hedge::HedgeConfig;
 use callward_testkit::{call, tool};
 use serde_json::json;
 
-use crate::bed::{ms, read};
+use crate::bed::{ms, read, reserve, with};
 use crate::hedge::bed::{Bed, Fate, name};
 
 /// The first twenty attempts take 10, 20, ... 200 ms; the next hangs, the others answer at once.
@@ -58,9 +57,7 @@ async fn a_call_is_not_hedged_before_enough_is_known_nor_too_soon() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hedge_costs_a_token_of_the_budget_that_retries_are_paid_from() {
-    let budget = RetryConfig::default()
-        .with_budget_reserve(1)
-        .with_budget_percent(0);
+    let budget = with(|config| reserve(config, 1));
     let bed = Bed::with(2, budget, HedgeConfig::default(), |n| match n {
         1..=20 => ("ok", 10),
         n if n % 2 == 1 => ("ok", 1000),
@@ -93,9 +90,9 @@ async fn without_another_server_nothing_is_hedged_nor_paid() {
 #[tokio::test(start_paused = true)]
 async fn slow_calls_that_lost_still_count_as_slow() {
     // fifteen in a hundred are very slow, and always lose; the rest take up to a second
-    let mut open = RetryConfig::default().with_budget_reserve(10_000);
-    open.budget_capacity = 10_000;
-    let config = HedgeConfig::default().with_percentile(80);
+    let open = with(|all| (all.budget_reserve, all.budget_capacity) = (10_000, 10_000));
+    let mut config = HedgeConfig::default();
+    config.percentile = 80;
     let bed = Bed::with(2, open, config, |n| match (n * 7919) % 100 {
         0..15 => ("ok", 60_000),
         rest => ("ok", rest as u64 * 10),

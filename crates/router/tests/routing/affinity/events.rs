@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callward_core::{Caller, Principal, ToolCall};
-use callward_router::affinity::{AffinityConfig, AffinityKey, WithoutSession};
+use callward_router::affinity::{AffinityConfig, WithoutSession};
 use callward_router::{ExclusionReason, RouteEvent, RouteListener};
 use callward_testkit::tool;
 use tokio::time::advance;
@@ -33,7 +33,8 @@ fn words(listener: &mut RouteListener) -> (Vec<String>, Vec<String>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_reported_when_it_is_set_and_when_it_ends() {
-    let config = AffinityConfig::default().with_ttl(Duration::from_secs(10));
+    let mut config = AffinityConfig::default();
+    config.ttl = Duration::from_secs(10);
     let bed = Bed::together(&config, "a b");
     let mut listener = bed.pool.events().listen();
     let read = || bed.decide(&by("secret-session", "read"));
@@ -89,10 +90,13 @@ async fn removed_and_drained_are_different_reasons() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_with_one_key_stay_together_and_no_event_names_it() {
-    let config = AffinityConfig::default;
-    let by_argument = || config().with_by("/repo/id".parse().unwrap());
-    let by_principal = config().with_without_session(WithoutSession::ByPrincipal);
-    let by_user = || config().with_by(AffinityKey::User);
+    let config = |by: &str| {
+        let mut config = AffinityConfig::default();
+        config.by = by.parse().unwrap();
+        config
+    };
+    let mut by_principal = config("session");
+    by_principal.without_session = WithoutSession::ByPrincipal;
     let about = |who: &str, id: &str| {
         let arguments = format!(r#"{{"who":"{who}","repo":{{"id":{id}}}}}"#);
         let caller = Caller::new(Principal::new(who));
@@ -103,22 +107,27 @@ async fn calls_with_one_key_stay_together_and_no_event_names_it() {
     let (a7, e7, null) = (about("ada", "7"), about("eve", "7.0"), about("ada", "null"));
     let (s1, s2) = (by("session-17", "read"), by("other", "read"));
     for (name, config, calls, one) in [
-        ("no session", config(), [&a1, &e1], None),
-        ("by principal", by_principal, [&a1, &a2], Some("user to ")),
+        ("no session", config("session"), [&a1, &e1], None),
+        ("by principal", by_principal, [&a1, &a2], Some("user")),
         (
-            "sessions of a user",
-            by_user(),
+            "a user's sessions",
+            config("user"),
             [&s1, &s2],
-            Some("user to "),
+            Some("user"),
         ),
-        ("one session", config(), [&s1, &s1], Some("session to ")),
+        (
+            "one session",
+            config("session"),
+            [&s1, &s1],
+            Some("session"),
+        ),
         (
             "one argument",
-            by_argument(),
+            config("/repo/id"),
             [&a7, &e7],
-            Some("argument to "),
+            Some("argument"),
         ),
-        ("no argument", by_argument(), [&null, &null], None),
+        ("no argument", config("/repo/id"), [&null, &null], None),
     ] {
         let bed = Bed::together(&config, "a b c d");
         let mut listener = bed.pool.events().listen();
@@ -135,11 +144,10 @@ async fn calls_with_one_key_stay_together_and_no_event_names_it() {
             _ => panic!("{name}: {events:?}"),
         }
         let json = serde_json::to_value(&events).unwrap();
-        let by = one.map(|word| word.trim_end_matches(" to "));
-        assert_eq!(json[0]["by"].as_str(), by, "{name}");
+        assert_eq!(json[0]["by"].as_str(), one, "{name}");
     }
     // different keys spread, and sets are apart
-    let bed = Bed::together(&by_user(), "a b c d");
+    let bed = Bed::together(&config("user"), "a b c d");
     let users = (0..40).map(|n| about(&format!("u{n}"), "1"));
     let homes: HashSet<String> = users.map(|call| bed.decide(&call)).collect();
     assert_eq!(homes.len(), 4);

@@ -41,17 +41,6 @@ async fn a_joining_server_or_a_new_weight_moves_no_key_in_use() {
     assert_eq!(read_all(&bed, 200), homes);
 }
 
-#[tokio::test(start_paused = true)]
-async fn among_servers_of_a_preferred_category_keys_stay_too() {
-    let bed = sessions("a one+caching two+caching");
-    let all = || -> Vec<String> { (0..100).map(|n| bed.decide(&by(n, "put"))).collect() };
-    let homes = all();
-    assert!(!homes.contains(&"a".to_owned()));
-    bed.set_servers("three=100+caching b a one+caching two+caching");
-    assert_eq!(all(), homes);
-    assert_eq!(read_all(&bed, 100), homes, "no matter what is called");
-}
-
 /// Checks that `lose` moves the keys of `b` and no others, over all servers that are left, and
 /// returns where they are.
 fn loses(bed: &Bed, before: &[String], lose: impl FnOnce()) -> Vec<String> {

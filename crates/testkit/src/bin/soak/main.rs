@@ -29,12 +29,13 @@ mod wire;
 mod world;
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use callward_testkit::args::Args;
+use clap::Parser;
 use tokio::time::{Instant, sleep};
 
 use crate::channel::{Channel, Era};
@@ -48,8 +49,19 @@ use crate::process::Usage;
 use crate::programs::{NOTES, RELAY};
 use crate::server::Server;
 
-const USAGE: &str =
-    "usage: soak [--minutes N] [--clients N] [--faults PER_MILLE] [--gateway PROGRAM]";
+#[derive(Parser)]
+struct Args {
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    #[arg(long, default_value_t = 16)]
+    clients: u64,
+    /// How many of a thousand calls a server fails
+    #[arg(long, default_value_t = 10)]
+    faults: u32,
+    /// Default: `callward` beside this program
+    #[arg(long)]
+    gateway: Option<PathBuf>,
+}
 
 /// How many gateways are clients' children, and how many clients each of them has.
 const WRAPPED: u64 = 2;
@@ -67,24 +79,24 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     match (given.next().as_deref(), given.next()) {
         (Some(NOTES), _) => programs::serve_notes()?,
         (Some(RELAY), Some(address)) => runtime.block_on(programs::relay(&address))?,
-        _ => {
-            let options = ["--clients", "--faults", "--gateway", "--minutes"];
-            let args = Args::parse(std::env::args().skip(1), &options, USAGE)?;
-            return runtime.block_on(run(&args));
-        }
+        _ => return runtime.block_on(run(Args::parse())),
     }
     // a thread that reads standard input ends with the process only
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let minutes: u64 = args.number("--minutes", 10)?;
-    let (clients, faults) = (args.number("--clients", 16)?, args.number("--faults", 10)?);
+async fn run(args: Args) -> Result<ExitCode, Box<dyn Error>> {
+    let Args {
+        minutes,
+        clients,
+        faults,
+        gateway,
+    } = args;
     let this = std::env::current_exe()?;
     let directory = std::env::temp_dir().join(format!("soak-{}", std::process::id()));
     let beside = this.with_file_name("callward");
-    let program = args.value("--gateway").map_or(beside, Into::into);
+    let program = gateway.unwrap_or(beside);
     let place = Place { program, directory };
     let found = Arc::new(Found::default());
 

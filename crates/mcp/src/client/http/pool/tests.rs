@@ -194,34 +194,6 @@ async fn the_number_of_idle_connections_is_bounded() {
     assert_eq!(one_too_many.read(&mut [0; 8]).await.unwrap(), 0);
 }
 
-#[tokio::test]
-async fn what_was_used_last_is_taken_first() {
-    let pool = Arc::new(Pool::default());
-    let (first, _first_other) = duplex().await;
-    let (second, mut second_other) = duplex().await;
-    pool.put(first);
-    pool.put(second);
-    drop(pool.take().unwrap());
-    tokio::select! {
-        biased;
-        read = second_other.read_u8() => assert!(read.is_err(), "it is closed"),
-        () = std::future::ready(()) => panic!("the first was taken"),
-    }
-    assert_eq!(pool.len(), 1);
-}
-
-#[tokio::test]
-async fn a_waiter_is_woken_by_what_came_back_just_before() {
-    let pool = Arc::new(Pool::default());
-    let (conn, _other) = duplex().await;
-    pool.put(conn);
-    tokio::select! {
-        biased;
-        () = pool.freed.notified() => {}
-        () = std::future::ready(()) => panic!("it waits for the next one"),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_is_idle_for_too_long_is_closed() {
     let pool = Arc::new(Pool::default());

@@ -86,12 +86,3 @@ async fn a_reader_of_an_answer_is_woken_by_more_of_it() {
     // and not only looked once more when the time was over
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
 }
-
-#[tokio::test]
-async fn a_connection_the_server_will_close_is_not_kept() {
-    let pool = Arc::new(Pool::default());
-    let last = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok";
-    let (body, _other) = unread(&pool, last).await;
-    assert_eq!(body.collect().await.unwrap().to_bytes(), "ok");
-    assert_eq!(pool.len(), 0);
-}
