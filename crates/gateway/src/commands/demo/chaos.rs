@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use callward::retry::RetryConfig;
 use callward::{
-    ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition, ToolError,
-    ToolOutput,
+    Delivery, ErrorKind, ReplicaSetId, Server, ServerId, Stack, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, ToolServer,
 };
 use callward_chaos::{Chaos, ChaosServer, Ledger};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 
-use super::naive::{self, ATTEMPTS};
 use crate::args::Demo;
 use crate::commands::on_a_thread;
 use crate::error::{AppError, Outcome};
@@ -138,8 +137,8 @@ async fn rows(
     let callward = call_all(args, &stack, ours, |call| stack.run(call)).await?;
     let (theirs, their_ledger) = servers(args.seed, definitions)?;
     let turn = Cell::default();
-    let naive = |call| naive::call(&theirs, &turn, call);
-    let naive = call_all(args, &stack, (&theirs, &their_ledger), naive).await?;
+    let make = |call| naive(&theirs, &turn, call);
+    let naive = call_all(args, &stack, (&theirs, &their_ledger), make).await?;
     let mut rows = Vec::new();
     for tool in TOOLS {
         if let Some(side) = callward.get(tool) {
@@ -247,4 +246,33 @@ fn arguments(call: u64) -> String {
         "call": call, "order_id": call % 5 + 1, "status": "shipped", "text": "a note", "cents": 500,
     });
     order.to_string()
+}
+
+/// How often each call is tried.
+const ATTEMPTS: u32 = 3;
+/// How long one attempt may take: as long as with the stack.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The pause before the first retry; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Calls the next server in turn, and retries any error.
+async fn naive(
+    servers: &[ChaosServer],
+    turn: &Cell<usize>,
+    call: ToolCall,
+) -> Result<ToolOutput, ToolError> {
+    let late = || ToolError::new(ErrorKind::Timeout, Delivery::Unknown, "no answer in time");
+    let mut pause = PAUSE;
+    for attempt in 1.. {
+        let server = servers.get(turn.get() % servers.len().max(1));
+        turn.set(turn.get() + 1);
+        let answer = tokio::time::timeout(TIMEOUT, server.ok_or_else(late)?.call(call.clone()));
+        let answer = answer.await.unwrap_or_else(|_| Err(late()));
+        if answer.is_ok() || attempt == ATTEMPTS {
+            return answer;
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    Err(late())
 }

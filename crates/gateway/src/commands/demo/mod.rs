@@ -1,7 +1,6 @@
 //! `callward demo`: the same calls with and without the stack, side by side.
 
 mod chaos;
-mod naive;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
